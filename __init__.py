@@ -1,0 +1,38 @@
+"""tilewright: a tensor compiler in pure Python. Names only: each is imported at its first use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .tir import te as te
+    from .tir.errors import TilewrightError as TilewrightError
+    from .tir.func import PrimFunc as PrimFunc
+    from .tir.target import Target as Target
+
+__version__ = "0.1.0"
+
+# name -> "module:name" where it lives, or "module:" for a module itself; the same names as above
+_HOMES = {
+    "PrimFunc": "tir.func:PrimFunc",
+    "Target": "tir.target:Target",
+    "TilewrightError": "tir.errors:TilewrightError",
+    "te": "tir.te:",
+}
+__all__ = ["__version__", *_HOMES]
+
+
+if not TYPE_CHECKING:  # a checker knows the names above, and that there are no others
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        module_name, _, attribute = _HOMES[name].partition(":")
+        module = import_module(f"{__name__}.{module_name}")
+        globals()[name] = value = getattr(module, attribute) if attribute else module
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

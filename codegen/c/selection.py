@@ -1,0 +1,83 @@
+"""Which operation of the ISA tables a vector expression is. The vectoriser asks what exists, the writer what to write."""
+
+from __future__ import annotations
+
+from ...tir.dtype import DType
+from ...tir.expr import (
+    EQ,
+    LE,
+    LT,
+    NE,
+    Add,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Fma,
+    Max,
+    Min,
+    Mul,
+    Ramp,
+    Reinterpret,
+    Select,
+    Sub,
+)
+
+_NAMES: dict[type[Expr], str] = {
+    Add: "add",
+    Sub: "sub",
+    Mul: "mul",
+    Div: "div",
+    Min: "min",
+    Max: "max",
+    EQ: "eq",
+    NE: "ne",
+    LT: "lt",
+    LE: "le",
+    Fma: "fma",
+    Select: "blend",
+    Broadcast: "broadcast",
+    Ramp: "lane_numbers",
+}
+_SHIFTS: dict[type[Expr], str] = {Mul: "shift_left", FloorDiv: "shift_right", FloorMod: "and"}
+
+
+def operation(expr: Expr) -> tuple[str, DType]:
+    """The name of the operation and the type that it is looked up with. Unknown nodes have the name of their class."""
+    match expr:
+        case Call():
+            return expr.intrinsic.name, expr.dtype
+        case Cast():
+            return f"cast_{expr.type.scalar}", expr.value.dtype
+        case Reinterpret():
+            return f"reinterpret_{expr.type.scalar}", expr.value.dtype
+        case Compare():
+            return _NAMES[type(expr)], expr.a.dtype
+        case Mul() | FloorDiv() | FloorMod() if power_of_two(expr.b) is not None:
+            return _SHIFTS[type(expr)], expr.dtype
+    return _NAMES.get(type(expr), type(expr).__name__), expr.dtype
+
+
+def power_of_two(expr: Expr) -> int | None:
+    """The exponent where `expr` is an integer power of two, in one lane or in all; else None."""
+    value = expr.value if isinstance(expr, Broadcast) else expr
+    if not isinstance(value, Const) or not value.type.is_integer or value.value <= 0:
+        return None
+    number = int(value.value)
+    return number.bit_length() - 1 if number & (number - 1) == 0 else None
+
+
+def is_lane_count(expr: Compare) -> bool:
+    """Whether the lanes where a comparison holds are known by a count: base + stride * lane < limit."""
+    sides = (expr.a, expr.b)
+    return (
+        isinstance(expr, LT | LE)
+        and expr.a.dtype.is_integer
+        and all(isinstance(side, Ramp | Broadcast) for side in sides)
+        and any(isinstance(side, Ramp) for side in sides)
+    )

@@ -1,0 +1,187 @@
+"""Give each tensor between blocks no more storage than is live at once.
+
+Three steps, each checked by the proof that follows: a tensor that its only reader turns, element by element, into a tensor of
+the same shape shares that tensor's storage; an allocation moves down to the loop that holds all accesses; and it shrinks to
+the box that one iteration touches, its indices taken relative to the box.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...tir.expr import Buffer, Expr, Load, Var
+from ...tir.func import PrimFunc
+from ...tir.linear import Interval
+from ...tir.node import Node
+from ...tir.regions import Region, region
+from ...tir.stmt import Alloc, Block, For, ForKind, If, IterKind, Prefetch, Role, Seq, Stmt, Store, seq
+from ...tir.visit import (
+    accesses,
+    blocks,
+    free_vars,
+    loads,
+    replace_buffers,
+    replace_stmt,
+    stores,
+    substitute,
+    transform,
+    walk,
+)
+
+Access = Load | Store | Prefetch
+
+
+@dataclass(frozen=True, slots=True)
+class FoldStorage:
+    """Share, sink and shrink the allocations of a function.
+
+    Requires: stage NEST. Ensures: stage NEST; no allocation is unused, or larger than the box that its body touches.
+    """
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        body = _share(func).body
+        return func.with_body(_fold(body, {}))
+
+
+# -- sharing ----------------------------------------------------------------------------------------------------------
+
+
+def _share(func: PrimFunc) -> PrimFunc:
+    for tensor in func.allocations:
+        if tensor.origin is None and tensor.scope == "global":
+            target = _heir(func, tensor)
+            if target is not None:
+                func = func.with_body(replace_buffers(_without(func.body, tensor), {tensor: target}))
+    return func
+
+
+def _without(stmt: Stmt, buffer: Buffer) -> Stmt:
+    def drop(node: Node) -> Node:
+        return node.body if isinstance(node, Alloc) and node.buffer is buffer else node
+
+    return transform(stmt, drop)
+
+
+def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
+    """The tensor whose storage `tensor` may use: its only reader makes each element of it from the same element."""
+    forms = {tensor} | {b for b in func.allocations if b.origin is tensor}
+    users = [b for b in blocks(func.body) if any(load.buffer in forms for load in loads(b.body))]
+    makers = [b for b in blocks(func.body) if any(s.buffer in forms for s in stores(b.body))]
+    names = {b.family for b in users if b.role is Role.COMPUTE} - {b.family for b in makers}
+    if len(names) != 1 or any(b.recomputed for b in (*users, *makers)):
+        return None
+    readers = [b for b in users if b.family in names and b.role is Role.COMPUTE]
+    targets = {s.buffer for b in readers for s in stores(b.body)}
+    target = next(iter(targets))
+    if len(targets) != 1 or (target.shape, target.type) != (tensor.shape, tensor.type) or target.origin is not None:
+        return None
+    others = [b for b in blocks(func.body) if b not in readers and any(s.buffer is target for s in stores(b.body))]
+    own = all(_reads_own_element(b, forms, target) for b in readers)
+    allowed = target in func.outputs or (target in func.allocations and target.scope == "global")
+    return target if own and allowed and not others else None
+
+
+def _reads_own_element(block: Block, forms: set[Buffer], target: Buffer) -> bool:
+    written = stores(block.body)[0].indices
+    reduced = any(it.kind is IterKind.REDUCE for it in block.iters)
+    return not reduced and all(load.indices == written for load in loads(block.body) if load.buffer in forms)
+
+
+# -- sinking and shrinking --------------------------------------------------------------------------------------------
+
+
+def _fold(stmt: Stmt, still: dict[Var, Interval]) -> Stmt:
+    match stmt:
+        case Alloc():
+            return _allocation(stmt, still)
+        case For():
+            body = _fold(stmt.body, {**still, stmt.var: (0, stmt.extent - 1)})
+            return stmt if body is stmt.body else For(stmt.var, stmt.extent, stmt.kind, body, stmt.tail)
+        case Seq():
+            return seq(*(_fold(child, still) for child in stmt.body))
+        case If():
+            orelse = None if stmt.orelse is None else _fold(stmt.orelse, still)
+            return If(stmt.condition, _fold(stmt.then, still), orelse)
+    return stmt
+
+
+def _allocation(stmt: Alloc, still: dict[Var, Interval]) -> Stmt:
+    buffer, body = stmt.buffer, stmt.body
+    if not _touches(body, buffer):
+        return _fold(body, still)
+    place = _place(body, buffer)
+    if place is not body:
+        return _fold(replace_stmt(body, place, Alloc(buffer, place)), still)
+    box, small = _box(body, buffer, still)
+    if small.shape == buffer.shape:
+        return Alloc(buffer, _fold(body, still))
+    return Alloc(small, _fold(_relative(body, buffer, small, box), still))
+
+
+def _touches(stmt: Node, buffer: Buffer) -> bool:
+    return any(a.buffer is buffer for a in accesses(stmt))
+
+
+def _place(body: Stmt, buffer: Buffer) -> Stmt:
+    """The innermost statement that holds every access and that no accumulator is carried into from outside."""
+    place = body
+    while True:
+        match place:
+            case Seq():
+                users = [child for child in place.body if _touches(child, buffer)]
+                if len(users) != 1:
+                    return place
+                place = users[0]
+            case Alloc():
+                place = place.body
+            case For() if place.kind in (ForKind.SERIAL, ForKind.PARALLEL) and _starts_afresh(place, buffer):
+                place = place.body
+            case _:
+                return place
+
+
+def _starts_afresh(loop: For, buffer: Buffer) -> bool:
+    """Whether an iteration reads only what it wrote itself: the loop is not reduced over, and a block below writes it whole."""
+    writers = [b for b in blocks(loop.body) if any(s.buffer is buffer for s in stores(b.body))]
+    if not writers or not isinstance(loop.body, Seq | Alloc | For):
+        return False
+    for block in writers:
+        pairs = zip(block.iters, block.bindings, strict=True)
+        if any(it.kind is IterKind.REDUCE and loop.var in free_vars(binding) for it, binding in pairs):
+            return False
+        if block.role is Role.COPY:
+            return False
+    return len(blocks(loop.body)) > len(writers)
+
+
+def _box(body: Stmt, buffer: Buffer, still: dict[Var, Interval]) -> tuple[Region, Buffer]:
+    moving = {n.var: (0, n.extent - 1) for n in walk(body) if isinstance(n, For)}
+    found: list[tuple[Expr, ...]] = []
+
+    def collect(node: Node, values: dict[Var, Expr]) -> None:
+        if isinstance(node, Block):
+            values = {it.var: b for it, b in zip(node.iters, node.bindings, strict=True)}
+        if isinstance(node, Load | Store | Prefetch) and node.buffer is buffer:
+            found.append(tuple(substitute(i, values) for i in node.indices))
+        for child in node.children():
+            collect(child, values)
+
+    collect(body, {})
+    box = region(found, moving, still, buffer.shape)
+    small = Buffer(buffer.name, buffer.type, tuple(s.extent for s in box), buffer.scope, buffer.origin)
+    return box, small
+
+
+def _relative(body: Stmt, buffer: Buffer, small: Buffer, box: Region) -> Stmt:
+    def shift(node: Node) -> Node:
+        if not isinstance(node, Load | Store | Prefetch) or node.buffer is not buffer:
+            return node
+        indices = tuple(i - span.low for i, span in zip(node.indices, box, strict=True))
+        match node:
+            case Load():
+                return Load(small, indices, node.mask, node.other)
+            case Store():
+                return Store(small, indices, node.value, node.mask)
+        return Prefetch(small, indices, node.write, node.level)
+
+    return transform(body, shift)

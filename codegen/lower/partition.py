@@ -1,0 +1,173 @@
+"""Cut loops where the predicates below them change: late, so that every variant shares all the steps of the schedule.
+
+A loop is cut where a predicate is decided differently on the two sides: a loop that a split marked "partition" or "mask"
+at its incomplete iteration, and a reduction loop at the iterations that a guard names (first K block, last K block). A
+serial loop falls into several loops, a parallel loop gets an If, so that its share-out stays whole. A loop all of whose
+blocks are off from some iteration on becomes shorter. What stays undecided remains a predicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ...tir.bounds import bounds
+from ...tir.expr import EQ, LE, LT, Compare, Expr, Var, conjuncts, index
+from ...tir.func import PrimFunc
+from ...tir.linear import Interval, expression, linear
+from ...tir.node import Node
+from ...tir.simplify import simplify, simplify_stmt
+from ...tir.stmt import NOTHING, Alloc, Block, For, ForKind, If, IterKind, Seq, Stmt, Tail, seq
+from ...tir.visit import blocks, free_vars, fresh_copy, substitute, walk
+
+Ranges = dict[Var, Interval]
+MAX_PIECES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Cut marked loops and reduction loops at the points where predicates change.
+
+    Requires: stage SCHEDULED, inits placed. Ensures: stage NEST; no loop carries a tail mark.
+    """
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        body = _visit(simplify_stmt(func.body), {})
+        return func.with_body(simplify_stmt(_unmarked(body)))
+
+
+def _unmarked(stmt: Stmt) -> Stmt:
+    def visit(node: Node) -> Node:
+        inner = node.map_children(visit) if isinstance(node, Stmt) else node
+        return replace(inner, tail=None) if isinstance(inner, For) and inner.tail is not None else inner
+
+    result = visit(stmt)
+    assert isinstance(result, Stmt)
+    return result
+
+
+def _visit(stmt: Stmt, ranges: Ranges) -> Stmt:
+    match stmt:
+        case For():
+            return _loop(stmt, ranges)
+        case Seq():
+            return seq(*(_visit(child, ranges) for child in stmt.body))
+        case Alloc():
+            return Alloc(stmt.buffer, _visit(stmt.body, ranges))
+        case If():
+            orelse = None if stmt.orelse is None else _visit(stmt.orelse, ranges)
+            return If(stmt.condition, _visit(stmt.then, ranges), orelse)
+    return stmt
+
+
+def _loop(loop: For, ranges: Ranges) -> Stmt:
+    edges = _edges(loop, ranges)
+    if loop.kind is ForKind.PARALLEL:
+        return replace(loop, body=_branches(loop, edges, ranges))
+    pieces = [_piece(loop, start, stop, ranges, first=start == 0) for start, stop in edges]
+    return seq(*pieces) if pieces else NOTHING
+
+
+def _piece(loop: For, start: int, stop: int, ranges: Ranges, *, first: bool) -> Stmt:
+    """The iterations start .. stop-1 of a loop."""
+    body = loop.body if first else fresh_copy(loop.body)
+    var = loop.var if first else Var(loop.var.name, loop.var.type)
+    value: Expr = index(start) if stop - start == 1 else var + start
+    inner = {**ranges, var: (0, stop - start - 1)}
+    body = simplify_stmt(substitute(body, {loop.var: value}), inner)
+    body = _visit(body, inner)
+    return body if stop - start == 1 else For(var, stop - start, loop.kind, body)
+
+
+def _branches(loop: For, edges: list[tuple[int, int]], ranges: Ranges) -> Stmt:
+    """The pieces of a parallel loop as branches on its variable."""
+    result: Stmt | None = None
+    for position, (start, stop) in reversed(list(enumerate(edges))):
+        inner = {**ranges, loop.var: (start, stop - 1)}
+        body = loop.body if position == 0 else fresh_copy(loop.body)
+        if stop - start == 1:
+            body = substitute(body, {loop.var: index(start)})
+        body = _visit(simplify_stmt(body, inner), inner)
+        result = body if result is None else If(loop.var < stop, body, result)
+    return NOTHING if result is None else result
+
+
+def _edges(loop: For, ranges: Ranges) -> list[tuple[int, int]]:
+    """The pieces (start, stop) of a loop, in order; what no block needs is left out at the end."""
+    below = blocks(loop.body)
+    inner = {**ranges, **{n.var: (0, n.extent - 1) for n in walk(loop) if isinstance(n, For)}}
+    cuts = {0, loop.extent}
+    last = 0
+    for block in below:
+        stop = loop.extent
+        for decided in _decisions(block, loop.var, inner):
+            stop = min(stop, decided.off_from)
+            if _cuts(loop, block):
+                cuts |= {max(0, min(loop.extent, point)) for point in decided.points}
+        last = max(last, stop)
+    if not below or loop.kind is ForKind.PARALLEL or _is_masked(loop):
+        last = loop.extent
+    cuts = {0, last, *(cut for cut in cuts if cut < last)}
+    if loop.kind in (ForKind.VECTORIZED, ForKind.UNROLLED) or len(cuts) > MAX_PIECES:
+        cuts = {0, last}
+    ordered = sorted(cuts)
+    return list(zip(ordered, ordered[1:], strict=False))
+
+
+def _is_masked(loop: For) -> bool:
+    return loop.kind is ForKind.VECTORIZED
+
+
+def _cuts(loop: For, block: Block) -> bool:
+    """Whether the loop is one to cut: marked, or a reduction loop that is not marked "guard"."""
+    if loop.tail is not None:
+        return loop.tail is not Tail.GUARD
+    return any(it.kind is IterKind.REDUCE for it in block.iters) or _is_guarded(loop, block)
+
+
+def _is_guarded(loop: For, block: Block) -> bool:
+    """Whether a predicate of the block is a guard: it speaks of this loop and of others around the block's tile only."""
+    return any(free_vars(c) == {loop.var} for c in conjuncts(block.predicate))
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """Where a condition of one loop variable changes: the points, and the value from which on it is false."""
+
+    points: tuple[int, ...]
+    off_from: int
+
+
+NEVER = 1 << 62
+
+
+def _decisions(block: Block, var: Var, ranges: Ranges) -> Iterator[_Decided]:
+    for condition in conjuncts(simplify(block.predicate, ranges)):
+        if isinstance(condition, Compare) and var in free_vars(condition):
+            found = _decide(condition, var, ranges)
+            if found is not None:
+                yield found
+
+
+def _decide(condition: Compare, var: Var, ranges: Ranges) -> _Decided | None:
+    """Where coefficient * var + rest < 0 (or <= 0, == 0) is true for all, for some, or for no value of the rest."""
+    form = linear(condition.a) - linear(condition.b)
+    coefficient = form.coefficient(var)
+    rest = form.without(var)
+    if coefficient == 0 or any(var in free_vars(atom) for atom, _ in rest.terms):
+        return None
+    low, high = bounds(expression(rest), ranges)
+    if low is None or high is None:
+        return None
+    if isinstance(condition, EQ) and not rest.terms and abs(coefficient) == 1:
+        point = -low // coefficient
+        return _Decided((point, point + 1), point + 1)
+    if not isinstance(condition, LT | LE):
+        return None
+    slack = 1 if isinstance(condition, LT) else 0
+    if coefficient > 0:  # true for all below (-high - slack)//c + 1, false from (-low - slack)//c + 1 on
+        sure, off = (-high - slack) // coefficient + 1, (-low - slack) // coefficient + 1
+        return _Decided((sure, off), max(off, 0))
+    # false below, true above: the loop is cut but not shortened
+    first, sure = -((-low - slack) // -coefficient), -((-high - slack) // -coefficient)
+    return _Decided((first, sure), NEVER)

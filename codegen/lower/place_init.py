@@ -1,0 +1,64 @@
+"""Place the initialisation of each reduction that the schedule has not placed.
+
+It goes before the outermost reduction loop below the innermost stage of the accumulator (below the root, where nothing is
+staged), and runs where all reduction loops further out are in their first iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...tir.expr import TRUE, Expr, Var, index
+from ...tir.func import PrimFunc
+from ...tir.initialise import init_nest
+from ...tir.stmt import Alloc, Block, For, IterKind, Stmt, seq
+from ...tir.visit import blocks, enclosing_path, free_vars, replace_stmt, stores
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceInit:
+    """Give every reduction an INIT block.
+
+    Requires: stage SCHEDULED. Ensures: stage SCHEDULED; no Block has an init.
+    """
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        body = func.body
+        while (block := next((b for b in blocks(body) if b.init is not None), None)) is not None:
+            body = _place(body, block)
+        return func.with_body(body)
+
+
+def _place(body: Stmt, block: Block) -> Stmt:
+    path = enclosing_path(body, block)
+    accumulator = stores(block.body)[0].buffer
+    stage = max(
+        (n for n, node in enumerate(path) if isinstance(node, Alloc) and node.buffer is accumulator), default=-1
+    )
+    reduced = frozenset[Var]().union(
+        *(
+            free_vars(binding)
+            for it, binding in zip(block.iters, block.bindings, strict=True)
+            if it.kind is IterKind.REDUCE
+        )
+    )
+    loops = [(n, node) for n, node in enumerate(path) if isinstance(node, For)]
+    outside = [loop for n, loop in loops if n < stage and loop.var in reduced]
+    inside = [loop for n, loop in loops if n > stage]
+    first = next((loop for loop in inside if loop.var in reduced), None)
+    anchor: Stmt = block if first is None else first
+    below = [] if first is None else inside[inside.index(first) :]
+    init = init_nest(block, below, _all_first(outside))
+    bare = replace(block, init=None)
+    new = bare if first is None else replace_stmt(first, block, bare)
+    return replace_stmt(body, anchor, seq(init, new))
+
+
+def _all_first(loops: list[For]) -> Expr:
+    """The condition that all loops are in their first iteration."""
+    if not loops:
+        return TRUE
+    steps: Expr = index(0)
+    for loop in loops:
+        steps = steps + loop.var
+    return steps < 1

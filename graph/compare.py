@@ -1,0 +1,157 @@
+"""Compare a graph with what a pass made of it, on random data, where they differ: the numeric check of a rewrite.
+
+A pass keeps names honest: a value that both graphs name is the same value. So the check takes the nodes that are not in
+both graphs, its region, feeds random numbers to the values that they read, evaluates both sides in float64 and compares
+every value that both sides compute. A rewrite may rest on more than it touches (two equal nodes were merged; an input is
+never negative), so where the sides differ the region takes in the nodes before it and the comparison is repeated, until
+the sides agree or the region begins at the model's inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .ir import Graph, Node, make_graph
+from .ops.base import Operator
+from .reference import evaluate
+from .types import Array, TensorType, bits_of
+
+# folding rounds each weight once to the graph's dtype; a sum of products is then off by some of these
+ALLOWED_ULPS = 64
+ALLOWED_FLOAT64 = 1e-11
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How far two graphs differ.
+
+    values: number of values compared; error: the largest |before - after| / max|before|, inf where one is NaN or of
+    another type; allowed: what rounding explains; worst: the value with the largest error.
+    """
+
+    values: int
+    error: float
+    allowed: float
+    worst: str
+
+    @property
+    def equal(self) -> bool:
+        """Whether the error is explained by rounding."""
+        return self.error <= self.allowed
+
+
+def compare(before: Graph, after: Graph, *, seed: int = 0) -> Comparison:
+    """Evaluate the nodes in which two graphs differ on random numbers and compare what both compute."""
+    if retyped := [name for name in after.types if before.types.get(name, after.types[name]) != after.types[name]]:
+        return Comparison(len(retyped), float("inf"), 0.0, retyped[0])
+    region = _differing(before, after)
+    while True:
+        result = _compared(before, after, region, seed)
+        wider = _widened(before, after, region)
+        if result.equal or len(wider) == len(region):
+            return result
+        region = wider
+
+
+def _compared(before: Graph, after: Graph, region: Region, seed: int) -> Comparison:
+    names = [value for node in _inside(before, region) for value in node.outputs if value in after.types]
+    feeds = _feeds(before, after, region, seed)
+    kinds = {type_.dtype for type_ in before.types.values() if type_.is_float}
+    ulp = max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
+    allowed = max(ALLOWED_ULPS * ulp, ALLOWED_FLOAT64)
+    expected = _values(before, region, feeds, names)
+    got = _values(after, region, feeds, names)
+    errors = {name: _error(expected[name], got[name]) for name in names}
+    worst = max(errors, key=lambda name: errors[name], default="")
+    return Comparison(len(names), errors.get(worst, 0.0), allowed, worst)
+
+
+class _Signature(NamedTuple):
+    """What makes nodes of two graphs the same: constants count by their bits, not by their names."""
+
+    op: Operator
+    inputs: tuple[Hashable, ...]
+    outputs: tuple[str, ...]
+
+
+Region = frozenset[_Signature]
+
+
+def _signature(graph: Graph, node: Node) -> _Signature:
+    inputs = tuple(
+        bits_of(graph.constants[value]) if value in graph.constants else value for value in node.inputs
+    )
+    return _Signature(node.op, inputs, node.outputs)
+
+
+def _differing(before: Graph, after: Graph) -> Region:
+    """The nodes that are not in both graphs, and the shared ones that only the new side's read."""
+    old, new = ({_signature(graph, node) for node in graph.nodes} for graph in (before, after))
+    region = frozenset(old ^ new)
+    producers = after.producers
+    while True:
+        fresh = _boundary(after, region) - _boundary(before, region)
+        grown = {_signature(after, producers[value]) for value in fresh if value in producers}
+        if not grown - region:
+            return region
+        region |= grown
+
+
+def _widened(before: Graph, after: Graph, region: Region) -> Region:
+    """The region with the nodes that compute what it reads."""
+    for graph in (before, after):
+        producers = graph.producers
+        read = _boundary(graph, region)
+        region |= {_signature(graph, producers[value]) for value in read if value in producers}
+    return region
+
+
+def _inside(graph: Graph, region: Region) -> list[Node]:
+    return [node for node in graph.nodes if _signature(graph, node) in region]
+
+
+def _boundary(graph: Graph, region: Region) -> set[str]:
+    """The values that the region reads and does not compute; constants are known and no part of it."""
+    nodes = _inside(graph, region)
+    computed = {value for node in nodes for value in node.outputs}
+    read = {value for node in nodes for value in node.inputs}
+    return read - computed - set(graph.constants)
+
+
+def _feeds(before: Graph, after: Graph, region: Region, seed: int) -> dict[str, Array]:
+    generator = np.random.default_rng(seed)
+    types = {name: graph.types[name] for graph in (before, after) for name in _boundary(graph, region)}
+    return {name: _random(types[name], generator) for name in sorted(types)}
+
+
+def _random(type_: TensorType, generator: np.random.Generator) -> Array:
+    if type_.is_float:
+        return generator.standard_normal(type_.shape)
+    high = 2 if type_.dtype == "bool" else 100
+    return generator.integers(0, high, type_.shape).astype(type_.dtype)
+
+
+def _values(
+    graph: Graph, region: Region, feeds: dict[str, Array], names: list[str]
+) -> dict[str, Array]:
+    inputs = {name: graph.types[name] for name in feeds if name in graph.types and name not in graph.constants}
+    part = make_graph(graph.name, inputs, names, _inside(graph, region), graph.constants)
+    with np.errstate(all="ignore"):
+        return evaluate(part, {name: feeds[name] for name in inputs}, values=names)
+
+
+def _error(expected: Array, got: Array) -> float:
+    if not np.issubdtype(expected.dtype, np.floating):
+        return 0.0 if np.array_equal(expected, got) else float("inf")
+    if expected.size == 0:
+        return 0.0
+    if not np.array_equal(np.isfinite(expected), np.isfinite(got)):
+        return float("inf")
+    finite = np.isfinite(expected)
+    difference = np.abs(np.where(finite, expected - got, 0.0)).max()
+    scale = np.abs(np.where(finite, expected, 0.0)).max()
+    return float(difference / scale) if scale > 0 else float(difference)

@@ -1,0 +1,151 @@
+"""One ONNX node as an import rule sees it: typed attributes, the types of its inputs, constants where it needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto
+
+from ..build import GraphBuilder
+from ..errors import ModelError
+from ..types import Array, Splat, TensorType
+from .onnx_tensors import TensorReader
+
+KINDS = {
+    "integer": AttributeProto.INT,
+    "integers": AttributeProto.INTS,
+    "real": AttributeProto.FLOAT,
+    "reals": AttributeProto.FLOATS,
+    "text": AttributeProto.STRING,
+    "tensor": AttributeProto.TENSOR,
+}
+
+
+class NotSupported(Exception):
+    """A node is valid ONNX, but no core operator says what it means; the importer collects these."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReader:
+    """A node to import: `inputs` are values of the builder, "" where the model leaves one out."""
+
+    proto: NodeProto
+    version: int
+    builder: GraphBuilder
+    tensors: TensorReader
+
+    @property
+    def title(self) -> str:
+        """How messages call the node."""
+        return f"node '{node_name(self.proto)}' ({self.proto.op_type})"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The input values without trailing omissions."""
+        names = list(self.proto.input)
+        while names and not names[-1]:
+            names.pop()
+        return tuple(names)
+
+    def has(self, position: int) -> bool:
+        """Whether the optional input at `position` is given."""
+        return position < len(self.inputs) and bool(self.inputs[position])
+
+    def value(self, position: int) -> str:
+        """The name of the input at `position`. Raises: ModelError when it is missing."""
+        if self.has(position):
+            return self.inputs[position]
+        raise ModelError(f"model: {self.title} lacks its input {position}.", code="onnx-input-missing")
+
+    def type(self, position: int) -> TensorType:
+        """The type of the input at `position`."""
+        return self.builder.types[self.value(position)]
+
+    def constant(self, position: int, most: int = 1 << 20) -> Array:
+        """The elements of a constant input, at most `most`. Raises: NotSupported when the model computes it."""
+        name = self.value(position)
+        constant = self.builder.constants.get(name)
+        if constant is None:
+            raise NotSupported(f"input '{name}' is computed by the model; expected a constant")
+        if self.builder.types[name].elements > most:
+            raise ModelError(
+                f"model: input '{name}' of {self.title} has {self.builder.types[name].elements} elements; "
+                f"expected at most {most}.",
+                code="onnx-input-size",
+            )
+        return constant.array() if isinstance(constant, Splat) else constant
+
+    def sizes(self, position: int) -> tuple[int, ...]:
+        """A constant input that is a list of integers. Raises: ModelError when it is something else."""
+        array = self.constant(position)
+        if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+            raise ModelError(
+                f"model: input '{self.value(position)}' of {self.title} is {self.type(position)}; "
+                "expected a list of integers.",
+                code="onnx-input-list",
+            )
+        return tuple(int(size) for size in array)
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An integer attribute."""
+        found = self._find(name, "integer", default is None)
+        return int(found.i) if found is not None else default if default is not None else 0
+
+    def flag(self, name: str) -> bool:
+        """An integer attribute that means yes when it is not 0."""
+        return self.integer(name, 0) != 0
+
+    def integers(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """An attribute that is a list of integers."""
+        found = self._find(name, "integers", default is None)
+        return tuple(found.ints) if found is not None else default or ()
+
+    def real(self, name: str, default: float) -> float:
+        """A floating-point attribute."""
+        found = self._find(name, "real", False)
+        return float(found.f) if found is not None else default
+
+    def reals(self, name: str) -> tuple[float, ...]:
+        """An attribute that is a list of floating-point numbers."""
+        found = self._find(name, "reals", True)
+        return tuple(found.floats) if found is not None else ()
+
+    def text(self, name: str, default: str) -> str:
+        """An attribute that is a string."""
+        found = self._find(name, "text", False)
+        return found.s.decode("utf-8", "replace") if found is not None else default
+
+    def tensor(self, name: str) -> Array:
+        """An attribute that is a tensor."""
+        found = self._find(name, "tensor", True)
+        return self.tensors.read(found.t if found is not None else TensorProto(), f"attribute '{name}' of {self.title}")
+
+    def given(self, name: str) -> bool:
+        """Whether the node has attribute `name`."""
+        return any(attribute.name == name for attribute in self.proto.attribute)
+
+    def _find(self, name: str, kind: str, required: bool) -> AttributeProto | None:
+        for attribute in self.proto.attribute:
+            if attribute.name == name:
+                if attribute.type != KINDS[kind]:
+                    got = AttributeProto.AttributeType.Name(attribute.type).lower()
+                    raise ModelError(
+                        f"model: attribute '{name}' of {self.title} is of kind {got}; expected {kind}.",
+                        code="onnx-attribute-kind",
+                    )
+                return attribute
+        if required:
+            raise ModelError(f"model: {self.title} lacks attribute '{name}'.", code="onnx-attribute-missing")
+        return None
+
+
+def node_name(proto: NodeProto) -> str:
+    """A node's name, or that of its first output."""
+    return proto.name or next(iter(proto.output), "") or proto.op_type
+
+
+def attribute_names(proto: NodeProto) -> Mapping[str, AttributeProto]:
+    """The attributes of a node by name."""
+    return {attribute.name: attribute for attribute in proto.attribute}

@@ -1,0 +1,122 @@
+"""Convolution, grouped, strided, dilated and padded, over any number of spatial axes, with an optional bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.te import Tensor
+from ..types import Array, TensorType
+from .base import Layout, Operator, check_arity, check_float, listed, refuse, tensor_type
+from .window import (
+    Axis,
+    channel_axis,
+    channels_first,
+    check_spatial,
+    pad_stage,
+    place,
+    restored,
+    spatial_axes,
+    window_axes,
+    windows_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv(Operator):
+    """y[n, o, q] = sum over c, k of x[n, g*C + c, q*stride + k*dilation - pad] * w[o, c, k], plus bias[o].
+
+    Inputs: x, w and optionally bias [O]. `g` is the group of output channel o; C and O are channels per group and in all.
+    "NCHW": x is [N, groups*C, spatial...], w is [O, C, kernel...]; "NHWC": x is [N, spatial..., groups*C] and w is
+    [kernel..., C, O]. `pads` are those before each spatial axis, then those after.
+    """
+
+    strides: tuple[int, ...] = (1, 1)
+    pads: tuple[int, ...] = (0, 0, 0, 0)
+    dilations: tuple[int, ...] = (1, 1)
+    groups: int = 1
+    layout: Layout = "NCHW"
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 2, 3)
+        check_float(self, types)
+        x, w = types[:2]
+        sizes = check_spatial(self, x, self.layout)
+        if w.rank != x.rank:
+            refuse(self, f"data and weights must have one rank, got {listed(types)}", code="conv-rank")
+        channels = x.shape[channel_axis(self.layout, x.rank)]
+        outputs, inputs, kernel = self.split_weights(w.shape)
+        if self.groups < 1 or outputs % self.groups or channels != inputs * self.groups:
+            problem = (
+                f"{channels} channels in {self.groups} groups do not fit weights of "
+                f"{outputs} output and {inputs} input channels: {listed(types)}"
+            )
+            refuse(self, problem, code="conv-channels")
+        if len(types) == 3 and types[2].shape != (outputs,):
+            refuse(self, f"expected a bias of shape ({outputs},), got {types[2]}", code="conv-bias")
+        axes = self.axes(sizes, kernel)
+        spatial = tuple(axis.windows for axis in axes)
+        return (TensorType(x.dtype, place(self.layout, x.shape[0], outputs, spatial)),)
+
+    def split_weights(self, shape: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        """Output channels, input channels per group and kernel sizes of weights of `shape`."""
+        if self.layout == "NCHW":
+            return shape[0], shape[1], shape[2:]
+        return shape[-1], shape[-2], shape[:-2]
+
+    def axes(self, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> tuple[Axis, ...]:
+        """The windows over spatial axes of `sizes`."""
+        return window_axes(self, sizes, kernel, self.strides, self.pads, self.dilations)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, w = channels_first(arrays[0], self.layout), arrays[1]
+        if self.layout == "NHWC":
+            w = np.moveaxis(w, (-1, -2), (0, 1))
+        axes = self.axes(x.shape[2:], w.shape[2:])
+        taps = windows_of(x, axes, 0.0)
+        n, groups, per_group = len(axes), self.groups, w.shape[1]
+        taps = taps.reshape(taps.shape[0], groups, per_group, *taps.shape[2:])
+        # [N, g, C, windows, taps] -> [g, N * windows, C * taps] times [g, C * taps, O / g]
+        order = (1, 0, *range(3, 3 + n), 2, *range(3 + n, 3 + 2 * n))
+        rows = taps.transpose(order).reshape(groups, -1, w[0].size)
+        columns = w.reshape(groups, -1, w[0].size).transpose(0, 2, 1)
+        y = np.matmul(rows, columns).reshape(groups, x.shape[0], *taps.shape[3 : 3 + n], -1)
+        y = np.moveaxis(y, (0, -1), (1, 2)).reshape(x.shape[0], w.shape[0], *taps.shape[3 : 3 + n])
+        if len(arrays) == 3:
+            y = y + arrays[2].reshape(-1, *(1,) * n)
+        return (restored(y, self.layout),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        x, w = tensors[:2]
+        (shape,) = (type_.shape for type_ in self.infer(tuple(map(tensor_type, tensors))))
+        outputs, inputs, kernel = self.split_weights(w.shape)
+        axes = self.axes(check_spatial(self, tensor_type(x), self.layout), kernel)
+        padded = pad_stage(x, axes, self.layout, 0.0, name)
+        where = channel_axis(self.layout, len(shape))
+        spatial = spatial_axes(self.layout, len(shape))
+        # an axis of one step is no axis: a 1x1 convolution reads like the matrix product that it is
+        c = te.reduce_axis(inputs, name="c") if inputs > 1 else 0
+        taps = tuple(
+            te.reduce_axis(axis.kernel, name=f"k{d}") if axis.kernel > 1 else 0
+            for d, axis in enumerate(axes)
+        )
+        reduced = tuple(axis for axis in (c, *taps) if not isinstance(axis, int))
+
+        def element(*indices: Expr) -> Expr:
+            o = indices[where]
+            channel = c if self.groups == 1 else o // (outputs // self.groups) * inputs + c
+            window = [
+                indices[d] * axis.stride + tap * axis.dilation
+                for d, axis, tap in zip(spatial, axes, taps, strict=True)
+            ]
+            weight = w[(o, c, *taps) if self.layout == "NCHW" else (*taps, c, o)]
+            product = padded[place(self.layout, indices[0], channel, window)] * weight
+            return te.sum(product, axis=reduced) if reduced else product
+
+        if len(tensors) == 2:
+            return (te.compute(shape, element, name=name),)
+        y, bias = te.compute(shape, element, name=f"{name}_conv"), tensors[2]
+        return (te.compute(shape, lambda *i: y[i] + bias[i[where]], name=name),)

@@ -1,0 +1,105 @@
+"""Matrix products: MatMul over stacks of matrices, and Gemm with its scales, transposes and bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.te import Tensor
+from ..types import Array, TensorType
+from .base import Operator, check_arity, check_float, listed, refuse, tensor_type
+from .elementwise import broadcast, broadcast_read
+
+
+@dataclass(frozen=True, slots=True)
+class MatMul(Operator):
+    """y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]; the axes before the last two broadcast."""
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 2, 2)
+        check_float(self, types)
+        a, b = types
+        if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-2]:
+            refuse(self, f"expected [..., i, k] times [..., k, j], got {listed(types)}", code="matmul-shape")
+        stacks = tuple(TensorType(type_.dtype, type_.shape[:-2]) for type_ in types)
+        stack = broadcast(self, stacks).shape
+        return (TensorType(a.dtype, (*stack, a.shape[-2], b.shape[-1])),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.matmul(*arrays),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        a, b = tensors
+        (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        k = te.reduce_axis(a.shape[-1], name="k")
+
+        def element(*indices: Expr) -> Expr:
+            stack, (i, j) = indices[:-2], indices[-2:]
+            left = broadcast_read(a, (*stack, i, k))
+            right = broadcast_read(b, (*stack, k, j))
+            return te.sum(left * right, axis=k)
+
+        return (te.compute(result.shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class Gemm(Operator):
+    """alpha * A @ B + beta * C, where A and B may be transposed first and C, optional, broadcasts to the result."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    trans_a: bool = False
+    trans_b: bool = False
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 2, 3)
+        check_float(self, types)
+        a, b = types[:2]
+        if a.rank != 2 or b.rank != 2:
+            refuse(self, f"expected two matrices, got {listed(types)}", code="gemm-rank")
+        rows, inner = a.shape[::-1] if self.trans_a else a.shape
+        other, columns = b.shape[::-1] if self.trans_b else b.shape
+        if inner != other:
+            problem = f"inner sizes {inner} and {other} differ (trans_a={self.trans_a}, trans_b={self.trans_b}): {listed(types)}"
+            refuse(self, problem, code="gemm-inner")
+        result = TensorType(a.dtype, (rows, columns))
+        if len(types) == 3 and (types[2].rank > 2 or broadcast(self, (result, types[2])) != result):
+            refuse(self, f"expected C to broadcast to {result}, got {types[2]}", code="gemm-bias")
+        return (result,)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a, b = arrays[:2]
+        y = np.matmul(a.T if self.trans_a else a, b.T if self.trans_b else b)
+        if self.alpha != 1.0:
+            y = y * y.dtype.type(self.alpha)
+        if len(arrays) == 3 and self.beta != 0.0:
+            y = y + (arrays[2] if self.beta == 1.0 else arrays[2] * y.dtype.type(self.beta))
+        return (y,)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        a, b = tensors[:2]
+        (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        k = te.reduce_axis(a.shape[0 if self.trans_a else 1], name="k")
+        has_bias = len(tensors) == 3 and self.beta != 0.0
+        alone = not has_bias and self.alpha == 1.0
+
+        def product(i: Expr, j: Expr) -> Expr:
+            left = a[k, i] if self.trans_a else a[i, k]
+            right = b[j, k] if self.trans_b else b[k, j]
+            return te.sum(left * right, axis=k)
+
+        y = te.compute(result.shape, product, name=name if alone else f"{name}_dot")
+        if alone:
+            return (y,)
+
+        def element(i: Expr, j: Expr) -> Expr:
+            value: Expr = y[i, j] if self.alpha == 1.0 else y[i, j] * self.alpha
+            if not has_bias:
+                return value
+            bias = broadcast_read(tensors[2], (i, j))
+            return value + (bias if self.beta == 1.0 else bias * self.beta)
+
+        return (te.compute(result.shape, element, name=name),)

@@ -1,0 +1,165 @@
+"""Operators that move elements and change none: Identity, Reshape, Transpose, Concat."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.te import Tensor
+from ..types import Array, TensorType, inverse, permuted
+from .base import Operator, check_arity, check_same_dtype, listed, normal_axis, refuse, tensor_type
+
+
+@dataclass(frozen=True, slots=True)
+class Identity(Operator):
+    """The input itself."""
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        return types
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return arrays
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        return (te.compute(x.shape, lambda *i: x[i], name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape(Operator):
+    """The same elements in row-major order under another shape."""
+
+    shape: tuple[int, ...]
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        if types[0].elements != math.prod(self.shape) or min(self.shape, default=1) < 0:
+            problem = f"{types[0]} has {types[0].elements} elements, shape {list(self.shape)} has {math.prod(self.shape)}"
+            refuse(self, problem, code="reshape-count")
+        return (TensorType(types[0].dtype, self.shape),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (arrays[0].reshape(self.shape),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+
+        def element(*indices: Expr) -> Expr:
+            source: list[Expr | int] = []
+            for before, after in reshape_groups(x.shape, self.shape):
+                extents = [self.shape[d] for d in after]
+                source += _split(_joined([indices[d] for d in after], extents), [x.shape[d] for d in before])
+            return x[tuple(source)]
+
+        return (te.compute(self.shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose(Operator):
+    """Axis d of the result is axis permutation[d] of the input."""
+
+    permutation: tuple[int, ...]
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        if sorted(self.permutation) != list(range(types[0].rank)):
+            problem = f"{self.permutation} is not a permutation of the axes of {types[0]}"
+            refuse(self, problem, code="transpose-permutation")
+        return (TensorType(types[0].dtype, permuted(types[0].shape, self.permutation)),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.ascontiguousarray(arrays[0].transpose(self.permutation)),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        back = inverse(self.permutation)
+        shape = permuted(x.shape, self.permutation)
+        return (te.compute(shape, lambda *i: x[tuple(i[d] for d in back)], name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Operator):
+    """The inputs one after the other along `axis`, which is not negative."""
+
+    axis: int
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, None)
+        check_same_dtype(self, types)
+        axis = normal_axis(self, self.axis, types[0].rank)
+        rests = {(*type_.shape[:axis], *type_.shape[axis + 1 :]) for type_ in types}
+        if len(rests) > 1 or len({type_.rank for type_ in types}) > 1:
+            problem = f"inputs must agree on every axis but {axis}, got {listed(types)}"
+            refuse(self, problem, code="concat-shape")
+        shape = list(types[0].shape)
+        shape[axis] = sum(type_.shape[axis] for type_ in types)
+        return (TensorType(types[0].dtype, tuple(shape)),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.concatenate(arrays, axis=self.axis),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        axis = normal_axis(self, self.axis, result.rank)
+        pieces = [tensor for tensor in tensors if tensor.shape[axis]] or [tensors[0]]
+        ends = np.cumsum([piece.shape[axis] for piece in pieces]).tolist()
+
+        def element(*i: Expr) -> Expr:
+            def read(piece: Tensor, start: int) -> Expr:
+                return piece[(*i[:axis], i[axis] - start, *i[axis + 1 :])]
+
+            value = read(pieces[-1], ends[-2] if len(pieces) > 1 else 0)
+            for number in reversed(range(len(pieces) - 1)):
+                start = ends[number - 1] if number else 0
+                value = te.select(i[axis] < ends[number], read(pieces[number], start), value)
+            return value
+
+        return (te.compute(result.shape, element, name=name),)
+
+
+def reshape_groups(
+    before: tuple[int, ...], after: tuple[int, ...]
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Split a reshape into the smallest runs of axes that hold the same elements: pairs (axes before, axes after).
+
+    (2, 12, 5) -> (2, 3, 4, 5) gives ((0,), (0,)), ((1,), (1, 2)), ((2,), (3,)). Axes of size 1 left over at the end
+    form pairs with one side empty. A shape without elements is one group.
+    """
+    if 0 in before:
+        return ((tuple(range(len(before))), tuple(range(len(after)))),)
+    groups = []
+    i = j = 0
+    while i < len(before) and j < len(after):
+        first_i, first_j, a, b = i, j, before[i], after[j]
+        i, j = i + 1, j + 1
+        while a != b:
+            if a < b:
+                a, i = a * before[i], i + 1
+            else:
+                b, j = b * after[j], j + 1
+        groups.append((tuple(range(first_i, i)), tuple(range(first_j, j))))
+    if i < len(before) or j < len(after):
+        groups.append((tuple(range(i, len(before))), tuple(range(j, len(after)))))
+    return tuple(groups)
+
+
+def _joined(indices: list[Expr], extents: list[int]) -> Expr | int:
+    """The row-major position of `indices` among `extents`."""
+    position: Expr | int = 0
+    for index, extent in zip(indices, extents, strict=True):
+        position = position * extent + index
+    return position
+
+
+def _split(position: Expr | int, extents: list[int]) -> list[Expr | int]:
+    """The indices among `extents` of a row-major position."""
+    indices: list[Expr | int] = []
+    for extent in reversed(extents[1:]):
+        indices.append(position % extent)
+        position = position // extent
+    return [*([position] if extents else []), *reversed(indices)]

@@ -1,0 +1,124 @@
+"""Normalisation: BatchNormalization at inference, and LRN across channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.te import Tensor
+from ..types import Array, TensorType
+from .base import Layout, Operator, check_arity, check_float, listed, refuse
+from .window import channel_axis
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNormalization(Operator):
+    """(x - mean[c]) * scale[c] / sqrt(variance[c] + epsilon) + bias[c].
+
+    Inputs: x with channels on axis 1 ("NCHW") or last ("NHWC"), then scale, bias, mean, variance of shape [channels].
+    """
+
+    epsilon: float = 1e-5
+    layout: Layout = "NCHW"
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 5, 5)
+        check_float(self, types)
+        x = types[0]
+        if x.rank < 2:
+            refuse(self, f"expected data with a channel axis, got {x}", code="batch-norm-rank")
+        channels = x.shape[channel_axis(self.layout, x.rank)]
+        if any(type_.shape != (channels,) for type_ in types[1:]):
+            problem = f"scale, bias, mean and variance must have shape ({channels},), got {listed(types[1:])}"
+            refuse(self, problem, code="batch-norm-channels")
+        return (x,)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = arrays[0]
+        shape = [1] * x.ndim
+        shape[channel_axis(self.layout, x.ndim)] = -1
+        scale, bias, mean, variance = (array.reshape(shape) for array in arrays[1:])
+        factor = scale / np.sqrt(variance + x.dtype.type(self.epsilon))
+        return ((x - mean) * factor + bias,)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        x, scale, bias, mean, variance = tensors
+        where = channel_axis(self.layout, len(x.shape))
+
+        def factor_of(c: Expr) -> Expr:
+            return scale[c] / te.sqrt(variance[c] + self.epsilon)
+
+        factor = te.compute(scale.shape, factor_of, name=f"{name}_factor")
+
+        def element(*i: Expr) -> Expr:
+            c = i[where]
+            return (x[i] - mean[c]) * factor[c] + bias[c]
+
+        return (te.compute(x.shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class LRN(Operator):
+    """x / (bias + alpha / size * s) ** beta, s the sum of squares over `size` channels around each, cut at the ends.
+
+    Channel c sees channels c - floor((size-1)/2) .. c + ceil((size-1)/2).
+    """
+
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    bias: float = 1.0
+    layout: Layout = "NCHW"
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        check_float(self, types)
+        if types[0].rank < 2 or self.size < 1:
+            problem = f"expected data with a channel axis and size >= 1, got {types[0]} and size {self.size}"
+            refuse(self, problem, code="lrn-shape")
+        return types
+
+    @property
+    def before(self) -> int:
+        """Channels seen before each."""
+        return (self.size - 1) // 2
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        where = channel_axis(self.layout, x.ndim)
+        widths = [(0, 0)] * x.ndim
+        widths[where] = (self.before, self.size - 1 - self.before)
+        squares = np.pad(x * x, widths)
+        total = sliding_window_view(squares, self.size, axis=where).sum(axis=-1)
+        kind = x.dtype.type
+        return (x / (kind(self.bias) + kind(self.alpha / self.size) * total) ** kind(self.beta),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        where = channel_axis(self.layout, len(x.shape))
+        channels, before = x.shape[where], self.before
+        shape = list(x.shape)
+        shape[where] = channels + self.size - 1
+        zero = te.const(0.0, x.dtype)
+
+        def square(*i: Expr) -> Expr:
+            c = i[where] - before
+            value = x[(*i[:where], c, *i[where + 1 :])]
+            return te.select(te.all_of(i[where] >= before, i[where] < channels + before), value * value, zero)
+
+        squares = te.compute(tuple(shape), square, name=f"{name}_pad")
+        k = te.reduce_axis(self.size, name="k")
+
+        def window(*i: Expr) -> Expr:
+            return te.sum(squares[(*i[:where], i[where] + k, *i[where + 1 :])], axis=k)
+
+        total = te.compute(x.shape, window, name=f"{name}_sum")
+
+        def element(*i: Expr) -> Expr:
+            return x[i] / te.pow(total[i] * (self.alpha / self.size) + self.bias, self.beta)
+
+        return (te.compute(x.shape, element, name=name),)

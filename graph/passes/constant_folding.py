@@ -1,0 +1,63 @@
+"""Compute what depends on constants alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir import Graph, Node, rebuilt
+from ..ops.elementwise import Add, Mul, Relu, Sum
+from ..ops.movement import Concat, Identity, Reshape, Transpose
+from ..types import Constant, Splat, TensorType, array_of, owned
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantFolding:
+    """Replace every node whose inputs are all constants by constants.
+
+    Splats stay splats where the result is one. Other results are computed in the dtype of the graph until they take
+    `max_bytes` together; nodes beyond that stay.
+    """
+
+    max_bytes: int = 256 << 20
+
+    def __call__(self, graph: Graph) -> Graph:
+        constants = dict(graph.constants)
+        kept: list[Node] = []
+        budget = self.max_bytes
+        for node in graph.nodes:
+            if not node.inputs or any(value not in constants for value in node.inputs):
+                kept.append(node)
+                continue
+            operands = tuple(constants[value] for value in node.inputs)
+            types = tuple(graph.types[value] for value in node.outputs)
+            splat = _splat(node, operands, types[0])
+            cost = 0 if splat is not None else sum(type_.bytes for type_ in types)
+            if cost > budget:
+                kept.append(node)
+                continue
+            budget -= cost
+            results = (splat,) if splat is not None else _computed(node, operands)
+            constants.update(zip(node.outputs, results, strict=True))
+        return rebuilt(graph, kept, constants)
+
+
+def _computed(node: Node, operands: tuple[Constant, ...]) -> tuple[Constant, ...]:
+    return tuple(owned(array) for array in node.op.reference(*map(array_of, operands)))
+
+
+def _splat(node: Node, operands: tuple[Constant, ...], type_: TensorType) -> Splat | None:
+    """The result as a splat; None when it is not one, or not seen to be one."""
+    splats = [operand for operand in operands if isinstance(operand, Splat)]
+    if len(splats) != len(operands):
+        return None
+    match node.op:
+        case Add() | Mul() | Sum() | Relu():
+            scalars = [np.asarray(splat.value, dtype=splat.dtype) for splat in splats]
+            return Splat(node.op.reference(*scalars)[0].item(), type_.dtype, type_.shape)
+        case Identity() | Reshape() | Transpose():
+            return Splat(splats[0].value, type_.dtype, type_.shape)
+        case Concat() if len({splat.value for splat in splats}) == 1:
+            return Splat(splats[0].value, type_.dtype, type_.shape)
+    return None

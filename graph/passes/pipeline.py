@@ -1,0 +1,127 @@
+"""The passes that every model goes through, in order, and the runner that checks each of them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ...tir.errors import InternalError
+from ..compare import Comparison, compare
+from ..ir import Graph
+from ..verify import verify
+from .batch_norm_folding import BatchNormFolding
+from .common_subexpressions import CommonSubexpressions
+from .constant_folding import ConstantFolding
+from .dead_code import DeadCode
+from .identity_removal import IdentityRemoval
+from .layout import ChannelsLast
+
+Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
+
+
+class Pass(Protocol):
+    """A frozen value that turns a Graph into an equal one, and returns the same object when it has nothing to do."""
+
+    def __call__(self, graph: Graph) -> Graph: ...
+
+
+PIPELINE: tuple[Pass, ...] = (
+    # first, so that the passes below see producers and consumers and no copies between them
+    IdentityRemoval(),
+    # constants in full before anybody looks for them; splats stay splats
+    ConstantFolding(),
+    # needs constant weights; before the layout moves channels away from axis 1
+    BatchNormFolding(),
+    # equal weights and shared subtrees, before the layout pass permutes each of them
+    CommonSubexpressions(),
+    # what folding left without readers must not be moved
+    DeadCode(),
+    # spatial operators to NHWC; permutes weights
+    ChannelsLast(),
+    # the layout pass joins, splits and permutes: what is now next to its like is merged
+    IdentityRemoval(),
+    CommonSubexpressions(),
+    # last: weights in their old layout go
+    DeadCode(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """What one pass did.
+
+    verdict: "unchanged"; "equal" when old and new graph agree numerically; "unchecked" when that was not asked for;
+    "undone" when they do not or the result is no valid graph: then `problem` says why and the old graph was kept.
+    operators: (name, count before, count after) of each operator whose count changed. seconds: the pass and its checks.
+    """
+
+    name: str
+    verdict: Verdict
+    operators: tuple[tuple[str, int, int], ...] = ()
+    seconds: float = 0.0
+    comparison: Comparison | None = None
+    problem: str = ""
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{name} {before} -> {after}" for name, before, after in self.operators)
+        details = [text for text in (counts, self.problem) if text]
+        return f"{self.name}: {'; '.join([self.verdict, *details])}"
+
+
+def optimise(
+    graph: Graph, passes: tuple[Pass, ...] = PIPELINE, *, check: bool = True, seed: int = 0
+) -> tuple[Graph, tuple[PassReport, ...]]:
+    """Run `passes` in order and report each.
+
+    check: compare the graph before and after each pass on random numbers (drawn with `seed`) where they differ.
+    A pass whose result is invalid or differs is undone and the rest go on. Raises: InternalError when `graph` is invalid.
+    """
+    verify(graph)
+    reports = []
+    for one in passes:
+        graph, report = _run(one, graph, check, seed)
+        reports.append(report)
+    return graph, tuple(reports)
+
+
+def _run(one: Pass, graph: Graph, check: bool, seed: int) -> tuple[Graph, PassReport]:
+    name, start = type(one).__name__, time.perf_counter()
+    after = one(graph)
+    if after is graph:
+        return graph, PassReport(name, "unchanged", seconds=time.perf_counter() - start)
+    operators = _changed_counts(graph, after)
+    comparison = None
+    problem = _invalid(graph, after)
+    if not problem and check:
+        comparison = compare(graph, after, seed=seed)
+        if not comparison.equal:
+            problem = (
+                f"'{comparison.worst}' differs by {comparison.error:.3g} of its largest element; "
+                f"rounding explains {comparison.allowed:.3g}"
+            )
+    seconds = time.perf_counter() - start
+    if problem:
+        return graph, PassReport(name, "undone", operators, seconds, comparison, problem)
+    verdict: Verdict = "equal" if check else "unchecked"
+    return after, PassReport(name, verdict, operators, seconds, comparison)
+
+
+def _invalid(before: Graph, after: Graph) -> str:
+    try:
+        verify(after)
+    except InternalError as error:
+        return error.message
+    for what, old, new in (
+        ("inputs", before.inputs, after.inputs),
+        ("outputs", before.outputs, after.outputs),
+    ):
+        if old != new:
+            return f"{what} changed from {', '.join(old)} to {', '.join(new)}"
+    return ""
+
+
+def _changed_counts(before: Graph, after: Graph) -> tuple[tuple[str, int, int], ...]:
+    old, new = (Counter(node.op.title for node in graph.nodes) for graph in (before, after))
+    return tuple((name, old[name], new[name]) for name in sorted({*old, *new}) if old[name] != new[name])

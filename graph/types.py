@@ -1,0 +1,141 @@
+"""Types and constants of a model's values.
+
+A value has a `TensorType`: an element type that tilewright's language has and a shape of known sizes. Sizes that a
+model leaves open are `Symbol`s; they exist only while a model is read and are gone before a Graph exists.
+
+A constant is a NumPy array or a `Splat`: one value, repeated. A splat stays a splat for as long as nobody needs its
+elements in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A size that a model names but does not give."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Element type (a name of `tilewright.tir.dtype`, such as "float32") and shape of a value."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def elements(self) -> int:
+        """Number of elements, an exact integer."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all elements, densely stored."""
+        return self.elements * np.dtype(self.dtype).itemsize
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the elements are floating-point numbers."""
+        return self.dtype.startswith("float")
+
+
+@dataclass(frozen=True, slots=True)
+class Splat:
+    """A constant of `shape` whose elements all equal `value`; it takes no memory."""
+
+    value: float | int | bool
+    dtype: str
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"splat({self.value:.6g})"
+
+    def array(self) -> Array:
+        """A read-only array of the whole shape that occupies one element."""
+        return np.broadcast_to(np.asarray(self.value, dtype=self.dtype), self.shape)
+
+
+Constant = Array | Splat
+
+
+def type_of(constant: Constant) -> TensorType:
+    """The type of a constant."""
+    if isinstance(constant, Splat):
+        return TensorType(constant.dtype, constant.shape)
+    return TensorType(constant.dtype.name, constant.shape)
+
+
+def array_of(constant: Constant) -> Array:
+    """A constant's elements; a splat's take no memory."""
+    return constant.array() if isinstance(constant, Splat) else constant
+
+
+def bits_of(constant: Constant, most: int = 1 << 16) -> Hashable:
+    """What is equal for constants of equal type and bits (-0.0 and 0.0 differ); large arrays equal only themselves."""
+    if isinstance(constant, Splat):
+        return ("splat", constant.dtype, constant.shape, np.asarray(constant.value, constant.dtype).tobytes())
+    if constant.nbytes > most:
+        return ("array", id(constant))
+    return (constant.dtype.name, constant.shape, constant.tobytes())
+
+
+def frozen(array: Array) -> Array:
+    """`array` itself when nobody can write to it, else a dense copy that nobody can."""
+    if not array.flags.writeable and array.flags.c_contiguous and array.base is None:
+        return array
+    copy = np.array(array, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+def owned(array: Array) -> Array:
+    """`array`, which nobody else may write to, dense and read-only; copied only when it is not dense."""
+    dense = np.ascontiguousarray(array)
+    dense.flags.writeable = False
+    return dense
+
+
+def permutation_to_last(rank: int) -> tuple[int, ...]:
+    """The permutation that takes channels from axis 1 to the end: NCHW -> NHWC."""
+    return (0, *range(2, rank), 1)
+
+
+def permutation_to_first(rank: int) -> tuple[int, ...]:
+    """The permutation that takes channels from the end to axis 1: NHWC -> NCHW."""
+    return (0, rank - 1, *range(1, rank - 1))
+
+
+def inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that undoes `permutation`."""
+    return tuple(permutation.index(axis) for axis in range(len(permutation)))
+
+
+def composed(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that does `first`, then `second`."""
+    return tuple(first[axis] for axis in second)
+
+
+def permuted(shape: tuple[int, ...], permutation: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a tensor of `shape` after its axes are permuted."""
+    return tuple(shape[axis] for axis in permutation)

@@ -1,0 +1,215 @@
+"""The arrays of a call: what a kernel accepts, checked at every call, never copied in silence.
+
+An argument is a NumPy array, or anything that shows its memory through `__array_interface__` or
+DLPack (CPU only). It must have the parameter's dtype and shape, lie in row-major order without
+gaps, be aligned to its item, and, where it is written, be writable and share no memory with another
+argument. Arrays of size zero are fine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..tir.errors import TilewrightError
+from .library import ffi
+
+Array = npt.NDArray[np.generic]
+
+ALIGNMENT = 64  # bytes: a cache line, and a vector of the widest instruction set
+_ALIGNED_FROM = 1 << 14  # bytes; below, an allocation by NumPy's own rule costs less than it loses
+_CPU_DEVICES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
+_BYTES = ffi.typeof("char[]")
+_ADDRESS = ffi.typeof("uintptr_t")
+
+
+class ArgumentError(TilewrightError):
+    """An argument of a call is not what the kernel was built for."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """The number, the kind or the dtype of an argument is wrong."""
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """The shape, the layout or the memory of an argument is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a call must give for one parameter. written: the kernel writes the whole array."""
+
+    name: str
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+    written: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]"
+
+    def new(self) -> Array:
+        """A new array for this parameter, uninitialised."""
+        return empty_aligned(self.shape, self.dtype)
+
+    def accept(self, value: object, call: str) -> Array:
+        """The array of `value`, without a copy; `call` is the name of what is called, for messages.
+
+        Raises: ArgumentTypeError, ArgumentValueError.
+        """
+        array = value if type(value) is np.ndarray else self._view(value, call)
+        if array.dtype != self.dtype:
+            raise self._dtype_error(array, call)
+        if array.shape != self.shape:
+            raise self._shape_error(array, call)
+        flags = array.flags
+        if not flags.c_contiguous:
+            raise self._layout_error(array, call)
+        if not flags.aligned:
+            raise ArgumentValueError(
+                f"{call}: '{self.name}' is not aligned to its {self.dtype.itemsize}-byte items.",
+                code="argument-aligned",
+                hints=(f"{self.name}.copy()",),
+            )
+        if self.written and not flags.writeable:
+            raise ArgumentValueError(
+                f"{call}: '{self.name}' is read-only; expected an array to write into.",
+                code="argument-read-only",
+                hints=(f"np.empty({self.shape}, np.{self.dtype.name})",),
+            )
+        return array
+
+    def _view(self, value: object, call: str) -> Array:
+        """The memory of a foreign array as a NumPy array."""
+        if isinstance(value, np.ndarray):
+            return value
+        if hasattr(value, "__array_interface__"):
+            return np.asarray(value)
+        if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
+            raise ArgumentTypeError(
+                f"{call}: '{self.name}' is a {type(value).__name__}; expected a NumPy array, or "
+                "one that has __array_interface__ or __dlpack__.",
+                code="argument-kind",
+                hints=(f"np.asarray({self.name}, dtype=np.{self.dtype.name})",),
+            )
+        device = int(value.__dlpack_device__()[0])
+        if device not in _CPU_DEVICES:
+            raise ArgumentValueError(
+                f"{call}: '{self.name}' lies on a device (DLPack type {device}); expected the "
+                "CPU's memory.",
+                code="argument-device",
+                hints=(f"{self.name}.cpu()",),
+            )
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise ArgumentTypeError(
+                f"{call}: '{self.name}', a {type(value).__name__}, does not share its memory: "
+                f"{error}.",
+                code="argument-exchange",
+                hints=(f"np.asarray({self.name}, dtype=np.{self.dtype.name})",),
+            ) from error
+
+    def _dtype_error(self, array: Array, call: str) -> ArgumentTypeError:
+        got = (
+            array.dtype.name
+            if array.dtype.isnative
+            else f"{array.dtype.name} of foreign byte order"
+        )
+        return ArgumentTypeError(
+            f"{call}: '{self.name}' is {got}, expected {self.dtype.name}.",
+            code="argument-dtype",
+            hints=(f"{self.name}.astype(np.{self.dtype.name})",),
+        )
+
+    def _shape_error(self, array: Array, call: str) -> ArgumentValueError:
+        same_size = array.size == int(np.prod(self.shape, dtype=np.int64))
+        return ArgumentValueError(
+            f"{call}: '{self.name}' has shape {array.shape}, expected {self.shape}.",
+            code="argument-shape",
+            hints=(f"{self.name}.reshape({self.shape})",) if same_size else (),
+        )
+
+    def _layout_error(self, array: Array, call: str) -> ArgumentValueError:
+        fix = f"np.empty({self.shape}, np.{self.dtype.name})"
+        return ArgumentValueError(
+            f"{call}: '{self.name}' has strides {array.strides}; expected row-major order without "
+            "gaps.",
+            code="argument-layout",
+            hints=(fix if self.written else f"np.ascontiguousarray({self.name})",),
+        )
+
+
+def accept_call(
+    call: str, inputs: Sequence[Argument], outputs: Sequence[Argument], values: Sequence[object]
+) -> tuple[list[Array], list[Array]]:
+    """The arrays of a call, inputs and outputs; outputs that were not given are new.
+
+    `values` are all inputs, or all inputs and all outputs, in order.
+    Raises: ArgumentTypeError, ArgumentValueError.
+    """
+    given = len(values)
+    if given == len(inputs):
+        arrays = [
+            argument.accept(value, call) for argument, value in zip(inputs, values, strict=True)
+        ]
+        return arrays, [argument.new() for argument in outputs]
+    if given != len(inputs) + len(outputs):
+        raise _count_error(call, inputs, outputs, given)
+    expected = (*inputs, *outputs)
+    arrays = [
+        argument.accept(value, call) for argument, value in zip(expected, values, strict=True)
+    ]
+    _check_apart(call, expected, arrays)
+    return arrays[: len(inputs)], arrays[len(inputs) :]
+
+
+def empty_aligned(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
+    """A new, uninitialised array; one of 16 KiB or more starts at a multiple of 64 bytes."""
+    array: Array = np.empty(shape, dtype)
+    if array.nbytes < _ALIGNED_FROM:
+        return array
+    store = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    return np.ndarray(shape, dtype, store.data, -address(store) % ALIGNMENT)
+
+
+def address(array: Array) -> int:
+    """Where the array's memory starts."""
+    return int(ffi.cast(_ADDRESS, ffi.from_buffer(_BYTES, array)))
+
+
+def _check_apart(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) -> None:
+    """Refuse an output that shares memory with another argument.
+
+    The arrays have no gaps, so their bounds decide.
+    """
+    for index, (written, array) in enumerate(zip(arguments, arrays, strict=True)):
+        if not written.written:
+            continue
+        for other, (argument, value) in enumerate(zip(arguments, arrays, strict=True)):
+            if other == index or (argument.written and other > index):
+                continue
+            if np.may_share_memory(array, value):
+                raise ArgumentValueError(
+                    f"{call}: '{written.name}' is written and shares memory with "
+                    f"'{argument.name}'.",
+                    code="argument-overlap",
+                    hints=(f"{written.name}: np.empty({written.shape}, np.{written.dtype.name})",),
+                )
+
+
+def _count_error(
+    call: str, inputs: Sequence[Argument], outputs: Sequence[Argument], given: int
+) -> ArgumentTypeError:
+    everything = ", ".join(argument.name for argument in (*inputs, *outputs))
+    return ArgumentTypeError(
+        f"{call}: {given} arrays given; expected {len(inputs)} (the inputs) or "
+        f"{len(inputs) + len(outputs)} (inputs and outputs).",
+        code="argument-count",
+        hints=(
+            f"{call}({', '.join(argument.name for argument in inputs)})",
+            f"{call}({everything})",
+        ),
+    )

@@ -1,0 +1,202 @@
+"""C text in, shared object out, kept in the cache.
+
+The object is keyed by its source, the flags, and the compiler's identity; several translation units
+are compiled at once, one process per CPU, and linked into one object. No libm, no BLAS, no threads
+are linked: on Linux a source that calls what libc itself does not have is refused here.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..tir.errors import TilewrightError
+from ..tir.target import Target
+from .cache import Cache, cache_key, user_cache
+from .compilers import Compiler, compile_flags, find_compiler, link_flags
+from .headers import discard_header, precompiled_header
+from .host import allowed_cpus
+from .log import log
+
+OBJECTS = "objects"  # the kind of our cache entries
+
+_FORMAT = "1"
+_SHOWN_LINES = 2  # of source, around the line that the compiler refused
+
+
+class CompileFailed(TilewrightError, RuntimeError):
+    """The C compiler refused a source; the rendering shows the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedObject:
+    """A compiled shared object.
+
+    binary: its bytes. path: the cache's file that holds it, None where it is not kept. compiler:
+    the version line of the compiler that made it. seconds: what compiling took; 0 where it came
+    from the cache.
+    """
+
+    binary: bytes
+    path: Path | None
+    compiler: str
+    seconds: float
+
+
+def compile_shared(
+    source: str,
+    target: Target,
+    *,
+    name: str = "kernel",
+    flags: tuple[str, ...] = (),
+    cache: Cache | None = None,
+) -> SharedObject:
+    """Compile one C source; `flags` are added to the target's.
+
+    Raises: CompilerNotFound, CompileFailed.
+    """
+    return compile_many((source,), target, name=name, flags=flags, cache=cache)
+
+
+def compile_many(
+    sources: Sequence[str],
+    target: Target,
+    *,
+    name: str = "kernel",
+    flags: tuple[str, ...] = (),
+    cache: Cache | None = None,
+) -> SharedObject:
+    """Compile the translation units at once, one per CPU, and link them into one shared object.
+
+    Raises: CompilerNotFound, CompileFailed.
+    """
+    cache = cache if cache is not None else user_cache()
+    compiler = find_compiler()
+    every_flag = (*compile_flags(target), *compiler.flags, *flags)
+    key = cache_key(_FORMAT, compiler.identity, *every_flag, *link_flags(), *sources)
+    kept = cache.get(OBJECTS, key)
+    if kept is not None:
+        return SharedObject(kept, cache.path(OBJECTS, key), compiler.version, 0.0)
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        job = _Job(compiler, every_flag, cache, Path(folder))
+        binary = job.link(sources, name)
+    seconds = time.perf_counter() - began
+    log.debug("compile: '%s', %d source(s), %.0f ms", name, len(sources), seconds * 1e3)
+    return SharedObject(binary, cache.put(OBJECTS, key, binary), compiler.version, seconds)
+
+
+def assembly(source: str, target: Target, *, name: str = "kernel") -> str:
+    """The assembly text that the compiler makes of a C source for the target.
+
+    Raises: CompilerNotFound, CompileFailed.
+    """
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        compiler = find_compiler()
+        flags = (*compile_flags(target), *compiler.flags)
+        job = _Job(compiler, flags, user_cache(), Path(folder))
+        output = Path(folder, f"{name}.s")
+        job.compile(job.write(source, name), ("-S",), output)
+        return output.read_text(encoding="utf-8", errors="replace")
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One use of the compiler, in a folder that lasts as long."""
+
+    compiler: Compiler
+    flags: tuple[str, ...]
+    cache: Cache
+    folder: Path
+
+    def link(self, sources: Sequence[str], name: str) -> bytes:
+        """The shared object of the sources."""
+        output = self.folder / f"{name}.so"
+        if len(sources) == 1:
+            self.compile(self.write(sources[0], name), link_flags(), output)
+            return output.read_bytes()
+        files = [self.write(source, f"{name}_{index}") for index, source in enumerate(sources)]
+        objects = [file.with_suffix(".o") for file in files]
+        with ThreadPoolExecutor(max_workers=allowed_cpus()) as workers:
+            list(workers.map(lambda file, made: self.compile(file, ("-c",), made), files, objects))
+        command = [*self.compiler.command, *link_flags(), *map(str, objects), "-o", str(output)]
+        done = self._run(command)
+        if done.returncode != 0:
+            raise _failure(self.compiler, name, done.stderr)
+        return output.read_bytes()
+
+    def write(self, source: str, name: str) -> Path:
+        """Put a source into the folder."""
+        file = self.folder / f"{name}.c"
+        file.write_text(source, encoding="utf-8")
+        return file
+
+    def compile(self, file: Path, how: tuple[str, ...], output: Path) -> None:
+        """Run the compiler on one file; without the precompiled header where that is to blame."""
+        header = precompiled_header(self.compiler, self.flags, file.read_text("utf-8"), self.cache)
+        plain = [*self.compiler.command, *self.flags, file.name, *how, "-o", str(output)]
+        if header is not None:
+            if self._run([*plain, "-include", str(header)]).returncode == 0:
+                return
+            done = self._run(plain)
+            if done.returncode == 0:
+                discard_header(header, self.compiler)
+                return
+        else:
+            done = self._run(plain)
+        if done.returncode != 0:
+            raise _failure(self.compiler, file.stem, done.stderr, file)
+
+    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        environment = self.compiler.environment()
+        if self.compiler.family == "zig":
+            own = self.cache.private_folder("zig")
+            environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(own or self.folder / "zig"))
+            environment.setdefault("ZIG_LOCAL_CACHE_DIR", environment["ZIG_GLOBAL_CACHE_DIR"])
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+        )
+
+
+def _failure(compiler: Compiler, name: str, said: str, file: Path | None = None) -> CompileFailed:
+    """The error for what the compiler said: its first complaint, with our line."""
+    match = re.search(r"^[^\s:]+\.c:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", said, re.MULTILINE)
+    where = None
+    if match is not None and file is not None:
+        where = f"in {file.name}:\n{_excerpt(file.read_text('utf-8'), int(match[1]))}"
+    undefined = re.search(r"undefined (?:reference to|symbol:) \W?(\w+)", said)
+    if match is not None:
+        complaint = match[2]
+    elif undefined is not None:
+        complaint = f"it calls '{undefined[1]}', which no library that we link has"
+    else:
+        complaint = (said.strip().splitlines() or ["it said nothing"])[-1]
+    return CompileFailed(
+        f"compile: the C compiler refused '{name}': {complaint}.",
+        code="compile-failed",
+        where=where,
+        notes=(f"the compiler is {compiler.version}.",),
+        hints=("generated C that a compiler refuses is a defect of tilewright; please report it.",),
+    )
+
+
+def _excerpt(source: str, line: int) -> str:
+    """The lines around `line` (1-based), which is marked."""
+    lines = source.splitlines()
+    first, last = max(1, line - _SHOWN_LINES), min(len(lines), line + _SHOWN_LINES)
+    return "\n".join(
+        f"  {'>' if number == line else ' '} {number:4} | {lines[number - 1]}"
+        for number in range(first, last + 1)
+    )

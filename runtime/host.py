@@ -1,0 +1,192 @@
+"""This machine as the operating system describes it: instruction set, caches, allowed CPUs.
+
+Read once, lazily, from /proc and /sys; what they do not tell stays at the defaults of `Target`.
+Nothing is measured here (that is limits.py) and nothing is compiled. Where neither tells (macOS),
+the instruction set is "scalar".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from ..tir.errors import TilewrightError
+from ..tir.target import ISAS, Target
+
+THREADS_VARIABLE = "TILEWRIGHT_NUM_THREADS"
+
+# best first; each with the flags of /proc/cpuinfo that it needs
+_ISA_FEATURES = (
+    ("avx512", frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma"})),
+    ("avx2", frozenset({"avx2", "fma"})),
+    ("scalar", frozenset[str]()),
+)
+
+
+class HostError(TilewrightError, ValueError):
+    """A setting that describes this machine to tilewright cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What the operating system says of this machine; 0 or an empty text where it says nothing.
+
+    isas: the instruction sets that can run here, best first. fma_per_cycle: vector multiply-adds of
+    the best one that a core starts per cycle. clock_ghz: the nominal clock. l1_bytes, l2_bytes:
+    data caches of one core; l3_bytes: shared. quota: CPUs' worth of time that the process's cgroup
+    may use, None: no limit.
+    """
+
+    model: str
+    isas: tuple[str, ...]
+    fma_per_cycle: int
+    clock_ghz: float
+    l1_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+    quota: float | None
+
+    @property
+    def isa(self) -> str:
+        """The best instruction set that runs here."""
+        return self.isas[0]
+
+
+def read_host(root: Path = Path("/")) -> Host:
+    """Read the host from the proc and sys file systems below `root`."""
+    cpu = _cpuinfo(_text(root / "proc/cpuinfo"))
+    features = frozenset(cpu.get("flags", "").split())
+    l1, l2, l3 = _caches(root / "sys/devices/system/cpu/cpu0/cache")
+    isas = tuple(isa for isa, needed in _ISA_FEATURES if needed <= features)
+    zen4 = cpu.get("vendor_id") == "AuthenticAMD" and cpu.get("cpu family") == "25"
+    return Host(
+        model=cpu.get("model name", ""),
+        isas=isas,
+        fma_per_cycle=1 if zen4 and isas[0] == "avx512" else 2,  # Zen 4 halves its wide vectors
+        clock_ghz=_clock_ghz(root, cpu),
+        l1_bytes=l1,
+        l2_bytes=l2,
+        l3_bytes=l3,
+        quota=_quota(root),
+    )
+
+
+@cache
+def host() -> Host:
+    """This machine, read at the first call."""
+    return read_host()
+
+
+def allowed_cpus() -> int:
+    """How many CPUs this process may use now, by affinity and cgroup quota; at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count() or 1
+    quota = host().quota
+    return count if quota is None else max(1, min(count, int(quota)))
+
+
+def default_threads() -> int:
+    """Threads of a run that does not say: TILEWRIGHT_NUM_THREADS, else the CPUs allowed now.
+
+    Raises: HostError when the variable is not a positive whole number.
+    """
+    text = os.environ.get(THREADS_VARIABLE)
+    if not text:
+        return allowed_cpus()
+    if not text.isdecimal() or int(text) == 0:
+        raise HostError(
+            f"threads: {THREADS_VARIABLE} is '{text}'; expected a whole number of at least 1.",
+            code="host-threads",
+            hints=(f"export {THREADS_VARIABLE}={allowed_cpus()}",),
+        )
+    return int(text)
+
+
+def host_target() -> Target:
+    """The Target of this machine's CPU: back end "c", its best instruction set, its caches and
+    threads.
+    """
+    here = host()
+    base = ISAS[here.isa]
+    return replace(
+        base,
+        kind="c",
+        fma_per_cycle=here.fma_per_cycle,
+        clock_ghz=here.clock_ghz or base.clock_ghz,
+        l1_bytes=here.l1_bytes or base.l1_bytes,
+        l2_bytes=here.l2_bytes or base.l2_bytes,
+        l3_bytes=here.l3_bytes or base.l3_bytes,
+        threads=default_threads(),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _cpuinfo(text: str) -> dict[str, str]:
+    """The entries of the first processor."""
+    pairs = (line.partition(":") for line in text.split("\n\n", 1)[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _clock_ghz(root: Path, cpu: dict[str, str]) -> float:
+    khz = _text(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
+    if khz.isdecimal():
+        return round(int(khz) / 1e6, 3)
+    mhz = cpu.get("cpu MHz", "")
+    return round(float(mhz) / 1e3, 3) if re.fullmatch(r"\d+(\.\d+)?", mhz) else 0.0
+
+
+def _caches(folder: Path) -> tuple[int, int, int]:
+    """Bytes of the first core's data or unified caches of level 1, 2 and 3."""
+    sizes = {1: 0, 2: 0, 3: 0}
+    for entry in sorted(folder.glob("index*")):
+        level, kind, size = (_text(entry / name).strip() for name in ("level", "type", "size"))
+        match = re.fullmatch(r"(\d+)([KM]?)", size)
+        if match is None or kind == "Instruction" or level not in ("1", "2", "3"):
+            continue
+        sizes[int(level)] = int(match[1]) << {"": 0, "K": 10, "M": 20}[match[2]]
+    return sizes[1], sizes[2], sizes[3]
+
+
+def _quota(root: Path) -> float | None:
+    """The smallest CPU quota of the process's cgroup and of those around it, version 1 or 2."""
+    quotas: list[float] = []
+    mount = root / "sys/fs/cgroup"
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        names = controllers.split(",")
+        if controllers and "cpu" not in names:
+            continue
+        base = mount if not controllers else mount / controllers
+        if controllers and not base.is_dir():
+            base = mount / "cpu"
+        parts = Path(path.lstrip("/")).parts
+        quotas += [
+            quota
+            for depth in range(len(parts) + 1)
+            if (quota := _group_quota(base.joinpath(*parts[:depth]))) is not None
+        ]
+    return min(quotas, default=None)
+
+
+def _group_quota(group: Path) -> float | None:
+    """CPUs' worth of time of one cgroup: cpu.max (version 2) or cfs_quota over cfs_period (version
+    1).
+    """
+    fields = _text(group / "cpu.max").split()
+    if not fields:
+        fields = [_text(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    if len(fields) != 2 or not all(field.isdecimal() for field in fields):
+        return None  # "max" and "-1" mean that there is no limit
+    quota, period = (int(field) for field in fields)
+    return quota / period if period else None

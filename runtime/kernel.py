@@ -1,0 +1,252 @@
+"""A Kernel: one function, ready to be called on arrays, with all there is to say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from typing import Protocol
+
+import numpy as np
+
+from ..codegen.artifact import Artifact, Parameter
+from ..tir.errors import TilewrightError
+from .arrays import Argument, ArgumentTypeError, ArgumentValueError, Array, accept_call
+from .compile import SharedObject, assembly
+from .host import default_threads
+from .limits import fma_peak, limits
+from .native import NativeCode
+from .roofline import Roofline, Work
+from .timing import CacheState, Timing, compare, measure
+
+_ROOFLINE_ROUNDS = 9
+
+
+class KernelError(TilewrightError, ValueError):
+    """A kernel is asked for what it was not built with."""
+
+
+class Code(Protocol):
+    """What executes a kernel: arrays are those of inputs and outputs, in parameter order."""
+
+    def run(self, arrays: Sequence[Array], threads: int) -> None:
+        """Run once."""
+
+    def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], object]:
+        """A call that runs on these arrays again and again."""
+
+
+class Kernel:
+    """A function on arrays; build one with `tilewright.build`.
+
+    `kernel(*inputs)` returns a new array, or a tuple of them where there are several outputs;
+    `kernel(*inputs, *outputs)` writes into the outputs and returns them. Immutable: any number of
+    threads may call it at once. It pickles, with its compiled code and its constants.
+
+    artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
+    proved. work: what it must do at least, None where that is not known.
+    """
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        code: Code,
+        *,
+        proof: object | None = None,
+        work: Work | None = None,
+    ) -> None:
+        self.artifact = artifact
+        self.proof = proof
+        self.work = work
+        self._code = code
+        self._inputs = tuple(_arguments(artifact.parameters, "input"))
+        self._outputs = tuple(_arguments(artifact.parameters, "output"))
+        self._order = _order(artifact.parameters)
+
+    @staticmethod
+    def load(
+        artifact: Artifact,
+        shared: SharedObject,
+        constants: Mapping[str, object] | None = None,
+        *,
+        proof: object | None = None,
+        work: Work | None = None,
+    ) -> Kernel:
+        """A kernel of compiled code; binds the constants and computes what depends on them alone.
+
+        Raises: ArgumentTypeError, ArgumentValueError for constants that do not fit; TargetError
+        where this machine lacks the instruction set; LibraryError.
+        """
+        bound = accept_constants(artifact, constants or {})
+        return Kernel(artifact, NativeCode.load(artifact, shared, bound), proof=proof, work=work)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _remake, (self.artifact, self._code, self.proof, self.work)
+
+    def __call__(self, *arrays: object, threads: int | None = None) -> Array | tuple[Array, ...]:
+        """Run on NumPy arrays or on what shares its memory with them; nothing is copied.
+
+        threads: default TILEWRIGHT_NUM_THREADS, else the CPUs allowed to this process now. The
+        result has the same bits at any number of threads.
+        Raises: ArgumentTypeError, ArgumentValueError.
+        """
+        inputs, outputs = accept_call(self.name, self._inputs, self._outputs, arrays)
+        self._code.run(self._in_order(inputs, outputs), self._threads(threads))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.artifact.name
+
+    @property
+    def source(self) -> str:
+        """The generated source text."""
+        return self.artifact.source
+
+    @property
+    def assembly(self) -> str:
+        """The compiler's assembly text of the source.
+
+        Raises: CompilerNotFound, CompileFailed.
+        """
+        return assembly(self.source, self.artifact.target, name=self.name)
+
+    @property
+    def signature(self) -> str:
+        """The arguments and results of a call: names, dtypes, shapes."""
+        results = ", ".join(map(str, self._outputs))
+        return f"{self.name}({', '.join(map(str, self._inputs))}) -> {results}"
+
+    def time(
+        self,
+        *arrays: object,
+        seconds: float = 0.5,
+        cache: CacheState = "warm",
+        threads: int | None = None,
+    ) -> Timing:
+        """Time runs on copies of the arrays for about `seconds`; argument checks are not timed.
+
+        cache: "warm", or "cold" to have data and constants evicted before every run.
+        Raises: ArgumentTypeError, ArgumentValueError.
+        """
+        return measure(self.bind_copies(*arrays, threads=threads), seconds, cache=cache)
+
+    def roofline(self, *arrays: object, threads: int | None = None) -> Roofline:
+        """Time runs on copies of the arrays beside the multiply-add peak, in the same rounds.
+
+        Raises: KernelError where the kernel's work is not known; ArgumentTypeError,
+        ArgumentValueError, CompilerNotFound.
+        """
+        if self.work is None:
+            raise KernelError(
+                f"roofline: the work of '{self.name}' is not known; expected a kernel that was "
+                "built from a function.",
+                code="kernel-work",
+            )
+        count = self._threads(threads)
+        peak = fma_peak(count)
+        calls: dict[str, Callable[[], object]] = {
+            "kernel": self.bind_copies(*arrays, threads=count),
+            "peak": peak,
+        }
+        timings = compare(calls, _ROOFLINE_ROUNDS)
+        return Roofline(
+            timing=timings["kernel"],
+            threads=count,
+            work=self.work,
+            peak_gflops=peak.rate(timings["peak"].median),
+            peak_gb_per_s=limits().gb_per_s(count, self.work.bytes),
+        )
+
+    def bind_copies(self, *arrays: object, threads: int | None = None) -> Callable[[], object]:
+        """A call without arguments that runs on copies of the arrays, for timing.
+
+        Raises: ArgumentTypeError, ArgumentValueError.
+        """
+        inputs, _ = accept_call(self.name, self._inputs, self._outputs, arrays)
+        copies = []
+        for argument, array in zip(self._inputs, inputs, strict=True):
+            copy = argument.new()
+            copy[...] = array
+            copies.append(copy)
+        outputs = [argument.new() for argument in self._outputs]
+        for output in outputs:
+            output[...] = np.zeros(
+                (), output.dtype
+            )  # so that its pages exist before the clock runs
+        return self._code.bind(self._in_order(copies, outputs), self._threads(threads))
+
+    def __repr__(self) -> str:
+        lines = [f"Kernel {self.signature}", f"  target: {self.artifact.target}"]
+        if self.proof is not None:
+            lines.append(f"  proof: {self.proof}")
+        if self.work is not None:
+            lines.append(f"  work: {self.work.operations} operations, {self.work.bytes} bytes")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        source = f"<details><summary>source</summary><pre>{escape(self.source)}</pre></details>"
+        return f"<pre>{escape(repr(self))}</pre>{source}"
+
+    def _in_order(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Sequence[Array]:
+        """Inputs and outputs in the order of the parameters."""
+        arrays = [*inputs, *outputs]
+        return [arrays[index] for index in self._order] if self._order else arrays
+
+    def _threads(self, threads: int | None) -> int:
+        if threads is None:
+            return default_threads()
+        if threads < 1:
+            raise ArgumentValueError(
+                f"{self.name}: threads is {threads}; expected a whole number of at least 1.",
+                code="argument-threads",
+            )
+        return threads
+
+
+def accept_constants(artifact: Artifact, constants: Mapping[str, object]) -> dict[str, Array]:
+    """The arrays of an artifact's constants, by name, checked like arguments.
+
+    Raises: ArgumentTypeError for one that is missing or unknown, and as for arguments.
+    """
+    prepare = artifact.prepare.parameters if artifact.prepare is not None else ()
+    needed = {
+        constant.name: constant
+        for constant in _arguments((*artifact.parameters, *prepare), "constant")
+    }
+    for name in constants:
+        if name not in needed:
+            raise ArgumentTypeError(
+                f"{artifact.name}: '{name}' is not a constant of it; the constants are: "
+                f"{', '.join(needed) or 'none'}.",
+                code="constant-unknown",
+            )
+    for name, constant in needed.items():
+        if name not in constants:
+            raise ArgumentTypeError(
+                f"{artifact.name}: the constant '{name}' is not bound; expected {constant}.",
+                code="constant-unbound",
+                hints=(f'tw.build(..., constants={{"{name}": {name.lower()}}})',),
+            )
+    return {name: needed[name].accept(value, artifact.name) for name, value in constants.items()}
+
+
+def _arguments(parameters: Iterable[Parameter], role: str) -> list[Argument]:
+    return [
+        Argument(parameter.name, parameter.dtype.numpy, parameter.shape, role == "output")
+        for parameter in parameters
+        if parameter.role == role
+    ]
+
+
+def _order(parameters: Sequence[Parameter]) -> tuple[int, ...]:
+    """Where each free parameter stands among inputs, then outputs; () where in that order."""
+    free = [parameter.role for parameter in parameters if parameter.role in ("input", "output")]
+    sources = [index for index, role in enumerate(free) if role == "input"]
+    sources += [index for index, role in enumerate(free) if role == "output"]
+    places = [sources.index(index) for index in range(len(free))]
+    return () if places == sorted(places) else tuple(places)
+
+
+def _remake(artifact: Artifact, code: Code, proof: object | None, work: Work | None) -> Kernel:
+    return Kernel(artifact, code, proof=proof, work=work)

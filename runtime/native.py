@@ -1,0 +1,144 @@
+"""Compiled code: loaded, joined with its constants, run on the arrays of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..codegen.artifact import Artifact, Entry
+from ..tir.errors import TargetError
+from .arrays import Array, empty_aligned
+from .compile import SharedObject
+from .host import default_threads, host
+from .library import Library, Pointer, ffi
+from .pool import pool_run
+from .workspace import Workspace, workspace
+
+_BYTES = ffi.typeof("char[]")
+_POINTERS = ffi.typeof("void *[]")
+
+
+class NativeEntry:
+    """One entry of a loaded object; some of its parameters are fixed, the others come with a call.
+
+    Any number of threads may run it at once.
+    """
+
+    def __init__(self, library: Library, entry: Entry, fixed: Mapping[str, Array]) -> None:
+        """Find the entry; `fixed` holds arrays by parameter name.
+
+        Raises: LibraryError.
+        """
+        self._library = library
+        self._function = library.entry(entry.symbol)
+        self._entry = entry
+        names = [parameter.name for parameter in entry.parameters]
+        self._free = tuple(index for index, name in enumerate(names) if name not in fixed)
+        self._pointers = [
+            ffi.from_buffer(_BYTES, fixed[name]) if name in fixed else ffi.NULL for name in names
+        ]
+
+    def workspace_bytes(self, threads: int) -> int:
+        """Bytes of scratch memory of a run on `threads` threads."""
+        return self._entry.workspace_bytes + threads * self._entry.thread_workspace_bytes
+
+    def run(self, arrays: Sequence[Array], threads: int) -> int:
+        """Run on arrays for the free parameters, in order; how many threads took part."""
+        pointers = self._pointers_to(arrays)
+        pointers.append(workspace(self.workspace_bytes(threads)))
+        return int(pool_run()(self._function, ffi.new(_POINTERS, pointers), threads))
+
+    def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], int]:
+        """A call that runs on these arrays again and again, with scratch memory of its own."""
+        scratch = Workspace(self.workspace_bytes(threads))
+        pointers = [*self._pointers_to(arrays), scratch.pointer]
+        return _Bound(self._function, pointers, threads, (self, scratch))
+
+    def _pointers_to(self, arrays: Sequence[Array]) -> list[Pointer]:
+        pointers = self._pointers.copy()
+        for index, array in zip(self._free, arrays, strict=True):
+            pointers[index] = ffi.from_buffer(_BYTES, array)
+        return pointers
+
+
+class NativeCode:
+    """An artifact's compiled code with its constants bound: what a Kernel runs; pickles."""
+
+    def __init__(
+        self, artifact: Artifact, shared: SharedObject, fixed: Mapping[str, Array]
+    ) -> None:
+        """Load the object; `fixed` holds every constant and prepared array that `run` reads.
+
+        Raises: TargetError where this machine lacks the instruction set; LibraryError.
+        """
+        _check_isa(artifact)
+        self.artifact = artifact
+        self.shared = shared
+        self.fixed = dict(fixed)
+        library = Library(shared, name=artifact.name)
+        self._run = NativeEntry(library, artifact.run, self.fixed)
+
+    @staticmethod
+    def load(
+        artifact: Artifact, shared: SharedObject, constants: Mapping[str, Array]
+    ) -> NativeCode:
+        """Load the object and compute, once, what depends on the constants alone.
+
+        The constants are copied where `run` reads them. They must fit their parameters: see
+        `accept_constants`.
+        Raises: TargetError where this machine lacks the instruction set; LibraryError.
+        """
+        _check_isa(artifact)
+        fixed: dict[str, Array] = {}
+        for parameter in artifact.parameters:
+            if parameter.role in ("constant", "prepared"):
+                array = empty_aligned(parameter.shape, parameter.dtype.numpy)
+                if parameter.role == "constant":
+                    array[...] = constants[parameter.name]
+                fixed[parameter.name] = array
+        if artifact.prepare is not None:
+            library = Library(shared, name=artifact.name)
+            arrays = {**constants, **fixed}
+            names = [parameter.name for parameter in artifact.prepare.parameters]
+            needed = {name: arrays[name] for name in names}
+            NativeEntry(library, artifact.prepare, needed).run((), default_threads())
+        return NativeCode(artifact, shared, fixed)
+
+    def __reduce__(
+        self,
+    ) -> tuple[type[NativeCode], tuple[Artifact, SharedObject, dict[str, Array]]]:
+        return NativeCode, (self.artifact, self.shared, self.fixed)
+
+    def run(self, arrays: Sequence[Array], threads: int) -> None:
+        """Run on the arrays of inputs and outputs, in parameter order."""
+        self._run.run(arrays, threads)
+
+    def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], object]:
+        """A call that runs on these arrays again and again."""
+        return self._run.bind(arrays, threads)
+
+
+class _Bound:
+    """A region on fixed arrays, with everything that it points to."""
+
+    __slots__ = ("_arguments", "_function", "_keep", "_run", "_threads")
+
+    def __init__(
+        self, function: Pointer, pointers: list[Pointer], threads: int, keep: object
+    ) -> None:
+        self._run = pool_run()
+        self._function = function
+        self._arguments = ffi.new(_POINTERS, pointers)
+        self._threads = threads
+        self._keep = (pointers, keep)
+
+    def __call__(self) -> int:
+        return int(self._run(self._function, self._arguments, self._threads))
+
+
+def _check_isa(artifact: Artifact) -> None:
+    if artifact.target.isa not in host().isas:
+        raise TargetError(
+            f"load: '{artifact.name}' is compiled for {artifact.target.isa}, which this machine "
+            f"lacks; it has {', '.join(host().isas)}.",
+            code="load-isa",
+        )

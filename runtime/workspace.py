@@ -1,0 +1,48 @@
+"""Scratch memory for kernels: one block per thread that calls, shared by every kernel that it
+calls.
+
+A kernel runs inside one C call and keeps nothing there, so the block of a thread is free whenever
+the next kernel starts. It only grows, and goes with its thread.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from .arrays import ALIGNMENT, address
+from .library import Pointer, ffi
+
+_PAGE = 4096
+
+
+class Workspace:
+    """One block of scratch memory, aligned to 64 bytes, uninitialised."""
+
+    def __init__(self, size: int) -> None:
+        self._store = np.empty(size + ALIGNMENT, np.uint8)
+        self.size = size
+        self.pointer: Pointer = ffi.cast(
+            "void *", -(-address(self._store) // ALIGNMENT) * ALIGNMENT
+        )
+
+
+class _OfThread(threading.local):
+    """The block of the calling thread."""
+
+    def __init__(self) -> None:
+        self.block = Workspace(0)
+
+
+_of_thread = _OfThread()
+
+
+def workspace(size: int) -> Pointer:
+    """The calling thread's scratch memory, at least `size` bytes; valid until a larger one is asked
+    for.
+    """
+    block = _of_thread.block
+    if block.size < size:
+        block = _of_thread.block = Workspace(-(-size // _PAGE) * _PAGE)
+    return block.pointer

@@ -1,0 +1,6 @@
+"""Checked rewrites of a loop nest, recorded as a trace and proved."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

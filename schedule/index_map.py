@@ -1,0 +1,141 @@
+"""IndexMap: how the indices of a tensor become those of another layout, and back.
+
+    IndexMap.of(lambda k, n: (n // 48, k, n % 48))
+
+Each new index is an old one, its quotient by a number, its remainder, or the remainder of its quotient: a digit of the old
+index. So the map has an inverse, and its text can be kept in a trace.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..tir.expr import Const, Expr, FloorDiv, FloorMod, Var, index
+from ..tir.printer import Names, print_expr
+from ..tir.visit import substitute
+from .errors import ScheduleError
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """The digit value // weight % modulus of the index `source`; modulus None: no remainder is taken."""
+
+    source: Var
+    weight: int
+    modulus: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMap:
+    """old indices `sources` -> new indices `results`."""
+
+    sources: tuple[Var, ...]
+    results: tuple[Expr, ...]
+
+    @staticmethod
+    def of(function: Callable[..., Sequence[Expr | int]]) -> IndexMap:
+        """The map that a Python function of the old indices returns. Raises: ScheduleError."""
+        sources = tuple(Var(name) for name in inspect.signature(function).parameters)
+        results = function(*sources)
+        made = IndexMap(sources, tuple(index(r) if isinstance(r, int) else r for r in results))
+        made.digits()
+        return made
+
+    @staticmethod
+    def parse(text: str) -> IndexMap:
+        """The map of a text that `str` of an IndexMap gave. Raises: ScheduleError."""
+        try:
+            node = ast.parse(text, mode="eval").body
+        except SyntaxError:
+            node = None
+        if not isinstance(node, ast.Lambda) or not isinstance(node.body, ast.Tuple):
+            raise _malformed(text)
+        sources = tuple(Var(argument.arg) for argument in node.args.args)
+        names = {var.name: var for var in sources}
+        return IndexMap(sources, tuple(_read(item, names, text) for item in node.body.elts))
+
+    def __str__(self) -> str:
+        names = Names()
+        sources = ", ".join(names[var] for var in self.sources)
+        results = ", ".join(print_expr(result, names) for result in self.results)
+        comma = "," if len(self.results) == 1 else ""
+        return f"lambda {sources}: ({results}{comma})"
+
+    def apply(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The new indices of the element at `indices`."""
+        values = dict(zip(self.sources, indices, strict=True))
+        return tuple(substitute(result, values) for result in self.results)
+
+    def digits(self) -> tuple[Digit, ...]:
+        """Each result as a digit of a source. Raises: ScheduleError when one is anything else."""
+        return tuple(self._digit(result) for result in self.results)
+
+    def _digit(self, result: Expr) -> Digit:
+        match result:
+            case Var():
+                return Digit(result, 1, None)
+            case FloorDiv(Var() as v, Const() as w):
+                return Digit(v, int(w.value), None)
+            case FloorMod(Var() as v, Const() as m):
+                return Digit(v, 1, int(m.value))
+            case FloorMod(FloorDiv(Var() as v, Const() as w), Const() as m):
+                return Digit(v, int(w.value), int(m.value))
+        raise ScheduleError(
+            f"transform_layout: the new index {print_expr(result)} is not a digit of one old index; "
+            "expected i, i // c, i % c or i // c % d.",
+            code="layout-digit",
+            hints=("lambda k, n: (n // 48, k, n % 48) packs n into panels of 48.",),
+        )
+
+    def shape(self, old: Sequence[int]) -> tuple[int, ...]:
+        """The extents of the new layout of a tensor with the extents `old`, incomplete panels counted whole."""
+        extents = dict(zip(self.sources, old, strict=True))
+        whole = []
+        for digit in self.digits():
+            count = -(-extents[digit.source] // digit.weight)
+            whole.append(count if digit.modulus is None else min(digit.modulus, count) if digit.weight > 1 else digit.modulus)
+        return tuple(whole)
+
+    def inverse(self, new: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The old indices of the element at the new indices `new`."""
+        values: dict[Var, Expr] = {}
+        for digit, item in zip(self.digits(), new, strict=True):
+            part = item * digit.weight
+            values[digit.source] = values[digit.source] + part if digit.source in values else part
+        missing = [var.name for var in self.sources if var not in values]
+        if missing:
+            raise ScheduleError(
+                f"transform_layout: the new layout does not keep index '{missing[0]}': no element could be found again.",
+                code="layout-lost",
+            )
+        return tuple(values[var] for var in self.sources)
+
+
+def _malformed(text: str) -> ScheduleError:
+    return ScheduleError(
+        f"transform_layout: {text!r} is not an index map; expected a text such as 'lambda k, n: (n // 48, k, n % 48)'.",
+        code="layout-text",
+    )
+
+
+_OPERATORS: dict[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
+}
+
+
+def _read(node: ast.expr, names: Mapping[str, Var], text: str) -> Expr:
+    match node:
+        case ast.Name(name) if name in names:
+            return names[name]
+        case ast.Constant(int() as value):
+            return index(value)
+        case ast.BinOp(a, operator, b) if type(operator) in _OPERATORS:
+            return _OPERATORS[type(operator)](_read(a, names, text), _read(b, names, text))
+    raise _malformed(text)

@@ -1,0 +1,295 @@
+"""What a step may do: checks that either return what they proved or raise a ScheduleError. Nothing here rewrites.
+
+te is pure and reductions commute, so most steps need little. The theorems are: iterations of a parallel or vectorized loop
+are independent (`check_independent`), a moved block finds its operands complete (`check_complete`), and a staged
+tile keeps the indices that its copies were made for (`check_not_mirrored`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..tir.expr import Buffer, Expr, Var, index
+from ..tir.func import PrimFunc
+from ..tir.printer import print_expr
+from ..tir.simplify import simplify
+from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
+from ..tir.visit import blocks, enclosing_path, free_vars, substitute, walk
+
+from .errors import ScheduleError, iteration, refuse
+from .nest import (
+    bound,
+    loops_around,
+    loops_below,
+    reads,
+    readers,
+    target_of,
+    write_indices,
+    writers,
+)
+
+UNROLL_LIMIT = 512
+
+
+def check_serial(func: PrimFunc, loop: For, primitive: str) -> None:
+    """The loop has no kind yet: a kind is given last."""
+    if loop.kind is ForKind.SERIAL:
+        return
+    raise refuse(
+        func,
+        f"{primitive}: loop '{loop.var.name}' is {loop.kind.value}; expected a serial loop.",
+        code="loop-kind",
+        hints=(f"call {primitive} before the step that made it {loop.kind.value}.",),
+    )
+
+
+def check_factors(func: PrimFunc, loop: For, factors: Sequence[int | None]) -> tuple[int, ...]:
+    """The factors cover the extent; at most one is None. Returns the extents of the new loops."""
+    known = [factor for factor in factors if factor is not None]
+    shown = ", ".join(map(str, factors))
+    if any(not isinstance(factor, int) or factor < 1 for factor in known) or len(factors) - len(known) > 1:
+        raise refuse(
+            func,
+            f"split: factors ({shown}) of loop '{loop.var.name}'; expected positive integers, at most one None.",
+            code="split-factors",
+        )
+    product = math.prod(known)
+    if len(known) < len(factors):
+        missing = -(-loop.extent // product)
+        return tuple(missing if factor is None else factor for factor in factors)
+    if product < loop.extent:
+        formula = " * ".join(map(str, known))
+        raise refuse(
+            func,
+            f"split: factors ({shown}) do not cover loop '{loop.var.name}': "
+            f"{formula} = {product}, extent {loop.extent}.",
+            code="split-cover",
+            hints=(f"leave one factor None to have it inferred: factors=(None, {known[-1]}).",),
+        )
+    return tuple(known)
+
+
+def check_directly_nested(func: PrimFunc, loops: Sequence[For]) -> None:
+    """Each loop is the whole body of the one before it."""
+    for outer, inner in zip(loops, loops[1:], strict=False):
+        if outer.body is not inner:
+            raise refuse(
+                func,
+                f"fuse: loop '{inner.var.name}' is not directly inside loop '{outer.var.name}'.",
+                code="fuse-nested",
+                hints=("name the loops from the outermost inwards; reorder brings them together.",),
+            )
+
+
+def check_chain(func: PrimFunc, loops: Sequence[For]) -> list[For]:
+    """The loops lie on one chain of loops with nothing beside them. Returns the chain, outermost first."""
+    names = [loop.var.name for loop in loops]
+    if len(set(names)) < len(names) and len({loop.var for loop in loops}) < len(loops):
+        raise refuse(func, f"reorder: a loop is named twice: {', '.join(names)}.", code="reorder-twice")
+    depth = {loop.var: len(enclosing_path(func.body, loop)) for loop in loops}
+    outer = min(loops, key=lambda loop: depth[loop.var])
+    missing = {loop.var for loop in loops}
+    chain: list[For] = []
+    node = outer
+    while True:
+        chain.append(node)
+        missing.discard(node.var)
+        if not missing:
+            return chain
+        if not isinstance(node.body, For):
+            break
+        node = node.body
+    stray = next(loop for loop in loops if loop.var in missing)
+    raise refuse(
+        func,
+        f"reorder: loop '{stray.var.name}' is not on one chain with loop '{outer.var.name}': "
+        f"loop '{node.var.name}' holds more than one loop.",
+        code="reorder-chain",
+        hints=("reorder before the step that put another statement there (stage, compute_at, prefetch).",),
+    )
+
+
+def check_innermost(func: PrimFunc, loop: For) -> None:
+    """No loop stands inside the loop."""
+    inner = loops_below(loop.body)
+    if inner:
+        raise refuse(
+            func,
+            f"vectorize: loop '{loop.var.name}' holds loop '{inner[0].var.name}'; expected an innermost loop.",
+            code="vectorize-innermost",
+            hints=(f"reorder '{loop.var.name}' inside '{inner[-1].var.name}', or vectorize that one.",),
+        )
+
+
+def check_unrollable(func: PrimFunc, loop: For) -> None:
+    """The copies of the body stay few."""
+    if loop.extent > UNROLL_LIMIT:
+        raise refuse(
+            func,
+            f"unroll: loop '{loop.var.name}' has {loop.extent} iterations; expected at most {UNROLL_LIMIT}.",
+            code="unroll-limit",
+            hints=(f"split it first and unroll the inner part: split({loop.var.name}, (None, 8)).",),
+        )
+
+
+def check_independent(func: PrimFunc, loop: For, primitive: str) -> None:
+    """No two iterations of the loop touch one element, one of them writing.
+
+    An element is private to an iteration when all accesses to its buffer stand below the loop.
+    """
+    inside = blocks(loop.body)
+    for block in inside:
+        target = target_of(block)
+        everyone = {b.name for b in (*writers(func, target), *readers(func, target))}
+        private = everyone <= {b.name for b in inside} and target in func.allocations
+        if private and not _reduces_over(block, loop.var):
+            continue
+        if loop.var in free_vars(_written_element(block)):
+            continue
+        raise _clash(func, loop, block, primitive)
+
+
+def _reduces_over(block: Block, var: Var) -> bool:
+    return any(
+        it.kind is IterKind.REDUCE and var in free_vars(binding)
+        for it, binding in zip(block.iters, block.bindings, strict=True)
+    )
+
+
+def _written_element(block: Block) -> Expr:
+    total: Expr = index(0)
+    for item in write_indices(block, target_of(block))[0]:
+        total = total + bound(block, item)
+    return total
+
+
+def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleError:
+    around = [outer.var for outer in loops_around(func, block)]
+    first = dict.fromkeys(around, 0)
+    second = {**first, loop.var: 1}
+    element = element_at(block, first)
+    why = "reduces over it" if _reduces_over(block, loop.var) else "does not depend on it"
+    return refuse(
+        func,
+        f"{primitive}: iterations of loop '{loop.var.name}' write the same element: block '{block.name}' {why}.",
+        code="loop-clash",
+        notes=(f"iterations {iteration(first)} and {iteration(second)} both write {element}.",),
+        hints=(f"{primitive} a loop over an axis of '{block.name}' that is not reduced.",),
+    )
+
+
+def element_at(block: Block, values: dict[Var, int]) -> str:
+    """The element that a block writes in one iteration, in words: C[0, 3]."""
+    target = target_of(block)
+    numbers = {var: index(value) for var, value in values.items()}
+    indices = (substitute(bound(block, item), numbers) for item in write_indices(block, target)[0])
+    return f"{(target.origin or target).name}[{', '.join(print_expr(simplify(i)) for i in indices)}]"
+
+
+def check_not_mirrored(func: PrimFunc, loop: For, primitive: str) -> None:
+    """The loop has not been copied by a stage: the copies repeat the loops that stood there when it was called."""
+    for node in enclosing_path(func.body, loop):
+        if not isinstance(node, Alloc) or node.buffer.origin is None:
+            continue
+        for block in blocks(loop):
+            if block.role is not Role.COMPUTE or target_of(block) is not node.buffer:
+                continue
+            spatial = (
+                binding
+                for it, binding in zip(block.iters, block.bindings, strict=True)
+                if it.kind is IterKind.SPATIAL
+            )
+            if any(loop.var in free_vars(binding) for binding in spatial):
+                raise refuse(
+                    func,
+                    f"{primitive}: loop '{loop.var.name}' is repeated by the copies of staged '{node.buffer.name}'.",
+                    code="stage-mirrored",
+                    hints=(f"call {primitive} before stage: the copies take over the loops as they are then.",),
+                )
+
+
+def check_holds(func: PrimFunc, loop: For, block: Block, primitive: str) -> None:
+    """The block stands inside the loop."""
+    if not any(node is block for node in walk(loop)):
+        raise refuse(
+            func,
+            f"{primitive}: block '{block.name}' is not inside loop '{loop.var.name}'.",
+            code="block-outside",
+            hints=(f"its loops are {', '.join(repr(x.var.name) for x in loops_around(func, block)) or 'none'}.",),
+        )
+
+
+def check_accesses(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) -> None:
+    """The block reads or writes the buffer."""
+    if not reads(block, buffer) and target_of(block) is not buffer:
+        raise refuse(
+            func,
+            f"{primitive}: block '{block.name}' does not access '{buffer.name}'.",
+            code="block-access",
+            hints=(f"it accesses {', '.join(sorted(repr(n) for n in accessed_names(block)))}.",),
+        )
+
+
+def accessed_names(block: Block) -> set[str]:
+    """The names of the buffers that a block touches."""
+    return {node.name for node in walk(block.body) if isinstance(node, Buffer)}
+
+
+def reduction_loops(func: PrimFunc, block: Block, outermost: For | None = None) -> tuple[For, ...]:
+    """The loops around a block that one of its reduction variables runs over; only those at or above `outermost`."""
+    found = []
+    for loop in loops_around(func, block):
+        if _reduces_over(block, loop.var):
+            found.append(loop)
+        if loop is outermost:
+            break
+    return tuple(found)
+
+
+def check_complete(func: PrimFunc, producer: Block, loop: For, primitive: str) -> None:
+    """The elements that `producer` writes below `loop` are complete when an iteration of the loop ends."""
+    unfinished = reduction_loops(func, producer, loop)
+    if not unfinished:
+        return
+    around = [outer.var for outer in loops_around(func, producer)]
+    first = dict.fromkeys(around, 0)
+    second = {**first, unfinished[0].var: 1}
+    raise refuse(
+        func,
+        f"{primitive}: block '{producer.name}' is not complete in one iteration of loop '{loop.var.name}': "
+        f"it reduces over loop '{unfinished[0].var.name}' outside.",
+        code="reduction-open",
+        notes=(
+            f"after iteration {iteration(first)}, iteration {iteration(second)} still updates "
+            f"{element_at(producer, second)}.",
+        ),
+        hints=('at="last" runs the consumer in the last iteration of the reduction loops above.',),
+    )
+
+
+def check_pointwise(func: PrimFunc, block: Block, primitive: str) -> None:
+    """The block computes one element by one expression: no reduction, one store at distinct iteration variables."""
+    target = target_of(block)
+    stored = write_indices(block, target)
+    plain = len(stored) == 1 and all(isinstance(i, Var) for i in stored[0])
+    if plain and len(set(stored[0])) == len(stored[0]) and not reads(block, target):
+        return
+    raise refuse(
+        func,
+        f"{primitive}: block '{block.name}' is not one expression per element (it reduces, or stores to other indices).",
+        code="not-pointwise",
+        hints=("compute_at keeps the block and moves it below a loop of its consumer.",),
+    )
+
+
+def check_intermediate(func: PrimFunc, buffer: Buffer, primitive: str) -> None:
+    """The buffer is neither a parameter nor staged."""
+    if buffer in func.allocations and buffer.origin is None:
+        return
+    raise refuse(
+        func,
+        f"{primitive}: '{buffer.name}' is a parameter of the function or a staged copy; expected an intermediate tensor.",
+        code="not-intermediate",
+        hints=("cache_read or cache_write makes an intermediate copy whose form is free.",),
+    )

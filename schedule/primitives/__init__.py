@@ -1,0 +1,35 @@
+"""The primitives: each a function PrimFunc -> Rewrite that resolves, asks legality, builds and returns."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )
+
+from .cache import cache_read, cache_write
+from .compute_at import compute_at, reverse_compute_at
+from .inline import compute_inline, reverse_compute_inline
+from .kinds import parallel, unroll, vectorize
+from .layout import transform_layout
+from .loops import fuse, reorder, split
+from .prefetch import prefetch
+from .reduction import decompose_reduction
+from .stage import stage
+
+__all__ = [
+    "cache_read",
+    "cache_write",
+    "compute_at",
+    "compute_inline",
+    "decompose_reduction",
+    "fuse",
+    "parallel",
+    "prefetch",
+    "reorder",
+    "reverse_compute_at",
+    "reverse_compute_inline",
+    "split",
+    "stage",
+    "transform_layout",
+    "unroll",
+    "vectorize",
+]

@@ -1,0 +1,66 @@
+"""Primitives cache_read and cache_write: a copy of a tensor, as a block of its own at the root."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...tir.expr import Buffer, Load, Var
+from ...tir.func import PrimFunc
+from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
+from ...tir.visit import replace_buffers, replace_stmt
+from .. import legality
+from ..nest import Rewrite, insert_beside, map_blocks, reads, root_statement, target_of, unique_name, writes
+
+
+def cache_read(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> Rewrite:
+    """Let `block` read a copy of `buffer`, made by a new block before it.
+
+    C(A)   ->   for i: A_cache[i] = A[i]; C(A_cache)
+
+    Returns the new block, whose tensor may be given another layout or moved by compute_at. Raises: ScheduleError.
+    """
+    reader = func.block(block)
+    legality.check_accesses(func, reader, buffer, "cache_read")
+    copy_name = unique_name(func, name or f"{buffer.name}_cache")
+    copy = Buffer(copy_name, buffer.type, buffer.shape)
+    redirected = replace_stmt(func.body, reader, replace_buffers(reader, {buffer: copy}))
+    changed = func.with_body(redirected)
+    anchor = root_statement(changed, changed.block(block))
+    nest, variables = _copy(copy_name, buffer, copy)
+    changed = insert_beside(changed, anchor, nest, after=False)
+    return Rewrite(changed.with_body(Alloc(copy, changed.body)), variables, (copy_name,))
+
+
+def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
+    """Let `block` write a new tensor, which a new block after it copies to the old one.
+
+    C   ->   C_cache; for i: C[i] = C_cache[i]
+
+    Returns the new block that copies. Raises: ScheduleError.
+    """
+    writer = func.block(block)
+    target = target_of(writer)
+    cache_name = unique_name(func, name or f"{target.name}_cache")
+    cache = Buffer(cache_name, target.type, target.shape)
+
+    def redirect(other: Block) -> Stmt:
+        if writes(other, target) or reads(other, target):
+            return replace_buffers(other, {target: cache})
+        return other
+
+    changed = func.with_body(map_blocks(func.body, redirect))
+    renamed = replace(changed.block(block), name=cache_name, family=cache_name)
+    changed = changed.with_body(replace_stmt(changed.body, changed.block(block), renamed))
+    nest, variables = _copy(target.name, cache, target)
+    changed = insert_beside(changed, root_statement(changed, renamed), nest, after=True)
+    return Rewrite(changed.with_body(Alloc(cache, changed.body)), variables, (target.name,))
+
+
+def _copy(name: str, source: Buffer, target: Buffer) -> tuple[Stmt, tuple[Var, ...]]:
+    iters = tuple(IterVar(Var(f"v{d}"), extent, IterKind.SPATIAL) for d, extent in enumerate(source.shape))
+    element = tuple(it.var for it in iters)
+    variables = tuple(Var(f"{source.name}_{d}") for d in range(len(iters)))
+    nest: Stmt = Block(name, iters, variables, Store(target, element, Load(source, element)), family=name)
+    for variable, it in zip(reversed(variables), reversed(iters), strict=True):
+        nest = For(variable, it.extent, ForKind.SERIAL, nest)
+    return nest, variables

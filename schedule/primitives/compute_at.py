@@ -1,0 +1,223 @@
+"""Primitives compute_at and reverse_compute_at: run a block below a loop of its consumer, or of its producer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...tir.expr import EQ, TRUE, Buffer, Expr, Var, all_of, compare, index
+from ...tir.func import PrimFunc
+from ...tir.initialise import spatial_loops
+from ...tir.regions import Span, disjoint, region
+from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt, seq
+from ...tir.visit import blocks, enclosing_path, loads, replace_buffers, replace_stmt
+from .. import legality
+from ..errors import refuse
+from ..nest import (
+    Rewrite,
+    bound,
+    copies_of,
+    is_reduction,
+    loop_of,
+    loops_around,
+    loops_below,
+    ranges_of,
+    read_indices,
+    readers,
+    remove,
+    reads,
+    target_of,
+    write_indices,
+    writes,
+)
+from .stage import within
+
+
+def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
+    """Compute, in each iteration of `loop`, just the part of a tensor that the iteration reads.
+
+    for y: P; for i: C(P)   ->   for i: { for y in what C reads: P; C(P) }
+
+    Where the parts of two iterations overlap, the overlap is computed again (the block is then marked recomputed).
+    Requires: all consumers stand below `loop`; a reduction is not computed twice. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    producer = func.block(block)
+    target = target_of(producer)
+    legality.check_intermediate(func, target, "compute_at")
+    _check_consumers_below(func, producer, node)
+    around = (*loops_around(func, node), node)
+    still = ranges_of(around)
+    moving = ranges_of(loops_below(node.body))
+    consumers = [b for b in blocks(node) if reads(b, target)]
+    accesses = [tuple(bound(b, i) for i in access) for b in consumers for access in read_indices(b, target)]
+    box = region(accesses, moving, still, target.shape)
+    once = disjoint(box, [(x.var, x.extent) for x in around])
+    if is_reduction(producer) and not once:
+        raise refuse(
+            func,
+            f"compute_at: iterations of loop '{loop.name}' read overlapping parts of '{target.name}', "
+            f"and block '{block}' is a reduction; expected parts that do not overlap.",
+            code="recompute-reduction",
+            hints=(f"choose an outer loop, or leave '{block}' at the root.",),
+        )
+    spans = dict(zip(write_indices(producer, target)[0], box, strict=True))
+    moved, variables = _moved(producer, spans, still, recomputed=not once)
+    changed = _without(func, producer)
+    return Rewrite(_put(changed, loop, moved, first=True), variables)
+
+
+def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
+    target = target_of(producer)
+    stray = [b for b in readers(func, target) if b not in blocks(node)]
+    if stray or not any(reads(b, target) for b in blocks(node)):
+        names = ", ".join(f"'{b.name}'" for b in readers(func, target))
+        raise refuse(
+            func,
+            f"compute_at: not all consumers of '{producer.name}' stand below loop '{node.var.name}'; they are {names}.",
+            code="consumer-outside",
+            hints=("choose a loop around all of them, or move the other consumers below it first.",),
+        )
+    if producer in blocks(node):
+        raise refuse(
+            func,
+            f"compute_at: block '{producer.name}' already stands below loop '{node.var.name}'.",
+            code="already-below",
+        )
+
+
+def _moved(
+    block: Block, spans: dict[Expr, Span], still: dict[Var, tuple[int | None, int | None]], *, recomputed: bool
+) -> tuple[Stmt, tuple[Var, ...]]:
+    """The block below new loops: over `spans` for the iteration variables that have one, over the whole axis for others."""
+    variables: list[Var] = []
+    bindings: list[Expr] = []
+    loops: list[tuple[Var, int]] = []
+    ranges = dict(still)
+    for it in block.iters:
+        span = spans.get(it.var, Span(index(0), it.extent))
+        variable = Var(it.var.name.removeprefix("v"))
+        variables.append(variable)
+        loops.append((variable, span.extent))
+        bindings.append(span.low + variable)
+        ranges[variable] = (0, span.extent - 1)
+    extents = tuple(it.extent for it in block.iters)
+    predicate = within(tuple(bindings), extents, ranges)
+    nest: Stmt = replace(
+        block, bindings=tuple(bindings), predicate=predicate, recomputed=block.recomputed or recomputed
+    )
+    for variable, extent in reversed(loops):
+        nest = For(variable, extent, ForKind.SERIAL, nest)
+    return nest, tuple(variables)
+
+
+def _without(func: PrimFunc, block: Block) -> PrimFunc:
+    left = remove(func.body, block)
+    assert left is not None
+    return func.with_body(left)
+
+
+def _put(func: PrimFunc, loop: Var, new: Stmt, *, first: bool) -> PrimFunc:
+    """The function with `new` as the first or last statement below `loop`, inside the allocations there."""
+    node = loop_of(func, loop)
+    place = node.body
+    while isinstance(place, Alloc):
+        place = place.body
+    return func.with_body(replace_stmt(func.body, place, seq(new, place) if first else seq(place, new)))
+
+
+def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrite:
+    """Run a consumer right after the part of its producer that one iteration of `loop` completes.
+
+    for i: P; for y: C(P)   ->   for i: { P; for y in what P wrote: C(P) }
+
+    at="each": after every iteration; the producer's reductions must end inside `loop`.
+    at="last": only in the last iteration of the reduction loops at and above `loop`: the epilogue of a blocked reduction.
+    Where the producer's tile is staged there, the consumer reads it, and a copy out that nobody else needs goes.
+    Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    consumer = func.block(block)
+    producer = _producer_below(func, consumer, node)
+    if at == "each":
+        legality.check_complete(func, producer, node, "reverse_compute_at")
+    open_loops = legality.reduction_loops(func, producer, node)
+    guard = all_of(*(compare(EQ, x.var, index(x.extent - 1)) for x in open_loops))
+    around = (*loops_around(func, node), node)
+    still = ranges_of(around)
+    spatial = spatial_loops(producer, loops_below(node.body))
+    written = [tuple(bound(producer, i) for i in write_indices(producer, target_of(producer))[0])]
+    tensor = _tensor(producer)
+    box = region(written, ranges_of(spatial), still, tensor.shape)
+    spans = _consumer_spans(func, consumer, tensor, box)
+    moved, variables = _moved(consumer, spans, still, recomputed=False)
+    moved = _guarded(moved, guard)
+    changed = _put(_without(func, consumer), loop, moved, first=False)
+    return Rewrite(_forwarded(changed, block, tensor, open_loops), variables)
+
+
+def _tensor(producer: Block) -> Buffer:
+    target = target_of(producer)
+    return target.origin or target
+
+
+def _producer_below(func: PrimFunc, consumer: Block, node: For) -> Block:
+    read = {load.buffer for load in loads(consumer.body)}
+    found = [b for b in blocks(node) if b.role is Role.COMPUTE and _tensor(b) in read]
+    if consumer in blocks(node) or len(found) != 1:
+        names = ", ".join(f"'{b.name}'" for b in found) or "none"
+        raise refuse(
+            func,
+            f"reverse_compute_at: block '{consumer.name}' needs one producer below loop '{node.var.name}'; "
+            f"expected exactly one, got {names}.",
+            code="producer-below",
+            hints=("choose a loop around the block that computes what it reads.",),
+        )
+    return found[0]
+
+
+def _consumer_spans(func: PrimFunc, consumer: Block, tensor: Buffer, box: tuple[Span, ...]) -> dict[Expr, Span]:
+    spans: dict[Expr, Span] = {}
+    reduced = {it.var for it in consumer.iters if it.kind is IterKind.REDUCE}
+    for access in read_indices(consumer, tensor):
+        for item, span, size in zip(access, box, tensor.shape, strict=True):
+            whole = span.extent == size
+            if not whole and (not isinstance(item, Var) or item in reduced or spans.get(item, span) != span):
+                raise refuse(
+                    func,
+                    f"reverse_compute_at: block '{consumer.name}' does not read '{tensor.name}' element by element; "
+                    "expected each index to be one spatial axis.",
+                    code="not-elementwise",
+                    hints=("compute_at moves the producer below a loop of this block instead.",),
+                )
+            if isinstance(item, Var) and not whole:
+                spans[item] = span
+    return spans
+
+
+def _guarded(nest: Stmt, guard: Expr) -> Stmt:
+    if guard == TRUE:
+        return nest
+    block = blocks(nest)[0]
+    return replace_stmt(nest, block, replace(block, predicate=all_of(guard, block.predicate)))
+
+
+def _forwarded(func: PrimFunc, name: str, tensor: Buffer, open_loops: tuple[For, ...]) -> PrimFunc:
+    """Let the moved block read the staged tile that is live where it stands; drop the copy out that nobody needs any more."""
+    block = func.block(name)
+    allocated = [n.buffer for n in enclosing_path(func.body, block) if isinstance(n, Alloc)]
+    staged = next((b for b in reversed(allocated) if b.origin is tensor), None)
+    if staged is None:
+        return func
+    changed = func.with_body(replace_stmt(func.body, block, replace_buffers(block, {tensor: staged})))
+    others = [b for b in readers(changed, tensor) if b.role is not Role.COPY]
+    outs = [b for b in copies_of(changed, staged) if writes(b, tensor)]
+    if others or tensor in func.outputs or not outs:
+        return changed
+    if not open_loops:
+        return _without(changed, outs[0])
+    steps: Expr = index(0)
+    for loop in open_loops:
+        steps = steps + loop.var
+    limit = steps < sum(loop.extent - 1 for loop in open_loops)
+    kept = replace(outs[0], predicate=all_of(limit, outs[0].predicate))
+    return changed.with_body(replace_stmt(changed.body, outs[0], kept))

@@ -1,0 +1,130 @@
+"""Primitives compute_inline and reverse_compute_inline: one expression takes another in, and a tensor disappears."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...tir.expr import Buffer, Expr, Load, Var
+from ...tir.func import PrimFunc
+from ...tir.node import Node
+from ...tir.stmt import Alloc, Block, Stmt, Store
+from ...tir.visit import loads, replace_stmt, stores, substitute, transform
+from .. import legality
+from ..errors import refuse
+from ..nest import (
+    Rewrite,
+    buffers_read,
+    is_reduction,
+    map_blocks,
+    reads,
+    readers,
+    remove,
+    target_of,
+    write_indices,
+    writers,
+)
+
+
+def compute_inline(func: PrimFunc, block: str) -> Rewrite:
+    """Put the expression of a tensor in the place of each read of it.
+
+    P[i] = f(i); C[j] = g(P[h(j)])   ->   C[j] = g(f(h(j)))
+
+    Requires: the block is one expression per element of an intermediate tensor. Raises: ScheduleError.
+    """
+    producer = func.block(block)
+    target = target_of(producer)
+    legality.check_pointwise(func, producer, "compute_inline")
+    legality.check_intermediate(func, target, "compute_inline")
+    _check_sole_writer(func, producer, "compute_inline")
+    indices = write_indices(producer, target)[0]
+    value = stores(producer.body)[0].value
+
+    def expand(node: Node) -> Node:
+        if not isinstance(node, Load) or node.buffer is not target:
+            return node
+        point = {i: at for i, at in zip(indices, node.indices, strict=True) if isinstance(i, Var)}
+        return substitute(value, point)
+
+    def inline(consumer: Block) -> Stmt:
+        return transform(consumer, expand) if reads(consumer, target) else consumer
+
+    left = remove(func.body, producer)
+    assert left is not None
+    return Rewrite(func.with_body(_without_allocation(map_blocks(left, inline), target)))
+
+
+def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
+    """Let the producer store what its only consumer makes of each element.
+
+    P[i] = f(i); C[i] = g(P[i])   ->   C[i] = g(f(i))
+
+    Requires: both are one expression per element and the consumer reads the producer at its own element only.
+    Raises: ScheduleError.
+    """
+    consumer = func.block(block)
+    legality.check_pointwise(func, consumer, "reverse_compute_inline")
+    producer = _sole_producer(func, consumer)
+    legality.check_pointwise(func, producer, "reverse_compute_inline")
+    source, target = target_of(producer), target_of(consumer)
+    legality.check_intermediate(func, source, "reverse_compute_inline")
+    _check_own_element(func, producer, consumer, source)
+    value = stores(producer.body)[0].value
+    element = write_indices(producer, source)[0]
+    own = {it: at for it, at in zip(write_indices(consumer, target)[0], element, strict=True) if isinstance(it, Var)}
+
+    def expand(node: Node) -> Node:
+        return value if isinstance(node, Load) and node.buffer is source else node
+
+    result = transform(substitute(stores(consumer.body)[0].value, own), expand)
+    made = replace(producer, name=consumer.name, family=consumer.family, body=Store(target, element, result))
+    left = remove(func.with_body(replace_stmt(func.body, producer, made)).body, consumer)
+    assert left is not None
+    return Rewrite(func.with_body(_without_allocation(left, source)))
+
+
+def _sole_producer(func: PrimFunc, consumer: Block) -> Block:
+    found = [w for b in buffers_read(consumer) for w in writers(func, b)]
+    if len(found) != 1:
+        names = ", ".join(f"'{b.name}'" for b in found) or "none"
+        raise refuse(
+            func,
+            f"reverse_compute_inline: block '{consumer.name}' needs one producer block, got {names}.",
+            code="inline-producer",
+            hints=("compute_inline of a producer takes it into all its consumers.",),
+        )
+    return found[0]
+
+
+def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source: Buffer) -> None:
+    stored: tuple[Expr, ...] = write_indices(consumer, target_of(consumer))[0]
+    everywhere = [load.indices for load in _loads_of(consumer, source)]
+    if len(readers(func, source)) == 1 and all(indices == stored for indices in everywhere):
+        return
+    raise refuse(
+        func,
+        f"reverse_compute_inline: block '{consumer.name}' is not the only reader of '{source.name}' "
+        "at its own element.",
+        code="inline-element",
+        hints=(f"compute_inline('{producer.name}') copies the expression into every reader.",),
+    )
+
+
+def _loads_of(block: Block, buffer: Buffer) -> list[Load]:
+    return [load for load in loads(block.body) if load.buffer is buffer]
+
+
+def _check_sole_writer(func: PrimFunc, block: Block, primitive: str) -> None:
+    if len(writers(func, target_of(block))) != 1 or is_reduction(block):
+        raise refuse(
+            func,
+            f"{primitive}: '{target_of(block).name}' is written by more than block '{block.name}'.",
+            code="inline-writers",
+        )
+
+
+def _without_allocation(stmt: Stmt, buffer: Buffer) -> Stmt:
+    def drop(node: Node) -> Node:
+        return node.body if isinstance(node, Alloc) and node.buffer is buffer else node
+
+    return transform(stmt, drop)

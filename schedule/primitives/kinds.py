@@ -1,0 +1,48 @@
+"""Primitives that say how a loop's iterations are run: parallel, vectorize, unroll."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...tir.expr import Var
+from ...tir.func import PrimFunc
+from ...tir.stmt import ForKind
+from .. import legality
+from ..nest import Rewrite, loop_of, replace_loop
+
+
+def parallel(func: PrimFunc, loop: Var) -> Rewrite:
+    """Run the iterations of a loop on the threads of the team, in contiguous shares.
+
+    Requires: the loop is serial; no two iterations touch one element, one of them writing. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    legality.check_serial(func, node, "parallel")
+    legality.check_not_mirrored(func, node, "parallel")
+    legality.check_independent(func, node, "parallel")
+    return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.PARALLEL)))
+
+
+def vectorize(func: PrimFunc, loop: Var) -> Rewrite:
+    """Run the iterations of a loop as the lanes of vectors.
+
+    Requires: the loop is serial and holds no other loop; its iterations are independent. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    legality.check_serial(func, node, "vectorize")
+    legality.check_not_mirrored(func, node, "vectorize")
+    legality.check_innermost(func, node)
+    legality.check_independent(func, node, "vectorize")
+    return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.VECTORIZED)))
+
+
+def unroll(func: PrimFunc, loop: Var) -> Rewrite:
+    """Replace a loop by copies of its body, late: until then it stays a loop that is marked.
+
+    Requires: the loop is serial and has at most 512 iterations. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    legality.check_serial(func, node, "unroll")
+    legality.check_not_mirrored(func, node, "unroll")
+    legality.check_unrollable(func, node)
+    return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.UNROLLED)))

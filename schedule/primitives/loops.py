@@ -1,0 +1,94 @@
+"""Primitives that change the shape of a loop nest: split, fuse, reorder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...tir.expr import Expr, Var, all_of, index
+from ...tir.func import PrimFunc
+from ...tir.stmt import Block, For, ForKind, Stmt, Tail
+from ...tir.visit import substitute
+from .. import legality
+from ..nest import Rewrite, loop_of, map_blocks, replace_loop
+
+
+def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) -> Rewrite:
+    """Split one loop into nested loops whose extents are `factors`; one factor may be None (inferred).
+
+    for i in range(n): s   ->   for i_0 in range(a): for i_1 in range(b): s[i := i_0*b + i_1]
+
+    Where a*b > n the blocks below run only for i_0*b + i_1 < n, and the loops are marked with `tail`: how a late pass cuts
+    the incomplete iteration. Requires: the loop is serial; the factors cover the extent. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    legality.check_serial(func, node, "split")
+    legality.check_not_mirrored(func, node, "split")
+    extents = legality.check_factors(func, node, factors)
+    variables = [Var(f"{loop.name}_{n}") for n in range(len(extents))]
+    value: Expr = index(0)
+    for variable, extent in zip(variables, extents, strict=True):
+        value = value * extent + variable
+    body: Stmt = substitute(node.body, {loop: value})
+    exact = math.prod(extents) == node.extent
+    if not exact:
+        body = _guarded(body, value < node.extent)
+    for position in reversed(range(len(extents))):
+        inner = position == len(extents) - 1
+        mark = node.tail if exact else None if inner else tail
+        body = For(variables[position], extents[position], ForKind.SERIAL, body, mark)
+    return Rewrite(replace_loop(func, node, body), tuple(variables), forward={loop: tuple(variables)})
+
+
+def _guarded(stmt: Stmt, condition: Expr) -> Stmt:
+    def guard(block: Block) -> Block:
+        return replace(block, predicate=all_of(block.predicate, condition))
+
+    return map_blocks(stmt, guard)
+
+
+def fuse(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
+    """Join loops, each directly inside the one before it, into one.
+
+    for i in range(n): for j in range(m): s   ->   for i_j in range(n*m): s[i := i_j // m, j := i_j % m]
+
+    Requires: the loops are serial and directly nested. Raises: ScheduleError.
+    """
+    nodes = [loop_of(func, loop) for loop in loops]
+    for node in nodes:
+        legality.check_serial(func, node, "fuse")
+        legality.check_not_mirrored(func, node, "fuse")
+    legality.check_directly_nested(func, nodes)
+    extent = math.prod(node.extent for node in nodes)
+    fused = Var("_".join(loop.name for loop in loops))
+    values: dict[Var, Expr] = {}
+    step = extent
+    for node in nodes:
+        step //= max(1, node.extent)
+        value: Expr = fused // step if step > 1 else fused
+        values[node.var] = value if node is nodes[0] else value % node.extent
+    body = substitute(nodes[-1].body, values)
+    mark = next((node.tail for node in nodes if node.tail), None)
+    new = For(fused, extent, ForKind.SERIAL, body, mark)
+    return Rewrite(replace_loop(func, nodes[0], new), (fused,), forward=dict.fromkeys(loops, (fused,)))
+
+
+def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
+    """Put loops of one chain into the given order; loops between them that are not named keep their places.
+
+    for i: for j: s   ->   for j: for i: s
+
+    te is pure and reductions commute, so every order has one meaning. Requires: nothing but loops stands between the
+    outermost and the innermost of them. Raises: ScheduleError.
+    """
+    nodes = [loop_of(func, loop) for loop in loops]
+    for node in nodes:
+        legality.check_not_mirrored(func, node, "reorder")
+    chain = legality.check_chain(func, nodes)
+    ordered = iter(nodes)
+    result = [next(ordered) if node in nodes else node for node in chain]
+    body = chain[-1].body
+    for node in reversed(result):
+        body = replace(node, body=body)
+    return Rewrite(replace_loop(func, chain[0], body))

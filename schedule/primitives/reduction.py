@@ -1,0 +1,47 @@
+"""Primitive decompose_reduction: place the initialisation of a reduction by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...tir.expr import TRUE, Var
+from ...tir.func import PrimFunc
+from ...tir.initialise import init_nest
+from ...tir.stmt import seq
+from ...tir.visit import blocks, replace_stmt
+from .. import legality
+from ..errors import refuse
+from ..nest import Rewrite, is_reduction, loop_of, loops_around, loops_below
+
+
+def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
+    """Initialise the accumulators of a reduction right before `loop`, in a block of its own.
+
+    for i: for k: C (init inside)   ->   for i: { C_init; for k: C }
+
+    Requires: no reduction loop of the block stands outside `loop`. Returns the new block. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    update = func.block(block)
+    legality.check_holds(func, node, update, "decompose_reduction")
+    if not is_reduction(update) or update.init is None:
+        raise refuse(
+            func,
+            f"decompose_reduction: block '{block}' has no initialisation to place.",
+            code="no-init",
+        )
+    outside = [x for x in legality.reduction_loops(func, update) if x in loops_around(func, node)]
+    if outside:
+        raise refuse(
+            func,
+            f"decompose_reduction: loop '{outside[0].var.name}' outside of loop '{loop.name}' is reduced over; "
+            "the accumulators would start anew in each of its iterations.",
+            code="init-inside",
+            hints=(f"place it before loop '{outside[0].var.name}'.",),
+        )
+    inner = [x for x in loops_around(func, update) if x is node or x in loops_below(node.body)]
+    init = init_nest(update, inner, TRUE)
+    bare = replace_stmt(node, update, replace(update, init=None))
+    return Rewrite(
+        func.with_body(replace_stmt(func.body, node, seq(init, bare))), blocks=(blocks(init)[0].name,)
+    )

@@ -1,0 +1,161 @@
+"""Primitive stage: keep the part of a tensor that a loop's body touches in a closer scope."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...tir.expr import TRUE, Buffer, Expr, Load, Var, all_of, index
+from ...tir.func import PrimFunc
+from ...tir.initialise import mirrored, spatial_loops
+from ...tir.linear import Ranges
+from ...tir.regions import region
+from ...tir.simplify import provable
+from ...tir.stmt import (
+    Alloc,
+    Block,
+    For,
+    ForKind,
+    IterKind,
+    IterVar,
+    Role,
+    Stmt,
+    Store,
+    seq,
+)
+from ...tir.visit import blocks, replace_buffers
+from .. import legality
+from ..nest import (
+    Rewrite,
+    bound,
+    loop_of,
+    loops_around,
+    loops_below,
+    ranges_of,
+    read_indices,
+    readers,
+    replace_loop,
+    unique_name,
+    write_indices,
+    writes,
+)
+
+SUFFIX = {"register": "reg", "thread": "local"}
+
+
+def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> Rewrite:
+    """Keep what `block` reads and writes of `buffer` below `loop` in `scope`.
+
+    for i: body[C]   ->   for i: C_reg = alloc; C_reg = C where a reduction goes on; body[C_reg]; C = C_reg
+
+    The copies of a tensor that is written repeat the block's own spatial loops below `loop`, with their tails and kinds, so
+    a register tile has constant indices; those of a tensor that is only read run over the box that is read. The copy in is
+    guarded: it runs where a reduction loop further out is past its first iteration, and not at all where there is none.
+    The copy out is left out in the last iteration when nobody outside reads the result.
+    Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    inner = func.block(block)
+    legality.check_holds(func, node, inner, "stage")
+    legality.check_accesses(func, inner, buffer, "stage")
+    name = unique_name(func, f"{buffer.name}_{SUFFIX.get(scope, scope)}")
+    staged = Buffer(name, buffer.type, buffer.shape, scope, origin=buffer)
+    if writes(inner, buffer):
+        before, after = _written(func, inner, buffer, staged, node)
+        made: tuple[Var, ...] = ()
+    else:
+        before, made = _read(func, inner, buffer, staged, node)
+        after = None
+    body = replace_buffers(node.body, {buffer: staged})
+    new = Alloc(staged, seq(*(s for s in (before, body, after) if s is not None)))
+    changed = replace_loop(func, node, replace(node, body=new))
+    names = tuple(b.name for s in (before, after) if s is not None for b in blocks(s))
+    return Rewrite(changed, made, names)
+
+
+def _written(
+    func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For
+) -> tuple[Stmt | None, Stmt | None]:
+    """The copies in and out of a tensor that the block writes."""
+    open_loops = legality.reduction_loops(func, block, node)
+    steps: Expr = index(0)
+    for loop in open_loops:
+        steps = steps + loop.var
+    last = sum(loop.extent - 1 for loop in open_loops)
+    outside = [b for b in readers(func, buffer) if b not in blocks(node)]
+    needed = bool(outside) or buffer in func.outputs
+    before = None
+    if open_loops:
+        before = copy_nest(func, block, buffer, staged, node, into=True, guard=index(0) < steps)
+    after = None
+    if needed:
+        after = copy_nest(func, block, buffer, staged, node, into=False, guard=TRUE)
+    elif open_loops:
+        after = copy_nest(func, block, buffer, staged, node, into=False, guard=steps < last)
+    return before, after
+
+
+def copy_nest(
+    func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For, *, into: bool, guard: Expr
+) -> Stmt:
+    """A COPY block between `buffer` and `staged`, below copies of the block's spatial loops inside `node`."""
+    indices = write_indices(block, buffer)[0]
+    iters = tuple(
+        IterVar(Var(f"v{axis}"), extent, IterKind.SPATIAL) for axis, extent in enumerate(buffer.shape)
+    )
+    element = tuple(it.var for it in iters)
+    source, target = (buffer, staged) if into else (staged, buffer)
+    copy = Block(
+        unique_name(func, f"{staged.name}_{'in' if into else 'out'}"),
+        iters,
+        tuple(bound(block, item) for item in indices),
+        Store(target, element, Load(source, element)),
+        predicate=guard,
+        role=Role.COPY,
+        family=buffer.name,
+    )
+    inside = loops_below(node.body)
+    return mirrored(block, spatial_loops(block, [x for x in loops_around(func, block) if x in inside]), copy)
+
+
+def _read(
+    func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For
+) -> tuple[Stmt, tuple[Var, ...]]:
+    """The copy of a tensor that is only read: loops over the box that the loop's body reads."""
+    around = (*loops_around(func, node), node)
+    still = ranges_of(around)
+    moving = ranges_of(loops_below(node.body))
+    accesses = [
+        tuple(bound(reader, item) for item in access)
+        for reader in blocks(node)
+        for access in read_indices(reader, buffer)
+    ]
+    box = region(accesses, moving, still, buffer.shape)
+    variables = tuple(Var(f"{buffer.name}_{axis}") for axis in range(len(box)))
+    iters = tuple(
+        IterVar(Var(f"v{axis}"), extent, IterKind.SPATIAL) for axis, extent in enumerate(buffer.shape)
+    )
+    element = tuple(it.var for it in iters)
+    bindings = tuple(span.low + v for span, v in zip(box, variables, strict=True))
+    inside = {**still, **{v: (0, s.extent - 1) for s, v in zip(box, variables, strict=True)}}
+    copy = Block(
+        unique_name(func, f"{staged.name}_in"),
+        iters,
+        bindings,
+        Store(staged, element, Load(buffer, element)),
+        predicate=within(bindings, buffer.shape, inside),
+        role=Role.COPY,
+        family=buffer.name,
+    )
+    nest: Stmt = copy
+    for variable, span in zip(reversed(variables), reversed(box), strict=True):
+        nest = For(variable, span.extent, ForKind.SERIAL, nest)
+    return nest, variables
+
+
+def within(bindings: tuple[Expr, ...], extents: tuple[int, ...], ranges: Ranges) -> Expr:
+    """The condition that each binding lies in 0 .. extent-1, without what the ranges decide."""
+    conditions = []
+    for binding, extent in zip(bindings, extents, strict=True):
+        conditions += [c for c in (binding >= 0, binding < extent) if not provable(c, ranges)]
+    return all_of(*conditions)
+

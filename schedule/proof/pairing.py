@@ -1,0 +1,345 @@
+"""What each access of the nest should touch, by the canonical form: its logical element.
+
+A block of the nest and the canonical block of its family must compute the same expression. Both are walked side by side:
+a load meets a load and is expected to bring the element that the canonical index names; a select whose condition speaks of
+indices splits the points on either side, so a guard that was dropped because it always holds still matches; Fma(a, b, c)
+meets a*b + c. What is equal only on the points concerned becomes an obligation: a set that must be empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...tir.expr import (
+    Add,
+    Buffer,
+    Const,
+    Expr,
+    Fma,
+    Let,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Select,
+    Sub,
+    Var,
+    const,
+)
+from ...tir.func import PrimFunc
+from ...tir.node import field_names
+from ...tir.printer import print_expr
+from ...tir.stmt import Block, IterKind, IterVar, Role, Stmt, Store
+from ...tir.visit import loads, stores, substitute
+from .affine import Affine, Undecided, affine
+from .condition import Cases, both, condition, differ, inside, negated
+from .statements import Access, Nest, Statement, access
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tagged:
+    """An access with the logical element that it should bring or set: `element` of `tensor`.
+
+    own: a reduction's read of its own accumulator.
+    """
+
+    access: Access
+    tensor: str
+    element: tuple[Affine, ...]
+    own: bool = False
+
+    @property
+    def statement(self) -> Statement:
+        """The statement that loads or stores."""
+        return self.access.statement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Obligation:
+    """No run of `statement` may be in `where`; `claim` says what would be wrong there."""
+
+    statement: Statement
+    where: Cases
+    claim: str
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A block of the canonical form: what the blocks of one family compute together."""
+
+    name: str
+    block: Block
+    store: Store
+
+    @property
+    def tensor(self) -> Buffer:
+        """The tensor that the family computes."""
+        return self.store.buffer
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether elements are accumulated over several points."""
+        return self.block.init is not None
+
+    def iters(self, role: Role) -> tuple[IterVar, ...]:
+        """The iteration variables of the family's blocks of a role: an INIT block has the spatial ones."""
+        if role is not Role.INIT:
+            return self.block.iters
+        return tuple(it for it in self.block.iters if it.kind is IterKind.SPATIAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Families:
+    """The canonical form, by name: its blocks, its tensors."""
+
+    blocks: Mapping[str, Family]
+    tensors: Mapping[str, Buffer]
+
+
+def read_families(canonical: PrimFunc) -> Families:
+    """The families and tensors of a canonical form. Raises: Undecided for a block of several stores."""
+    blocks = {}
+    tensors = {p.name: p.buffer for p in canonical.parameters}
+    for block in canonical.blocks:
+        found = stores(block.body)
+        if len(found) != 1:
+            raise Undecided(f"block '{block.name}' has {len(found)} stores")
+        name = block.family or block.name
+        blocks[name] = Family(name, block, found[0])
+        tensors[found[0].buffer.name] = found[0].buffer
+    return Families(blocks, tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The nest's accesses with their logical elements, and what remains to be shown of them."""
+
+    writes: tuple[Tagged, ...]
+    reads: tuple[Tagged, ...]
+    obligations: tuple[Obligation, ...]
+
+
+def pair(nest: Nest, families: Families, is_empty: Callable[[Statement, Cases], bool]) -> Pairs:
+    """The logical elements of a nest's accesses.
+
+    Loads are looked at where the point is in the family's domain: what a padded point reads is nobody's business.
+    is_empty: whether no run of a statement lies in a domain. Raises: Undecided when the two compute in different ways.
+    """
+    writes: list[Tagged] = []
+    reads: list[Tagged] = []
+    obligations: list[Obligation] = []
+    for statement in nest.statements:
+        one = _Pairing(statement, nest, families, is_empty)
+        writes.append(one.pair())
+        reads += one.reads
+        obligations += one.obligations
+    return Pairs(tuple(writes), tuple(reads), tuple(obligations))
+
+
+class _Mismatch(Undecided):
+    """The nest and the canonical form compute with different operators."""
+
+
+@dataclass(slots=True)
+class _Pairing:
+    """The pairing of one statement."""
+
+    statement: Statement
+    nest: Nest
+    families: Families
+    is_empty: Callable[[Statement, Cases], bool]
+    env: dict[Var, Affine] = field(default_factory=dict)
+    tensor: str = ""
+    reads: list[Tagged] = field(default_factory=list)
+    obligations: list[Obligation] = field(default_factory=list)
+
+    def pair(self) -> Tagged:
+        statement = self.statement
+        if statement.role is Role.COPY:
+            indices, value, extents = self.copied()
+        else:
+            indices, value, extents = self.computed()
+        valid = both(statement.domain, inside(statement.point, extents, statement.ranges))
+        mine = statement.store
+        if isinstance(mine.value, Const) and isinstance(value, Const) and mine.value != value:
+            claim = f"{print_expr(mine.value)} is stored, where the canonical form stores {print_expr(value)}"
+            self.obligations.append(Obligation(statement, valid, claim))
+        else:
+            self.match(mine.value, value, valid, True)
+        stored = access(statement, mine.buffer, mine.indices, statement.domain, self.nest.scopes)
+        element = tuple(affine(i, self.env, statement.ranges) for i in indices)
+        return Tagged(stored, self.tensor, element)
+
+    def copied(self) -> tuple[tuple[Expr, ...], Expr, tuple[int, ...]]:
+        """A copy moves element `point` of its family's tensor."""
+        statement = self.statement
+        origin = self.families.tensors.get(statement.family)
+        if origin is None or len(origin.shape) != len(statement.point):
+            raise Undecided(f"block '{statement.name}' copies '{statement.family}', which is no tensor")
+        self.tensor = origin.name
+        indices = tuple(it.var for it in statement.block.iters)
+        self.env = dict(zip(indices, statement.point, strict=True))
+        return indices, Load(origin, indices), origin.shape
+
+    def computed(self) -> tuple[tuple[Expr, ...], Expr, tuple[int, ...]]:
+        statement = self.statement
+        family = self.families.blocks.get(statement.family)
+        if family is None:
+            raise Undecided(f"block '{statement.name}' is of no family of the canonical form")
+        iters = family.iters(statement.role)
+        body: Stmt | None = family.block.init if statement.role is Role.INIT else family.block.body
+        if body is None or len(iters) != len(statement.point):
+            raise Undecided(f"block '{statement.name}' has another shape than family '{family.name}'")
+        self.tensor = family.tensor.name
+        self.env = {it.var: form for it, form in zip(iters, statement.point, strict=True)}
+        store = stores(body)[0]
+        return store.indices, store.value, tuple(it.extent for it in iters)
+
+    def match(self, nest: Expr, canon: Expr, where: Cases, exact: bool) -> None:
+        """Pair the loads of two expressions on the points `where`."""
+        if isinstance(nest, Let):
+            nest = substitute(nest.body, {nest.var: nest.value})
+        if isinstance(nest, Load) and nest.mask is not None:
+            other = nest.other if nest.other is not None else const(0, nest.dtype)
+            nest = Select(nest.mask, Load(nest.buffer, nest.indices), other)
+        if isinstance(nest, Select) or isinstance(canon, Select):
+            if self.split(nest, canon, where, exact):
+                return
+        elif isinstance(nest, Load) and isinstance(canon, Load):
+            self.read(nest, canon, where, exact)
+            return
+        elif nest.dtype.is_integer and canon.dtype.is_integer and self.same_index(nest, canon, where):
+            return
+        self.attempt(self.alternatives(nest, canon), nest, canon, where, exact)
+
+    def split(self, nest: Expr, canon: Expr, where: Cases, exact: bool) -> bool:
+        """Go on along the branches of selects over indices; False where the condition depends on data."""
+        ranges = self.statement.ranges
+        mine = self.chosen(nest, self.statement.env)
+        theirs = self.chosen(canon, self.env)
+        if mine is None and theirs is None:
+            return False
+        if mine == theirs and isinstance(nest, Select) and isinstance(canon, Select) and mine is not None:
+            self.match(nest.on_true, canon.on_true, both(where, mine), exact)
+            self.match(nest.on_false, canon.on_false, both(where, negated(mine, ranges)), exact)
+            return True
+        holds = theirs if theirs is not None else mine
+        assert holds is not None
+        for side, taken in ((both(where, holds), True), (both(where, negated(holds, ranges)), False)):
+            if self.is_empty(self.statement, side):
+                continue
+            left, right = nest, canon
+            if theirs is not None:
+                assert isinstance(canon, Select)
+                right = canon.on_true if taken else canon.on_false
+            else:
+                assert isinstance(nest, Select)
+                left = nest.on_true if taken else nest.on_false
+            self.match(left, right, side, exact)
+        return True
+
+    def chosen(self, expr: Expr, env: Mapping[Var, Affine]) -> Cases | None:
+        if not isinstance(expr, Select):
+            return None
+        try:
+            return condition(expr.condition, env, self.statement.ranges)
+        except Undecided:
+            return None
+
+    def read(self, nest: Load, canon: Load, where: Cases, exact: bool) -> None:
+        if not where:
+            return
+        statement = self.statement
+        element = tuple(affine(i, self.env, statement.ranges) for i in canon.indices)
+        taken = access(
+            statement, nest.buffer, nest.indices, where, self.nest.scopes, load=nest, exact=exact
+        )
+        tensor = canon.buffer.name
+        own = statement.role is Role.COMPUTE and tensor == self.tensor
+        self.reads.append(Tagged(taken, tensor, element, own))
+
+    def same_index(self, nest: Expr, canon: Expr, where: Cases) -> bool:
+        """Whether both are index arithmetic: then they must be equal on the points."""
+        ranges = self.statement.ranges
+        if loads(nest) or loads(canon):
+            return False
+        try:
+            left, right = affine(nest, self.statement.env, ranges), affine(canon, self.env, ranges)
+        except Undecided:
+            return False
+        apart = both(where, differ((left,), (right,), ranges))
+        if apart:
+            claim = f"{print_expr(nest)} is computed, where the canonical form has {print_expr(canon)}"
+            self.obligations.append(Obligation(self.statement, apart, claim))
+        return True
+
+    def alternatives(self, nest: Expr, canon: Expr) -> Iterator[Sequence[tuple[Expr, Expr]]]:
+        """The ways in which operands of the two may correspond."""
+        if type(nest) is type(canon):
+            left, right = nest.children(), canon.children()
+            if len(left) == len(right) and _plain(nest) == _plain(canon):
+                yield [(a, b) for a, b in zip(left, right, strict=True) if isinstance(a, Expr) and isinstance(b, Expr)]
+        if isinstance(nest, Add | Mul | Min | Max) and type(nest) is type(canon):
+            assert isinstance(canon, Add | Mul | Min | Max)
+            yield [(nest.a, canon.b), (nest.b, canon.a)]
+        if isinstance(nest, Fma) and isinstance(canon, Add):
+            for product, rest in ((canon.b, canon.a), (canon.a, canon.b)):
+                if isinstance(product, Mul):
+                    yield [(nest.a, product.a), (nest.b, product.b), (nest.c, rest)]
+                    yield [(nest.a, product.b), (nest.b, product.a), (nest.c, rest)]
+        if isinstance(nest, Fma) and isinstance(canon, Sub):
+            yield from _differences(nest, canon)
+
+    def attempt(
+        self,
+        ways: Iterator[Sequence[tuple[Expr, Expr]]],
+        nest: Expr,
+        canon: Expr,
+        where: Cases,
+        exact: bool,
+    ) -> None:
+        kept = len(self.reads), len(self.obligations)
+        for way in ways:
+            try:
+                for left, right in way:
+                    self.match(left, right, where, exact and not isinstance(nest, Select))
+            except _Mismatch:
+                del self.reads[kept[0] :], self.obligations[kept[1] :]
+                continue
+            return
+        raise _Mismatch(
+            f"block '{self.statement.name}' computes {print_expr(nest)}, "
+            f"where the canonical form has {print_expr(canon)}"
+        )
+
+
+def _plain(expr: Expr) -> tuple[object, ...]:
+    """The fields of a node that are no nodes: a constant's value and type, a call's intrinsic."""
+    values = (getattr(expr, name) for name in field_names(type(expr)))
+    if isinstance(expr, Const | Var):
+        return (expr,)
+    return tuple(v for v in values if not isinstance(v, Expr | Buffer | tuple))
+
+
+def _differences(nest: Fma, canon: Sub) -> Iterator[Sequence[tuple[Expr, Expr]]]:
+    """a*b - c is Fma(a, b, -c); c - a*b is Fma(-a, b, c)."""
+    if isinstance(canon.a, Mul) and (minus := _negation(nest.c)) is not None:
+        yield [(nest.a, canon.a.a), (nest.b, canon.a.b), (minus, canon.b)]
+    if isinstance(canon.b, Mul):
+        for factor, other in ((nest.a, nest.b), (nest.b, nest.a)):
+            if (minus := _negation(factor)) is not None:
+                yield [(minus, canon.b.a), (other, canon.b.b), (nest.c, canon.a)]
+                yield [(minus, canon.b.b), (other, canon.b.a), (nest.c, canon.a)]
+
+
+def _negation(expr: Expr) -> Expr | None:
+    """x of -x as the language writes it: x * -1, 0 - x, or a negative constant."""
+    match expr:
+        case Mul(x, Const() as c) | Mul(Const() as c, x) if c.value == -1:
+            return x
+        case Sub(Const() as c, x) if c.value == 0:
+            return x
+        case Const():
+            return const(-expr.value, expr.type)
+    return None

@@ -1,0 +1,220 @@
+"""Integer sets: statements, cells and orders as isl sees them.
+
+Relations are built constraint by constraint (isl's text parser costs more than the questions asked afterwards). Every
+question counts, and the context gives up after a number of elementary operations, so a proof always ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import islpy as isl
+
+from ...tir.expr import Var
+from ...tir.stmt import For
+from .affine import Affine, Quotient
+from .condition import Case, Cases
+from .statements import Statement
+
+IN, OUT, PARAM, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param, isl.dim_type.set
+Part = tuple[int, Affine, int]  # side, form, factor
+
+
+@dataclass(slots=True)
+class _System:
+    """Constraints over the numbered variables of one or two sides; each quotient gets a column of its own."""
+
+    columns: dict[tuple[int, Var], int]
+    width: int
+    rows: list[tuple[dict[int, int], int, bool]] = field(default_factory=list)
+    quotients: dict[tuple[int, Quotient], int] = field(default_factory=dict)
+
+    def add(self, parts: Iterable[Part], constant: int = 0, *, equality: bool = False) -> None:
+        """constant + sum of factor * form of a side (>= 0, or == 0)."""
+        row: dict[int, int] = {}
+        for side, form, factor in parts:
+            constant += factor * form.constant
+            for column, coefficient in self._columns_of(side, form):
+                row[column] = row.get(column, 0) + factor * coefficient
+        self.rows.append((row, constant, equality))
+
+    def _columns_of(self, side: int, form: Affine) -> Iterator[tuple[int, int]]:
+        for atom, coefficient in form.terms:
+            if isinstance(atom, Var):
+                yield self.columns[side, atom], coefficient
+            else:
+                assert isinstance(atom, Quotient), "minima and maxima are expanded before"
+                yield self._quotient(side, atom), coefficient
+
+    def _quotient(self, side: int, atom: Quotient) -> int:
+        if (side, atom) not in self.quotients:
+            column = self.width
+            self.width += 1
+            self.quotients[side, atom] = column
+            inner = list(self._columns_of(side, atom.inner))
+            low: dict[int, int] = {}
+            for key, coefficient in (*inner, (column, -atom.divisor)):
+                low[key] = low.get(key, 0) + coefficient
+            high = {key: -coefficient for key, coefficient in low.items()}
+            self.rows.append((low, atom.inner.constant, False))
+            self.rows.append((high, atom.divisor - 1 - atom.inner.constant, False))
+        return self.quotients[side, atom]
+
+    def add_domain(self, side: int, loops: Sequence[For], case: Case) -> None:
+        """The loops' ranges and the constraints of one case."""
+        for loop in loops:
+            column = self.columns[side, loop.var]
+            self.rows.append(({column: 1}, 0, False))
+            self.rows.append(({column: -1}, loop.extent - 1, False))
+        for constraint in case:
+            self.add([(side, constraint.form, 1)], equality=constraint.equality)
+
+
+class Sets:
+    """A context in which to build relations and to ask about them."""
+
+    def __init__(self, max_operations: int) -> None:
+        self.context = isl.Context()
+        self.context.set_max_operations(max_operations)
+        self.questions = 0
+        self._values: dict[int, isl.Val] = {}
+
+    def _value(self, number: int) -> isl.Val:
+        if number not in self._values:
+            self._values[number] = isl.Val.int_from_si(self.context, number)
+        return self._values[number]
+
+    def _map(self, system: _System, n_in: int, n_out: int) -> isl.Map:
+        extra = system.width - n_in - n_out
+        space = isl.Space.alloc(self.context, 0, n_in, n_out + extra)
+        local = isl.LocalSpace.from_space(space)
+        result = isl.BasicMap.universe(space)
+        for row, constant, equality in system.rows:
+            make = isl.Constraint.alloc_equality if equality else isl.Constraint.alloc_inequality
+            constraint = make(local).set_constant_val(self._value(constant))
+            for column, factor in row.items():
+                kind, place = (IN, column) if column < n_in else (OUT, column - n_in)
+                constraint = constraint.set_coefficient_val(kind, place, self._value(factor))
+            result = result.add_constraint(constraint)
+        if extra:
+            result = result.project_out(OUT, n_out, extra)
+        return isl.Map.from_basic_map(result)
+
+    def image(
+        self, statement: Statement, where: Cases, forms: Sequence[Affine], name: str, to: str
+    ) -> isl.Map:
+        """The relation from the runs of a statement, called `name`, to the values of `forms`, called `to`."""
+        n_in, n_out = len(statement.loops), len(forms)
+        result = None
+        for case in where:
+            columns = {(0, loop.var): column for column, loop in enumerate(statement.loops)}
+            system = _System(columns, n_in + n_out)
+            system.add_domain(0, statement.loops, case)
+            for column, form in enumerate(forms, n_in):
+                system.add([(0, form, 1)], equality=True)
+                system.rows[-1][0][column] = -1
+            piece = self._map(system, n_in, n_out)
+            result = piece if result is None else result.union(piece)
+        if result is None:
+            result = isl.Map.empty(isl.Space.alloc(self.context, 0, n_in, n_out))
+        return result.set_tuple_name(IN, name).set_tuple_name(OUT, to)
+
+    def time(self, statement: Statement, name: str, depth: int, last: int) -> isl.Map:
+        """The relation from the runs of a statement to times of 2*depth + 2 numbers, the last being `last`."""
+        forms: list[Affine] = []
+        for position, loop in zip(statement.positions, statement.loops, strict=False):
+            forms += [Affine((), position), Affine(((loop.var, 1),))]
+        forms.append(Affine((), statement.positions[-1]))
+        forms += [Affine()] * (2 * depth + 1 - len(forms)) + [Affine((), last)]
+        n_in, n_out = len(statement.loops), len(forms)
+        columns = {(0, loop.var): column for column, loop in enumerate(statement.loops)}
+        system = _System(columns, n_in + n_out)
+        for column, form in enumerate(forms, n_in):
+            system.add([(0, form, 1)], equality=True)
+            system.rows[-1][0][column] = -1
+        return self._map(system, n_in, n_out).set_tuple_name(IN, name).set_tuple_name(OUT, "T")
+
+    def pairs(
+        self,
+        a: Statement,
+        a_where: Cases,
+        b: Statement,
+        b_where: Cases,
+        equal: Sequence[tuple[Affine, Affine]],
+        orders: Sequence[Sequence[tuple[int, str]]] = ((),),
+    ) -> isl.Map:
+        """The pairs of runs (of `a`, of `b`) at which forms are equal and one of `orders` holds.
+
+        An order is a list of (number of a common loop, "=" | "<" | ">" | "!") that all hold.
+        """
+        n_in, n_out = len(a.loops), len(b.loops)
+        result = isl.Map.empty(isl.Space.alloc(self.context, 0, n_in, n_out))
+        columns = {(0, loop.var): column for column, loop in enumerate(a.loops)}
+        columns |= {(1, loop.var): column for column, loop in enumerate(b.loops, n_in)}
+        for a_case in a_where:
+            for b_case in b_where:
+                for order in orders:
+                    system = _System(columns, n_in + n_out)
+                    for level, sign in order:
+                        _add_order(system, a.loops[level].var, sign)
+                    for left, right in equal:
+                        system.add([(0, left, 1), (1, right, -1)], equality=True)
+                    system.add_domain(0, a.loops, a_case)
+                    system.add_domain(1, b.loops, b_case)
+                    result = result.union(self._map(system, n_in, n_out))
+        return result
+
+    def empty(self, relation: isl.Map | isl.Set | isl.UnionMap | isl.UnionSet) -> bool:
+        """Whether nothing is in the relation."""
+        self.questions += 1
+        return bool(relation.is_empty())
+
+
+def _add_order(system: _System, var: Var, sign: str) -> None:
+    form = Affine(((var, 1),))
+    if sign == "=":
+        system.add([(0, form, 1), (1, form, -1)], equality=True)
+    elif sign == "<":
+        system.add([(0, form, -1), (1, form, 1)], -1)
+    else:
+        system.add([(0, form, 1), (1, form, -1)], -1)
+
+
+def common_loops(a: Statement, b: Statement) -> int:
+    """How many loops hold both statements."""
+    count = 0
+    for left, right in zip(a.loops, b.loops, strict=False):
+        if left is not right:
+            break
+        count += 1
+    return count
+
+
+def text_before(a: Statement, b: Statement) -> bool:
+    """Whether `a` stands before `b` in the text."""
+    return a.positions[-1] < b.positions[-1]
+
+
+def orders_before(a: Statement, b: Statement) -> list[list[tuple[int, str]]]:
+    """When a run of `a` comes before one of `b`: it is ahead in a common loop, or they agree and `a` stands first."""
+    common = common_loops(a, b)
+    found = [[*((n, "=") for n in range(level)), (level, "<")] for level in range(common)]
+    if text_before(a, b):
+        found.append([(n, "=") for n in range(common)])
+    return found
+
+
+def sample(relation: isl.Map | isl.Set) -> tuple[int, ...] | None:
+    """The coordinates of one member; None of an empty relation."""
+    whole = relation.wrap().flatten() if isinstance(relation, isl.Map) else relation.flatten()
+    point = whole.sample_point()
+    if point.is_void():
+        return None
+    count = whole.dim(SET)
+    return tuple(point.get_coordinate_val(SET, n).to_python() for n in range(count))
+
+
+def run_at(statement: Statement, values: Sequence[int]) -> Mapping[Var, int]:
+    """A run of a statement from the values of its loops."""
+    return {loop.var: value for loop, value in zip(statement.loops, values, strict=True)}

@@ -1,0 +1,320 @@
+"""The nest as the proof sees it: each Store of a block is a statement with its loops, its domain, its place in time.
+
+- A statement runs for each point of its loops at which its conditions hold: those of the If statements around it, the
+  block's predicate and the store's mask.
+- Its time is position, loop, position, loop, ..., position: positions number loops and stores in the order of the text,
+  so comparing times from the left says which of two runs comes first. Within one run the loads come before the store.
+- A buffer has fresh storage in each iteration of the loops around its Alloc; a cell is those loops' values and the
+  physical indices. Two tensors that share storage mention one buffer and so the same cells.
+- A block whose init stands inside gets a second statement, which runs where every loop that no spatial binding mentions is
+  at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ...tir.expr import Buffer, Expr, Load, Select, Var
+from ...tir.func import PrimFunc
+from ...tir.node import Node
+from ...tir.stmt import (
+    Alloc,
+    Barrier,
+    Block,
+    For,
+    ForKind,
+    If,
+    IterKind,
+    LetStmt,
+    Prefetch,
+    Role,
+    Seq,
+    Stmt,
+    Store,
+)
+from .affine import Affine, Undecided, affine, variable
+from .condition import ALWAYS, Cases, Constraint, both, condition, negated
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statement:
+    """One store of one block.
+
+    name: the block's; loops: around it, outermost first; positions: one more than loops.
+    point: the block's iteration variables, as forms of the loops; root, segment: the statement at the function's root
+    that holds it, and the number of barriers before that; threads: whether that statement is a parallel loop.
+    """
+
+    name: str
+    family: str
+    role: Role
+    block: Block
+    store: Store
+    loops: tuple[For, ...]
+    positions: tuple[int, ...]
+    domain: Cases
+    env: Mapping[Var, Affine]
+    point: tuple[Affine, ...]
+    root: int
+    segment: int
+    threads: bool
+
+    @property
+    def ranges(self) -> dict[Var, tuple[int, int]]:
+        """The range of each loop variable."""
+        return {loop.var: (0, loop.extent - 1) for loop in self.loops}
+
+    @property
+    def loop_names(self) -> tuple[str, ...]:
+        """The loops' names, made unique as the printer makes them."""
+        used: list[str] = []
+        for loop in self.loops:
+            name, count = loop.var.name, 0
+            while name in used:
+                count += 1
+                name = f"{loop.var.name}_{count}"
+            used.append(name)
+        return tuple(used)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """A load or store of one element of a buffer in each run of a statement.
+
+    where: the statement's domain, narrowed by the select conditions on the way to a load; exact: whether it happens at all
+    these points, rather than, depending on data, at some.
+    fresh: the loops around the buffer's Alloc.
+    """
+
+    statement: Statement
+    buffer: Buffer
+    indices: tuple[Affine, ...]
+    where: Cases
+    fresh: tuple[For, ...]
+    write: bool
+    exact: bool = True
+    load: Load | None = None
+
+    @property
+    def cell(self) -> tuple[Affine, ...]:
+        """What tells the access's cells apart: the iteration whose storage it is, then the indices."""
+        return (*(variable(loop.var) for loop in self.fresh), *self.indices)
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A function's statements in the order of the text, and its accesses."""
+
+    func: PrimFunc
+    statements: tuple[Statement, ...]
+    accesses: tuple[Access, ...]
+    scopes: Mapping[Buffer, tuple[For, ...]]
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The state of one walk over a function's text; what is inside a subtree is kept on the stack by `around`."""
+
+    loops: tuple[For, ...] = ()
+    positions: tuple[int, ...] = ()
+    domain: Cases = ALWAYS
+    env: dict[Var, Affine] = field(default_factory=dict)
+    count: int = 0
+    root: int = -1
+    segment: int = 0
+    threads: bool = False
+    scopes: dict[Buffer, tuple[For, ...]] = field(default_factory=dict)
+    found: list[Statement] = field(default_factory=list)
+
+    @property
+    def ranges(self) -> dict[Var, tuple[int, int]]:
+        return {loop.var: (0, loop.extent - 1) for loop in self.loops}
+
+    def visit(self, stmt: Stmt, at_root: bool) -> None:
+        match stmt:
+            case Seq():
+                for child in stmt.body:
+                    self.visit(child, at_root)
+                return
+            case Alloc():
+                self.scopes[stmt.buffer] = self.loops
+                self.visit(stmt.body, at_root)
+                return
+            case Barrier():
+                if not at_root:
+                    raise Undecided("a barrier stands inside a loop")
+                self.segment += 1
+                return
+            case Prefetch():
+                return
+        if at_root:
+            self.root += 1
+            self.threads = isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL
+        self.enter(stmt)
+
+    def enter(self, stmt: Stmt) -> None:
+        match stmt:
+            case For():
+                before = self.loops, self.positions
+                self.loops = (*self.loops, stmt)
+                self.positions = (*self.positions, self.next())
+                self.visit(stmt.body, False)
+                self.loops, self.positions = before
+            case If():
+                outer = self.domain
+                holds = condition(stmt.condition, self.env, self.ranges)
+                self.domain = both(outer, holds)
+                self.visit(stmt.then, False)
+                if stmt.orelse is not None:
+                    self.domain = both(outer, negated(holds, self.ranges))
+                    self.visit(stmt.orelse, False)
+                self.domain = outer
+            case LetStmt():
+                self.env[stmt.var] = affine(stmt.value, self.env, self.ranges)
+                self.visit(stmt.body, False)
+            case Block():
+                self.block(stmt)
+            case _:
+                raise Undecided(f"a {type(stmt).__name__} stands outside of a block")
+
+    def next(self) -> int:
+        self.count += 1
+        return self.count
+
+    def block(self, block: Block) -> None:
+        ranges = self.ranges
+        point = tuple(affine(binding, self.env, ranges) for binding in block.bindings)
+        env = {**self.env, **{it.var: form for it, form in zip(block.iters, point, strict=True)}}
+        domain = both(self.domain, condition(block.predicate, env, ranges))
+        if block.init is not None:
+            spatial = tuple(
+                f for f, it in zip(point, block.iters, strict=True) if it.kind is IterKind.SPATIAL
+            )
+            used = {var for form in spatial for var in form.variables()}
+            start = tuple(
+                Constraint(variable(loop.var), equality=True)
+                for loop in self.loops
+                if loop.var not in used
+            )
+            for store in _stores_of(block.init):
+                self.add(block, store, Role.INIT, both(domain, (start,)), env, spatial)
+        for store in _stores_of(block.body):
+            self.add(block, store, block.role, domain, env, point)
+
+    def add(
+        self,
+        block: Block,
+        store: Store,
+        role: Role,
+        domain: Cases,
+        env: Mapping[Var, Affine],
+        point: tuple[Affine, ...],
+    ) -> None:
+        if store.mask is not None:
+            domain = both(domain, condition(store.mask, env, self.ranges))
+        self.found.append(
+            Statement(
+                block.name,
+                block.family or block.name,
+                role,
+                block,
+                store,
+                self.loops,
+                (*self.positions, self.next()),
+                domain,
+                env,
+                point,
+                self.root,
+                self.segment,
+                self.threads,
+            )
+        )
+
+
+def _stores_of(body: Stmt) -> Iterator[Store]:
+    for stmt in body.body if isinstance(body, Seq) else (body,):
+        if not isinstance(stmt, Store):
+            raise Undecided(f"a block's body holds a {type(stmt).__name__}")
+        yield stmt
+
+
+def read_nest(func: PrimFunc) -> Nest:
+    """The statements and accesses of a function at stage NEST (or earlier).
+
+    Raises: Undecided for what integer sets cannot express: conditions or indices that depend on data.
+    """
+    walk = _Walk()
+    walk.visit(func.body, True)
+    statements = tuple(s for s in walk.found if s.domain and all(loop.extent for loop in s.loops))
+    accesses = tuple(a for s in statements for a in accesses_of(s, walk.scopes))
+    return Nest(func, statements, accesses, walk.scopes)
+
+
+def accesses_of(
+    statement: Statement, scopes: Mapping[Buffer, tuple[For, ...]]
+) -> Iterator[Access]:
+    """The loads of a statement in the order of the text, then its store."""
+    store = statement.store
+    for item in (*store.indices, store.value):
+        for load, where, exact in _loads(item, statement, statement.domain, True):
+            yield access(statement, load.buffer, load.indices, where, scopes, load=load, exact=exact)
+    yield access(statement, store.buffer, store.indices, statement.domain, scopes)
+
+
+def access(
+    statement: Statement,
+    buffer: Buffer,
+    indices: tuple[Expr, ...],
+    where: Cases,
+    scopes: Mapping[Buffer, tuple[For, ...]],
+    *,
+    load: Load | None = None,
+    exact: bool = True,
+) -> Access:
+    """The access of a statement to `buffer`; the store's where no load is given."""
+    forms = tuple(affine(i, statement.env, statement.ranges) for i in indices)
+    fresh = scopes.get(buffer, ())
+    return Access(statement, buffer, forms, where, fresh, load is None, exact, load)
+
+
+def _loads(
+    node: Node, statement: Statement, where: Cases, exact: bool
+) -> Iterator[tuple[Load, Cases, bool]]:
+    if isinstance(node, Select):
+        chosen = index_condition(node.condition, statement)
+        if chosen is None:
+            yield from _loads(node.condition, statement, where, exact)
+            yield from _loads(node.on_true, statement, where, False)
+            yield from _loads(node.on_false, statement, where, False)
+        else:
+            otherwise = negated(chosen, statement.ranges)
+            yield from _loads(node.on_true, statement, both(where, chosen), exact)
+            yield from _loads(node.on_false, statement, both(where, otherwise), exact)
+        return
+    if isinstance(node, Load):
+        if node.mask is not None:
+            mask = index_condition(node.mask, statement)
+            where, exact = (where, False) if mask is None else (both(where, mask), exact)
+        if where:
+            yield node, where, exact
+    for child in node.children():
+        yield from _loads(child, statement, where, exact)
+
+
+def index_condition(expr: Expr, statement: Statement) -> Cases | None:
+    """The cases of a select's condition; None when it depends on data, so that either branch may be taken."""
+    try:
+        return condition(expr, statement.env, statement.ranges)
+    except Undecided:
+        return None
+
+
+def outermost_parallel(statement: Statement) -> For | None:
+    """The parallel loop at the function's root that holds the statement."""
+    return statement.loops[0] if statement.threads else None
+
+
+def same_but(statement: Statement, domain: Cases) -> Statement:
+    """The statement with another domain."""
+    return replace(statement, domain=domain)

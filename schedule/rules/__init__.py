@@ -1,0 +1,6 @@
+"""One schedule program for each kind of kernel, its decisions sampled."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

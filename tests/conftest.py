@@ -1,0 +1,72 @@
+"""What every test may use: goldens, the marker `needs_cc`, the files of the repository."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN = ROOT / "tests" / "golden"
+LAYERS = ("tir", "schedule", "codegen", "runtime", "driver", "graph", "autotune", "cli")
+
+settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+settings.register_profile("random", deadline=None, print_blob=True)
+settings.load_profile("steady")  # --hypothesis-profile=random looks for new failures
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
+
+
+def _has_compiler() -> bool:
+    names = (os.environ.get("CC", "cc").split()[0], "cc", "gcc", "clang")
+    return any(shutil.which(name) for name in names) or find_spec("ziglang") is not None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("needs_cc") is not None and not _has_compiler():
+        pytest.skip("no C compiler: looked for $CC, cc, gcc, clang and the ziglang wheel")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with tests/golden/<name>; with --update-golden, write it there instead."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        written = text if text.endswith("\n") else text + "\n"
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(written, encoding="utf-8")
+            return
+        assert path.exists(), f"tests/golden/{name} is missing; run pytest --update-golden"
+        assert written == path.read_text(encoding="utf-8"), f"tests/golden/{name} differs"
+
+    return compare
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The clone's root, which is the package."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def sources() -> tuple[Path, ...]:
+    """Every Python file of the package, the root's `__init__` first."""
+    inner = (path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py")))
+    return (ROOT / "__init__.py", *inner)
+
+
+@pytest.fixture(scope="session")
+def python_files(sources: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Every Python file that we write: the package, tests, benchmarks, tutorials, CI."""
+    folders = ("tests", "benchmarks", "tutorials", ".ci")
+    outer = (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
+    return (*sources, *outer)

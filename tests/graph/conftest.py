@@ -1,0 +1,100 @@
+"""What the graph tests share: single-node ONNX models, onnxruntime as the independent judge, random arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import helper, numpy_helper
+
+from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.ir import Graph
+from tilewright.graph.passes.layout import ChannelsLast
+from tilewright.graph.reference import evaluate
+from tilewright.graph.types import Array
+from tilewright.graph.verify import verify
+
+Attribute = int | float | str | list[int] | list[float] | onnx.TensorProto
+
+
+def random_array(seed: int, *shape: int, dtype: str = "float32") -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def node_model(
+    operator: str,
+    inputs: Mapping[str, Array],
+    *,
+    opset: int = 17,
+    constants: tuple[str, ...] = (),
+    **attributes: Attribute,
+) -> onnx.ModelProto:
+    """A model of one node; inputs named in `constants` are initialisers; "-" is an omitted input."""
+    names = ["" if name.startswith("-") else name for name in inputs]
+    node = helper.make_node(operator, names, ["y"], name="the_node", **attributes)
+    given = {name: array for name, array in inputs.items() if not name.startswith("-")}
+    declared = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in given.items()
+        if name not in constants
+    ]
+    output = onnx.ValueInfoProto(name="y")
+    output.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(next(iter(given.values())).dtype)
+    initialisers = [numpy_helper.from_array(given[name], name) for name in constants]
+    graph = helper.make_graph([node], "one_node", declared, [output], initialisers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def run_onnxruntime(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Array]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    results: list[Array] = session.run(None, {item.name: inputs[item.name] for item in session.get_inputs()})
+    return results
+
+
+def check_node(
+    operator: str,
+    inputs: Mapping[str, Array],
+    *,
+    opset: int = 17,
+    constants: tuple[str, ...] = (),
+    **attributes: Attribute,
+) -> Graph:
+    """Import a node, compare it, and its NHWC twin, in float32 and float64, with onnxruntime; return the graph."""
+    model = node_model(operator, inputs, opset=opset, constants=constants, **attributes)
+    (expected,) = run_onnxruntime(model, inputs)
+    graph = import_onnx(model)
+    verify(graph)
+    feeds = {name: inputs[name] for name in graph.inputs}
+    for version in (graph, ChannelsLast()(graph)):
+        assert version.types["y"].shape == expected.shape
+        for dtype in ("float32", "float64"):
+            y = evaluate(version, feeds, dtype=dtype)["y"]
+            assert y.shape == expected.shape
+            np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+    return graph
+
+
+@pytest.fixture(name="random_array")
+def _random_array() -> Callable[..., Array]:
+    return random_array
+
+
+@pytest.fixture(name="node_model")
+def _node_model() -> Callable[..., onnx.ModelProto]:
+    return node_model
+
+
+@pytest.fixture(name="run_onnxruntime")
+def _run_onnxruntime() -> Callable[..., list[Array]]:
+    return run_onnxruntime
+
+
+@pytest.fixture(name="check_node")
+def _check_node() -> Callable[..., Graph]:
+    return check_node

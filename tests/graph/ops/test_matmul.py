@@ -1,0 +1,64 @@
+"""MatMul and Gemm."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from tilewright.graph.errors import ModelError
+from tilewright.graph.ops.matmul import Gemm, MatMul
+from tilewright.graph.types import Array, TensorType
+
+Check = Callable[..., object]
+Random = Callable[..., Array]
+
+
+@pytest.mark.parametrize(("a", "b"), [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (6, 4, 5)), ((1, 1), (1, 1))])
+def test_matmul_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random, a: tuple[int, ...], b: tuple[int, ...]
+) -> None:
+    check_node("MatMul", {"a": random_array(1, *a), "b": random_array(2, *b)}, opset=9)
+
+
+@pytest.mark.parametrize(("trans_a", "trans_b"), list(itertools.product((0, 1), (0, 1))))
+@pytest.mark.parametrize("bias", [None, (), (1,), (5,), (1, 5), (3, 1), (3, 5)])
+def test_gemm_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random, trans_a: int, trans_b: int, bias: tuple[int, ...] | None
+) -> None:
+    inputs = {"a": random_array(1, *((4, 3) if trans_a else (3, 4))), "b": random_array(2, *((5, 4) if trans_b else (4, 5)))}
+    if bias is not None:
+        inputs["c"] = random_array(3, *bias)
+    check_node("Gemm", inputs, opset=11, transA=trans_a, transB=trans_b)
+    check_node("Gemm", inputs, opset=13, transA=trans_a, transB=trans_b, alpha=0.5, beta=-2.0)
+    check_node("Gemm", inputs, opset=13, transA=trans_a, transB=trans_b, beta=0.0)
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "text"),
+    [
+        (
+            MatMul(),
+            ((2, 3), (4, 5)),
+            "MatMul: expected [..., i, k] times [..., k, j], got float32[2, 3], float32[4, 5]. [matmul-shape]",
+        ),
+        (Gemm(), ((2, 3), (3,)), "Gemm: expected two matrices, got float32[2, 3], float32[3]. [gemm-rank]"),
+        (
+            Gemm(trans_b=True),
+            ((2, 3), (3, 4)),
+            "Gemm: inner sizes 3 and 4 differ (trans_a=False, trans_b=True): float32[2, 3], float32[3, 4]. [gemm-inner]",
+        ),
+        (
+            Gemm(),
+            ((2, 3), (3, 4), (2, 2, 4)),
+            "Gemm: expected C to broadcast to float32[2, 4], got float32[2, 2, 4]. [gemm-bias]",
+        ),
+    ],
+)
+def test_operands_that_do_not_fit_are_refused(
+    op: MatMul | Gemm, shapes: tuple[tuple[int, ...], ...], text: str
+) -> None:
+    with pytest.raises(ModelError) as caught:
+        op.infer(tuple(TensorType("float32", shape) for shape in shapes))
+    assert str(caught.value) == f"ModelError: {text}"

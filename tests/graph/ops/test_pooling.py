@@ -1,0 +1,87 @@
+"""Pooling against onnxruntime, with every mixture of padding, dilation and rounding that it accepts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tilewright.graph.errors import ModelError
+from tilewright.graph.ops.pooling import AveragePool, MaxPool
+from tilewright.graph.types import Array, TensorType
+
+Check = Callable[..., object]
+Random = Callable[..., Array]
+
+WINDOWS: list[dict[str, list[int]]] = [
+    {"kernel_shape": [3, 3]},
+    {"kernel_shape": [3, 2], "strides": [2, 3]},
+    {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+    {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [0, 0, 1, 1]},
+    {"kernel_shape": [2, 3], "strides": [3, 2], "pads": [1, 2, 0, 1]},
+]
+
+
+@pytest.mark.parametrize(("window", "ceil"), list(itertools.product(WINDOWS, (0, 1))))
+def test_max_pool_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random, window: dict[str, list[int]], ceil: int
+) -> None:
+    inputs = {"x": random_array(1, 2, 3, 10, 9)}
+    check_node("MaxPool", inputs, opset=12, ceil_mode=ceil, **window)
+    check_node("MaxPool", inputs, opset=12, ceil_mode=ceil, dilations=[2, 3], **window)
+
+
+@pytest.mark.parametrize(("window", "ceil", "include"), list(itertools.product(WINDOWS, (0, 1), (0, 1))))
+def test_average_pool_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random, window: dict[str, list[int]], ceil: int, include: int
+) -> None:
+    inputs = {"x": random_array(1, 2, 3, 10, 9)}
+    check_node("AveragePool", inputs, opset=19, ceil_mode=ceil, count_include_pad=include, **window)
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+def test_automatic_padding_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random, mode: str
+) -> None:
+    inputs = {"x": random_array(1, 1, 2, 11, 8)}
+    for operator in ("MaxPool", "AveragePool"):
+        check_node(operator, inputs, kernel_shape=[3, 4], strides=[2, 3], auto_pad=mode)
+
+
+def test_dilated_average_pool_agrees_with_onnxruntime(check_node: Check, random_array: Random) -> None:
+    inputs = {"x": random_array(1, 1, 2, 11, 9)}
+    window = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [2, 1, 1, 0], "dilations": [2, 3]}
+    check_node("AveragePool", inputs, opset=19, count_include_pad=0, **window)
+    check_node("AveragePool", inputs, opset=19, count_include_pad=1, **window)
+
+
+def test_pooling_works_over_one_and_three_axes(check_node: Check, random_array: Random) -> None:
+    check_node("MaxPool", {"x": random_array(1, 1, 2, 9)}, kernel_shape=[3], strides=[2], pads=[1, 1])
+    check_node("AveragePool", {"x": random_array(2, 1, 2, 5, 4, 6)}, kernel_shape=[2, 3, 2])
+
+
+def test_global_average_pool_agrees_with_onnxruntime(check_node: Check, random_array: Random) -> None:
+    check_node("GlobalAveragePool", {"x": random_array(1, 2, 5, 7, 6)})
+    check_node("GlobalAveragePool", {"x": random_array(2, 2, 5, 7)}, opset=9)
+
+
+def test_padding_never_wins_a_maximum() -> None:
+    op = MaxPool((2, 2), pads=(1, 1, 0, 0))
+    (y,) = op.reference(np.full((1, 1, 2, 2), -5.0))
+    assert (y == -5.0).all()
+    (small,) = op.reference(np.full((1, 1, 2, 2), -5, dtype=np.int8))
+    assert (small == -5).all()
+
+
+def test_what_ceil_adds_beyond_the_padding_never_counts() -> None:
+    """Windows at 0 and 2 of 4 elements with one after them: the last sees two elements, one pad, one beyond."""
+    op = AveragePool((4,), (2,), (0, 1), (1,), ceil=True, include_pad=True)
+    (y,) = op.reference(np.ones((1, 1, 4)))
+    np.testing.assert_allclose(y, [[[1.0, 2 / 3]]])
+
+
+def test_a_window_needs_to_fit() -> None:
+    with pytest.raises(ModelError, match="does not fit into 2 elements"):
+        MaxPool((3, 3)).infer((TensorType("float32", (1, 1, 2, 4)),))

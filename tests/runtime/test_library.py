@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tilewright.runtime.compile import SharedObject, compile_shared
+from tilewright.runtime.library import Library, LibraryError
+from tilewright.tir.target import Target
+
+SOURCE = "int answer(void) { return 42; }\n"
+
+
+@pytest.mark.needs_cc
+def test_an_entry_missing_in_the_object_is_named() -> None:
+    library = Library(compile_shared(SOURCE, Target()), name="matmul")
+    with pytest.raises(LibraryError) as caught:
+        library.entry("question")
+    assert str(caught.value) == (
+        "LibraryError: load: the object of 'matmul' has no function 'question'. [library-symbol]"
+    )
+    assert isinstance(caught.value, OSError)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the text is that of glibc")
+def test_bytes_that_are_no_object_are_refused() -> None:
+    with pytest.raises(LibraryError) as caught:
+        Library(SharedObject(b"not an object " * 100, None, "fake 1.0", 0.0), name="matmul")
+    assert str(caught.value) == (
+        "LibraryError: load: the object of 'matmul' cannot be loaded: it: invalid ELF header. "
+        "[library-load]\n"
+        "  Note: it was made by fake 1.0."
+    )
+
+
+@pytest.mark.needs_cc
+def test_an_object_whose_file_is_gone_is_loaded_from_its_bytes(tmp_path: Path) -> None:
+    shared = replace(compile_shared(SOURCE, Target()), path=tmp_path / "evicted")
+    assert Library(shared, name="f").entry("answer", "tw_count")() == 42
+
+
+@pytest.mark.needs_cc
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("pinned", [False, True])
+def test_an_object_is_unloaded_when_nobody_holds_it_unless_pinned(pinned: bool) -> None:
+    shared = compile_shared(SOURCE, Target(), flags=(f"-DPINNED={pinned:d}",))
+    library = Library(shared, name="f", pinned=pinned)
+    assert str(shared.path) in Path("/proc/self/maps").read_text()
+    del library
+    assert (str(shared.path) in Path("/proc/self/maps").read_text()) is pinned

@@ -1,0 +1,160 @@
+"""The arithmetic of the language on NumPy values, where NumPy alone does not give its meaning.
+
+Scalars: integers are Python ints inside the range of their type, truth values are Python bools, floats are NumPy scalars of
+their own precision. Vectors are one-dimensional arrays of their type. Call these under `np.errstate(all="ignore")`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .dtype import FLOAT32, DType
+
+Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+Float = np.floating
+Scalar = int | bool | np.floating
+_exact: Callable[[float, float, float], float] | None = getattr(math, "fma", None)
+
+
+def type_range(dtype: DType) -> tuple[int, int]:
+    """The smallest and the largest value of an integer type; (0, 1) for bool."""
+    if dtype.is_bool:
+        return 0, 1
+    if dtype.kind.value == "uint":
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
+def fma32(a: Float, b: Float, c: Float) -> Float:
+    """a * b + c of float32 scalars, rounded once.
+
+    The product is exact in float64. The sum is rounded there to the odd neighbour, so rounding it again to float32 gives
+    what one rounding of the exact value gives.
+    """
+    product, addend = float(a) * float(b), float(c)
+    total = product + addend
+    shadow = total - product
+    error = (product - (total - shadow)) + (addend - shadow)
+    if error == 0.0 or error != error or total in (math.inf, -math.inf):
+        return np.float32(total)
+    towards = math.inf if error > 0.0 else -math.inf
+    return np.float32(total if _is_odd(total) else math.nextafter(total, towards))
+
+
+def _is_odd(value: float) -> bool:
+    mantissa, _ = math.frexp(value)
+    return bool(int(mantissa * 9007199254740992.0) & 1)  # 2**53: every normal mantissa becomes whole
+
+
+def fma64(a: Float, b: Float, c: Float) -> Float:
+    """a * b + c of float64 scalars, rounded once: in whole numbers where Python has no math.fma."""
+    x, y, z = float(a), float(b), float(c)
+    plain = np.float64(a) * b + c
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        return np.float64(plain)
+    try:
+        return np.float64(_exact(x, y, z) if _exact is not None else _ratio(x, y, z, float(plain)))
+    except OverflowError:
+        sign = x * y if abs(x * y) >= abs(z) else z
+        return np.float64(math.copysign(math.inf, sign))
+
+
+def _ratio(x: float, y: float, z: float, when_zero: float) -> float:
+    (a, p), (b, q), (c, r) = x.as_integer_ratio(), y.as_integer_ratio(), z.as_integer_ratio()
+    top = a * b * r + c * p * q
+    return top / (p * q * r) if top else when_zero
+
+
+def fma_vector(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c of vectors of one float type, rounded once."""
+    single = fma32 if a.dtype == np.float32 else fma64
+    return np.array([single(*lanes) for lanes in zip(a, b, c, strict=True)], dtype=a.dtype)
+
+
+def fma_function(dtype: DType) -> Callable[[Float, Float, Float], Float]:
+    """The scalar fused multiply-add of a float type."""
+    return fma32 if dtype.scalar == FLOAT32 else fma64
+
+
+def smaller(a: Float, b: Float) -> Float:
+    """The smaller float; NaN when either is NaN."""
+    return a if a < b or a != a else b
+
+
+def larger(a: Float, b: Float) -> Float:
+    """The larger float; NaN when either is NaN."""
+    return a if a > b or a != a else b
+
+
+def float_to_integer(value: Float, low: int, high: int) -> int:
+    """`value` truncated towards zero. What lies outside low .. high is not promised; here it is `low`."""
+    if not math.isfinite(value):
+        return low
+    whole = int(value)
+    return whole if low <= whole <= high else low
+
+
+def convert_vector(value: Array, dtype: DType) -> Array:
+    """A vector converted to the scalar type of `dtype`, as the scalars are: integers wrap, floats are truncated."""
+    if dtype.is_integer and np.issubdtype(value.dtype, np.floating):
+        low, high = type_range(dtype)
+        return np.array([float_to_integer(v, low, high) for v in value], dtype=dtype.numpy)
+    return value != 0 if dtype.is_bool else value.astype(dtype.numpy)
+
+
+def divide_vectors(a: Array, b: Array, mask: Array | None, modulo: bool) -> Array:
+    """The floor quotient, or the remainder, of integer vectors.
+
+    Raises: ZeroDivisionError where a lane that is on divides by 0.
+    """
+    zero = b == 0
+    if np.any(zero if mask is None else zero & mask):
+        raise ZeroDivisionError
+    safe = np.where(zero, np.ones_like(b), b)
+    result: Array = np.mod(a, safe) if modulo else np.floor_divide(a, safe)
+    return result
+
+
+def gather(data: Array, flat: Array, mask: Array | None, other: Array | Scalar) -> Array:
+    """The elements of a flat array at `flat`; lanes that are off read nothing and have the value `other`."""
+    if mask is None:
+        taken: Array = data[flat]
+        return taken
+    result: Array = np.empty(mask.shape, dtype=data.dtype)
+    result[...] = other
+    result[mask] = data[np.broadcast_to(flat, mask.shape)[mask]]
+    return result
+
+
+def gather_row(data: Array, start: int, lanes: int) -> Array:
+    """A copy of `lanes` neighbours in a flat array. Raises: IndexError beyond its ends."""
+    if start < 0 or start + lanes > data.shape[0]:
+        raise IndexError(f"elements {start} to {start + lanes - 1} of {data.shape[0]}")
+    row: Array = data[start : start + lanes].copy()
+    return row
+
+
+def scatter(data: Array, flat: Array, value: Array, mask: Array | None) -> None:
+    """Write the lanes of `value` that are on to the places `flat` of a flat array."""
+    if mask is None:
+        data[flat] = value
+    else:
+        data[np.broadcast_to(flat, mask.shape)[mask]] = np.broadcast_to(value, mask.shape)[mask]
+
+
+def scatter_row(data: Array, start: int, value: Array) -> None:
+    """Write a vector to neighbouring places of a flat array. Raises: IndexError beyond its ends."""
+    if start < 0 or start + len(value) > data.shape[0]:
+        raise IndexError(f"elements {start} to {start + len(value) - 1} of {data.shape[0]}")
+    data[start : start + len(value)] = value
+
+
+def poisoned(shape: tuple[int, ...], dtype: DType) -> Array:
+    """Fresh storage whose content nobody should use: NaN, the smallest integer, or true."""
+    if dtype.is_bool:
+        return np.ones(shape, dtype=bool)
+    fill = math.nan if dtype.is_float else type_range(dtype)[0]
+    return np.full(shape, fill, dtype=dtype.numpy)

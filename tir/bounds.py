@@ -1,0 +1,68 @@
+"""Bounds: an interval that contains every value of an integer expression, given the ranges of its variables."""
+
+from __future__ import annotations
+
+from .expr import Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Ramp, Select, Var
+from .linear import UNBOUNDED, Interval, Ranges, interval, linear
+
+
+def bounds(expr: Expr, ranges: Ranges) -> Interval:
+    """The interval of `expr`; (None, None) where nothing is known."""
+    form = linear(expr)
+    return interval(form, {atom: _atom(atom, ranges) for atom, _ in form.terms})
+
+
+def _atom(expr: Expr, ranges: Ranges) -> Interval:
+    match expr:
+        case Var():
+            return ranges.get(expr, UNBOUNDED)
+        case FloorDiv(a, Const() as c) if c.value > 0:
+            low, high = bounds(a, ranges)
+            return (
+                None if low is None else low // int(c.value),
+                None if high is None else high // int(c.value),
+            )
+        case FloorMod(a, Const() as c) if c.value > 0:
+            low, high = bounds(a, ranges)
+            if low is not None and high is not None and low // c.value == high // c.value:
+                return low % int(c.value), high % int(c.value)
+            return 0, int(c.value) - 1
+        case Min(a, b):
+            return _min(bounds(a, ranges), bounds(b, ranges))
+        case Max(a, b):
+            low, high = _min(_negated(bounds(a, ranges)), _negated(bounds(b, ranges)))
+            return _negated((low, high))
+        case Select(_, a, b):
+            (low, high), (other_low, other_high) = bounds(a, ranges), bounds(b, ranges)
+            return (
+                None if low is None or other_low is None else min(low, other_low),
+                None if high is None or other_high is None else max(high, other_high),
+            )
+        case Mul(a, b):
+            return _product(bounds(a, ranges), bounds(b, ranges))
+        case Ramp(base, stride, lanes):
+            low, high = bounds(base, ranges)
+            span = stride * (lanes - 1)
+            return (
+                None if low is None else low + min(0, span),
+                None if high is None else high + max(0, span),
+            )
+    return UNBOUNDED
+
+
+def _negated(of: Interval) -> Interval:
+    low, high = of
+    return (None if high is None else -high, None if low is None else -low)
+
+
+def _min(a: Interval, b: Interval) -> Interval:
+    low = None if a[0] is None or b[0] is None else min(a[0], b[0])
+    highs = [high for high in (a[1], b[1]) if high is not None]
+    return low, min(highs, default=None)
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    if a[0] is None or a[1] is None or b[0] is None or b[1] is None:
+        return UNBOUNDED
+    corners = [x * y for x in (a[0], a[1]) for y in (b[0], b[1])]
+    return min(corners), max(corners)

@@ -1,0 +1,79 @@
+"""The errors of the whole package: one base, built from fields, rendered only when somebody reads it.
+
+A search catches thousands of refusals and prints none, so an error keeps its fields and `__str__` does the work.
+Every kind of failure has its own `code`, a literal at the place that raises it; a test holds one golden text per code.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+
+Where = str | Callable[[], str] | None
+
+
+class TilewrightError(Exception):
+    """Base of every error that tilewright raises on purpose.
+
+    Rendered as one sentence, then where it happened, then notes, then what to do:
+
+        ScheduleError: split: factors (4, 5) do not cover loop 'i': 4 * 5 = 20, extent 64. [split-cover]
+          in matmul:
+              for i in range(64):
+          Hint: leave one factor None to have it inferred: factors=(4, None).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        where: Where = None,
+        notes: Sequence[str] = (),
+        hints: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.where = where
+        self.notes = tuple(notes)
+        self.hints = tuple(hints)
+
+    def __str__(self) -> str:
+        lines = [f"{type(self).__name__}: {self.message} [{self.code}]"]
+        where = self.where() if callable(self.where) else self.where
+        if where:
+            lines += [f"  {line}" for line in where.splitlines()]
+        lines += [f"  Note: {note}" for note in self.notes]
+        lines += [f"  Hint: {hint}" for hint in self.hints]
+        return "\n".join(lines)
+
+
+class IRError(TilewrightError, ValueError):
+    """An expression, statement or function that has no meaning was built."""
+
+
+class TargetError(TilewrightError, ValueError):
+    """The named target does not exist, or cannot do what is asked of it."""
+
+
+class InternalError(TilewrightError, RuntimeError):
+    """A defect of tilewright itself: an invariant between two of its own stages does not hold."""
+
+    def __init__(self, message: str, *, code: str, where: Where = None) -> None:
+        super().__init__(
+            message,
+            code=code,
+            where=where,
+            hints=(
+                "this is a defect of tilewright; please report it with the program that led here.",
+            ),
+        )
+
+
+def known_names(wanted: str, names: Iterable[str]) -> str:
+    """List `names`, those closest to `wanted` first: the tail of every "no such ..." message."""
+    pool = list(dict.fromkeys(names))
+    close = difflib.get_close_matches(wanted, pool, n=3, cutoff=0.5)
+    ordered = close + [name for name in pool if name not in close]
+    return ", ".join(f"'{name}'" for name in ordered) if ordered else "none"

@@ -1,0 +1,80 @@
+"""PrimFunc: one kernel, parameters and body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .errors import IRError, known_names
+from .expr import Buffer
+from .node import Node
+from .printer import print_header, print_stmt
+from .stmt import Alloc, Block, Parameter, Seq, Stmt
+from .visit import walk
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrimFunc(Node):
+    """A function of buffers.
+
+    parameters: inputs and constants first, outputs last.
+    body: the loop nests; a tensor that is neither input nor output lives in an Alloc around them.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: Stmt
+
+    @property
+    def inputs(self) -> tuple[Buffer, ...]:
+        """The arguments of a call that are read: inputs, without constants."""
+        return tuple(p.buffer for p in self.parameters if p.role == "input")
+
+    @property
+    def constants(self) -> tuple[Buffer, ...]:
+        """The parameters that are bound when a kernel is built."""
+        return tuple(p.buffer for p in self.parameters if p.role == "constant")
+
+    @property
+    def outputs(self) -> tuple[Buffer, ...]:
+        """The parameters that are written."""
+        return tuple(p.buffer for p in self.parameters if p.role == "output")
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks, in the order of the text."""
+        return tuple(node for node in walk(self.body) if isinstance(node, Block))
+
+    @property
+    def allocations(self) -> tuple[Buffer, ...]:
+        """The buffers that the body allocates, in the order of the text."""
+        return tuple(node.buffer for node in walk(self.body) if isinstance(node, Alloc))
+
+    def block(self, name: str) -> Block:
+        """The block called `name`. Raises: IRError with the blocks that exist."""
+        for block in self.blocks:
+            if block.name == name:
+                return block
+        raise IRError(
+            f"function '{self.name}': no block '{name}'; it has {known_names(name, (b.name for b in self.blocks))}.",
+            code="func-no-block",
+        )
+
+    def with_body(self, body: Stmt) -> PrimFunc:
+        """This function with another body; the same object when it is the same body."""
+        return self if body is self.body else replace(self, body=body)
+
+    def __str__(self) -> str:
+        header, names = print_header(self.name, self.parameters)
+        return header + "\n" + print_stmt(self.body, names, indent=1)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def split_allocations(body: Stmt) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:
+    """The buffers allocated at the root of a body, and the statements below them."""
+    buffers: list[Buffer] = []
+    while isinstance(body, Alloc):
+        buffers.append(body.buffer)
+        body = body.body
+    return tuple(buffers), body.body if isinstance(body, Seq) else (body,)

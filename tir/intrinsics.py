@@ -1,0 +1,79 @@
+"""Declared intrinsics: functions that an expression may call, each with its exact meaning.
+
+An elementary function (exp, log, tanh, erf, pow) is expanded into arithmetic before code is generated (codegen/lower/math.py),
+the same expansion for every target and for the interpreter of lowered code. The others are one instruction each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic:
+    """A function of `arity` values of one float type.
+
+    meaning: the function on NumPy arrays or scalars, in their own precision.
+    elementary: whether it is expanded into arithmetic; otherwise each back end has one emission for it.
+    """
+
+    name: str
+    arity: int
+    meaning: Callable[..., Array]
+    elementary: bool = False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Intrinsic) and self.name == other.name
+
+    def __reduce__(self) -> tuple[Callable[[str], Intrinsic], tuple[str]]:
+        return by_name, (self.name,)
+
+
+def _erf(x: Array) -> Array:
+    values = np.vectorize(math.erf, otypes=[np.float64])(np.asarray(x, dtype=np.float64))
+    return values.astype(np.asarray(x).dtype)
+
+
+def _max_any(a: Array, b: Array) -> Array:
+    return np.where(np.asarray(a) > b, a, b)
+
+
+def _min_any(a: Array, b: Array) -> Array:
+    return np.where(np.asarray(a) < b, a, b)
+
+
+def _scale_by_power_of_two(x: Array, n: Array) -> Array:
+    return np.ldexp(x, np.clip(n, -4096, 4096).astype(np.int32))
+
+
+EXP = Intrinsic("exp", 1, np.exp, elementary=True)
+LOG = Intrinsic("log", 1, np.log, elementary=True)
+TANH = Intrinsic("tanh", 1, np.tanh, elementary=True)
+ERF = Intrinsic("erf", 1, _erf, elementary=True)
+POW = Intrinsic("pow", 2, np.power, elementary=True)
+SQRT = Intrinsic("sqrt", 1, np.sqrt)
+ABS = Intrinsic("abs", 1, np.abs)
+ROUND = Intrinsic("round", 1, np.rint)  # to the nearest integer, ties to even
+FLOOR = Intrinsic("floor", 1, np.floor)
+MAX_ANY = Intrinsic(
+    "max_any", 2, _max_any
+)  # a > b ? a : b; which operand a NaN gives is not promised
+MIN_ANY = Intrinsic("min_any", 2, _min_any)
+SCALE = Intrinsic("scale", 2, _scale_by_power_of_two)  # a * 2**b for an integral b
+
+ALL = (EXP, LOG, TANH, ERF, POW, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
+_BY_NAME = {intrinsic.name: intrinsic for intrinsic in ALL}
+
+
+def by_name(name: str) -> Intrinsic:
+    """The declared intrinsic called `name`; KeyError when there is none."""
+    return _BY_NAME[name]

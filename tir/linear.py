@@ -1,0 +1,111 @@
+"""Linear forms of integer expressions: constant + sum of coefficient * atom.
+
+An atom is a variable, or any integer expression that is not itself a sum, a difference or a product with a constant. Two
+expressions that differ only in how a sum was written have one linear form, so this is how indices are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .dtype import INT64
+from .expr import Add, Const, Expr, FloorDiv, FloorMod, Mul, Sub, Var, add, const, mul, sub
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """constant + sum of coefficient * atom; no coefficient is 0, atoms stand in order of first use."""
+
+    terms: tuple[tuple[Expr, int], ...]
+    constant: int
+
+    def __add__(self, other: Linear) -> Linear:
+        return combine((*self.terms, *other.terms), self.constant + other.constant)
+
+    def __sub__(self, other: Linear) -> Linear:
+        return self + other.scaled(-1)
+
+    def scaled(self, factor: int) -> Linear:
+        """Every term times `factor`."""
+        if factor == 0:
+            return Linear((), 0)
+        return Linear(tuple((atom, c * factor) for atom, c in self.terms), self.constant * factor)
+
+    def coefficient(self, atom: Expr) -> int:
+        """The coefficient of `atom`; 0 when it is absent."""
+        return next((c for a, c in self.terms if a == atom), 0)
+
+    def without(self, atom: Expr) -> Linear:
+        """The form without the term of `atom`."""
+        return Linear(tuple((a, c) for a, c in self.terms if a != atom), self.constant)
+
+
+def combine(terms: Iterable[tuple[Expr, int]], constant: int) -> Linear:
+    """The linear form of a list of terms, equal atoms merged."""
+    merged: dict[Expr, int] = {}
+    for atom, coefficient in terms:
+        merged[atom] = merged.get(atom, 0) + coefficient
+    return Linear(tuple((a, c) for a, c in merged.items() if c != 0), constant)
+
+
+def linear(expr: Expr) -> Linear:
+    """The linear form of an integer expression."""
+    match expr:
+        case Const():
+            return Linear((), int(expr.value))
+        case Add():
+            return linear(expr.a) + linear(expr.b)
+        case Sub():
+            return linear(expr.a) - linear(expr.b)
+        case Mul():
+            a, b = linear(expr.a), linear(expr.b)
+            if not b.terms:
+                return a.scaled(b.constant)
+            if not a.terms:
+                return b.scaled(a.constant)
+    return Linear(((expr, 1),), 0)
+
+
+def rejoin(form: Linear) -> Linear:
+    """The form with x//c * (k*c) + x%c * k rewritten to x * k: a fused loop's parts meet again in an address."""
+    for atom, coefficient in form.terms:
+        if not isinstance(atom, FloorMod) or not isinstance(atom.b, Const):
+            continue
+        quotient = FloorDiv(atom.a, atom.b)
+        if form.coefficient(quotient) == coefficient * int(atom.b.value):
+            rest = form.without(atom).without(quotient)
+            return rejoin(rest + linear(atom.a).scaled(coefficient))
+    return form
+
+
+def expression(form: Linear) -> Expr:
+    """The expression of a linear form: terms in order, constant last."""
+    result: Expr | None = None
+    for atom, coefficient in form.terms:
+        if result is None:
+            result = mul(atom, const(coefficient, atom.dtype))
+        elif coefficient < 0:
+            result = sub(result, mul(atom, const(-coefficient, atom.dtype)))
+        else:
+            result = add(result, mul(atom, const(coefficient, atom.dtype)))
+    if result is None:
+        return const(form.constant, INT64)
+    constant = const(abs(form.constant), result.dtype)
+    return sub(result, constant) if form.constant < 0 else add(result, constant)
+
+
+Interval = tuple[int | None, int | None]
+Ranges = Mapping[Var, Interval]
+UNBOUNDED: Interval = (None, None)
+
+
+def interval(form: Linear, atoms: Mapping[Expr, Interval]) -> Interval:
+    """The smallest interval that contains the form when each atom lies in its own; None where unbounded."""
+    low: int | None = form.constant
+    high: int | None = form.constant
+    for atom, coefficient in form.terms:
+        a, b = atoms[atom] if coefficient > 0 else atoms[atom][::-1]
+        low = None if low is None or a is None else low + coefficient * a
+        high = None if high is None or b is None else high + coefficient * b
+    return low, high

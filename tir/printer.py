@@ -1,0 +1,276 @@
+"""The text of a program: short, valid-looking Python. `parser` reads it back; tests compare it.
+
+Names are hints, so the printer makes them unique: the first `i` keeps its name, the next becomes i_1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .dtype import BOOL, FLOAT32, INT64
+from .expr import (
+    EQ,
+    LE,
+    LT,
+    NE,
+    TRUE,
+    Add,
+    And,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Fma,
+    Let,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Reduce,
+    Reinterpret,
+    Select,
+    Sub,
+    Var,
+)
+from .stmt import (
+    Alloc,
+    Barrier,
+    Block,
+    For,
+    ForKind,
+    If,
+    LetStmt,
+    Parameter,
+    Prefetch,
+    Role,
+    Seq,
+    Stmt,
+    Store,
+)
+
+# operator -> (symbol, precedence): as in Python
+OPERATORS: dict[type[Expr], tuple[str, int]] = {
+    Or: ("or", 1),
+    And: ("and", 2),
+    EQ: ("==", 4),
+    NE: ("!=", 4),
+    LT: ("<", 4),
+    LE: ("<=", 4),
+    Add: ("+", 6),
+    Sub: ("-", 6),
+    Mul: ("*", 7),
+    Div: ("/", 7),
+    FloorDiv: ("//", 7),
+    FloorMod: ("%", 7),
+}
+
+LOOP_WORDS = {
+    ForKind.SERIAL: "range",
+    ForKind.PARALLEL: "parallel",
+    ForKind.VECTORIZED: "vectorized",
+    ForKind.UNROLLED: "unrolled",
+}
+
+
+class Names:
+    """Unique names for variables and buffers, given at first use; a name is free again where its scope ends."""
+
+    def __init__(self) -> None:
+        self._given: dict[Var | Buffer, str] = {}
+        self._used: set[str] = set()
+
+    def __getitem__(self, item: Var | Buffer) -> str:
+        if item not in self._given:
+            name = item.name
+            count = 0
+            while name in self._used:
+                count += 1
+                name = f"{item.name}_{count}"
+            self._given[item] = name
+            self._used.add(name)
+        return self._given[item]
+
+    def release(self, *items: Var | Buffer) -> None:
+        """End the scope of `items`."""
+        for item in items:
+            self._used.discard(self._given.pop(item, ""))
+
+
+def print_expr(expr: Expr, names: Names | None = None) -> str:
+    """The text of an expression."""
+    return _expr(expr, names or Names(), 0)
+
+
+def _number(expr: Const) -> str:
+    if expr.type in (INT64, BOOL):
+        return str(expr.value)
+    text = repr(float(expr.value)) if expr.type.is_float else str(expr.value)
+    if text in ("inf", "-inf", "nan"):
+        text = f'float("{text}")'
+    return text if expr.type == FLOAT32 else f"{expr.type}({text})"
+
+
+def _expr(expr: Expr, names: Names, outer: int) -> str:
+    symbol = OPERATORS.get(type(expr))
+    if symbol is not None:
+        text, precedence = symbol
+        a, b = expr.a, expr.b  # type: ignore[attr-defined]
+        body = f"{_expr(a, names, precedence)} {text} {_expr(b, names, precedence + 1)}"
+        return f"({body})" if precedence < outer else body
+    match expr:
+        case Var():
+            return names[expr]
+        case Const():
+            text = _number(expr)
+            return f"({text})" if text.startswith("-") and outer > 0 else text
+        case Load():
+            return _load(expr, names)
+        case Not():
+            body = f"not {_expr(expr.a, names, 4)}"
+            return f"({body})" if outer > 3 else body
+        case Reduce():
+            axes = ", ".join(
+                f"{names[v]}={n}" for v, n in zip(expr.axes, expr.extents, strict=True)
+            )
+            return f"reduce_{expr.reducer.name}({_expr(expr.value, names, 0)}, {axes})"
+    return _call(expr, names)
+
+
+def _call(expr: Expr, names: Names) -> str:
+    def args(*items: Expr) -> str:
+        return ", ".join(_expr(item, names, 0) for item in items)
+
+    match expr:
+        case Min() | Max():
+            return f"{'min' if isinstance(expr, Min) else 'max'}({args(expr.a, expr.b)})"
+        case Select():
+            return f"select({args(expr.condition, expr.on_true, expr.on_false)})"
+        case Cast():
+            return f'cast({args(expr.value)}, "{expr.type}")'
+        case Reinterpret():
+            return f'reinterpret({args(expr.value)}, "{expr.type}")'
+        case Call():
+            return f"{expr.intrinsic.name}({args(*expr.arguments)})"
+        case Let():
+            return f"let({names[expr.var]}, {args(expr.value, expr.body)})"
+        case Ramp():
+            return f"ramp({args(expr.base)}, {expr.stride}, {expr.lanes})"
+        case Broadcast():
+            return f"broadcast({args(expr.value)}, {expr.lanes})"
+        case Fma():
+            return f"fma({args(expr.a, expr.b, expr.c)})"
+    raise TypeError(f"printer: no text for {type(expr).__name__}")
+
+
+def _load(load: Load, names: Names) -> str:
+    element = _element(load.buffer, load.indices, names)
+    if load.mask is None:
+        return element
+    other = "" if load.other is None else f", {_expr(load.other, names, 0)}"
+    return f"masked({element}, {_expr(load.mask, names, 0)}{other})"
+
+
+def _element(buffer: Buffer, indices: Sequence[Expr], names: Names) -> str:
+    return f"{names[buffer]}[{', '.join(_expr(i, names, 0) for i in indices) or '()'}]"
+
+
+def type_text(buffer: Buffer) -> str:
+    """The type and shape of a buffer: float32[64, 48]."""
+    return f"{buffer.type}[{', '.join(map(str, buffer.shape)) or '()'}]"
+
+
+def print_header(name: str, parameters: Sequence[Parameter]) -> tuple[str, Names]:
+    """The `def` line of a function, and the names that its body goes on with."""
+    names = Names()
+    words = {"input": "{}", "constant": "constant({})", "output": "output({})"}
+    listed = ", ".join(
+        f"{names[p.buffer]}: {words.get(p.role, p.role + '({})').format(type_text(p.buffer))}"
+        for p in parameters
+    )
+    return f"def {name}({listed}):", names
+
+
+def print_stmt(stmt: Stmt, names: Names | None = None, indent: int = 0) -> str:
+    """The text of a statement, one line per action."""
+    return "\n".join(
+        "    " * (indent + depth) + line for depth, line in _lines(stmt, names or Names())
+    )
+
+
+def _deeper(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
+    return [(depth + 1, line) for depth, line in _lines(stmt, names)]
+
+
+def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
+    match stmt:
+        case For():
+            tail = "" if stmt.tail is None else f', tail="{stmt.tail.value}"'
+            head = f"for {names[stmt.var]} in {LOOP_WORDS[stmt.kind]}({stmt.extent}{tail}):"
+            lines = [(0, head), *_deeper(stmt.body, names)]
+            names.release(stmt.var)
+            return lines
+        case Seq():
+            return [line for child in stmt.body for line in _lines(child, names)] or [(0, "pass")]
+        case Store():
+            element = _element(stmt.buffer, stmt.indices, names)
+            if stmt.mask is not None:
+                element = f"masked({element}, {_expr(stmt.mask, names, 0)})"
+            return [(0, f"{element} = {_expr(stmt.value, names, 0)}")]
+        case Block():
+            return _block(stmt, names)
+        case If():
+            lines = [(0, f"if {_expr(stmt.condition, names, 0)}:"), *_deeper(stmt.then, names)]
+            return (
+                lines
+                if stmt.orelse is None
+                else [*lines, (0, "else:"), *_deeper(stmt.orelse, names)]
+            )
+        case LetStmt():
+            head = f"{names[stmt.var]}: {stmt.var.type} = {_expr(stmt.value, names, 0)}"
+            return [(0, head), *_lines(stmt.body, names)]
+        case Alloc():
+            buffer = stmt.buffer
+            origin = f", origin={names[buffer.origin]}" if buffer.origin is not None else ""
+            head = f'{names[buffer]} = alloc({type_text(buffer)}, "{buffer.scope}"{origin})'
+            return [(0, head), *_lines(stmt.body, names)]
+        case Barrier():
+            return [(0, "barrier()")]
+        case Prefetch():
+            how = f'"{"write" if stmt.write else "read"}", {stmt.level}'
+            return [(0, f"prefetch({_element(stmt.buffer, stmt.indices, names)}, {how})")]
+    raise TypeError(f"printer: no text for {type(stmt).__name__}")
+
+
+def _block(block: Block, names: Names) -> list[tuple[int, str]]:
+    values = [_expr(binding, names, 0) for binding in block.bindings]
+    predicate = None if block.predicate == TRUE else _expr(block.predicate, names, 0)
+    iters = [
+        f"{names[iteration.var]}={iteration.kind.value}({iteration.extent}, {value})"
+        for iteration, value in zip(block.iters, values, strict=True)
+    ]
+    marks = [f'{block.role.value}="{block.family}"'] if block.role is not Role.COMPUTE else []
+    if block.role is Role.COMPUTE and block.family != block.name:
+        marks = [f'family="{block.family}"']
+    marks += ["padded=True"] if block.padded else []
+    marks += ["recomputed=True"] if block.recomputed else []
+    lines = [
+        (
+            0,
+            f"with block({', '.join([repr(block.name).replace(chr(39), chr(34)), *iters, *marks])}):",
+        )
+    ]
+    if predicate is not None:
+        lines.append((1, f"where({predicate})"))
+    if block.init is not None:
+        lines += [(1, "with init():"), *((d + 2, line) for d, line in _lines(block.init, names))]
+    lines += _deeper(block.body, names)
+    names.release(*(iteration.var for iteration in block.iters))
+    return lines

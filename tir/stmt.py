@@ -1,0 +1,188 @@
+"""Statements: loops, blocks and stores, and what each of them means.
+
+- For runs its body for var = 0 .. extent-1. `serial` and `unrolled` run in order; iterations of `parallel` may run at once;
+  iterations of `vectorized` run as the lanes of one vector.
+- A Block is the unit that a schedule moves: the body for one point of its iteration variables, which `bindings` compute
+  from the loops around it. It runs only where `predicate` holds. `init` runs before the first update of its element,
+  wherever that lands: where a schedule has not placed it, lowering does.
+- An Alloc lives as long as its body. Inside a parallel loop each iteration has its own.
+- Barrier: every thread arrives before one leaves. It stands between statements at the root of a function.
+- Prefetch is not an access: it may name addresses past the end; proof and interpreter ignore it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from .dtype import DType
+from .expr import TRUE, Buffer, Expr, Var
+from .node import Node
+
+
+class ForKind(Enum):
+    """How the iterations of a loop are run."""
+
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTORIZED = "vectorized"
+    UNROLLED = "unrolled"
+
+
+class Tail(Enum):
+    """What becomes of a split's last, incomplete iteration: a late pass cuts it as marked."""
+
+    GUARD = "guard"
+    PARTITION = "partition"
+    MASK = "mask"
+
+
+class IterKind(Enum):
+    """What order the points of an iteration variable need."""
+
+    SPATIAL = "spatial"
+    REDUCE = "reduce"
+
+
+class Role(Enum):
+    """What a block is for: to compute its tensor, to initialise a reduction, or to copy into or out of a staged buffer."""
+
+    COMPUTE = "compute"
+    INIT = "init"
+    COPY = "copy"
+
+
+class Stmt(Node):
+    """An action; it has no value."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For(Stmt):
+    """Run `body` for `var` = 0 .. extent-1. `tail` is set on a loop whose last iteration may be incomplete."""
+
+    var: Var
+    extent: int
+    kind: ForKind
+    body: Stmt
+    tail: Tail | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store(Stmt):
+    """Write `value` to `buffer` at `indices`, in the lanes that `mask` leaves on."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    mask: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IterVar(Node):
+    """An iteration variable of a block with the values 0 .. extent-1."""
+
+    var: Var
+    extent: int
+    kind: IterKind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block(Stmt):
+    """One point of a computation.
+
+    bindings: the value of each iteration variable, from the loops around the block.
+    init: what stands in the accumulator before the first update; None for a block without reduction, or once placed.
+    role, family: what the block is for, and the name of the function's block that it is a part of.
+    padded: points beyond the tensor's logical domain may be computed, since no valid point reads them.
+    recomputed: a point may run more than once; each run writes the same value.
+    """
+
+    name: str
+    iters: tuple[IterVar, ...]
+    bindings: tuple[Expr, ...]
+    body: Stmt
+    init: Stmt | None = None
+    predicate: Expr = TRUE
+    role: Role = Role.COMPUTE
+    family: str = ""
+    padded: bool = False
+    recomputed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seq(Stmt):
+    """Run the statements in order."""
+
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If(Stmt):
+    """Run `then` where `condition` holds, else `orelse` when there is one."""
+
+    condition: Expr
+    then: Stmt
+    orelse: Stmt | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LetStmt(Stmt):
+    """Run `body` with `var` standing for `value`, which is evaluated once. Lowered code only."""
+
+    var: Var
+    value: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alloc(Stmt):
+    """Run `body` with fresh, uninitialised storage for `buffer`."""
+
+    buffer: Buffer
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Barrier(Stmt):
+    """Wait until every thread of the team has come here. At the root of a function only."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefetch(Stmt):
+    """Ask for the cache line of an element: for writing or reading, into cache level 1, 2 or 3."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    write: bool = False
+    level: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a function: an input, a constant (bound when a kernel is built) or an output."""
+
+    buffer: Buffer
+    role: str
+
+    @property
+    def name(self) -> str:
+        """The buffer's name."""
+        return self.buffer.name
+
+    @property
+    def dtype(self) -> DType:
+        """The type of an element."""
+        return self.buffer.type
+
+
+def seq(*stmts: Stmt) -> Stmt:
+    """The statements in order, nested sequences flattened; a single statement stands for itself."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        flat += stmt.body if isinstance(stmt, Seq) else (stmt,)
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+
+
+NOTHING = Seq(())

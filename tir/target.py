@@ -1,0 +1,77 @@
+"""A Target: what a kernel is compiled for, as a pure value. Nothing here looks at the machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+from .dtype import DType
+from .errors import TargetError, known_names
+
+KINDS = ("c", "python", "null")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A back end and the machine model that schedules and the analytical cost model read.
+
+    kind: the back end: "c" compiles, "python" interprets, "null" lowers and prices but runs nothing.
+    isa: "scalar", "avx2" (AVX2 with FMA) or "avx512" (AVX-512 F, BW, DQ and VL).
+    vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a core starts per cycle.
+    clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared), dram_gb_per_s: nominal, so that plans are reproducible.
+    threads: what schedules are chosen for; a run may use another number.
+    """
+
+    kind: str = "c"
+    isa: str = "scalar"
+    vector_bytes: int = 0
+    vector_registers: int = 16
+    fma_per_cycle: int = 2
+    clock_ghz: float = 3.0
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    l3_bytes: int = 32 << 20
+    dram_gb_per_s: float = 40.0
+    threads: int = 2
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.isa}" if self.kind == "c" else self.kind
+
+    @staticmethod
+    def parse(text: str) -> Target:
+        """The target that `text` names: "c:avx512", "c:avx2", "c:scalar", "python" or "null".
+
+        Raises: TargetError for an unknown back end or instruction set.
+        """
+        kind, _, isa = text.partition(":")
+        if kind not in KINDS:
+            raise TargetError(
+                f"target: unknown back end '{kind}' in '{text}'; expected one of {known_names(kind, KINDS)}.",
+                code="target-kind",
+            )
+        isa = isa or "scalar"
+        if isa not in ISAS:
+            raise TargetError(
+                f"target: unknown instruction set '{isa}' in '{text}'; expected one of {known_names(isa, ISAS)}.",
+                code="target-isa",
+            )
+        return replace(ISAS[isa], kind=kind)
+
+    def lanes(self, dtype: DType) -> int:
+        """Elements of `dtype` in one vector register; 1 where there are no vectors."""
+        return max(1, self.vector_bytes // dtype.bytes)
+
+    @property
+    def has_fma(self) -> bool:
+        """Whether a*b+c is one instruction, rounded once."""
+        return self.isa != "scalar"
+
+    def to_json(self) -> dict[str, str | int | float]:
+        """Every field, for logs and cache keys."""
+        return asdict(self)
+
+
+ISAS = {
+    "scalar": Target(),
+    "avx2": Target(isa="avx2", vector_bytes=32, vector_registers=16),
+    "avx512": Target(isa="avx512", vector_bytes=64, vector_registers=32),
+}

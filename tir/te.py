@@ -1,0 +1,446 @@
+"""The tensor-expression language: what is computed, nothing about how.
+
+    A = te.placeholder((M, K), "float32", name="A")
+    B = te.placeholder((K, N), "float32", name="B", constant=True)
+    k = te.reduce_axis(K, name="k")
+    C = te.compute((M, N), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    matmul = te.func(A, B, C, name="matmul")
+
+Expressions are pure and each element is assigned once, so a schedule may reorder everything but the accumulation of strict
+builds. `te.func` turns the computation behind its outputs into a PrimFunc: the plain loop nest, one block per tensor.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from . import intrinsics
+from .dtype import INT64, DType
+from .dtype import dtype as as_dtype
+from .errors import IRError
+from .expr import (
+    EQ,
+    NE,
+    TRUE,
+    Buffer,
+    Call,
+    Cast,
+    Expr,
+    Load,
+    Max,
+    Min,
+    Not,
+    Number,
+    Reduce,
+    Reducer,
+    Select,
+    Var,
+    add,
+    all_of,
+    any_of,
+    check_same,
+    compare,
+    const,
+    convert,
+    mul,
+)
+from .func import PrimFunc
+from .node import Node
+from .stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Parameter, Stmt, Store, seq
+from .visit import substitute, transform, walk
+
+__all__ = [
+    "Tensor",
+    "abs",
+    "all_of",
+    "any_of",
+    "cast",
+    "compute",
+    "const",
+    "eq",
+    "erf",
+    "exp",
+    "floor",
+    "func",
+    "log",
+    "logical_not",
+    "max",
+    "max_any",
+    "maximum",
+    "min",
+    "min_any",
+    "minimum",
+    "ne",
+    "placeholder",
+    "pow",
+    "prod",
+    "reduce_axis",
+    "round",
+    "select",
+    "sqrt",
+    "sum",
+    "tanh",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReduceAxis(Var):
+    """A reduction axis: a variable with the values 0 .. extent-1, all of which are combined."""
+
+    extent: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor(Buffer):
+    """A placeholder, or the result of a compute. `T[i, j]` is its element.
+
+    axes: the variables of `value`, one per dimension; value: the element; None for a placeholder.
+    """
+
+    constant: bool = False
+    axes: tuple[Var, ...] = ()
+    value: Expr | None = None
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that the value reads, in order of first use."""
+        if self.value is None:
+            return ()
+        read = (n.buffer for n in walk(self.value) if isinstance(n, Load))
+        return tuple(dict.fromkeys(t for t in read if isinstance(t, Tensor)))
+
+
+def _shape(shape: Sequence[int] | int, name: str) -> tuple[int, ...]:
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    for extent in extents:
+        if not isinstance(extent, int) or extent < 0:
+            raise IRError(
+                f"te: shape {extents} of '{name}' holds {extent!r}; expected integers of 0 or more.",
+                code="te-shape",
+            )
+    return extents
+
+
+def placeholder(
+    shape: Sequence[int] | int, dtype: str | DType, *, name: str, constant: bool = False
+) -> Tensor:
+    """An input of `shape` and element type `dtype`.
+
+    constant: it is bound when a kernel is built, so what is computed from it alone costs nothing per call.
+    Raises: IRError for a negative extent or an unknown type.
+    """
+    return Tensor(name, as_dtype(dtype), _shape(shape, name), constant=constant)
+
+
+def reduce_axis(extent: int, *, name: str = "k") -> ReduceAxis:
+    """An axis of `extent` points to reduce over. Raises: IRError for a negative extent."""
+    return ReduceAxis(name, INT64, _shape(extent, name)[0])
+
+
+def compute(
+    shape: Sequence[int] | int, element: Callable[..., Expr | Number], *, name: str
+) -> Tensor:
+    """The tensor whose element at (i, j, ...) is `element(i, j, ...)`.
+
+    The axes take the parameter names of `element`. Raises: IRError for a reduction below the top of the expression.
+    """
+    extents = _shape(shape, name)
+    axes = tuple(Var(hint) for hint in _axis_names(element, len(extents), name))
+    value = element(*axes)
+    if not isinstance(value, Expr):
+        raise IRError(
+            f"te.compute: the element of '{name}' is {value!r}; expected an expression.",
+            code="te-element",
+            hints=("te.const(value, dtype) makes a constant tensor.",),
+        )
+    operands = value.children() if isinstance(value, Reduce) else (value,)
+    if any(isinstance(node, Reduce) for operand in operands for node in walk(operand)):
+        raise IRError(
+            f"te.compute: '{name}' has a reduction inside its expression; expected it at the top.",
+            code="te-nested-reduce",
+            hints=(
+                "give the reduction a te.compute of its own and read its result; a schedule can fuse the two.",
+            ),
+        )
+    return Tensor(name, value.dtype, extents, axes=axes, value=value)
+
+
+def _axis_names(element: Callable[..., object], rank: int, name: str) -> list[str]:
+    hints: list[str] = []
+    for parameter in inspect.signature(element).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            hints += [f"i{n}" for n in range(rank - len(hints))]
+        else:
+            hints.append(parameter.name)
+    if len(hints) != rank:
+        raise IRError(
+            f"te.compute: the element function of '{name}' takes {len(hints)} indices; expected {rank}.",
+            code="te-rank",
+        )
+    return hints
+
+
+Axes = ReduceAxis | Sequence[ReduceAxis]
+
+
+def _reduce(reducer: Reducer, value: Expr, axis: Axes) -> Expr:
+    axes = (axis,) if isinstance(axis, ReduceAxis) else tuple(axis)
+    for item in axes:
+        if not isinstance(item, ReduceAxis):
+            raise IRError(
+                f"te.{reducer.name}: axis is {item!r}; expected a reduction axis.",
+                code="te-axis",
+                hints=("k = te.reduce_axis(extent) makes one; axis=k or axis=(k1, k2).",),
+            )
+    return Reduce(reducer, value, axes, tuple(item.extent for item in axes))
+
+
+def _lowest(dtype: DType) -> Expr:
+    return const(-_INFINITY if dtype.is_float else -(1 << (dtype.bits - 1)), dtype)
+
+
+def _highest(dtype: DType) -> Expr:
+    return const(_INFINITY if dtype.is_float else (1 << (dtype.bits - 1)) - 1, dtype)
+
+
+_INFINITY = float("inf")
+SUM = Reducer("sum", lambda a, b: add(a, b), lambda t: const(0, t))
+PROD = Reducer("prod", lambda a, b: mul(a, b), lambda t: const(1, t))
+MIN = Reducer("min", lambda a, b: Min(a, b), _highest)
+MAX = Reducer("max", lambda a, b: Max(a, b), _lowest)
+MAX_ANY = Reducer("max_any", lambda a, b: Call(intrinsics.MAX_ANY, (a, b)), _lowest)
+REDUCERS = {reducer.name: reducer for reducer in (SUM, PROD, MIN, MAX, MAX_ANY)}
+
+
+def sum(value: Expr, axis: Axes) -> Expr:
+    """The sum of `value` over `axis`."""
+    return _reduce(SUM, value, axis)
+
+
+def prod(value: Expr, axis: Axes) -> Expr:
+    """The product of `value` over `axis`."""
+    return _reduce(PROD, value, axis)
+
+
+def min(value: Expr, axis: Axes) -> Expr:
+    """The smallest `value` over `axis`; NaN when one is NaN."""
+    return _reduce(MIN, value, axis)
+
+
+def max(value: Expr, axis: Axes) -> Expr:
+    """The largest `value` over `axis`; NaN when one is NaN."""
+    return _reduce(MAX, value, axis)
+
+
+def max_any(value: Expr, axis: Axes) -> Expr:
+    """The largest `value` over `axis`; what a NaN gives is not promised, so it is one instruction."""
+    return _reduce(MAX_ANY, value, axis)
+
+
+def select(condition: Expr, on_true: Expr | Number, on_false: Expr | Number) -> Expr:
+    """`on_true` where `condition` holds, else `on_false`; a load in the branch not taken does not happen."""
+    if not isinstance(on_true, Expr) and not isinstance(on_false, Expr):
+        raise IRError(
+            f"te.select: both values are plain numbers ({on_true!r}, {on_false!r}); expected one expression.",
+            code="te-select",
+            hints=("te.const(value, dtype) gives a number its type.",),
+        )
+    a = on_true if isinstance(on_true, Expr) else convert(on_true, on_false)  # type: ignore[arg-type]
+    b = convert(on_false, a)
+    check_same("select", a, b)
+    return Select(condition, a, b)
+
+
+def cast(value: Expr, dtype: str | DType) -> Expr:
+    """`value` converted to `dtype`; the same expression when it has that type."""
+    kind = as_dtype(dtype)
+    return value if value.dtype == kind else Cast(value, kind)
+
+
+def eq(a: Expr, b: Expr | Number) -> Expr:
+    """a == b"""
+    return compare(EQ, a, convert(b, a))
+
+
+def ne(a: Expr, b: Expr | Number) -> Expr:
+    """a != b"""
+    return compare(NE, a, convert(b, a))
+
+
+def logical_not(a: Expr) -> Expr:
+    """The truth value does not hold."""
+    return Not(a)
+
+
+def maximum(a: Expr, b: Expr | Number) -> Expr:
+    """The larger of two values; NaN when either is NaN."""
+    return Max(a, convert(b, a))
+
+
+def minimum(a: Expr, b: Expr | Number) -> Expr:
+    """The smaller of two values; NaN when either is NaN."""
+    return Min(a, convert(b, a))
+
+
+def _call(intrinsic: intrinsics.Intrinsic, *arguments: Expr) -> Expr:
+    for argument in arguments:
+        check_same(intrinsic.name, arguments[0], argument)
+        if not argument.dtype.is_float:
+            raise IRError(
+                f"te.{intrinsic.name}: the argument has type {argument.dtype}; expected a float.",
+                code="te-float",
+                hints=("te.cast(x, 'float32') converts it.",),
+            )
+    return Call(intrinsic, arguments)
+
+
+def exp(x: Expr) -> Expr:
+    """e to the power x."""
+    return _call(intrinsics.EXP, x)
+
+
+def log(x: Expr) -> Expr:
+    """The natural logarithm."""
+    return _call(intrinsics.LOG, x)
+
+
+def tanh(x: Expr) -> Expr:
+    """The hyperbolic tangent."""
+    return _call(intrinsics.TANH, x)
+
+
+def erf(x: Expr) -> Expr:
+    """The error function."""
+    return _call(intrinsics.ERF, x)
+
+
+def sqrt(x: Expr) -> Expr:
+    """The square root."""
+    return _call(intrinsics.SQRT, x)
+
+
+def abs(x: Expr) -> Expr:
+    """The magnitude."""
+    return _call(intrinsics.ABS, x)
+
+
+def round(x: Expr) -> Expr:
+    """The nearest integer, ties to even."""
+    return _call(intrinsics.ROUND, x)
+
+
+def floor(x: Expr) -> Expr:
+    """The largest integer that is not above x."""
+    return _call(intrinsics.FLOOR, x)
+
+
+def pow(x: Expr, y: Expr | Number) -> Expr:
+    """x to the power y."""
+    return _call(intrinsics.POW, x, convert(y, x))
+
+
+def min_any(a: Expr, b: Expr | Number) -> Expr:
+    """The smaller of two values; what a NaN gives is not promised."""
+    return _call(intrinsics.MIN_ANY, a, convert(b, a))
+
+
+def func(*tensors: Tensor, name: str) -> PrimFunc:
+    """The PrimFunc that computes the last tensors from the first.
+
+    tensors: the placeholders in the order of the call, then the outputs (those made by te.compute). Tensors in between that
+    are not listed become intermediates. Names are made unique by appending _1, _2.
+    Raises: IRError when an output reads a placeholder that is not listed, or an input stands after an output.
+    """
+    inputs = tuple(t for t in tensors if t.value is None)
+    outputs = tensors[len(inputs) :]
+    if not outputs or any(t.value is None for t in outputs):
+        raise IRError(
+            f"te.func: '{name}' lists {', '.join(t.name for t in tensors)}; "
+            "expected placeholders first and at least one computed tensor last.",
+            code="te-func-order",
+        )
+    order = _definition_order(outputs)
+    for tensor in order:
+        if tensor.value is None and tensor not in inputs:
+            raise IRError(
+                f"te.func: '{name}' reads placeholder '{tensor.name}', which is not among its parameters.",
+                code="te-func-missing",
+                hints=(
+                    f"te.func({', '.join(t.name for t in (*inputs, tensor, *outputs))}, name='{name}')",
+                ),
+            )
+    taken: set[str] = set()
+    listed = dict.fromkeys((*inputs, *order))
+    buffers: dict[Buffer, Buffer] = {
+        t: Buffer(_unique(t.name, taken), t.type, t.shape) for t in listed
+    }
+    nests = [_nest(t, buffers) for t in order if t.value is not None]
+    body = seq(*nests)
+    for tensor in reversed(order):
+        if tensor.value is not None and tensor not in outputs:
+            body = Alloc(buffers[tensor], body)
+    parameters = [Parameter(buffers[t], "constant" if t.constant else "input") for t in inputs]
+    parameters += [Parameter(buffers[t], "output") for t in outputs]
+    return PrimFunc(name, tuple(parameters), body)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    candidates = itertools.chain([name], (f"{name}_{n}" for n in itertools.count(1)))
+    chosen = next(candidate for candidate in candidates if candidate not in taken)
+    taken.add(chosen)
+    return chosen
+
+
+def _definition_order(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """Every tensor behind `outputs`, producers before their readers. Iterative: chains may be long."""
+    order: dict[Tensor, None] = {}
+    stack = [(tensor, False) for tensor in reversed(outputs)]
+    while stack:
+        tensor, expanded = stack.pop()
+        if expanded:
+            order.setdefault(tensor)
+        elif tensor not in order:
+            stack.append((tensor, True))
+            stack += [(t, False) for t in reversed(tensor.inputs)]
+    return list(order)
+
+
+def _nest(tensor: Tensor, buffers: dict[Buffer, Buffer]) -> Stmt:
+    """The plain loop nest that computes one tensor: a loop per axis, then one per reduction axis."""
+    assert tensor.value is not None
+    reduction = tensor.value if isinstance(tensor.value, Reduce) else None
+    axes = [(v, n, IterKind.SPATIAL) for v, n in zip(tensor.axes, tensor.shape, strict=True)]
+    if reduction is not None:
+        axes += [
+            (v, n, IterKind.REDUCE) for v, n in zip(reduction.axes, reduction.extents, strict=True)
+        ]
+    iters = tuple(IterVar(Var(f"v{v.name}"), n, kind) for v, n, kind in axes)
+    points: dict[Var, Expr] = {v: it.var for (v, _, _), it in zip(axes, iters, strict=True)}
+    target = buffers[tensor]
+    indices = tuple(it.var for it in iters if it.kind is IterKind.SPATIAL)
+    init: Stmt | None = None
+    if reduction is None:
+        value = _localise(tensor.value, points, buffers)
+    else:
+        update = _localise(reduction.value, points, buffers)
+        value = reduction.reducer.combine(Load(target, indices), update)
+        init = Store(target, indices, reduction.reducer.identity(target.type))
+    loops = tuple(Var(v.name) for v, _, _ in axes)
+    nest: Stmt = Block(
+        target.name, iters, loops, Store(target, indices, value), init, TRUE, family=target.name
+    )
+    for (_, extent, _), loop in zip(reversed(axes), reversed(loops), strict=True):
+        nest = For(loop, extent, ForKind.SERIAL, nest)
+    return nest
+
+
+def _localise(value: Expr, points: dict[Var, Expr], buffers: dict[Buffer, Buffer]) -> Expr:
+    def rule(node: Node) -> Node:
+        if isinstance(node, Load):
+            return Load(buffers[node.buffer], node.indices)
+        return node
+
+    return transform(substitute(value, points), rule)

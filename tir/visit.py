@@ -1,0 +1,119 @@
+"""Walking and rewriting trees: bottom-up, rebuilding only what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+
+from .expr import Buffer, Expr, Load, Var
+from .node import Node
+from .stmt import Alloc, Block, For, IterVar, LetStmt, Prefetch, Stmt, Store
+
+NodeT = TypeVar("NodeT", bound=Node)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node of the tree, parents before children, in the order of the text."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(top.children()))
+
+
+def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
+    """The tree with `rule` applied to each node after its children; the same object where nothing changed."""
+
+    def visit(current: Node) -> Node:
+        return rule(current.map_children(visit))
+
+    result = visit(node)
+    assert isinstance(result, Node)
+    return result  # type: ignore[return-value]
+
+
+def substitute(node: NodeT, values: Mapping[Var, Expr]) -> NodeT:
+    """The tree with variables replaced by expressions. Bound variables are unique objects, so nothing is captured."""
+    if not values:
+        return node
+    return transform(node, lambda n: values.get(n, n) if isinstance(n, Var) else n)
+
+
+def replace_buffers(node: NodeT, buffers: Mapping[Buffer, Buffer]) -> NodeT:
+    """The tree with every mention of a buffer exchanged."""
+    if not buffers:
+        return node
+    return transform(node, lambda n: buffers.get(n, n) if isinstance(n, Buffer) else n)
+
+
+def replace_stmt(root: NodeT, old: Stmt, new: Stmt) -> NodeT:
+    """The tree with the statement `old`, found by identity, replaced by `new`."""
+
+    def visit(node: Node) -> Node:
+        if node is old:
+            return new
+        return node.map_children(visit) if isinstance(node, Stmt) or node is root else node
+
+    return visit(root)  # type: ignore[return-value]
+
+
+def free_vars(node: Node) -> frozenset[Var]:
+    """The variables that `node` mentions and does not bind."""
+    bound = set()
+    used = set()
+    for item in walk(node):
+        if isinstance(item, For | LetStmt | IterVar):
+            bound.add(item.var)
+        elif isinstance(item, Var):
+            used.add(item)
+    return frozenset(used - bound)
+
+
+def loads(node: Node) -> tuple[Load, ...]:
+    """Every Load in the tree, in the order of the text."""
+    return tuple(n for n in walk(node) if isinstance(n, Load))
+
+
+def stores(node: Node) -> tuple[Store, ...]:
+    """Every Store in the tree, in the order of the text."""
+    return tuple(n for n in walk(node) if isinstance(n, Store))
+
+
+def fresh_copy(stmt: Stmt) -> Stmt:
+    """The same statement with new loop, block and let variables and new buffers for its allocations.
+
+    A pass that puts a statement in two places copies it first, so that bound variables stay unique objects.
+    """
+    values: dict[Var, Expr] = {}
+    buffers: dict[Buffer, Buffer] = {}
+    for node in walk(stmt):
+        if isinstance(node, For | LetStmt | IterVar):
+            values[node.var] = Var(node.var.name, node.var.type)
+        elif isinstance(node, Alloc):
+            old = node.buffer
+            buffers[old] = Buffer(old.name, old.type, old.shape, old.scope, old.origin)
+    return replace_buffers(substitute(stmt, values), buffers)
+
+
+def enclosing_path(root: Node, target: Node) -> tuple[Node, ...]:
+    """The nodes from `root` down to the parent of `target` (found by identity); () when it is absent."""
+
+    def search(node: Node, path: tuple[Node, ...]) -> tuple[Node, ...] | None:
+        if node is target:
+            return path
+        for child in node.children():
+            if isinstance(child, Stmt) and (found := search(child, (*path, node))) is not None:
+                return found
+        return None
+
+    return search(root, ()) or ()
+
+
+def accesses(node: Node) -> tuple[Load | Store | Prefetch, ...]:
+    """Every Load, Store and Prefetch, in the order of the text."""
+    return tuple(n for n in walk(node) if isinstance(n, Load | Store | Prefetch))
+
+
+def blocks(node: Node) -> tuple[Block, ...]:
+    """Every Block in the tree, in the order of the text."""
+    return tuple(n for n in walk(node) if isinstance(n, Block))
