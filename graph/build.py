@@ -61,7 +61,8 @@ class GraphBuilder:
         for value in node.inputs:
             if value not in self.types:
                 raise ModelError(
-                    f"graph: {node.title} reads '{value}', which is not defined yet.", code="build-undefined"
+                    f"graph: {node.title} reads '{value}', which is not defined yet.",
+                    code="build-undefined",
                 )
         for value, type_ in zip(node.outputs, node.infer(self.types), strict=True):
             self._define(value, type_)
@@ -97,7 +98,9 @@ class GraphBuilder:
             return renames.get(value, value)
 
         nodes = [
-            Node(node.op, tuple(map(final, node.inputs)), tuple(map(final, node.outputs)), node.name)
+            Node(
+                node.op, tuple(map(final, node.inputs)), tuple(map(final, node.outputs)), node.name
+            )
             for node in (*self.nodes, *copies)
         ]
         constants = {final(name): value for name, value in self.constants.items()}

@@ -46,7 +46,11 @@ class Comparison:
 
 def compare(before: Graph, after: Graph, *, seed: int = 0) -> Comparison:
     """Evaluate the nodes in which two graphs differ on random numbers and compare what both compute."""
-    if retyped := [name for name in after.types if before.types.get(name, after.types[name]) != after.types[name]]:
+    if retyped := [
+        name
+        for name in after.types
+        if before.types.get(name, after.types[name]) != after.types[name]
+    ]:
         return Comparison(len(retyped), float("inf"), 0.0, retyped[0])
     region = _differing(before, after)
     while True:
@@ -58,7 +62,9 @@ def compare(before: Graph, after: Graph, *, seed: int = 0) -> Comparison:
 
 
 def _compared(before: Graph, after: Graph, region: Region, seed: int) -> Comparison:
-    names = [value for node in _inside(before, region) for value in node.outputs if value in after.types]
+    names = [
+        value for node in _inside(before, region) for value in node.outputs if value in after.types
+    ]
     feeds = _feeds(before, after, region, seed)
     kinds = {type_.dtype for type_ in before.types.values() if type_.is_float}
     ulp = max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
@@ -83,7 +89,8 @@ Region = frozenset[_Signature]
 
 def _signature(graph: Graph, node: Node) -> _Signature:
     inputs = tuple(
-        bits_of(graph.constants[value]) if value in graph.constants else value for value in node.inputs
+        bits_of(graph.constants[value]) if value in graph.constants else value
+        for value in node.inputs
     )
     return _Signature(node.op, inputs, node.outputs)
 
@@ -124,7 +131,9 @@ def _boundary(graph: Graph, region: Region) -> set[str]:
 
 def _feeds(before: Graph, after: Graph, region: Region, seed: int) -> dict[str, Array]:
     generator = np.random.default_rng(seed)
-    types = {name: graph.types[name] for graph in (before, after) for name in _boundary(graph, region)}
+    types = {
+        name: graph.types[name] for graph in (before, after) for name in _boundary(graph, region)
+    }
     return {name: _random(types[name], generator) for name in sorted(types)}
 
 
@@ -138,7 +147,11 @@ def _random(type_: TensorType, generator: np.random.Generator) -> Array:
 def _values(
     graph: Graph, region: Region, feeds: dict[str, Array], names: list[str]
 ) -> dict[str, Array]:
-    inputs = {name: graph.types[name] for name in feeds if name in graph.types and name not in graph.constants}
+    inputs = {
+        name: graph.types[name]
+        for name in feeds
+        if name in graph.types and name not in graph.constants
+    }
     part = make_graph(graph.name, inputs, names, _inside(graph, region), graph.constants)
     with np.errstate(all="ignore"):
         return evaluate(part, {name: feeds[name] for name in inputs}, values=names)
@@ -149,9 +162,9 @@ def _error(expected: Array, got: Array) -> float:
         return 0.0 if np.array_equal(expected, got) else float("inf")
     if expected.size == 0:
         return 0.0
-    if not np.array_equal(np.isfinite(expected), np.isfinite(got)):
-        return float("inf")
     finite = np.isfinite(expected)
-    difference = np.abs(np.where(finite, expected - got, 0.0)).max()
-    scale = np.abs(np.where(finite, expected, 0.0)).max()
+    if not np.array_equal(expected[~finite], got[~finite], equal_nan=True):
+        return float("inf")
+    wanted, found = np.where(finite, expected, 0.0), np.where(finite, got, 0.0)
+    difference, scale = np.abs(np.subtract(wanted, found)).max(), np.abs(wanted).max()
     return float(difference / scale) if scale > 0 else float(difference)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields
 
 import networkx as nx
 
@@ -39,7 +39,9 @@ class Node:
         try:
             return self.op.infer(given)
         except ModelError as error:
-            lines = [f"  '{value}': {type_}" for value, type_ in zip(self.inputs, given, strict=True)]
+            lines = [
+                f"  '{value}': {type_}" for value, type_ in zip(self.inputs, given, strict=True)
+            ]
             error.where = "\n".join([f"in {self.title}:", *lines])
             raise
 
@@ -81,7 +83,9 @@ class Graph:
     @property
     def constant_bytes(self) -> int:
         """Bytes of the constants that are stored; splats are not."""
-        return sum(value.nbytes for value in self.constants.values() if not isinstance(value, Splat))
+        return sum(
+            value.nbytes for value in self.constants.values() if not isinstance(value, Splat)
+        )
 
 
 def make_graph(
@@ -129,7 +133,6 @@ def dataflow(graph: Graph) -> nx.DiGraph[str]:
 
 def attributes(op: Operator) -> str:
     """The fields of an operator that differ from their defaults: "strides=(2, 2), groups=4"."""
-    assert is_dataclass(op)
     shown = []
     for item in fields(op):
         value = getattr(op, item.name)
@@ -145,7 +148,13 @@ def quoted(name: str) -> str:
 
 def megabytes(count: int) -> str:
     """A number of bytes for people."""
-    return f"{count} B" if count < 1024 else f"{count / 2**10:.1f} KiB" if count < 2**20 else f"{count / 2**20:.1f} MiB"
+    return (
+        f"{count} B"
+        if count < 1024
+        else f"{count / 2**10:.1f} KiB"
+        if count < 2**20
+        else f"{count / 2**20:.1f} MiB"
+    )
 
 
 def _lines(graph: Graph) -> Iterable[str]:

@@ -28,7 +28,9 @@ def evaluate(
     """
     wanted = tuple(graph.outputs if values is None else values)
     if unknown := [name for name in wanted if name not in graph.types]:
-        raise ModelError(f"evaluate: graph '{graph.name}' has no value '{unknown[0]}'.", code="evaluate-value")
+        raise ModelError(
+            f"evaluate: graph '{graph.name}' has no value '{unknown[0]}'.", code="evaluate-value"
+        )
     _check_inputs(graph, inputs)
     known = {name: _cast(inputs[name], graph.types[name], dtype) for name in graph.inputs}
     uses = Counter(value for node in graph.nodes for value in node.inputs)
@@ -54,13 +56,15 @@ def _check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> None:
     if set(inputs) != set(graph.inputs):
         given, expected = ", ".join(sorted(inputs)), ", ".join(sorted(graph.inputs))
         raise ModelError(
-            f"evaluate: graph '{graph.name}' takes inputs {expected}, got {given or 'none'}.", code="evaluate-inputs"
+            f"evaluate: graph '{graph.name}' takes inputs {expected}, got {given or 'none'}.",
+            code="evaluate-inputs",
         )
     for name in graph.inputs:
         type_, array = graph.types[name], inputs[name]
         if array.shape != type_.shape:
             raise ModelError(
-                f"evaluate: input '{name}' is {type_}, got an array of shape {array.shape}.", code="evaluate-shape"
+                f"evaluate: input '{name}' is {type_}, got an array of shape {array.shape}.",
+                code="evaluate-shape",
             )
 
 

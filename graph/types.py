@@ -94,7 +94,12 @@ def array_of(constant: Constant) -> Array:
 def bits_of(constant: Constant, most: int = 1 << 16) -> Hashable:
     """What is equal for constants of equal type and bits (-0.0 and 0.0 differ); large arrays equal only themselves."""
     if isinstance(constant, Splat):
-        return ("splat", constant.dtype, constant.shape, np.asarray(constant.value, constant.dtype).tobytes())
+        return (
+            "splat",
+            constant.dtype,
+            constant.shape,
+            np.asarray(constant.value, constant.dtype).tobytes(),
+        )
     if constant.nbytes > most:
         return ("array", id(constant))
     return (constant.dtype.name, constant.shape, constant.tobytes())

@@ -33,7 +33,10 @@ def verify(graph: Graph) -> None:
             _refuse(graph, f"{node.title} does not fit its inputs: {error.message}")
         for value, type_ in zip(node.outputs, inferred, strict=True):
             if graph.types.get(value) != type_:
-                _refuse(graph, f"{node.title} computes '{value}' as {type_} and not {graph.types.get(value)}")
+                _refuse(
+                    graph,
+                    f"{node.title} computes '{value}' as {type_} and not {graph.types.get(value)}",
+                )
         defined.update(node.outputs)
     if missing := [value for value in graph.outputs if value not in defined]:
         _refuse(graph, f"output '{missing[0]}' is not defined")

@@ -28,7 +28,15 @@ _ISA_FLAGS = {
         "-mprefer-vector-width=512",
     ),
 }
-_ZIG_FLAGS = ("-fno-sanitize=all", "-fomit-frame-pointer", "-g0")
+_FAMILY_FLAGS = {
+    "gcc": (),
+    "clang": ("-Wno-unused-command-line-argument",),
+    # zig's adds checks and debug text where it is not told otherwise
+    "zig": (
+        *("-fno-sanitize=all", "-fomit-frame-pointer", "-g0"),
+        "-Wno-unused-command-line-argument",
+    ),
+}
 
 
 class CompilerNotFound(TilewrightError, OSError):
@@ -51,8 +59,8 @@ class Compiler:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What it must be told to behave like the others: zig's adds checks and debug text."""
-        return _ZIG_FLAGS if self.family == "zig" else ()
+        """What it must be told to behave like the others."""
+        return _FAMILY_FLAGS[self.family]
 
     def environment(self) -> dict[str, str]:
         """The environment to run it in: messages in English."""

@@ -34,6 +34,7 @@ char *dlerror(void);
 """
 
 ffi = cffi.FFI()
+ffi.cdef(_DECLARATIONS)
 
 
 class LibraryError(TilewrightError, OSError):
@@ -42,10 +43,10 @@ class LibraryError(TilewrightError, OSError):
 
 @cache
 def _loader() -> cffi.FFI.CData:
-    ffi.cdef(_DECLARATIONS)
     loader = ffi.dlopen(None)
-    # finding a function asks the system's loader, which forgets its last error: find all of them now
-    assert loader.dlopen and loader.dlsym and loader.dlclose and loader.dlerror
+    # looking one up makes the system's loader forget its last error, so all are looked up now
+    for name in ("dlopen", "dlsym", "dlclose", "dlerror"):
+        getattr(loader, name)
     return loader
 
 

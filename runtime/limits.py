@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 
@@ -200,7 +200,7 @@ class _Region:
 
 @cache
 def _probes(target: Target) -> Library:
-    source = files(__package__).joinpath("probes.c").read_text(encoding="utf-8")
+    source = Path(__file__).with_name("probes.c").read_text(encoding="utf-8")
     return Library(compile_shared(source, target, name="probes"), name="probes", pinned=True)
 
 

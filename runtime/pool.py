@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from importlib.resources import files
+from pathlib import Path
 
 from ..tir.target import Target
 from .compile import SharedObject, compile_shared
@@ -42,7 +42,7 @@ _pool = _Pool()
 
 def pool_source() -> str:
     """The C text of the pool."""
-    return files(__package__).joinpath("pool.c").read_text(encoding="utf-8")
+    return Path(__file__).with_name("pool.c").read_text(encoding="utf-8")
 
 
 def pool_object(target: Target | None = None) -> SharedObject:

@@ -1,4 +1,6 @@
-"""Decision sources: who answers when a rule samples. There is no other way for a schedule to choose."""
+"""Decision sources: who answers when a rule samples. There is no other way for a schedule to
+choose.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ class Decisions(Protocol):
     """Answers the questions of a rule."""
 
     def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
-        """The index of the candidate to take at `step` of the trace; `default` is what the rule would take."""
+        """The index of the candidate to take at `step` of the trace; `default` is what the rule
+        would take.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,16 @@ class Replay:
     trace: Trace
 
     def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
-        """The recorded candidate. Raises: ScheduleError when it is no longer among the candidates."""
+        """The recorded candidate. Raises: ScheduleError when it is no longer among the
+        candidates.
+        """
         decision = self.trace.steps[step].decision if step < len(self.trace.steps) else None
         for position, candidate in enumerate(candidates):
             if candidate == decision:
                 return position
         raise ScheduleError(
-            f"replay: step {step} recorded the decision {decision!r}; expected one of {list(candidates)!r}.",
+            f"replay: step {step} recorded the decision {decision!r}; expected one of "
+            f"{list(candidates)!r}.",
             code="replay-decision",
             hints=("the trace belongs to another workload or another version of the rule.",),
         )

@@ -10,14 +10,18 @@ from ..tir.func import PrimFunc
 
 
 class ScheduleError(TilewrightError, ValueError):
-    """A schedule step that cannot be applied: what it names does not exist, or it would change the meaning."""
+    """A schedule step that cannot be applied: what it names does not exist, or it would change the
+    meaning.
+    """
 
 
 def refuse(
     func: PrimFunc, message: str, *, code: str, notes: Sequence[str] = (), hints: Sequence[str] = ()
 ) -> ScheduleError:
     """A ScheduleError that shows the function as it stood before the step."""
-    return ScheduleError(message, code=code, where=lambda: f"in {func.name}:\n{func}", notes=notes, hints=hints)
+    return ScheduleError(
+        message, code=code, where=lambda: f"in {func.name}:\n{func}", notes=notes, hints=hints
+    )
 
 
 def iteration(values: Mapping[Var, int]) -> str:

@@ -2,8 +2,8 @@
 
     IndexMap.of(lambda k, n: (n // 48, k, n % 48))
 
-Each new index is an old one, its quotient by a number, its remainder, or the remainder of its quotient: a digit of the old
-index. So the map has an inverse, and its text can be kept in a trace.
+Each new index is an old one, its quotient by a number, its remainder, or the remainder of its
+quotient: a digit of the old index. So the map has an inverse, and its text can be kept in a trace.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from .errors import ScheduleError
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """The digit value // weight % modulus of the index `source`; modulus None: no remainder is taken."""
+    """The digit value // weight % modulus of the index `source`; modulus None: no remainder is
+    taken.
+    """
 
     source: Var
     weight: int
@@ -84,19 +86,28 @@ class IndexMap:
             case FloorMod(FloorDiv(Var() as v, Const() as w), Const() as m):
                 return Digit(v, int(w.value), int(m.value))
         raise ScheduleError(
-            f"transform_layout: the new index {print_expr(result)} is not a digit of one old index; "
+            f"transform_layout: the new index {print_expr(result)} is not a digit of one old "
+            "index; "
             "expected i, i // c, i % c or i // c % d.",
             code="layout-digit",
             hints=("lambda k, n: (n // 48, k, n % 48) packs n into panels of 48.",),
         )
 
     def shape(self, old: Sequence[int]) -> tuple[int, ...]:
-        """The extents of the new layout of a tensor with the extents `old`, incomplete panels counted whole."""
+        """The extents of the new layout of a tensor with the extents `old`, incomplete panels
+        counted whole.
+        """
         extents = dict(zip(self.sources, old, strict=True))
         whole = []
         for digit in self.digits():
             count = -(-extents[digit.source] // digit.weight)
-            whole.append(count if digit.modulus is None else min(digit.modulus, count) if digit.weight > 1 else digit.modulus)
+            whole.append(
+                count
+                if digit.modulus is None
+                else min(digit.modulus, count)
+                if digit.weight > 1
+                else digit.modulus
+            )
         return tuple(whole)
 
     def inverse(self, new: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -108,7 +119,8 @@ class IndexMap:
         missing = [var.name for var in self.sources if var not in values]
         if missing:
             raise ScheduleError(
-                f"transform_layout: the new layout does not keep index '{missing[0]}': no element could be found again.",
+                f"transform_layout: the new layout does not keep index '{missing[0]}': no "
+                "element could be found again.",
                 code="layout-lost",
             )
         return tuple(values[var] for var in self.sources)
@@ -116,7 +128,8 @@ class IndexMap:
 
 def _malformed(text: str) -> ScheduleError:
     return ScheduleError(
-        f"transform_layout: {text!r} is not an index map; expected a text such as 'lambda k, n: (n // 48, k, n % 48)'.",
+        f"transform_layout: {text!r} is not an index map; expected a text such as 'lambda k, "
+        "n: (n // 48, k, n % 48)'.",
         code="layout-text",
     )
 

@@ -1,8 +1,10 @@
-"""What a step may do: checks that either return what they proved or raise a ScheduleError. Nothing here rewrites.
+"""What a step may do: checks that either return what they proved or raise a ScheduleError. Nothing
+here rewrites.
 
-te is pure and reductions commute, so most steps need little. The theorems are: iterations of a parallel or vectorized loop
-are independent (`check_independent`), a moved block finds its operands complete (`check_complete`), and a staged
-tile keeps the indices that its copies were made for (`check_not_mirrored`).
+te is pure and reductions commute, so most steps need little. The theorems are: iterations of a
+parallel or vectorized loop are independent (`check_independent`), a moved block finds its operands
+complete (`check_complete`), and a staged tile keeps the indices that its copies were made for
+(`check_not_mirrored`).
 """
 
 from __future__ import annotations
@@ -16,14 +18,13 @@ from ..tir.printer import print_expr
 from ..tir.simplify import simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
 from ..tir.visit import blocks, enclosing_path, free_vars, substitute, walk
-
 from .errors import ScheduleError, iteration, refuse
 from .nest import (
     bound,
     loops_around,
     loops_below,
-    reads,
     readers,
+    reads,
     target_of,
     write_indices,
     writers,
@@ -48,10 +49,11 @@ def check_factors(func: PrimFunc, loop: For, factors: Sequence[int | None]) -> t
     """The factors cover the extent; at most one is None. Returns the extents of the new loops."""
     known = [factor for factor in factors if factor is not None]
     shown = ", ".join(map(str, factors))
-    if any(not isinstance(factor, int) or factor < 1 for factor in known) or len(factors) - len(known) > 1:
+    if any(factor < 1 for factor in known) or len(factors) - len(known) > 1:
         raise refuse(
             func,
-            f"split: factors ({shown}) of loop '{loop.var.name}'; expected positive integers, at most one None.",
+            f"split: factors ({shown}) of loop '{loop.var.name}'; expected positive integers, "
+            "at most one None.",
             code="split-factors",
         )
     product = math.prod(known)
@@ -83,10 +85,14 @@ def check_directly_nested(func: PrimFunc, loops: Sequence[For]) -> None:
 
 
 def check_chain(func: PrimFunc, loops: Sequence[For]) -> list[For]:
-    """The loops lie on one chain of loops with nothing beside them. Returns the chain, outermost first."""
+    """The loops lie on one chain of loops with nothing beside them. Returns the chain, outermost
+    first.
+    """
     names = [loop.var.name for loop in loops]
     if len(set(names)) < len(names) and len({loop.var for loop in loops}) < len(loops):
-        raise refuse(func, f"reorder: a loop is named twice: {', '.join(names)}.", code="reorder-twice")
+        raise refuse(
+            func, f"reorder: a loop is named twice: {', '.join(names)}.", code="reorder-twice"
+        )
     depth = {loop.var: len(enclosing_path(func.body, loop)) for loop in loops}
     outer = min(loops, key=lambda loop: depth[loop.var])
     missing = {loop.var for loop in loops}
@@ -106,7 +112,10 @@ def check_chain(func: PrimFunc, loops: Sequence[For]) -> list[For]:
         f"reorder: loop '{stray.var.name}' is not on one chain with loop '{outer.var.name}': "
         f"loop '{node.var.name}' holds more than one loop.",
         code="reorder-chain",
-        hints=("reorder before the step that put another statement there (stage, compute_at, prefetch).",),
+        hints=(
+            "reorder before the step that put another statement there (stage, compute_at, "
+            "prefetch).",
+        ),
     )
 
 
@@ -116,9 +125,12 @@ def check_innermost(func: PrimFunc, loop: For) -> None:
     if inner:
         raise refuse(
             func,
-            f"vectorize: loop '{loop.var.name}' holds loop '{inner[0].var.name}'; expected an innermost loop.",
+            f"vectorize: loop '{loop.var.name}' holds loop '{inner[0].var.name}'; expected an "
+            "innermost loop.",
             code="vectorize-innermost",
-            hints=(f"reorder '{loop.var.name}' inside '{inner[-1].var.name}', or vectorize that one.",),
+            hints=(
+                f"reorder '{loop.var.name}' inside '{inner[-1].var.name}', or vectorize that one.",
+            ),
         )
 
 
@@ -127,9 +139,12 @@ def check_unrollable(func: PrimFunc, loop: For) -> None:
     if loop.extent > UNROLL_LIMIT:
         raise refuse(
             func,
-            f"unroll: loop '{loop.var.name}' has {loop.extent} iterations; expected at most {UNROLL_LIMIT}.",
+            f"unroll: loop '{loop.var.name}' has {loop.extent} iterations; expected at most "
+            f"{UNROLL_LIMIT}.",
             code="unroll-limit",
-            hints=(f"split it first and unroll the inner part: split({loop.var.name}, (None, 8)).",),
+            hints=(
+                f"split it first and unroll the inner part: split({loop.var.name}, (None, 8)).",
+            ),
         )
 
 
@@ -172,7 +187,8 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
     why = "reduces over it" if _reduces_over(block, loop.var) else "does not depend on it"
     return refuse(
         func,
-        f"{primitive}: iterations of loop '{loop.var.name}' write the same element: block '{block.name}' {why}.",
+        f"{primitive}: iterations of loop '{loop.var.name}' write the same element: block "
+        f"'{block.name}' {why}.",
         code="loop-clash",
         notes=(f"iterations {iteration(first)} and {iteration(second)} both write {element}.",),
         hints=(f"{primitive} a loop over an axis of '{block.name}' that is not reduced.",),
@@ -184,11 +200,15 @@ def element_at(block: Block, values: dict[Var, int]) -> str:
     target = target_of(block)
     numbers = {var: index(value) for var, value in values.items()}
     indices = (substitute(bound(block, item), numbers) for item in write_indices(block, target)[0])
-    return f"{(target.origin or target).name}[{', '.join(print_expr(simplify(i)) for i in indices)}]"
+    return (
+        f"{(target.origin or target).name}[{', '.join(print_expr(simplify(i)) for i in indices)}]"
+    )
 
 
 def check_not_mirrored(func: PrimFunc, loop: For, primitive: str) -> None:
-    """The loop has not been copied by a stage: the copies repeat the loops that stood there when it was called."""
+    """The loop has not been copied by a stage: the copies repeat the loops that stood there when it
+    was called.
+    """
     for node in enclosing_path(func.body, loop):
         if not isinstance(node, Alloc) or node.buffer.origin is None:
             continue
@@ -203,9 +223,13 @@ def check_not_mirrored(func: PrimFunc, loop: For, primitive: str) -> None:
             if any(loop.var in free_vars(binding) for binding in spatial):
                 raise refuse(
                     func,
-                    f"{primitive}: loop '{loop.var.name}' is repeated by the copies of staged '{node.buffer.name}'.",
+                    f"{primitive}: loop '{loop.var.name}' is repeated by the copies of staged "
+                    f"'{node.buffer.name}'.",
                     code="stage-mirrored",
-                    hints=(f"call {primitive} before stage: the copies take over the loops as they are then.",),
+                    hints=(
+                        f"call {primitive} before stage: the copies take over the loops as "
+                        "they are then.",
+                    ),
                 )
 
 
@@ -216,7 +240,9 @@ def check_holds(func: PrimFunc, loop: For, block: Block, primitive: str) -> None
             func,
             f"{primitive}: block '{block.name}' is not inside loop '{loop.var.name}'.",
             code="block-outside",
-            hints=(f"its loops are {', '.join(repr(x.var.name) for x in loops_around(func, block)) or 'none'}.",),
+            hints=(
+                f"its loops are {', '.join(repr(x.var.name) for x in loops_around(func, block)) or 'none'}.",
+            ),
         )
 
 
@@ -237,7 +263,9 @@ def accessed_names(block: Block) -> set[str]:
 
 
 def reduction_loops(func: PrimFunc, block: Block, outermost: For | None = None) -> tuple[For, ...]:
-    """The loops around a block that one of its reduction variables runs over; only those at or above `outermost`."""
+    """The loops around a block that one of its reduction variables runs over; only those at or
+    above `outermost`.
+    """
     found = []
     for loop in loops_around(func, block):
         if _reduces_over(block, loop.var):
@@ -248,7 +276,9 @@ def reduction_loops(func: PrimFunc, block: Block, outermost: For | None = None) 
 
 
 def check_complete(func: PrimFunc, producer: Block, loop: For, primitive: str) -> None:
-    """The elements that `producer` writes below `loop` are complete when an iteration of the loop ends."""
+    """The elements that `producer` writes below `loop` are complete when an iteration of the loop
+    ends.
+    """
     unfinished = reduction_loops(func, producer, loop)
     if not unfinished:
         return
@@ -257,7 +287,8 @@ def check_complete(func: PrimFunc, producer: Block, loop: For, primitive: str) -
     second = {**first, unfinished[0].var: 1}
     raise refuse(
         func,
-        f"{primitive}: block '{producer.name}' is not complete in one iteration of loop '{loop.var.name}': "
+        f"{primitive}: block '{producer.name}' is not complete in one iteration of loop "
+        f"'{loop.var.name}': "
         f"it reduces over loop '{unfinished[0].var.name}' outside.",
         code="reduction-open",
         notes=(
@@ -269,7 +300,9 @@ def check_complete(func: PrimFunc, producer: Block, loop: For, primitive: str) -
 
 
 def check_pointwise(func: PrimFunc, block: Block, primitive: str) -> None:
-    """The block computes one element by one expression: no reduction, one store at distinct iteration variables."""
+    """The block computes one element by one expression: no reduction, one store at distinct
+    iteration variables.
+    """
     target = target_of(block)
     stored = write_indices(block, target)
     plain = len(stored) == 1 and all(isinstance(i, Var) for i in stored[0])
@@ -277,7 +310,8 @@ def check_pointwise(func: PrimFunc, block: Block, primitive: str) -> None:
         return
     raise refuse(
         func,
-        f"{primitive}: block '{block.name}' is not one expression per element (it reduces, or stores to other indices).",
+        f"{primitive}: block '{block.name}' is not one expression per element (it reduces, or "
+        "stores to other indices).",
         code="not-pointwise",
         hints=("compute_at keeps the block and moves it below a loop of its consumer.",),
     )
@@ -289,7 +323,8 @@ def check_intermediate(func: PrimFunc, buffer: Buffer, primitive: str) -> None:
         return
     raise refuse(
         func,
-        f"{primitive}: '{buffer.name}' is a parameter of the function or a staged copy; expected an intermediate tensor.",
+        f"{primitive}: '{buffer.name}' is a parameter of the function or a staged copy; "
+        "expected an intermediate tensor.",
         code="not-intermediate",
         hints=("cache_read or cache_write makes an intermediate copy whose form is free.",),
     )

@@ -1,4 +1,6 @@
-"""Conveniences made of primitives only: what a schedule author would otherwise write out again and again."""
+"""Conveniences made of primitives only: what a schedule author would otherwise write out again and
+again.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from .nest import readers
 from .references import LoopRef
 
 
-class Recorder(Protocol):
+class Packer(Protocol):
     """The steps that these conveniences take: a Schedule has them."""
 
     @property
@@ -21,14 +23,19 @@ class Recorder(Protocol):
     def vectorize(self, loop: LoopRef) -> None: ...
 
 
-def pack(sch: Recorder, buffer: str, width: int, name: str | None = None) -> str:
-    """Let the reader of `buffer` read it from panels of `width` along its last axis: [N/width][...][width].
+def pack(sch: Packer, buffer: str, width: int, name: str | None = None) -> str:
+    """Let the reader of `buffer` read it from panels of `width` along its last axis:
+    [N/width][...][width].
 
-    Made of cache_read and transform_layout; incomplete panels are padded with 0. For a constant it is computed once, when the
-    kernel is built. Returns the new block. Raises: ScheduleError unless one block reads the buffer.
+    Made of cache_read and transform_layout; incomplete panels are padded with 0. For a constant it
+    is computed once, when the kernel is built. Returns the new block. Raises: ScheduleError unless
+    one block reads the buffer.
     """
     func = sch.func
-    tensor = next((b for b in (*(p.buffer for p in func.parameters), *func.allocations) if b.name == buffer), None)
+    tensor = next(
+        (b for b in (*(p.buffer for p in func.parameters), *func.allocations) if b.name == buffer),
+        None,
+    )
     users = readers(func, tensor) if tensor is not None else ()
     if tensor is None or len(users) != 1:
         names = ", ".join(f"'{user.name}'" for user in users) or "none"

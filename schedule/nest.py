@@ -1,4 +1,6 @@
-"""Finding things in a loop nest: the loop of a variable, the loops around a block, who reads and writes a buffer."""
+"""Finding things in a loop nest: the loop of a variable, the loops around a block, who reads and
+writes a buffer.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def map_blocks(stmt: Stmt, change: Callable[[Block], Stmt]) -> Stmt:
 
 def bound(block: Block, expr: Expr) -> Expr:
     """An expression of the block's iteration variables as one of the loops around it."""
-    return substitute(expr, {it.var: value for it, value in zip(block.iters, block.bindings, strict=True)})
+    return substitute(
+        expr, {it.var: value for it, value in zip(block.iters, block.bindings, strict=True)}
+    )
 
 
 def write_indices(block: Block, buffer: Buffer) -> list[tuple[Expr, ...]]:
@@ -109,16 +113,22 @@ def writers(func: PrimFunc, buffer: Buffer) -> tuple[Block, ...]:
 def root_statement(func: PrimFunc, target: Stmt) -> Stmt:
     """The statement at the root of the function that holds `target`."""
     path = (*enclosing_path(func.body, target), target)
-    return next(node for node in path if isinstance(node, Stmt) and not isinstance(node, Alloc | Seq))
+    return next(
+        node for node in path if isinstance(node, Stmt) and not isinstance(node, Alloc | Seq)
+    )
 
 
 def remove(stmt: Stmt, gone: Stmt) -> Stmt | None:
-    """The statement without `gone` (found by identity) and without the loops that it leaves empty; None when nothing is left."""
+    """The statement without `gone` (found by identity) and without the loops that it leaves empty;
+    None when nothing is left.
+    """
     if stmt is gone:
         return None
     if isinstance(stmt, Seq):
         kept = [left for child in stmt.body if (left := remove(child, gone)) is not None]
-        same = len(kept) == len(stmt.body) and all(a is b for a, b in zip(kept, stmt.body, strict=True))
+        same = len(kept) == len(stmt.body) and all(
+            a is b for a, b in zip(kept, stmt.body, strict=True)
+        )
         return stmt if same else seq(*kept) if kept else None
     if isinstance(stmt, For | Alloc):
         body = remove(stmt.body, gone)
@@ -128,7 +138,9 @@ def remove(stmt: Stmt, gone: Stmt) -> Stmt | None:
 
 def insert_beside(func: PrimFunc, anchor: Stmt, new: Stmt, *, after: bool) -> PrimFunc:
     """The function with `new` right before or after `anchor` (found by identity)."""
-    return func.with_body(replace_stmt(func.body, anchor, seq(anchor, new) if after else seq(new, anchor)))
+    return func.with_body(
+        replace_stmt(func.body, anchor, seq(anchor, new) if after else seq(new, anchor))
+    )
 
 
 def with_allocation(func: PrimFunc, buffer: Buffer) -> PrimFunc:
@@ -162,7 +174,8 @@ def copies_of(func: PrimFunc, staged: Buffer) -> tuple[Block, ...]:
     return tuple(
         b
         for b in func.blocks
-        if b.role is Role.COPY and (target_of(b) is staged or any(x.buffer is staged for x in loads(b.body)))
+        if b.role is Role.COPY
+        and (target_of(b) is staged or any(x.buffer is staged for x in loads(b.body)))
     )
 
 
@@ -170,5 +183,3 @@ def buffers_read(block: Block) -> tuple[Buffer, ...]:
     """The buffers that the block loads, in order, without the one that it stores."""
     own = target_of(block)
     return tuple(dict.fromkeys(x.buffer for x in loads(block.body) if x.buffer is not own))
-
-

@@ -1,7 +1,8 @@
 """What a schedule's names and handles stand for, and how a trace writes them.
 
-Keys: "b0" the function's first own block, "b0.l1" its second loop, "p2" the third parameter, "s3.l0" and "s3.b0" the first loop
-and the first block that step 3 made. A tensor is named by the block that computes it.
+Keys: "b0" the function's first own block, "b0.l1" its second loop, "p2" the third parameter,
+"s3.l0" and "s3.b0" the first loop and the first block that step 3 made. A tensor is named by the
+block that computes it.
 """
 
 from __future__ import annotations
@@ -58,18 +59,26 @@ class References:
         for key, var in self.loops.items():
             if var not in live:
                 into = ", ".join(repr(v.name) for v in forward.get(var, ()))
-                consumed[key] = f"step {step}, {primitive}" + (f", made {into} of it" if into else "")
+                consumed[key] = f"step {step}, {primitive}" + (
+                    f", made {into} of it" if into else ""
+                )
         loops = {key: var for key, var in self.loops.items() if var in live}
         loops |= {f"s{step}.l{n}": var for n, var in enumerate(rewrite.loops)}
         known = set(loops.values())
-        fresh = [node.var for node in walk(rewrite.func.body) if isinstance(node, For) and node.var not in known]
+        fresh = [
+            node.var
+            for node in walk(rewrite.func.body)
+            if isinstance(node, For) and node.var not in known
+        ]
         loops |= {f"s{step}.m{n}": var for n, var in enumerate(fresh)}
         blocks = {key: name for key, name in self.blocks.items() if name in names}
         blocks |= {f"s{step}.b{n}": name for n, name in enumerate(rewrite.blocks)}
         return replace(self, loops=loops, blocks=blocks, consumed=consumed)
 
     def loop(self, func: PrimFunc, ref: LoopRef, primitive: str) -> Var:
-        """The variable of the loop that a handle stands for. Raises: ScheduleError when a step consumed it."""
+        """The variable of the loop that a handle stands for. Raises: ScheduleError when a step
+        consumed it.
+        """
         if not isinstance(ref, LoopRef):
             raise ScheduleError(
                 f"{primitive}: {ref!r} is not a loop handle.",
@@ -97,7 +106,8 @@ class References:
                 return key
         raise refuse(
             func,
-            f"{primitive}: no block '{name}'; '{func.name}' has {known_names(str(name), self.blocks.values())}.",
+            f"{primitive}: no block '{name}'; '{func.name}' has "
+            f"{known_names(str(name), self.blocks.values())}.",
             code="no-block",
         )
 
@@ -109,10 +119,13 @@ class References:
         for key, block in self.blocks.items():
             if target_of(func.block(block)).name == name:
                 return key
-        tensors = [p.name for p in func.parameters] + [b.name for b in func.allocations if b.origin is None]
+        tensors = [p.name for p in func.parameters] + [
+            b.name for b in func.allocations if b.origin is None
+        ]
         raise refuse(
             func,
-            f"{primitive}: no tensor '{name}'; '{func.name}' has {known_names(str(name), tensors)}.",
+            f"{primitive}: no tensor '{name}'; '{func.name}' has "
+            f"{known_names(str(name), tensors)}.",
             code="no-tensor",
         )
 

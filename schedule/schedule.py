@@ -1,4 +1,5 @@
-"""Schedule: a thin recorder. It resolves references, lets a primitive check and rewrite, and appends a step to the trace.
+"""Schedule: a thin recorder. It resolves references, lets a primitive check and rewrite, and
+appends a step to the trace.
 
     def fast(sch):
         i, j, k = sch.loops("C")
@@ -13,19 +14,16 @@ A refused step leaves the schedule as it was; `apply` takes all the steps of a f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from ..tir.expr import Buffer, Expr, Var
-from ..tir.func import PrimFunc
+from ..tir.expr import Expr
 from ..tir.stmt import Tail
-from ..tir.target import Target
 from . import library, primitives
-from .decisions import Decisions, Default, Replay
 from .errors import ScheduleError
 from .index_map import IndexMap
-from .nest import Rewrite, loop_of, loops_around
-from .references import LoopRef, References
+from .nest import loop_of, loops_around
+from .recorder import Recorder, State
+from .references import LoopRef
 from .trace import Step, Trace
 
 Choice = TypeVar("Choice")
@@ -33,14 +31,7 @@ TailName = Literal["guard", "partition", "mask"]
 Scope = Literal["register", "thread", "global"]
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    func: PrimFunc
-    references: References
-    trace: Trace
-
-
-class Schedule:
+class Schedule(Recorder):
     """The loop nest of a function on its way to being fast.
 
     func: the PrimFunc to schedule, which stays as it is.
@@ -48,80 +39,7 @@ class Schedule:
     decisions: who answers `sample_*`; by default the rule's own choice.
     """
 
-    def __init__(
-        self, func: PrimFunc, target: Target | None = None, decisions: Decisions | None = None, origin: str = "hand"
-    ) -> None:
-        self.original = func
-        self.target = target
-        self.origin = origin
-        self._decisions = decisions or Default()
-        self._states = [_State(func, References.of(func), Trace())]
-
-    @property
-    def func(self) -> PrimFunc:
-        """The function as it is now."""
-        return self._states[-1].func
-
-    @property
-    def trace(self) -> Trace:
-        """The steps so far."""
-        return self._states[-1].trace
-
-    @staticmethod
-    def replay(func: PrimFunc, trace: Trace, target: Target | None = None) -> Schedule:
-        """The schedule that `trace` recorded, on a function with the same workload.
-
-        Raises: ScheduleError when a step does not apply.
-        """
-        sch = Schedule(func, target, Replay(trace))
-        for number, step in enumerate(trace.steps):
-            method = getattr(sch, step.primitive, None)
-            if step.primitive not in RECORDED or method is None:
-                raise ScheduleError(
-                    f"replay: step {number} is '{step.primitive}', which is no primitive.", code="replay-primitive"
-                )
-            arguments = {key: sch._decode(value) for key, value in step.arguments}
-            positional = arguments.pop("loops", ())
-            method(*positional, **arguments)
-        return sch
-
-    def apply(self, function: Callable[[Schedule], object]) -> Schedule:
-        """Run a function of this schedule; when it raises, every step that it took is undone. Returns this schedule."""
-        before = list(self._states)
-        try:
-            function(self)
-        except BaseException:
-            self._states = before
-            raise
-        return self
-
-    def attempt(self, step: Callable[[Schedule], object]) -> bool:
-        """Whether `step` applied; when it is refused, the schedule stays as it was."""
-        try:
-            self.apply(step)
-        except ScheduleError:
-            return False
-        return True
-
-    def copy(self) -> Schedule:
-        """Another schedule with the same steps."""
-        other = Schedule(self.original, self.target, self._decisions, self.origin)
-        other._states = list(self._states)
-        return other
-
-    def undo(self) -> Schedule:
-        """Take back the last step, if there is one. Returns this schedule."""
-        if len(self._states) > 1:
-            self._states.pop()
-        return self
-
-    def __reduce__(self) -> tuple[Callable[..., Schedule], tuple[PrimFunc, Trace, Target | None]]:
-        return Schedule.replay, (self.original, self.trace, self.target)
-
-    def __repr__(self) -> str:
-        return str(self.func)
-
-    # -- references ---------------------------------------------------------------------------------------------------
+    # -- references -------------------------------------------------------------------------------
 
     def loops(self, block: str) -> tuple[LoopRef, ...]:
         """The handles of the loops around a block, outermost first."""
@@ -139,19 +57,22 @@ class Schedule:
         state = self._states[-1]
         return loop_of(state.func, state.references.loop(state.func, loop, "extent")).extent
 
-    # -- loops --------------------------------------------------------------------------------------------------------
+    # -- loops ------------------------------------------------------------------------------------
 
     def split(
         self, loop: LoopRef, factors: Sequence[int | None], tail: TailName = "guard"
     ) -> tuple[LoopRef, ...]:
-        """Split a loop into nested loops of the extents `factors`, of which one may be None (inferred).
+        """Split a loop into nested loops of the extents `factors`, of which one may be None
+        (inferred).
 
-        tail: how an incomplete last iteration is cut: "guard" an if around the body, "partition" a variant with the
-        remainder as its extent, "mask" a variant with the main extents and masked lanes.
+        tail: how an incomplete last iteration is cut: "guard" an if around the body, "partition" a
+        variant with the remainder as its extent, "mask" a variant with the main extents and masked
+        lanes.
         """
         if tail not in TAILS:
             raise ScheduleError(
-                f"split: tail is {tail!r}; expected one of {', '.join(map(repr, TAILS))}.", code="split-tail"
+                f"split: tail is {tail!r}; expected one of {', '.join(map(repr, TAILS))}.",
+                code="split-tail",
             )
         return self._loops(
             "split",
@@ -164,32 +85,46 @@ class Schedule:
     def fuse(self, *loops: LoopRef) -> LoopRef:
         """Join directly nested loops into one."""
         return self._loops(
-            "fuse", lambda f: primitives.fuse(f, [self._loop(x, "fuse") for x in loops]), loops=loops
+            "fuse",
+            lambda f: primitives.fuse(f, [self._loop(x, "fuse") for x in loops]),
+            loops=loops,
         )[0]
 
     def reorder(self, *loops: LoopRef) -> None:
         """Put loops of one chain into the given order, outermost first."""
-        self._do("reorder", lambda f: primitives.reorder(f, [self._loop(x, "reorder") for x in loops]), loops=loops)
+        self._do(
+            "reorder",
+            lambda f: primitives.reorder(f, [self._loop(x, "reorder") for x in loops]),
+            loops=loops,
+        )
 
     def parallel(self, loop: LoopRef) -> None:
         """Run the iterations of a loop on the threads of the team."""
-        self._do("parallel", lambda f: primitives.parallel(f, self._loop(loop, "parallel")), loop=loop)
+        self._do(
+            "parallel", lambda f: primitives.parallel(f, self._loop(loop, "parallel")), loop=loop
+        )
 
     def vectorize(self, loop: LoopRef) -> None:
         """Run the iterations of an innermost loop as the lanes of vectors."""
-        self._do("vectorize", lambda f: primitives.vectorize(f, self._loop(loop, "vectorize")), loop=loop)
+        self._do(
+            "vectorize", lambda f: primitives.vectorize(f, self._loop(loop, "vectorize")), loop=loop
+        )
 
     def unroll(self, loop: LoopRef) -> None:
         """Replace a loop by copies of its body."""
         self._do("unroll", lambda f: primitives.unroll(f, self._loop(loop, "unroll")), loop=loop)
 
-    # -- blocks -------------------------------------------------------------------------------------------------------
+    # -- blocks -----------------------------------------------------------------------------------
 
     def compute_at(self, block: str, loop: LoopRef) -> tuple[LoopRef, ...]:
-        """Compute, in each iteration of `loop`, the part of the block's tensor that it reads. Returns the new loops."""
+        """Compute, in each iteration of `loop`, the part of the block's tensor that it reads.
+        Returns the new loops.
+        """
         return self._loops(
             "compute_at",
-            lambda f: primitives.compute_at(f, self._block(block, "compute_at"), self._loop(loop, "compute_at")),
+            lambda f: primitives.compute_at(
+                f, self._block(block, "compute_at"), self._loop(loop, "compute_at")
+            ),
             block=block,
             loop=loop,
         )
@@ -199,16 +134,21 @@ class Schedule:
     ) -> tuple[LoopRef, ...]:
         """Run a consumer on what an iteration of `loop` completes. Returns the new loops.
 
-        at: "each" after every iteration; "last" in the last one of the reduction loops at and above `loop`.
+        at: "each" after every iteration; "last" in the last one of the reduction loops at and above
+        `loop`.
         """
         if at not in ("each", "last"):
             raise ScheduleError(
-                f"reverse_compute_at: at is {at!r}; expected 'each' or 'last'.", code="reverse-compute-at"
+                f"reverse_compute_at: at is {at!r}; expected 'each' or 'last'.",
+                code="reverse-compute-at",
             )
         return self._loops(
             "reverse_compute_at",
             lambda f: primitives.reverse_compute_at(
-                f, self._block(block, "reverse_compute_at"), self._loop(loop, "reverse_compute_at"), at
+                f,
+                self._block(block, "reverse_compute_at"),
+                self._loop(loop, "reverse_compute_at"),
+                at,
             ),
             block=block,
             loop=loop,
@@ -217,28 +157,40 @@ class Schedule:
 
     def compute_inline(self, block: str) -> None:
         """Put the expression of a tensor in the place of each read of it."""
-        self._do("compute_inline", lambda f: primitives.compute_inline(f, self._block(block, "compute_inline")), block=block)
+        self._do(
+            "compute_inline",
+            lambda f: primitives.compute_inline(f, self._block(block, "compute_inline")),
+            block=block,
+        )
 
     def reverse_compute_inline(self, block: str) -> None:
         """Let the producer store what its only consumer makes of each element."""
         self._do(
             "reverse_compute_inline",
-            lambda f: primitives.reverse_compute_inline(f, self._block(block, "reverse_compute_inline")),
+            lambda f: primitives.reverse_compute_inline(
+                f, self._block(block, "reverse_compute_inline")
+            ),
             block=block,
         )
 
     def cache_read(self, block: str, buffer: str, name: str | None = None) -> str:
-        """Let a block read a copy of a tensor, made by a new block at the root. Returns the new block."""
+        """Let a block read a copy of a tensor, made by a new block at the root. Returns the new
+        block.
+        """
         return self._block_made(
             "cache_read",
-            lambda f: primitives.cache_read(f, self._block(block, "cache_read"), self._tensor(buffer, "cache_read"), name),
+            lambda f: primitives.cache_read(
+                f, self._block(block, "cache_read"), self._tensor(buffer, "cache_read"), name
+            ),
             block=block,
             buffer=buffer,
             name=name,
         )
 
     def cache_write(self, block: str, name: str | None = None) -> str:
-        """Let a block write a new tensor that a new block copies to the old one. Returns the block that copies."""
+        """Let a block write a new tensor that a new block copies to the old one. Returns the block
+        that copies.
+        """
         return self._block_made(
             "cache_write",
             lambda f: primitives.cache_write(f, self._block(block, "cache_write"), name),
@@ -247,18 +199,24 @@ class Schedule:
         )
 
     def stage(self, block: str, buffer: str, loop: LoopRef, scope: Scope) -> tuple[LoopRef, ...]:
-        """Keep what a block touches of a tensor below `loop` in registers ("register") or memory of the thread ("thread").
+        """Keep what a block touches of a tensor below `loop` in registers ("register") or memory of
+        the thread ("thread").
 
         Returns the loops of the copy of a tensor that is only read; none for one that is written.
         """
         if scope not in SCOPES:
             raise ScheduleError(
-                f"stage: scope is {scope!r}; expected one of {', '.join(map(repr, SCOPES))}.", code="stage-scope"
+                f"stage: scope is {scope!r}; expected one of {', '.join(map(repr, SCOPES))}.",
+                code="stage-scope",
             )
         return self._loops(
             "stage",
             lambda f: primitives.stage(
-                f, self._block(block, "stage"), self._tensor(buffer, "stage"), self._loop(loop, "stage"), scope
+                f,
+                self._block(block, "stage"),
+                self._tensor(buffer, "stage"),
+                self._loop(loop, "stage"),
+                scope,
             ),
             block=block,
             buffer=buffer,
@@ -269,14 +227,17 @@ class Schedule:
     def transform_layout(
         self, buffer: str, index_map: str | Callable[..., Sequence[Expr | int]]
     ) -> tuple[LoopRef, ...]:
-        """Store an intermediate tensor in another order. Returns the new loops of the block that writes it.
+        """Store an intermediate tensor in another order. Returns the new loops of the block that
+        writes it.
 
         index_map: a function of the old indices that returns the new ones, or its text.
         """
         parsed = IndexMap.parse(index_map) if isinstance(index_map, str) else IndexMap.of(index_map)
         return self._loops(
             "transform_layout",
-            lambda f: primitives.transform_layout(f, self._tensor(buffer, "transform_layout"), parsed),
+            lambda f: primitives.transform_layout(
+                f, self._tensor(buffer, "transform_layout"), parsed
+            ),
             buffer=buffer,
             index_map=str(parsed),
         )
@@ -286,7 +247,9 @@ class Schedule:
         return self._block_made(
             "decompose_reduction",
             lambda f: primitives.decompose_reduction(
-                f, self._block(block, "decompose_reduction"), self._loop(loop, "decompose_reduction")
+                f,
+                self._block(block, "decompose_reduction"),
+                self._loop(loop, "decompose_reduction"),
             ),
             block=block,
             loop=loop,
@@ -302,7 +265,9 @@ class Schedule:
         rw: Literal["read", "write"] = "read",
         level: int = 1,
     ) -> None:
-        """In iteration n of `at`, ask for what iteration n + distance touches, shared out over the loops `spread`."""
+        """In iteration n of `at`, ask for what iteration n + distance touches, shared out over the
+        loops `spread`.
+        """
         self._do(
             "prefetch",
             lambda f: primitives.prefetch(
@@ -323,85 +288,38 @@ class Schedule:
         )
 
     def pack(self, buffer: str, width: int, name: str | None = None) -> str:
-        """Read a tensor from zero-padded panels of `width` along its last axis. Returns the new block (library.pack)."""
+        """Read a tensor from zero-padded panels of `width` along its last axis. Returns the new
+        block (library.pack).
+        """
         return library.pack(self, buffer, width, name)
 
-    # -- decisions ----------------------------------------------------------------------------------------------------
+    # -- decisions --------------------------------------------------------------------------------
 
     def sample_categorical(self, candidates: Sequence[Choice], default: int = 0) -> Choice:
-        """One of `candidates` (JSON values); `default` is the index that the rule itself would take."""
+        """One of `candidates` (JSON values); `default` is the index that the rule itself would
+        take.
+        """
         state = self._states[-1]
         chosen = candidates[self._decisions.choose(len(state.trace.steps), candidates, default)]
         arguments = (("candidates", tuple(candidates)), ("default", default))
         step = Step("sample_categorical", arguments, chosen)
-        self._states.append(_State(state.func, state.references, Trace((*state.trace.steps, step))))
+        self._states.append(State(state.func, state.references, Trace((*state.trace.steps, step))))
         return chosen
 
     def sample_perfect_tile(
         self, loop: LoopRef, parts: int, max_innermost: int, default: Sequence[int]
     ) -> tuple[int, ...]:
-        """Factors of a loop's extent, `parts` of them, whose product is the extent; the last at most `max_innermost`."""
+        """Factors of a loop's extent, `parts` of them, whose product is the extent; the last at
+        most `max_innermost`.
+        """
         extent = self.extent(loop)
-        candidates = [f for f in _factorisations(extent, parts) if f[-1] <= max_innermost] or [(extent, *(1,) * (parts - 1))]
+        candidates = [f for f in _factorisations(extent, parts) if f[-1] <= max_innermost] or [
+            (extent, *(1,) * (parts - 1))
+        ]
         wanted = tuple(default)
         if wanted not in candidates:
             candidates.append(wanted)
         return self.sample_categorical(candidates, candidates.index(wanted))
-
-    # -- the recorder -------------------------------------------------------------------------------------------------
-
-    def _loop(self, ref: LoopRef, primitive: str) -> Var:
-        state = self._states[-1]
-        return state.references.loop(state.func, ref, primitive)
-
-    def _block(self, name: str, primitive: str) -> str:
-        state = self._states[-1]
-        state.references.block_key(state.func, name, primitive)
-        return name
-
-    def _tensor(self, name: str, primitive: str) -> Buffer:
-        state = self._states[-1]
-        return state.references.tensor(state.func, state.references.tensor_key(state.func, name, primitive))
-
-    def _loops(self, primitive: str, rewrite: Callable[[PrimFunc], Rewrite], **arguments: object) -> tuple[LoopRef, ...]:
-        made = self._do(primitive, rewrite, **arguments)
-        references = self._states[-1].references
-        return tuple(references.handle(var) for var in made.loops)
-
-    def _block_made(self, primitive: str, rewrite: Callable[[PrimFunc], Rewrite], **arguments: object) -> str:
-        return self._do(primitive, rewrite, **arguments).blocks[0]
-
-    def _do(self, primitive: str, rewrite: Callable[[PrimFunc], Rewrite], **arguments: object) -> Rewrite:
-        state = self._states[-1]
-        made = rewrite(state.func)
-        encoded = tuple((key, self._encode(key, value)) for key, value in arguments.items() if value is not None)
-        number = len(state.trace.steps)
-        references = state.references.after(number, primitive, made)
-        trace = Trace((*state.trace.steps, Step(primitive, encoded)))
-        self._states.append(_State(made.func, references, trace))
-        return made
-
-    def _encode(self, name: str, value: object) -> object:
-        state = self._states[-1]
-        if isinstance(value, LoopRef):
-            return {"loop": value.key, "name": value.name}
-        if isinstance(value, tuple):
-            return tuple(self._encode("", item) for item in value)
-        if name == "block":
-            return {"block": state.references.block_key(state.func, str(value), name)}
-        if name == "buffer":
-            return {"tensor": state.references.tensor_key(state.func, str(value), name)}
-        return value
-
-    def _decode(self, value: object) -> object:
-        state = self._states[-1]
-        if isinstance(value, dict):
-            if "loop" in value:
-                return LoopRef(value["loop"], value.get("name", value["loop"]))
-            if "block" in value:
-                return state.references.blocks[value["block"]]
-            return state.references.tensor(state.func, value["tensor"]).name
-        return tuple(self._decode(item) for item in value) if isinstance(value, tuple) else value
 
 
 def _factorisations(extent: int, parts: int) -> list[tuple[int, ...]]:
@@ -414,24 +332,3 @@ def _factorisations(extent: int, parts: int) -> list[tuple[int, ...]]:
 
 TAILS = ("guard", "partition", "mask")
 SCOPES = ("register", "thread")
-RECORDED = frozenset(
-    {
-        "split",
-        "fuse",
-        "reorder",
-        "parallel",
-        "vectorize",
-        "unroll",
-        "compute_at",
-        "reverse_compute_at",
-        "compute_inline",
-        "reverse_compute_inline",
-        "cache_read",
-        "cache_write",
-        "stage",
-        "transform_layout",
-        "decompose_reduction",
-        "prefetch",
-        "sample_categorical",
-    }
-)

@@ -1,8 +1,8 @@
 """The trace: the steps of a schedule as frozen, JSON-able data.
 
-A step names the function's own blocks by their index in definition order ("b0") and their loops by position ("b0.l1"); what a
-step made, by step and output number ("s3.l0", "s3.b0"). Names are for display. So a trace replays on any function with the
-same workload.
+A step names the function's own blocks by their index in definition order ("b0") and their loops by
+position ("b0.l1"); what a step made, by step and output number ("s3.l0", "s3.b0"). Names are for
+display. So a trace replays on any function with the same workload.
 """
 
 from __future__ import annotations
@@ -46,14 +46,19 @@ class Trace:
 
     @staticmethod
     def from_json(data: Mapping[str, object]) -> Trace:
-        """The trace of a JSON object. Raises: ScheduleError for another version or a malformed step."""
+        """The trace of a JSON object. Raises: ScheduleError for another version or a malformed
+        step.
+        """
         if data.get("version") != VERSION:
             raise ScheduleError(
-                f"trace: format version {data.get('version')!r}; expected {VERSION}.", code="trace-version"
+                f"trace: format version {data.get('version')!r}; expected {VERSION}.",
+                code="trace-version",
             )
         steps = data.get("steps")
         if not isinstance(steps, list):
-            raise ScheduleError("trace: 'steps' is missing; expected a list of steps.", code="trace-steps")
+            raise ScheduleError(
+                "trace: 'steps' is missing; expected a list of steps.", code="trace-steps"
+            )
         return Trace(tuple(_step(item) for item in steps))
 
     def __str__(self) -> str:
@@ -65,11 +70,16 @@ class Trace:
 
 
 def _step(item: object) -> Step:
-    if isinstance(item, Mapping) and isinstance(item.get("arguments"), Mapping) and isinstance(item.get("primitive"), str):
+    if (
+        isinstance(item, Mapping)
+        and isinstance(item.get("arguments"), Mapping)
+        and isinstance(item.get("primitive"), str)
+    ):
         arguments = tuple((str(key), _frozen(value)) for key, value in item["arguments"].items())
         return Step(str(item["primitive"]), arguments, _frozen(item.get("decision")))
     raise ScheduleError(
-        f"trace: malformed step {item!r}; expected an object with 'primitive' and 'arguments'.", code="trace-step"
+        f"trace: malformed step {item!r}; expected an object with 'primitive' and 'arguments'.",
+        code="trace-step",
     )
 
 

@@ -1,7 +1,8 @@
 """The arithmetic of the language on NumPy values, where NumPy alone does not give its meaning.
 
-Scalars: integers are Python ints inside the range of their type, truth values are Python bools, floats are NumPy scalars of
-their own precision. Vectors are one-dimensional arrays of their type. Call these under `np.errstate(all="ignore")`.
+Scalars: integers are Python ints inside the range of their type, truth values are Python bools,
+floats are NumPy scalars of their own precision. Vectors are one-dimensional arrays of their type.
+Call these under `np.errstate(all="ignore")`.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def type_range(dtype: DType) -> tuple[int, int]:
 def fma32(a: Float, b: Float, c: Float) -> Float:
     """a * b + c of float32 scalars, rounded once.
 
-    The product is exact in float64. The sum is rounded there to the odd neighbour, so rounding it again to float32 gives
-    what one rounding of the exact value gives.
+    The product is exact in float64. The sum is rounded there to the odd neighbour, so rounding it
+    again to float32 gives what one rounding of the exact value gives.
     """
     product, addend = float(a) * float(b), float(c)
     total = product + addend
@@ -46,7 +47,9 @@ def fma32(a: Float, b: Float, c: Float) -> Float:
 
 def _is_odd(value: float) -> bool:
     mantissa, _ = math.frexp(value)
-    return bool(int(mantissa * 9007199254740992.0) & 1)  # 2**53: every normal mantissa becomes whole
+    return bool(
+        int(mantissa * 9007199254740992.0) & 1
+    )  # 2**53: every normal mantissa becomes whole
 
 
 def fma64(a: Float, b: Float, c: Float) -> Float:
@@ -90,7 +93,10 @@ def larger(a: Float, b: Float) -> Float:
 
 
 def float_to_integer(value: Float, low: int, high: int) -> int:
-    """`value` truncated towards zero. What lies outside low .. high is not promised; here it is `low`."""
+    """`value` truncated towards zero.
+
+    What lies outside low .. high is not promised; here it is `low`.
+    """
     if not math.isfinite(value):
         return low
     whole = int(value)
@@ -98,7 +104,9 @@ def float_to_integer(value: Float, low: int, high: int) -> int:
 
 
 def convert_vector(value: Array, dtype: DType) -> Array:
-    """A vector converted to the scalar type of `dtype`, as the scalars are: integers wrap, floats are truncated."""
+    """A vector converted to the scalar type of `dtype`, as the scalars are: integers wrap, floats
+    are truncated.
+    """
     if dtype.is_integer and np.issubdtype(value.dtype, np.floating):
         low, high = type_range(dtype)
         return np.array([float_to_integer(v, low, high) for v in value], dtype=dtype.numpy)
@@ -119,7 +127,9 @@ def divide_vectors(a: Array, b: Array, mask: Array | None, modulo: bool) -> Arra
 
 
 def gather(data: Array, flat: Array, mask: Array | None, other: Array | Scalar) -> Array:
-    """The elements of a flat array at `flat`; lanes that are off read nothing and have the value `other`."""
+    """The elements of a flat array at `flat`; lanes that are off read nothing and have the value
+    `other`.
+    """
     if mask is None:
         taken: Array = data[flat]
         return taken

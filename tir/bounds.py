@@ -1,4 +1,6 @@
-"""Bounds: an interval that contains every value of an integer expression, given the ranges of its variables."""
+"""Bounds: an interval that contains every value of an integer expression, given the ranges of its
+variables.
+"""
 
 from __future__ import annotations
 

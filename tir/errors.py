@@ -1,7 +1,9 @@
-"""The errors of the whole package: one base, built from fields, rendered only when somebody reads it.
+"""The errors of the whole package: one base, built from fields, rendered only when somebody reads
+it.
 
-A search catches thousands of refusals and prints none, so an error keeps its fields and `__str__` does the work.
-Every kind of failure has its own `code`, a literal at the place that raises it; a test holds one golden text per code.
+A search catches thousands of refusals and prints none, so an error keeps its fields and `__str__`
+does the work. Every kind of failure has its own `code`, a literal at the place that raises it; a
+test holds one golden text per code.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ class TilewrightError(Exception):
 
     Rendered as one sentence, then where it happened, then notes, then what to do:
 
-        ScheduleError: split: factors (4, 5) do not cover loop 'i': 4 * 5 = 20, extent 64. [split-cover]
+        ScheduleError: split: factors (4, 5) do not cover loop 'i': 4 * 5 = 20, extent 64.
+        [split-cover]
           in matmul:
               for i in range(64):
           Hint: leave one factor None to have it inferred: factors=(4, None).

@@ -2,14 +2,17 @@
 
 Meaning, which the interpreter executes and every back end must keep:
 - Integers are two's complement and wrap around. FloorDiv and FloorMod round towards minus infinity.
-- Floats are IEEE, evaluated as written, but for two freedoms: a declared reduction may be re-associated, and a*b+c may be
-  fused into Fma (decided in the IR by one pass, never by a C compiler).
+- Floats are IEEE, evaluated as written, but for two freedoms: a declared reduction may be
+  re-associated, and a*b+c may be fused into Fma (decided in the IR by one pass, never by a C
+  compiler).
 - Min and Max propagate NaN.
 - Select evaluates only the branch that is taken: a Load in the other branch does not happen.
 - A Load with a mask reads only the lanes that are on; the others have the value `other`.
-- Ramp, Broadcast, Fma, Reinterpret and vector types appear in lowered code only; Reduce only at the top of a te.compute.
+- Ramp, Broadcast, Fma, Reinterpret and vector types appear in lowered code only; Reduce only at the
+  top of a te.compute.
 
-Constructors never simplify. The operators fold two constants and the neutral elements of integers, nothing else.
+Constructors never simplify. The operators fold two constants and the neutral elements of integers,
+nothing else.
 """
 
 from __future__ import annotations
@@ -40,10 +43,12 @@ class Expr(Node):
 
     def __bool__(self) -> bool:
         raise IRError(
-            f"expression: '{type(self).__name__}' has no truth value while a program is being built.",
+            f"expression: '{type(self).__name__}' has no truth value while a program is being "
+            "built.",
             code="expr-bool",
             hints=(
-                "use te.select(cond, a, b), te.all_of(...) or te.any_of(...); te.eq(a, b) builds an equality.",
+                "use te.select(cond, a, b), te.all_of(...) or te.any_of(...); te.eq(a, b) "
+                "builds an equality.",
             ),
         )
 
@@ -99,7 +104,9 @@ class Expr(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var(Expr):
-    """A named value bound by a loop, a block or a Let. Two Vars are equal only when they are one object."""
+    """A named value bound by a loop, a block or a Let. Two Vars are equal only when they are one
+    object.
+    """
 
     name: str
     type: DType = INT64
@@ -123,7 +130,9 @@ class Var(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Const(Expr):
-    """A number. Equal when type and bits are equal: 1, 1.0 and True differ, NaN equals NaN, 0.0 and -0.0 differ."""
+    """A number. Equal when type and bits are equal: 1, 1.0 and True differ, NaN equals NaN, 0.0 and
+    -0.0 differ.
+    """
 
     value: Number
     type: DType
@@ -278,7 +287,9 @@ class Select(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast(Expr):
-    """`value` converted to `type`: to an integer by truncation towards zero, to bool by comparison with 0."""
+    """`value` converted to `type`: to an integer by truncation towards zero, to bool by comparison
+    with 0.
+    """
 
     value: Expr
     type: DType
@@ -330,7 +341,8 @@ class Buffer(Node):
     """A dense row-major array. Two Buffers are equal only when they are one object.
 
     scope: "global" (parameters and workspace), "thread" (private to a thread) or "register".
-    origin: the tensor whose elements this buffer keeps closer, at the same logical indices; None for a tensor of its own.
+    origin: the tensor whose elements this buffer keeps closer, at the same logical indices; None
+    for a tensor of its own.
     """
 
     name: str
@@ -373,7 +385,8 @@ class Buffer(Node):
         listed = indices if isinstance(indices, tuple) else (indices,)
         if len(listed) != len(self.shape):
             raise IRError(
-                f"load: '{self.name}' has {len(self.shape)} dimensions; expected as many indices, got {len(listed)}.",
+                f"load: '{self.name}' has {len(self.shape)} dimensions; expected as many "
+                f"indices, got {len(listed)}.",
                 code="load-rank",
             )
         return Load(self, tuple(as_index(index, self.name) for index in listed))
@@ -381,7 +394,9 @@ class Buffer(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Load(Expr):
-    """The element of `buffer` at `indices`; in lowered code the last index may be a Ramp, and lanes may be masked off."""
+    """The element of `buffer` at `indices`; in lowered code the last index may be a Ramp, and lanes
+    may be masked off.
+    """
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -468,12 +483,15 @@ def const(value: Number, type: DType | str) -> Const:
 
 
 def convert(value: Expr | Number, like: Expr) -> Expr:
-    """`value` as an expression of the type of `like`: Python numbers adapt, expressions must agree."""
+    """`value` as an expression of the type of `like`: Python numbers adapt, expressions must
+    agree.
+    """
     if isinstance(value, Expr):
         return value
     if isinstance(value, float) and not like.dtype.is_float:
         raise IRError(
-            f"expression: the number {value!r} does not fit type {like.dtype}; expected an integer.",
+            f"expression: the number {value!r} does not fit type {like.dtype}; expected an "
+            "integer.",
             code="expr-number",
             hints=(f"cast the other operand: te.cast(x, 'float32') * {value!r}.",),
         )

@@ -55,7 +55,8 @@ class PrimFunc(Node):
             if block.name == name:
                 return block
         raise IRError(
-            f"function '{self.name}': no block '{name}'; it has {known_names(name, (b.name for b in self.blocks))}.",
+            f"function '{self.name}': no block '{name}'; it has "
+            f"{known_names(name, (b.name for b in self.blocks))}.",
             code="func-no-block",
         )
 

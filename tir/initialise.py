@@ -1,4 +1,6 @@
-"""The nest that initialises a reduction's accumulators: used by a schedule that places it and by lowering, which must."""
+"""The nest that initialises a reduction's accumulators: used by a schedule that places it and by
+lowering, which must.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ def spatial_loops(block: Block, loops: Sequence[For]) -> tuple[For, ...]:
 def mirrored(block: Block, loops: Sequence[For], make: Block) -> Stmt:
     """`make` below copies of `loops`: the same extents, kinds and tails, new variables.
 
-    The predicate of `block` holds for `make` as well, as far as it speaks of these loops and those further out.
+    The predicate of `block` holds for `make` as well, as far as it speaks of these loops and those
+    further out.
     """
     reduced = frozenset[Var]().union(
         *(
@@ -50,7 +53,9 @@ def mirrored(block: Block, loops: Sequence[For], make: Block) -> Stmt:
 
 
 def init_nest(block: Block, inner_loops: Sequence[For], guard: Expr) -> Stmt:
-    """The INIT block of a reduction below copies of its spatial loops among `inner_loops`, under `guard`."""
+    """The INIT block of a reduction below copies of its spatial loops among `inner_loops`, under
+    `guard`.
+    """
     assert block.init is not None
     spatial = [
         (it, binding)
@@ -58,7 +63,9 @@ def init_nest(block: Block, inner_loops: Sequence[For], guard: Expr) -> Stmt:
         if it.kind is IterKind.SPATIAL
     ]
     fresh = tuple(replace(it, var=Var(it.var.name)) for it, _ in spatial)
-    body = substitute(block.init, {it.var: new.var for (it, _), new in zip(spatial, fresh, strict=True)})
+    body = substitute(
+        block.init, {it.var: new.var for (it, _), new in zip(spatial, fresh, strict=True)}
+    )
     init = Block(
         f"{block.name}_init",
         fresh,

@@ -1,7 +1,8 @@
-"""The interpreter: it executes a function of any stage element by element, and so defines what a function means.
+"""The interpreter: it executes a function of any stage element by element, and so defines what a
+function means.
 
-A function is written as Python text once, then run on NumPy arrays: about a million scalar steps a second. A checked run
-also watches every access and is some five times slower.
+A function is written as Python text once, then run on NumPy arrays: about a million scalar steps a
+second. A checked run also watches every access and is some five times slower.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ def interpret(
 ) -> tuple[Array, ...]:
     """Execute `func` and return its outputs.
 
-    arrays: one per parameter in order, of its dtype and shape, without those that `constants` binds by name. Outputs may be
-    left out, all of them: they are allocated. Those that are given are written and returned.
-    checked: find accesses out of bounds, reads of what was not written, races between iterations of a parallel or vectorised
-    loop, points of a block that lie outside its domain or run twice, outputs that are not written. Without it an access
-    out of bounds may go unseen.
-    barriers: in a checked run, only a Barrier orders what different threads do, as in functions whose barriers have been
-    placed; otherwise the end of each parallel loop does.
+    arrays: one per parameter in order, of its dtype and shape, without those that `constants` binds
+    by name. Outputs may be left out, all of them: they are allocated. Those that are given are
+    written and returned.
+    checked: find accesses out of bounds, reads of what was not written, races between iterations of
+    a parallel or vectorised loop, points of a block that lie outside its domain or run twice,
+    outputs that are not written. Without it an access out of bounds may go unseen.
+    barriers: in a checked run, only a Barrier orders what different threads do, as in functions
+    whose barriers have been placed; otherwise the end of each parallel loop does.
     Raises: InterpreterError, also for arrays that do not fit, and for an integer divided by 0.
     """
     given = _by_parameter(func, arrays, constants or {})
@@ -77,7 +79,10 @@ def _compiled(func: PrimFunc, checked: bool, barriers: bool) -> tuple[PythonProg
 def _by_parameter(
     func: PrimFunc, arrays: Sequence[Array], constants: Mapping[str, Array]
 ) -> dict[Parameter, Array]:
-    """Match arrays with parameters. Raises: InterpreterError for a wrong number or an unknown constant."""
+    """Match arrays with parameters.
+
+    Raises: InterpreterError for a wrong number or an unknown constant.
+    """
     free = [p for p in func.parameters if not (p.role == "constant" and p.name in constants)]
     needed = [p for p in free if p.role != "output"]
     unknown = sorted(set(constants) - {p.name for p in func.parameters if p.role == "constant"})
@@ -104,8 +109,8 @@ def _storage(func: PrimFunc, parameter: Parameter, array: Array | None) -> Array
         return poisoned((buffer.size,), buffer.type)
     if array.dtype != buffer.type.numpy or array.shape != buffer.shape:
         raise InterpreterError(
-            f"interpreter: parameter '{parameter.name}' of '{func.name}' is {array.dtype}{list(array.shape)}; "
-            f"expected {buffer.type}{list(buffer.shape)}.",
+            f"interpreter: parameter '{parameter.name}' of '{func.name}' is "
+            f"{array.dtype}{list(array.shape)}; expected {buffer.type}{list(buffer.shape)}.",
             code="interpreter-array",
         )
     flat: Array = np.ascontiguousarray(array).reshape(-1)

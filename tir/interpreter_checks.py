@@ -1,11 +1,14 @@
-"""What a checked run watches: bounds, uninitialised reads, races, and how often the points of a block run.
+"""What a checked run watches: bounds, uninitialised reads, races, and how often the points of a
+block run.
 
-- A read of an element that nothing has written since its storage began is an error; a plain copy of one (`a[i] = b[j]`)
-  is not, it makes the copy uninitialised too. At the end each element of each output must have been written.
-- Two iterations of one parallel or vectorised loop race when both touch an element that lives outside the loop and one
-  of them writes it. With `barriers`, what runs at the root counts as well: iterations of one parallel loop after another
-  race unless a Barrier stands between them, or both are the same iteration of loops of the same extent, which one thread
-  runs; what stands outside parallel loops is one more iteration.
+- A read of an element that nothing has written since its storage began is an error; a plain copy of
+  one (`a[i] = b[j]`) is not, it makes the copy uninitialised too. At the end each element of each
+  output must have been written.
+- Two iterations of one parallel or vectorised loop race when both touch an element that lives
+  outside the loop and one of them writes it. With `barriers`, what runs at the root counts as well:
+  iterations of one parallel loop after another race unless a Barrier stands between them, or both
+  are the same iteration of loops of the same extent, which one thread runs; what stands outside
+  parallel loops is one more iteration.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ class InterpreterError(IRError):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A statement, for messages: its text, and the loops around it as (name, slot of the current value)."""
+    """A statement, for messages: its text, and the loops around it as (name, slot of the current
+    value).
+    """
 
     text: Callable[[], str]
     loops: tuple[tuple[str, int], ...]
@@ -38,7 +43,10 @@ class Site:
 
 @dataclass(slots=True)
 class Level:
-    """A loop that may run its iterations at once. `epoch` changes where everything before is ordered before what follows."""
+    """A loop that may run its iterations at once.
+
+    `epoch` changes where everything before is ordered before what follows.
+    """
 
     name: str
     epoch: int
@@ -47,7 +55,9 @@ class Level:
 
 @dataclass(slots=True)
 class Mark:
-    """Who touched an element in one epoch of a level: the writer, and up to two readers that differ."""
+    """Who touched an element in one epoch of a level: the writer, and up to two readers that
+    differ.
+    """
 
     epoch: int
     writer: object = None
@@ -56,7 +66,9 @@ class Mark:
 
 
 class Watch:
-    """The state of one checked run: the values of the loops, and the iterations that may run at once."""
+    """The state of one checked run: the values of the loops, and the iterations that may run at
+    once.
+    """
 
     def __init__(self, name: str, sites: Sequence[Site], slots: int, barriers: bool) -> None:
         self.name = name
@@ -110,8 +122,8 @@ class Watch:
 class Cells:
     """The elements of one buffer, watched.
 
-    data: the elements, flat. ready: those that hold a value; None when all do. depth: the number of levels around the
-    buffer's storage, to whose iterations it is private.
+    data: the elements, flat. ready: those that hold a value; None when all do. depth: the number of
+    levels around the buffer's storage, to whose iterations it is private.
     """
 
     buffer: Buffer
@@ -180,7 +192,7 @@ class Cells:
         flags: Flags = True,
         mask: Array | bool | None = None,
     ) -> None:
-        """Write a scalar, or a vector lane by lane; `flags` says whether the value is initialised."""
+        """Write a scalar, or a vector lane by lane; `flags`: whether the value is initialised."""
         if any(isinstance(index, np.ndarray) for index in indices):
             lanes = _lane_count(indices)
             values, ready = np.broadcast_to(value, lanes), np.broadcast_to(flags, lanes)
@@ -200,8 +212,8 @@ class Cells:
         missing = [] if self.ready is None else sorted(set(range(len(self.data))) - self.ready)
         if missing:
             raise InterpreterError(
-                f"interpreter: output {self._named(self._point(missing[0]))} is never written; expected all "
-                f"{self.buffer.size} elements, got {self.buffer.size - len(missing)}.",
+                f"interpreter: output {self._named(self._point(missing[0]))} is never written; "
+                f"expected all {self.buffer.size} elements, got {self.buffer.size - len(missing)}.",
                 code="interpreter-unwritten",
                 where=f"in {self.watch.name}:",
             )
@@ -254,7 +266,9 @@ class Cells:
                 mark = marks[flat] = Mark(level.epoch)
             agent = level.agent
             if mark.writer is not None and mark.writer != agent:
-                raise self._race(site, flat, level, mark.writer, ("writes", "writes" if writing else "reads"))
+                raise self._race(
+                    site, flat, level, mark.writer, ("writes", "writes" if writing else "reads")
+                )
             if writing:
                 for other in (mark.reader, mark.second):
                     if other is not None and other != agent:
@@ -271,15 +285,17 @@ class Cells:
         a, b = (_agent(level.name, agent) for agent in (first, level.agent))
         point = self._point(flat)
         return InterpreterError(
-            f"interpreter: {a} {verbs[0]} {self._named(point)} and {b} {verbs[1]} it{self.watch.at(site)}, "
-            "with no barrier between; expected iterations that may run at once to touch different elements.",
+            f"interpreter: {a} {verbs[0]} {self._named(point)} and {b} {verbs[1]} it"
+            f"{self.watch.at(site)}, with no barrier between; "
+            "expected iterations that may run at once to touch different elements.",
             code="interpreter-race",
             where=self.watch.where(site),
         )
 
     def _unready(self, site: int, indices: tuple[int, ...]) -> InterpreterError:
         return InterpreterError(
-            f"interpreter: {self._named(indices)} is read{self.watch.at(site)} before it is written.",
+            f"interpreter: {self._named(indices)} is read{self.watch.at(site)} "
+            "before it is written.",
             code="interpreter-uninitialised",
             where=self.watch.where(site),
         )
@@ -296,7 +312,12 @@ class Points:
     _done: dict[tuple[int, ...], tuple[int, tuple[int, ...]]] = field(default_factory=dict)
 
     def inside(
-        self, site: int, block: str, names: Sequence[str], point: tuple[int, ...], extents: Sequence[int]
+        self,
+        site: int,
+        block: str,
+        names: Sequence[str],
+        point: tuple[int, ...],
+        extents: Sequence[int],
     ) -> None:
         """Check that a point lies in the block's domain."""
         for name, value, extent in zip(names, point, extents, strict=True):

@@ -1,8 +1,9 @@
 """Expressions as Python text, which the interpreter executes.
 
-Scalars become Python expressions, vectors NumPy expressions. What must not be evaluated is not: a branch of a scalar Select
-is a branch of Python's; a vector's lanes that a Select leaves out reach the loads below it as a mask. An integer operation
-wraps only where the bounds of its operands let it overflow.
+Scalars become Python expressions, vectors NumPy expressions. What must not be evaluated is not: a
+branch of a scalar Select is a branch of Python's; a vector's lanes that a Select leaves out reach
+the loads below it as a mask. An integer operation wraps only where the bounds of its operands let
+it overflow.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ DEEPEST = 30  # parentheses in one line; Python's own limit is 200
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Python text of a value. low, high: bounds of an integer. depth: how deeply its parentheses nest."""
+    """Python text of a value. low, high: bounds of an integer. depth: how deeply its parentheses
+    nest.
+    """
 
     text: str
     low: int = 0
@@ -118,12 +121,14 @@ class ExprWriter:
         return name
 
     def expr(self, expr: Expr, active: str | None = None) -> Text:
-        """The text of an expression; `active` names the mask of the lanes that are evaluated at all."""
+        """The text of an expression; `active` names the mask of the lanes that are evaluated at
+        all.
+        """
         text = self._vector(expr, active) if expr.dtype.lanes > 1 else self._scalar(expr, active)
         return self.keep(text) if text.depth > DEEPEST else text
 
     def branch(self, expr: Expr, active: str | None) -> tuple[Text, list[str]]:
-        """The text of an expression that may not be evaluated, and the lines that it needs first."""
+        """The text of an expression that may stay unused, and the lines that it needs first."""
         outer, self.lines = self.lines, []
         self.indent += 1
         text = self.expr(expr, active)
@@ -144,7 +149,9 @@ class ExprWriter:
             case Min() | Max():
                 return self._extremum(expr, active)
             case Div() | Compare():
-                return self._join(self.expr(expr.a, active), SYMBOLS[type(expr)], self.expr(expr.b, active))
+                return self._join(
+                    self.expr(expr.a, active), SYMBOLS[type(expr)], self.expr(expr.b, active)
+                )
             case And() | Or():
                 return self._logical(expr, active)
             case Not():
@@ -158,7 +165,9 @@ class ExprWriter:
             case Load():
                 return self.load(expr, active)
             case Fma():
-                name = self.constant(("fma", expr.dtype.scalar), arithmetic.fma_function(expr.dtype))
+                name = self.constant(
+                    ("fma", expr.dtype.scalar), arithmetic.fma_function(expr.dtype)
+                )
                 return self._apply(name, (expr.a, expr.b, expr.c), active)
         return self._either(expr, active)
 
@@ -171,7 +180,8 @@ class ExprWriter:
                 self.bound[expr.var] = value if value.text.isidentifier() else self.keep(value)
                 return self.expr(expr.body, active)
         raise InterpreterError(
-            f"interpreter: '{type(expr).__name__}' cannot be executed; expected an expression of a function.",
+            f"interpreter: '{type(expr).__name__}' cannot be executed; "
+            "expected an expression of a function.",
             code="interpreter-expression",
         )
 
@@ -244,7 +254,9 @@ class ExprWriter:
         b, b_lines = self.branch(expr.on_false, active)
         low, high = min(a.low, b.low), max(a.high, b.high)
         if not a_lines and not b_lines:
-            return replace(self._wrapped("({1} if {0} else {2})", condition, a, b), low=low, high=high)
+            return replace(
+                self._wrapped("({1} if {0} else {2})", condition, a, b), low=low, high=high
+            )
         name = self.fresh("t")
         self.emit(f"if {condition}:")
         self.lines += a_lines
@@ -305,7 +317,7 @@ class ExprWriter:
             return Place(tuple(self.expr(i, active).text for i in starts), last.lanes)
         indices = [self.expr(index, active) for index in access.indices]
         inside = all(
-            item.dtype.lanes == 1 and 0 <= index.low and index.high < extent
+            item.dtype.lanes == 1 and index.low >= 0 and index.high < extent
             for item, index, extent in zip(
                 access.indices, indices, access.buffer.shape, strict=True
             )
@@ -313,7 +325,7 @@ class ExprWriter:
         return Place(tuple(index.text for index in indices), 0, mask, inside)
 
     def load(self, load: Load, active: str | None = None, peek: bool = False) -> Text:
-        """The text of a Load; with `peek`, of the pair of its value and whether it is initialised."""
+        """The text of a Load; with `peek`, of the pair (value, whether it is initialised)."""
         place = self.place(load, active)
         low, high = (0, 0) if load.buffer.type.is_float else type_range(load.buffer.type)
         other = self._zero(load.dtype) if load.other is None else self.expr(load.other, active).text
@@ -344,7 +356,9 @@ class ExprWriter:
                 name = "np.minimum" if isinstance(expr, Min) else "np.maximum"
                 return self._apply(name, (expr.a, expr.b), active)
             case Add() | Sub() | Mul() | Div() | Compare():
-                return self._join(self.expr(expr.a, active), SYMBOLS[type(expr)], self.expr(expr.b, active))
+                return self._join(
+                    self.expr(expr.a, active), SYMBOLS[type(expr)], self.expr(expr.b, active)
+                )
             case And() | Or():
                 return self._logical_lanes(expr, active)
             case Not():
@@ -353,7 +367,9 @@ class ExprWriter:
                 return self._select_lanes(expr, active)
             case Cast():
                 kind = self.constant(("dtype", expr.type), expr.type)
-                return self._wrapped(f"ar.convert_vector({{}}, {kind})", self.expr(expr.value, active))
+                return self._wrapped(
+                    f"ar.convert_vector({{}}, {kind})", self.expr(expr.value, active)
+                )
             case Reinterpret():
                 return self._wrapped(
                     f"{{}}.view({self._type(expr.type)})", self.expr(expr.value, active)
@@ -368,7 +384,9 @@ class ExprWriter:
                 return self._join(self.expr(expr.base, active), "+", Text(name))
             case Broadcast():
                 kind = self._type(expr.dtype)
-                return self._wrapped(f"np.full({expr.lanes}, {{}}, {kind})", self.expr(expr.value, active))
+                return self._wrapped(
+                    f"np.full({expr.lanes}, {{}}, {kind})", self.expr(expr.value, active)
+                )
         return self._either(expr, active)
 
     def _narrowed(self, mask: str, active: str | None) -> str:
@@ -398,7 +416,9 @@ class ExprWriter:
 
 
 def _is_row(indices: Sequence[Expr]) -> bool:
-    """Whether an access goes to neighbours: its last index is a Ramp of stride 1, the others are scalars."""
+    """Whether an access goes to neighbours: its last index is a Ramp of stride 1, the others are
+    scalars.
+    """
     if not indices or not isinstance(indices[-1], Ramp) or indices[-1].stride != 1:
         return False
     return all(index.dtype.lanes == 1 for index in indices[:-1])

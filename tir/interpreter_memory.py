@@ -32,8 +32,8 @@ class Place:
 class Memory:
     """Text of accesses to flat arrays, without checks.
 
-    names: the array of each buffer that is in scope. checked: whether accesses go through `Cells`. site: the number of the
-    statement that is being written.
+    names: the array of each buffer that is in scope. checked: whether accesses go through `Cells`.
+    site: the number of the statement that is being written.
     """
 
     checked = False
@@ -47,13 +47,17 @@ class Memory:
         if buffer not in self.names:
             known = ", ".join(f"'{b.name}'" for b in self.names) or "none"
             raise InterpreterError(
-                f"interpreter: buffer '{buffer.name}' is used outside its Alloc; expected one of {known}.",
+                f"interpreter: buffer '{buffer.name}' is used outside its Alloc; "
+                f"expected one of {known}.",
                 code="interpreter-scope",
             )
         return self.names[buffer]
 
     def load(self, load: Load, place: Place, other: str, peek: bool) -> str:
-        """The elements of a Load. `peek` asks a checked memory for the pair of the value and whether it is initialised."""
+        """The elements of a Load.
+
+        `peek` asks a checked memory for the pair of the value and whether it is initialised.
+        """
         name, flat = self.array(load.buffer), _flat(load.buffer, place.indices)
         if place.row:
             return f"ar.gather_row({name}, {flat}, {place.row})"

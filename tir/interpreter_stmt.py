@@ -1,8 +1,9 @@
 """Statements as Python text: `python_program` writes the function that the interpreter executes.
 
-The text defines `run(arrays, watch)`: arrays are the flat arrays of the parameters in order; watch is None, or the `Watch`
-of a checked run. Storage of an Alloc is made once, its meaning (fresh on every entry) is kept by the checks and by the
-number that a reduction's init compares. Python allows twenty nested loops, so every tenth opens an inner function.
+The text defines `run(arrays, watch)`: arrays are the flat arrays of the parameters in order; watch
+is None, or the `Watch` of a checked run. Storage of an Alloc is made once, its meaning (fresh on
+every entry) is kept by the checks and by the number that a reduction's init compares. Python allows
+twenty nested loops, so every tenth opens an inner function.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED)
 class PythonProgram:
     """A function as Python text.
 
-    constants: the values that the text names. sites: the statements that a checked run names in its messages.
+    constants: the values that the text names. sites: the statements that a checked run names in its
+    messages.
     slots: the number of loops, each of which keeps its value in one slot of a Watch.
     """
 
@@ -54,8 +56,13 @@ class PythonProgram:
     slots: int
 
 
-def python_program(func: PrimFunc, *, checked: bool = False, barriers: bool = False) -> PythonProgram:
-    """The Python text of a function of any stage. Raises: InterpreterError for names that nothing binds."""
+def python_program(
+    func: PrimFunc, *, checked: bool = False, barriers: bool = False
+) -> PythonProgram:
+    """The Python text of a function of any stage.
+
+    Raises: InterpreterError for names that nothing binds.
+    """
     return _FuncWriter(func, checked, barriers).program()
 
 
@@ -194,7 +201,9 @@ class _FuncWriter(ExprWriter):
         self.level = outer_level
 
     def open_level(self, loop: For, hint: str) -> int | None:
-        """Enter a loop that may run its iterations at once: the number of its level in a checked run."""
+        """Enter a loop that may run its iterations at once: the number of its level in a checked
+        run.
+        """
         if not self.checked or loop.kind not in AT_ONCE:
             return None
         at_root = self.barriers and self.level == 0
@@ -274,7 +283,7 @@ class _FuncWriter(ExprWriter):
         point = self.point(block, None)
         common = f"{self.memory.site}, {block.name!r}, {names}, {point}"
         bounded = all(
-            0 <= self.bound[i.var].low and self.bound[i.var].high < i.extent for i in block.iters
+            self.bound[i.var].low >= 0 and self.bound[i.var].high < i.extent for i in block.iters
         )
         if not block.padded and not bounded:
             extents = tuple(iteration.extent for iteration in block.iters)
@@ -300,7 +309,9 @@ class _FuncWriter(ExprWriter):
         self.body(lambda: self.stmt(init))
 
     def generation(self, buffer: Buffer) -> str:
-        """The number of the storage that a buffer's elements belong to: that of the tensor behind it."""
+        """The number of the storage that a buffer's elements belong to: that of the tensor behind
+        it.
+        """
         found = self.generations.get(buffer, "new")
         while buffer.origin is not None:
             buffer = buffer.origin

@@ -1,7 +1,8 @@
 """Declared intrinsics: functions that an expression may call, each with its exact meaning.
 
-An elementary function (exp, log, tanh, erf, pow) is expanded into arithmetic before code is generated (codegen/lower/math.py),
-the same expansion for every target and for the interpreter of lowered code. The others are one instruction each.
+An elementary function (exp, log, tanh, erf, pow) is expanded into arithmetic before code is
+generated (codegen/lower/math.py), the same expansion for every target and for the interpreter of
+lowered code. The others are one instruction each.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ class Intrinsic:
     """A function of `arity` values of one float type.
 
     meaning: the function on NumPy arrays or scalars, in their own precision.
-    elementary: whether it is expanded into arithmetic; otherwise each back end has one emission for it.
+    elementary: whether it is expanded into arithmetic; otherwise each back end has one emission for
+    it.
     """
 
     name: str
@@ -39,16 +41,16 @@ class Intrinsic:
 
 
 def _erf(x: Array) -> Array:
-    values = np.vectorize(math.erf, otypes=[np.float64])(np.asarray(x, dtype=np.float64))
+    values: Array = np.vectorize(math.erf, otypes=[np.float64])(np.asarray(x, dtype=np.float64))
     return values.astype(np.asarray(x).dtype)
 
 
 def _max_any(a: Array, b: Array) -> Array:
-    return np.where(np.asarray(a) > b, a, b)
+    return np.where(np.greater(a, b), a, b)
 
 
 def _min_any(a: Array, b: Array) -> Array:
-    return np.where(np.asarray(a) < b, a, b)
+    return np.where(np.less(a, b), a, b)
 
 
 def _scale_by_power_of_two(x: Array, n: Array) -> Array:

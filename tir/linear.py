@@ -1,7 +1,8 @@
 """Linear forms of integer expressions: constant + sum of coefficient * atom.
 
-An atom is a variable, or any integer expression that is not itself a sum, a difference or a product with a constant. Two
-expressions that differ only in how a sum was written have one linear form, so this is how indices are compared.
+An atom is a variable, or any integer expression that is not itself a sum, a difference or a product
+with a constant. Two expressions that differ only in how a sum was written have one linear form, so
+this is how indices are compared.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from .expr import Add, Const, Expr, FloorDiv, FloorMod, Mul, Sub, Var, add, cons
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """constant + sum of coefficient * atom; no coefficient is 0, atoms stand in order of first use."""
+    """constant + sum of coefficient * atom; no coefficient is 0, atoms stand in order of first
+    use.
+    """
 
     terms: tuple[tuple[Expr, int], ...]
     constant: int
@@ -67,12 +70,21 @@ def linear(expr: Expr) -> Linear:
     return Linear(((expr, 1),), 0)
 
 
+def _quotient(a: Expr, b: Const) -> Expr:
+    """a // b, nested quotients joined: x // c // b is x // (c*b)."""
+    if isinstance(a, FloorDiv) and isinstance(a.b, Const):
+        return FloorDiv(a.a, const(int(a.b.value) * int(b.value), b.type))
+    return FloorDiv(a, b)
+
+
 def rejoin(form: Linear) -> Linear:
-    """The form with x//c * (k*c) + x%c * k rewritten to x * k: a fused loop's parts meet again in an address."""
+    """The form with x//c * (k*c) + x%c * k rewritten to x * k: a fused loop's parts meet again in
+    an address.
+    """
     for atom, coefficient in form.terms:
         if not isinstance(atom, FloorMod) or not isinstance(atom.b, Const):
             continue
-        quotient = FloorDiv(atom.a, atom.b)
+        quotient = _quotient(atom.a, atom.b)
         if form.coefficient(quotient) == coefficient * int(atom.b.value):
             rest = form.without(atom).without(quotient)
             return rejoin(rest + linear(atom.a).scaled(coefficient))
@@ -101,7 +113,9 @@ UNBOUNDED: Interval = (None, None)
 
 
 def interval(form: Linear, atoms: Mapping[Expr, Interval]) -> Interval:
-    """The smallest interval that contains the form when each atom lies in its own; None where unbounded."""
+    """The smallest interval that contains the form when each atom lies in its own; None where
+    unbounded.
+    """
     low: int | None = form.constant
     high: int | None = form.constant
     for atom, coefficient in form.terms:

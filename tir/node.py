@@ -1,23 +1,27 @@
 """Node: the base of everything that the language is made of.
 
-Nodes are frozen, slotted dataclasses compared by value. Their hash is computed once, from the hashes of their children, and
-kept. `Var` and `Buffer` are the exception: names are hints, so those two compare by identity.
+Nodes are frozen, slotted dataclasses compared by value. Their hash is computed once, from the
+hashes of their children, and kept. `Var` and `Buffer` are the exception: names are hints, so those
+two compare by identity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from functools import cache
 from typing import Self, TypeVar
 
 NodeT = TypeVar("NodeT", bound="Node")
 
 
-@cache
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
 def field_names(kind: type) -> tuple[str, ...]:
     """The fields of the node class `kind` that take part in comparison, in order of definition."""
-    return tuple(field.name for field in fields(kind) if field.compare)
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(field.name for field in fields(kind) if field.compare)
+    return _FIELDS[kind]
 
 
 class Node:
@@ -72,5 +76,5 @@ class Node:
 
 
 def _rebuild(node: NodeT, changed: dict[str, object]) -> NodeT:
-    values = {field.name: getattr(node, field.name) for field in fields(node)}  # type: ignore[arg-type]
+    values = {name: getattr(node, name) for name in field_names(type(node))}
     return type(node)(**{**values, **changed})

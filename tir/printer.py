@@ -1,6 +1,7 @@
 """The text of a program: short, valid-looking Python. `parser` reads it back; tests compare it.
 
-Names are hints, so the printer makes them unique: the first `i` keeps its name, the next becomes i_1.
+Names are hints, so the printer makes them unique: the first `i` keeps its name, the next becomes
+i_1.
 """
 
 from __future__ import annotations
@@ -81,7 +82,9 @@ LOOP_WORDS = {
 
 
 class Names:
-    """Unique names for variables and buffers, given at first use; a name is free again where its scope ends."""
+    """Unique names for variables and buffers, given at first use; a name is free again where its
+    scope ends.
+    """
 
     def __init__(self) -> None:
         self._given: dict[Var | Buffer, str] = {}

@@ -1,7 +1,8 @@
 """Simplify integer and boolean expressions, given the ranges of the variables.
 
-Sums become linear forms in a fixed order; quotients, remainders, comparisons, minima and selects that the ranges decide
-disappear. Floating-point arithmetic is left as written. Idempotent; the same object comes back when nothing applied.
+Sums become linear forms in a fixed order; quotients, remainders, comparisons, minima and selects
+that the ranges decide disappear. Floating-point arithmetic is left as written. Idempotent; the same
+object comes back when nothing applied.
 """
 
 from __future__ import annotations
@@ -155,7 +156,9 @@ def _floordiv(a: Expr, divisor: int, ranges: Ranges) -> Expr:
 
 
 def _common_factor(form: Linear, divisor: int, ranges: Ranges) -> tuple[Linear, int] | None:
-    """form // divisor with terms below a common factor of the others dropped: (smaller form, factor)."""
+    """form // divisor with terms below a common factor of the others dropped: (smaller form,
+    factor).
+    """
     for factor in sorted({math.gcd(c, divisor) for _, c in form.terms}, reverse=True):
         if factor == 1:
             continue
@@ -361,7 +364,9 @@ def _block(stmt: Block, ranges: dict[Var, Interval]) -> Stmt:
 
 
 def _within(point: Interval, extent: int, padded: bool) -> Interval:
-    """The range of an iteration variable: a point outside the domain is computed in padded blocks only."""
+    """The range of an iteration variable: a point outside the domain is computed in padded blocks
+    only.
+    """
     if padded:
         return point
     low, high = point
@@ -372,7 +377,9 @@ def _within(point: Interval, extent: int, padded: bool) -> Interval:
 
 
 def narrowed(ranges: Mapping[Var, Interval], condition: Expr) -> dict[Var, Interval]:
-    """The ranges where `condition` holds: comparisons of one variable with a constant are used, others are not."""
+    """The ranges where `condition` holds: comparisons of one variable with a constant are used,
+    others are not.
+    """
     result = dict(ranges)
     match condition:
         case And(a, b):

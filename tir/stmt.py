@@ -1,12 +1,14 @@
 """Statements: loops, blocks and stores, and what each of them means.
 
-- For runs its body for var = 0 .. extent-1. `serial` and `unrolled` run in order; iterations of `parallel` may run at once;
-  iterations of `vectorized` run as the lanes of one vector.
-- A Block is the unit that a schedule moves: the body for one point of its iteration variables, which `bindings` compute
-  from the loops around it. It runs only where `predicate` holds. `init` runs before the first update of its element,
-  wherever that lands: where a schedule has not placed it, lowering does.
+- For runs its body for var = 0 .. extent-1. `serial` and `unrolled` run in order; iterations of
+  `parallel` may run at once; iterations of `vectorized` run as the lanes of one vector.
+- A Block is the unit that a schedule moves: the body for one point of its iteration variables,
+  which `bindings` compute from the loops around it. It runs only where `predicate` holds. `init`
+  runs before the first update of its element, wherever that lands: where a schedule has not placed
+  it, lowering does.
 - An Alloc lives as long as its body. Inside a parallel loop each iteration has its own.
-- Barrier: every thread arrives before one leaves. It stands between statements at the root of a function.
+- Barrier: every thread arrives before one leaves. It stands between statements at the root of a
+  function.
 - Prefetch is not an access: it may name addresses past the end; proof and interpreter ignore it.
 """
 
@@ -45,7 +47,9 @@ class IterKind(Enum):
 
 
 class Role(Enum):
-    """What a block is for: to compute its tensor, to initialise a reduction, or to copy into or out of a staged buffer."""
+    """What a block is for: to compute its tensor, to initialise a reduction, or to copy into or out
+    of a staged buffer.
+    """
 
     COMPUTE = "compute"
     INIT = "init"
@@ -60,7 +64,9 @@ class Stmt(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For(Stmt):
-    """Run `body` for `var` = 0 .. extent-1. `tail` is set on a loop whose last iteration may be incomplete."""
+    """Run `body` for `var` = 0 .. extent-1. `tail` is set on a loop whose last iteration may be
+    incomplete.
+    """
 
     var: Var
     extent: int
@@ -93,9 +99,11 @@ class Block(Stmt):
     """One point of a computation.
 
     bindings: the value of each iteration variable, from the loops around the block.
-    init: what stands in the accumulator before the first update; None for a block without reduction, or once placed.
+    init: what stands in the accumulator before the first update; None for a block without
+    reduction, or once placed.
     role, family: what the block is for, and the name of the function's block that it is a part of.
-    padded: points beyond the tensor's logical domain may be computed, since no valid point reads them.
+    padded: points beyond the tensor's logical domain may be computed, since no valid point reads
+    them.
     recomputed: a point may run more than once; each run writes the same value.
     """
 
@@ -161,7 +169,9 @@ class Prefetch(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a function: an input, a constant (bound when a kernel is built) or an output."""
+    """A parameter of a function: an input, a constant (bound when a kernel is built) or an
+    output.
+    """
 
     buffer: Buffer
     role: str

@@ -14,10 +14,12 @@ KINDS = ("c", "python", "null")
 class Target:
     """A back end and the machine model that schedules and the analytical cost model read.
 
-    kind: the back end: "c" compiles, "python" interprets, "null" lowers and prices but runs nothing.
+    kind: the back end: "c" compiles, "python" interprets, "null" lowers and prices but runs
+    nothing.
     isa: "scalar", "avx2" (AVX2 with FMA) or "avx512" (AVX-512 F, BW, DQ and VL).
-    vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a core starts per cycle.
-    clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared), dram_gb_per_s: nominal, so that plans are reproducible.
+    vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
+    core starts per cycle. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared),
+    dram_gb_per_s: nominal, so that plans are reproducible.
     threads: what schedules are chosen for; a run may use another number.
     """
 
@@ -45,13 +47,15 @@ class Target:
         kind, _, isa = text.partition(":")
         if kind not in KINDS:
             raise TargetError(
-                f"target: unknown back end '{kind}' in '{text}'; expected one of {known_names(kind, KINDS)}.",
+                f"target: unknown back end '{kind}' in '{text}'; expected one of "
+                f"{known_names(kind, KINDS)}.",
                 code="target-kind",
             )
         isa = isa or "scalar"
         if isa not in ISAS:
             raise TargetError(
-                f"target: unknown instruction set '{isa}' in '{text}'; expected one of {known_names(isa, ISAS)}.",
+                f"target: unknown instruction set '{isa}' in '{text}'; expected one of "
+                f"{known_names(isa, ISAS)}.",
                 code="target-isa",
             )
         return replace(ISAS[isa], kind=kind)

@@ -6,8 +6,9 @@
     C = te.compute((M, N), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
     matmul = te.func(A, B, C, name="matmul")
 
-Expressions are pure and each element is assigned once, so a schedule may reorder everything but the accumulation of strict
-builds. `te.func` turns the computation behind its outputs into a PrimFunc: the plain loop nest, one block per tensor.
+Expressions are pure and each element is assigned once, so a schedule may reorder everything but the
+accumulation of strict builds. `te.func` turns the computation behind its outputs into a PrimFunc:
+the plain loop nest, one block per tensor.
 """
 
 from __future__ import annotations
@@ -116,9 +117,10 @@ class Tensor(Buffer):
 def _shape(shape: Sequence[int] | int, name: str) -> tuple[int, ...]:
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     for extent in extents:
-        if not isinstance(extent, int) or extent < 0:
+        if extent < 0:
             raise IRError(
-                f"te: shape {extents} of '{name}' holds {extent!r}; expected integers of 0 or more.",
+                f"te: shape {extents} of '{name}' holds {extent!r}; expected integers of 0 or "
+                "more.",
                 code="te-shape",
             )
     return extents
@@ -129,7 +131,8 @@ def placeholder(
 ) -> Tensor:
     """An input of `shape` and element type `dtype`.
 
-    constant: it is bound when a kernel is built, so what is computed from it alone costs nothing per call.
+    constant: it is bound when a kernel is built, so what is computed from it alone costs nothing
+    per call.
     Raises: IRError for a negative extent or an unknown type.
     """
     return Tensor(name, as_dtype(dtype), _shape(shape, name), constant=constant)
@@ -145,7 +148,8 @@ def compute(
 ) -> Tensor:
     """The tensor whose element at (i, j, ...) is `element(i, j, ...)`.
 
-    The axes take the parameter names of `element`. Raises: IRError for a reduction below the top of the expression.
+    The axes take the parameter names of `element`. Raises: IRError for a reduction below the top of
+    the expression.
     """
     extents = _shape(shape, name)
     axes = tuple(Var(hint) for hint in _axis_names(element, len(extents), name))
@@ -162,7 +166,8 @@ def compute(
             f"te.compute: '{name}' has a reduction inside its expression; expected it at the top.",
             code="te-nested-reduce",
             hints=(
-                "give the reduction a te.compute of its own and read its result; a schedule can fuse the two.",
+                "give the reduction a te.compute of its own and read its result; a schedule "
+                "can fuse the two.",
             ),
         )
     return Tensor(name, value.dtype, extents, axes=axes, value=value)
@@ -177,7 +182,8 @@ def _axis_names(element: Callable[..., object], rank: int, name: str) -> list[st
             hints.append(parameter.name)
     if len(hints) != rank:
         raise IRError(
-            f"te.compute: the element function of '{name}' takes {len(hints)} indices; expected {rank}.",
+            f"te.compute: the element function of '{name}' takes {len(hints)} indices; "
+            f"expected {rank}.",
             code="te-rank",
         )
     return hints
@@ -236,20 +242,26 @@ def max(value: Expr, axis: Axes) -> Expr:
 
 
 def max_any(value: Expr, axis: Axes) -> Expr:
-    """The largest `value` over `axis`; what a NaN gives is not promised, so it is one instruction."""
+    """The largest `value` over `axis`; what a NaN gives is not promised, so it is one
+    instruction.
+    """
     return _reduce(MAX_ANY, value, axis)
 
 
 def select(condition: Expr, on_true: Expr | Number, on_false: Expr | Number) -> Expr:
-    """`on_true` where `condition` holds, else `on_false`; a load in the branch not taken does not happen."""
+    """`on_true` where `condition` holds, else `on_false`; a load in the branch not taken does not
+    happen.
+    """
     if not isinstance(on_true, Expr) and not isinstance(on_false, Expr):
         raise IRError(
-            f"te.select: both values are plain numbers ({on_true!r}, {on_false!r}); expected one expression.",
+            f"te.select: both values are plain numbers ({on_true!r}, {on_false!r}); expected "
+            "one expression.",
             code="te-select",
             hints=("te.const(value, dtype) gives a number its type.",),
         )
-    a = on_true if isinstance(on_true, Expr) else convert(on_true, on_false)  # type: ignore[arg-type]
-    b = convert(on_false, a)
+    like = on_true if isinstance(on_true, Expr) else on_false
+    assert isinstance(like, Expr)
+    a, b = convert(on_true, like), convert(on_false, like)
     check_same("select", a, b)
     return Select(condition, a, b)
 
@@ -350,9 +362,11 @@ def min_any(a: Expr, b: Expr | Number) -> Expr:
 def func(*tensors: Tensor, name: str) -> PrimFunc:
     """The PrimFunc that computes the last tensors from the first.
 
-    tensors: the placeholders in the order of the call, then the outputs (those made by te.compute). Tensors in between that
-    are not listed become intermediates. Names are made unique by appending _1, _2.
-    Raises: IRError when an output reads a placeholder that is not listed, or an input stands after an output.
+    tensors: the placeholders in the order of the call, then the outputs (those made by te.compute).
+    Tensors in between that are not listed become intermediates. Names are made unique by appending
+    _1, _2.
+    Raises: IRError when an output reads a placeholder that is not listed, or an input stands after
+    an output.
     """
     inputs = tuple(t for t in tensors if t.value is None)
     outputs = tensors[len(inputs) :]
@@ -366,10 +380,12 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
     for tensor in order:
         if tensor.value is None and tensor not in inputs:
             raise IRError(
-                f"te.func: '{name}' reads placeholder '{tensor.name}', which is not among its parameters.",
+                f"te.func: '{name}' reads placeholder '{tensor.name}', which is not among its "
+                "parameters.",
                 code="te-func-missing",
                 hints=(
-                    f"te.func({', '.join(t.name for t in (*inputs, tensor, *outputs))}, name='{name}')",
+                    f"te.func({', '.join(t.name for t in (*inputs, tensor, *outputs))}, "
+                    f"name='{name}')",
                 ),
             )
     taken: set[str] = set()
@@ -395,7 +411,9 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _definition_order(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """Every tensor behind `outputs`, producers before their readers. Iterative: chains may be long."""
+    """Every tensor behind `outputs`, producers before their readers. Iterative: chains may be
+    long.
+    """
     order: dict[Tensor, None] = {}
     stack = [(tensor, False) for tensor in reversed(outputs)]
     while stack:
@@ -409,7 +427,9 @@ def _definition_order(outputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _nest(tensor: Tensor, buffers: dict[Buffer, Buffer]) -> Stmt:
-    """The plain loop nest that computes one tensor: a loop per axis, then one per reduction axis."""
+    """The plain loop nest that computes one tensor: a loop per axis, then one per reduction
+    axis.
+    """
     assert tensor.value is not None
     reduction = tensor.value if isinstance(tensor.value, Reduce) else None
     axes = [(v, n, IterKind.SPATIAL) for v, n in zip(tensor.axes, tensor.shape, strict=True)]

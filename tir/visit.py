@@ -22,7 +22,9 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
-    """The tree with `rule` applied to each node after its children; the same object where nothing changed."""
+    """The tree with `rule` applied to each node after its children; the same object where nothing
+    changed.
+    """
 
     def visit(current: Node) -> Node:
         return rule(current.map_children(visit))
@@ -33,7 +35,9 @@ def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
 
 
 def substitute(node: NodeT, values: Mapping[Var, Expr]) -> NodeT:
-    """The tree with variables replaced by expressions. Bound variables are unique objects, so nothing is captured."""
+    """The tree with variables replaced by expressions. Bound variables are unique objects, so
+    nothing is captured.
+    """
     if not values:
         return node
     return transform(node, lambda n: values.get(n, n) if isinstance(n, Var) else n)
@@ -80,9 +84,11 @@ def stores(node: Node) -> tuple[Store, ...]:
 
 
 def fresh_copy(stmt: Stmt) -> Stmt:
-    """The same statement with new loop, block and let variables and new buffers for its allocations.
+    """The same statement with new loop, block and let variables and new buffers for its
+    allocations.
 
-    A pass that puts a statement in two places copies it first, so that bound variables stay unique objects.
+    A pass that puts a statement in two places copies it first, so that bound variables stay unique
+    objects.
     """
     values: dict[Var, Expr] = {}
     buffers: dict[Buffer, Buffer] = {}
@@ -96,7 +102,9 @@ def fresh_copy(stmt: Stmt) -> Stmt:
 
 
 def enclosing_path(root: Node, target: Node) -> tuple[Node, ...]:
-    """The nodes from `root` down to the parent of `target` (found by identity); () when it is absent."""
+    """The nodes from `root` down to the parent of `target` (found by identity); () when it is
+    absent.
+    """
 
     def search(node: Node, path: tuple[Node, ...]) -> tuple[Node, ...] | None:
         if node is target:

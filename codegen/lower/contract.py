@@ -1,7 +1,7 @@
 """Decide contraction in the IR: a*b + c becomes one Fma, rounded once.
 
-It stands first, before any copy of a body exists, so that every variant of a loop computes the same bits; C compilers
-are told not to contract on their own.
+It stands first, before any copy of a body exists, so that every variant of a loop computes the same
+bits; C compilers are told not to contract on their own.
 """
 
 from __future__ import annotations

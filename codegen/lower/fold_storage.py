@@ -1,8 +1,9 @@
 """Give each tensor between blocks no more storage than is live at once.
 
-Three steps, each checked by the proof that follows: a tensor that its only reader turns, element by element, into a tensor of
-the same shape shares that tensor's storage; an allocation moves down to the loop that holds all accesses; and it shrinks to
-the box that one iteration touches, its indices taken relative to the box.
+Three steps, each checked by the proof that follows: a tensor that its only reader turns, element by
+element, into a tensor of the same shape shares that tensor's storage; an allocation moves down to
+the loop that holds all accesses; and it shrinks to the box that one iteration touches, its indices
+taken relative to the box.
 """
 
 from __future__ import annotations
@@ -14,7 +15,20 @@ from ...tir.func import PrimFunc
 from ...tir.linear import Interval
 from ...tir.node import Node
 from ...tir.regions import Region, region
-from ...tir.stmt import Alloc, Block, For, ForKind, If, IterKind, Prefetch, Role, Seq, Stmt, Store, seq
+from ...tir.stmt import (
+    Alloc,
+    Block,
+    For,
+    ForKind,
+    If,
+    IterKind,
+    Prefetch,
+    Role,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+)
 from ...tir.visit import (
     accesses,
     blocks,
@@ -35,7 +49,8 @@ Access = Load | Store | Prefetch
 class FoldStorage:
     """Share, sink and shrink the allocations of a function.
 
-    Requires: stage NEST. Ensures: stage NEST; no allocation is unused, or larger than the box that its body touches.
+    Requires: stage NEST. Ensures: stage NEST; no allocation is unused, or larger than the box that
+    its body touches.
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
@@ -43,7 +58,7 @@ class FoldStorage:
         return func.with_body(_fold(body, {}))
 
 
-# -- sharing ----------------------------------------------------------------------------------------------------------
+# -- sharing -------------------------------------------------------------------------------------
 
 
 def _share(func: PrimFunc) -> PrimFunc:
@@ -51,7 +66,9 @@ def _share(func: PrimFunc) -> PrimFunc:
         if tensor.origin is None and tensor.scope == "global":
             target = _heir(func, tensor)
             if target is not None:
-                func = func.with_body(replace_buffers(_without(func.body, tensor), {tensor: target}))
+                func = func.with_body(
+                    replace_buffers(_without(func.body, tensor), {tensor: target})
+                )
     return func
 
 
@@ -63,7 +80,9 @@ def _without(stmt: Stmt, buffer: Buffer) -> Stmt:
 
 
 def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
-    """The tensor whose storage `tensor` may use: its only reader makes each element of it from the same element."""
+    """The tensor whose storage `tensor` may use: its only reader makes each element of it from the
+    same element.
+    """
     forms = {tensor} | {b for b in func.allocations if b.origin is tensor}
     users = [b for b in blocks(func.body) if any(load.buffer in forms for load in loads(b.body))]
     makers = [b for b in blocks(func.body) if any(s.buffer in forms for s in stores(b.body))]
@@ -73,9 +92,17 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     readers = [b for b in users if b.family in names and b.role is Role.COMPUTE]
     targets = {s.buffer for b in readers for s in stores(b.body)}
     target = next(iter(targets))
-    if len(targets) != 1 or (target.shape, target.type) != (tensor.shape, tensor.type) or target.origin is not None:
+    if (
+        len(targets) != 1
+        or (target.shape, target.type) != (tensor.shape, tensor.type)
+        or target.origin is not None
+    ):
         return None
-    others = [b for b in blocks(func.body) if b not in readers and any(s.buffer is target for s in stores(b.body))]
+    others = [
+        b
+        for b in blocks(func.body)
+        if b not in readers and any(s.buffer is target for s in stores(b.body))
+    ]
     own = all(_reads_own_element(b, forms, target) for b in readers)
     allowed = target in func.outputs or (target in func.allocations and target.scope == "global")
     return target if own and allowed and not others else None
@@ -84,10 +111,12 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
 def _reads_own_element(block: Block, forms: set[Buffer], target: Buffer) -> bool:
     written = stores(block.body)[0].indices
     reduced = any(it.kind is IterKind.REDUCE for it in block.iters)
-    return not reduced and all(load.indices == written for load in loads(block.body) if load.buffer in forms)
+    return not reduced and all(
+        load.indices == written for load in loads(block.body) if load.buffer in forms
+    )
 
 
-# -- sinking and shrinking --------------------------------------------------------------------------------------------
+# -- sinking and shrinking -----------------------------------------------------------------------
 
 
 def _fold(stmt: Stmt, still: dict[Var, Interval]) -> Stmt:
@@ -96,7 +125,11 @@ def _fold(stmt: Stmt, still: dict[Var, Interval]) -> Stmt:
             return _allocation(stmt, still)
         case For():
             body = _fold(stmt.body, {**still, stmt.var: (0, stmt.extent - 1)})
-            return stmt if body is stmt.body else For(stmt.var, stmt.extent, stmt.kind, body, stmt.tail)
+            return (
+                stmt
+                if body is stmt.body
+                else For(stmt.var, stmt.extent, stmt.kind, body, stmt.tail)
+            )
         case Seq():
             return seq(*(_fold(child, still) for child in stmt.body))
         case If():
@@ -123,31 +156,39 @@ def _touches(stmt: Node, buffer: Buffer) -> bool:
 
 
 def _place(body: Stmt, buffer: Buffer) -> Stmt:
-    """The innermost statement that holds every access and that no accumulator is carried into from outside."""
-    place = body
+    """The body of the innermost loop that holds every access and that no accumulator is carried
+    into from outside.
+    """
+    place = found = body
     while True:
         match place:
             case Seq():
                 users = [child for child in place.body if _touches(child, buffer)]
                 if len(users) != 1:
-                    return place
+                    return found
                 place = users[0]
             case Alloc():
                 place = place.body
-            case For() if place.kind in (ForKind.SERIAL, ForKind.PARALLEL) and _starts_afresh(place, buffer):
-                place = place.body
+            case For() if place.kind in (ForKind.SERIAL, ForKind.PARALLEL) and _starts_afresh(
+                place, buffer
+            ):
+                place = found = place.body
             case _:
-                return place
+                return found
 
 
 def _starts_afresh(loop: For, buffer: Buffer) -> bool:
-    """Whether an iteration reads only what it wrote itself: the loop is not reduced over, and a block below writes it whole."""
+    """Whether an iteration reads only what it wrote itself: the loop is not reduced over, and a
+    block below writes it whole.
+    """
     writers = [b for b in blocks(loop.body) if any(s.buffer is buffer for s in stores(b.body))]
     if not writers or not isinstance(loop.body, Seq | Alloc | For):
         return False
     for block in writers:
         pairs = zip(block.iters, block.bindings, strict=True)
-        if any(it.kind is IterKind.REDUCE and loop.var in free_vars(binding) for it, binding in pairs):
+        if any(
+            it.kind is IterKind.REDUCE and loop.var in free_vars(binding) for it, binding in pairs
+        ):
             return False
         if block.role is Role.COPY:
             return False
@@ -168,7 +209,9 @@ def _box(body: Stmt, buffer: Buffer, still: dict[Var, Interval]) -> tuple[Region
 
     collect(body, {})
     box = region(found, moving, still, buffer.shape)
-    small = Buffer(buffer.name, buffer.type, tuple(s.extent for s in box), buffer.scope, buffer.origin)
+    small = Buffer(
+        buffer.name, buffer.type, tuple(s.extent for s in box), buffer.scope, buffer.origin
+    )
     return box, small
 
 

@@ -1,9 +1,11 @@
-"""Cut loops where the predicates below them change: late, so that every variant shares all the steps of the schedule.
+"""Cut loops where the predicates below them change: late, so that every variant shares all the
+steps of the schedule.
 
-A loop is cut where a predicate is decided differently on the two sides: a loop that a split marked "partition" or "mask"
-at its incomplete iteration, and a reduction loop at the iterations that a guard names (first K block, last K block). A
-serial loop falls into several loops, a parallel loop gets an If, so that its share-out stays whole. A loop all of whose
-blocks are off from some iteration on becomes shorter. What stays undecided remains a predicate.
+A loop is cut where a predicate is decided differently on the two sides: a loop that a split marked
+"partition" or "mask" at its incomplete iteration, and a reduction loop at the iterations that a
+guard names (first K block, last K block). A serial loop falls into several loops, a parallel loop
+gets an If, so that its share-out stays whole. A loop all of whose blocks are off from some
+iteration on becomes shorter. What stays undecided remains a predicate.
 """
 
 from __future__ import annotations
@@ -39,7 +41,11 @@ class Partition:
 def _unmarked(stmt: Stmt) -> Stmt:
     def visit(node: Node) -> Node:
         inner = node.map_children(visit) if isinstance(node, Stmt) else node
-        return replace(inner, tail=None) if isinstance(inner, For) and inner.tail is not None else inner
+        return (
+            replace(inner, tail=None)
+            if isinstance(inner, For) and inner.tail is not None
+            else inner
+        )
 
     result = visit(stmt)
     assert isinstance(result, Stmt)
@@ -126,13 +132,17 @@ def _cuts(loop: For, block: Block) -> bool:
 
 
 def _is_guarded(loop: For, block: Block) -> bool:
-    """Whether a predicate of the block is a guard: it speaks of this loop and of others around the block's tile only."""
+    """Whether a predicate of the block is a guard: it speaks of this loop and of others around the
+    block's tile only.
+    """
     return any(free_vars(c) == {loop.var} for c in conjuncts(block.predicate))
 
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """Where a condition of one loop variable changes: the points, and the value from which on it is false."""
+    """Where a condition of one loop variable changes: the points, and the value from which on it is
+    false.
+    """
 
     points: tuple[int, ...]
     off_from: int
@@ -150,7 +160,9 @@ def _decisions(block: Block, var: Var, ranges: Ranges) -> Iterator[_Decided]:
 
 
 def _decide(condition: Compare, var: Var, ranges: Ranges) -> _Decided | None:
-    """Where coefficient * var + rest < 0 (or <= 0, == 0) is true for all, for some, or for no value of the rest."""
+    """Where coefficient * var + rest < 0 (or <= 0, == 0) is true for all, for some, or for no value
+    of the rest.
+    """
     form = linear(condition.a) - linear(condition.b)
     coefficient = form.coefficient(var)
     rest = form.without(var)
@@ -165,7 +177,9 @@ def _decide(condition: Compare, var: Var, ranges: Ranges) -> _Decided | None:
     if not isinstance(condition, LT | LE):
         return None
     slack = 1 if isinstance(condition, LT) else 0
-    if coefficient > 0:  # true for all below (-high - slack)//c + 1, false from (-low - slack)//c + 1 on
+    if (
+        coefficient > 0
+    ):  # true for all below (-high - slack)//c + 1, false from (-low - slack)//c + 1 on
         sure, off = (-high - slack) // coefficient + 1, (-low - slack) // coefficient + 1
         return _Decided((sure, off), max(off, 0))
     # false below, true above: the loop is cut but not shortened

@@ -1,7 +1,8 @@
 """Place the initialisation of each reduction that the schedule has not placed.
 
-It goes before the outermost reduction loop below the innermost stage of the accumulator (below the root, where nothing is
-staged), and runs where all reduction loops further out are in their first iteration.
+It goes before the outermost reduction loop below the innermost stage of the accumulator (below the
+root, where nothing is staged), and runs where all reduction loops further out are in their first
+iteration.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ def _place(body: Stmt, block: Block) -> Stmt:
     path = enclosing_path(body, block)
     accumulator = stores(block.body)[0].buffer
     stage = max(
-        (n for n, node in enumerate(path) if isinstance(node, Alloc) and node.buffer is accumulator), default=-1
+        (
+            n
+            for n, node in enumerate(path)
+            if isinstance(node, Alloc) and node.buffer is accumulator
+        ),
+        default=-1,
     )
     reduced = frozenset[Var]().union(
         *(

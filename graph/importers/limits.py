@@ -23,9 +23,7 @@ class Limits:
     constant_bytes: int = 1 << 35  # of all stored constants together
 
 
-def checked_type(
-    what: str, dtype: str, shape: tuple[int, ...], limits: Limits
-) -> TensorType:
+def checked_type(what: str, dtype: str, shape: tuple[int, ...], limits: Limits) -> TensorType:
     """The type of `what`. Raises: ModelError for an unknown element type, a negative size, or a limit exceeded."""
     if dtype not in dtypes.NAMES:
         raise ModelError(
@@ -34,11 +32,13 @@ def checked_type(
         )
     if len(shape) > limits.rank:
         raise ModelError(
-            f"model: {what} has {len(shape)} dimensions; expected at most {limits.rank}.", code="model-rank"
+            f"model: {what} has {len(shape)} dimensions; expected at most {limits.rank}.",
+            code="model-rank",
         )
     if min(shape, default=0) < 0:
         raise ModelError(
-            f"model: {what} has shape {list(shape)}; expected sizes of 0 or more.", code="model-shape"
+            f"model: {what} has shape {list(shape)}; expected sizes of 0 or more.",
+            code="model-shape",
         )
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size > limits.value_bytes:

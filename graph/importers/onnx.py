@@ -7,12 +7,12 @@ model's folder only, and whatever is wrong is a ModelError. Nodes that we have n
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import networkx as nx
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from ..build import GraphBuilder
@@ -29,7 +29,9 @@ OLDEST_OPSET = 7
 Source = str | os.PathLike[str] | bytes | ModelProto
 
 
-def import_onnx(model: Source, *, shapes: Shapes | None = None, limits: Limits | None = None) -> Graph:
+def import_onnx(
+    model: Source, *, shapes: Shapes | None = None, limits: Limits | None = None
+) -> Graph:
     """The Graph of an ONNX model.
 
     model: a path, the bytes of a file, or a ModelProto; external data needs a path.
@@ -38,11 +40,8 @@ def import_onnx(model: Source, *, shapes: Shapes | None = None, limits: Limits |
     ModelError for everything else that is wrong with the model.
     """
     bounds = limits or Limits()
-    try:
-        proto, folder = _parsed(model, bounds)
-        return _Importer(proto, TensorReader(folder, bounds)).graph(shapes)
-    except UnicodeDecodeError as error:
-        raise ModelError(f"model: a name is not UTF-8 text: {error.reason}.", code="onnx-text") from error
+    proto, folder = _parsed(model, bounds)
+    return _Importer(proto, TensorReader(folder, bounds)).graph(shapes)
 
 
 def _parsed(model: Source, limits: Limits) -> tuple[ModelProto, Path | None]:
@@ -114,7 +113,9 @@ class _Importer:
             if name not in self.builder.types:
                 raise ModelError(f"model: output '{name}' is not defined.", code="onnx-output")
         if not outputs or len(set(outputs)) != len(outputs):
-            raise ModelError(f"model: outputs are {list(outputs)}; expected distinct names.", code="onnx-outputs")
+            raise ModelError(
+                f"model: outputs are {list(outputs)}; expected distinct names.", code="onnx-outputs"
+            )
         return self.builder.finish(outputs)
 
     def _check_header(self) -> None:
@@ -126,19 +127,28 @@ class _Importer:
                 f"model: opset of ai.onnx is {got}; expected {OLDEST_OPSET} to {newest}.",
                 code="onnx-opset",
                 hints=(
-                    "onnx.version_converter.convert_version(model, 17) raises an old one;",
-                    "a newer onnx package knows newer ones.",
+                    "onnx.version_converter.convert_version(model, 17) gives an old model opset 17; "
+                    "a newer onnx package knows newer opsets.",
                 ),
             )
+        for text in _texts(self.proto):
+            if type(text) is not str:  # protobuf gives bytes for what is not UTF-8
+                raise ModelError(f"model: the name {text!r} is not UTF-8 text.", code="onnx-text")
         count = len(self.proto.node)
         if count > self.limits.nodes:
-            raise ModelError(f"model: {count} nodes; expected at most {self.limits.nodes}.", code="onnx-nodes")
+            raise ModelError(
+                f"model: {count} nodes; expected at most {self.limits.nodes}.", code="onnx-nodes"
+            )
         if self.proto.sparse_initializer:
-            raise ModelError("model: it has sparse initialisers, which are not supported.", code="onnx-sparse")
+            raise ModelError(
+                "model: it has sparse initialisers, which are not supported.", code="onnx-sparse"
+            )
 
     def _constants(self) -> None:
         for tensor in self.proto.initializer:
-            self.builder.constant(tensor.name, self.tensors.read(tensor, f"initialiser '{tensor.name}'"))
+            self.builder.constant(
+                tensor.name, self.tensors.read(tensor, f"initialiser '{tensor.name}'")
+            )
 
     def _sorted(self) -> Sequence[NodeProto]:
         """The nodes in an order in which values are defined before use; the model's own where it is one."""
@@ -155,12 +165,14 @@ class _Importer:
                         code="onnx-undefined",
                     )
         if all(a < b for a, b in flow.edges):
-            return self.proto.node
+            return tuple(self.proto.node)
         try:
             return [self.proto.node[i] for i in nx.lexicographical_topological_sort(flow)]
         except nx.NetworkXUnfeasible as error:
             first = node_name(self.proto.node[min(a for a, _ in nx.find_cycle(flow))])
-            raise ModelError(f"model: node '{first}' depends on itself.", code="onnx-cycle") from error
+            raise ModelError(
+                f"model: node '{first}' depends on itself.", code="onnx-cycle"
+            ) from error
 
     def _node(self, proto: NodeProto, used: set[str]) -> None:
         """Import one node, or note why it cannot be."""
@@ -190,7 +202,8 @@ class _Importer:
                 reader.value(position)
             self.builder.add_node(Node(op, inputs, (proto.output[0],), proto.name))
         except ModelError as error:
-            error.where = error.where or f"in {reader.title}"
+            if reader.title not in error.message:
+                error.where = error.where or f"in {reader.title}"
             raise
         type_ = self.builder.types[proto.output[0]]
         checked_type(f"value '{proto.output[0]}'", type_.dtype, type_.shape, self.limits)
@@ -206,12 +219,28 @@ def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[Rule, int]:
     except onnx.defs.SchemaError as error:
         raise NotSupported("the opset has no such operator") from error
     if version not in rule.versions:
-        raise NotSupported(f"its version {version} is not known; known are {_numbers(rule.versions)}")
+        raise NotSupported(
+            f"its version {version} is not known; known are {_numbers(rule.versions)}"
+        )
     if unknown := sorted(set(attribute_names(proto)) - set(rule.attributes)):
         raise NotSupported(f"attribute '{unknown[0]}' is not known")
     if extra := [name for name in proto.output[1:] if name in used]:
         raise NotSupported(f"its output '{extra[0]}' is used; only the first one is known")
     return rule, version
+
+
+def _texts(graph: GraphProto) -> Iterator[object]:
+    """Every text of a model that is used."""
+    yield graph.name
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    for tensor in (*graph.initializer, *(a.t for node in graph.node for a in node.attribute)):
+        yield tensor.name
+        yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
+    for item in (*graph.input, *graph.output):
+        yield item.name
+        yield from (dim.dim_param for dim in item.type.tensor_type.shape.dim)
 
 
 def _numbers(versions: Sequence[int]) -> str:

@@ -57,7 +57,9 @@ class NodeReader:
         """The name of the input at `position`. Raises: ModelError when it is missing."""
         if self.has(position):
             return self.inputs[position]
-        raise ModelError(f"model: {self.title} lacks its input {position}.", code="onnx-input-missing")
+        raise ModelError(
+            f"model: {self.title} lacks its input {position}.", code="onnx-input-missing"
+        )
 
     def type(self, position: int) -> TensorType:
         """The type of the input at `position`."""
@@ -120,13 +122,16 @@ class NodeReader:
     def tensor(self, name: str) -> Array:
         """An attribute that is a tensor."""
         found = self._find(name, "tensor", True)
-        return self.tensors.read(found.t if found is not None else TensorProto(), f"attribute '{name}' of {self.title}")
+        return self.tensors.read(
+            found.t if found is not None else TensorProto(), f"attribute '{name}' of {self.title}"
+        )
 
     def given(self, name: str) -> bool:
         """Whether the node has attribute `name`."""
         return any(attribute.name == name for attribute in self.proto.attribute)
 
     def _find(self, name: str, kind: str, required: bool) -> AttributeProto | None:
+        attribute: AttributeProto
         for attribute in self.proto.attribute:
             if attribute.name == name:
                 if attribute.type != KINDS[kind]:
@@ -137,7 +142,9 @@ class NodeReader:
                     )
                 return attribute
         if required:
-            raise ModelError(f"model: {self.title} lacks attribute '{name}'.", code="onnx-attribute-missing")
+            raise ModelError(
+                f"model: {self.title} lacks attribute '{name}'.", code="onnx-attribute-missing"
+            )
         return None
 
 

@@ -108,7 +108,9 @@ def _gemm(node: NodeReader) -> Result:
 
 def _matmul(node: NodeReader) -> Result:
     if min(node.type(0).rank, node.type(1).rank) < 2:
-        raise NotSupported(f"an operand has less than two dimensions: {node.type(0)}, {node.type(1)}")
+        raise NotSupported(
+            f"an operand has less than two dimensions: {node.type(0)}, {node.type(1)}"
+        )
     return matmul.MatMul(), node.inputs
 
 
@@ -138,7 +140,9 @@ def _reshaped(node: NodeReader, shape: tuple[int, ...]) -> Result:
 def _reshape(node: NodeReader) -> Result:
     source, shape = node.type(0).shape, list(node.sizes(1))
     if not node.flag("allowzero"):
-        shape = [source[d] if size == 0 and d < len(source) else size for d, size in enumerate(shape)]
+        shape = [
+            source[d] if size == 0 and d < len(source) else size for d, size in enumerate(shape)
+        ]
     if -1 in shape:
         known = math.prod(size for size in shape if size != -1)
         elements = math.prod(source)
@@ -169,7 +173,9 @@ def _axes(node: NodeReader, rank: int) -> set[int] | None:
         return None
     chosen = {normal_axis(movement.Identity(), axis, rank) for axis in axes}
     if len(chosen) != len(axes):
-        raise ModelError(f"model: {node.title} names an axis twice: {list(axes)}.", code="onnx-axes")
+        raise ModelError(
+            f"model: {node.title} names an axis twice: {list(axes)}.", code="onnx-axes"
+        )
     return chosen
 
 
@@ -178,7 +184,9 @@ def _unsqueeze(node: NodeReader) -> Result:
     count = len(node.integers("axes")) if node.given("axes") else len(node.sizes(1))
     axes = _axes(node, len(source) + count) or set()
     sizes = iter(source)
-    return _reshaped(node, tuple(1 if d in axes else next(sizes) for d in range(len(source) + count)))
+    return _reshaped(
+        node, tuple(1 if d in axes else next(sizes) for d in range(len(source) + count))
+    )
 
 
 def _squeeze(node: NodeReader) -> Result:
@@ -217,18 +225,29 @@ def _constant_of_shape(node: NodeReader) -> Result:
     if value.size != 1:
         what = TensorType(value.dtype.name, value.shape)
         raise ModelError(
-            f"model: {node.title} has value {what}; expected one element.", code="onnx-constant-of-shape"
+            f"model: {node.title} has value {what}; expected one element.",
+            code="onnx-constant-of-shape",
         )
-    type_ = checked_type(f"the result of {node.title}", value.dtype.name, shape, node.tensors.limits)
+    type_ = checked_type(
+        f"the result of {node.title}", value.dtype.name, shape, node.tensors.limits
+    )
     return Splat(value.item(), type_.dtype, type_.shape)
 
 
 _WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
-_MOVES = (13, 21, 23, 24, 25)  # versions of the operators that move data: each only adds element types
+_MOVES = (
+    13,
+    21,
+    23,
+    24,
+    25,
+)  # versions of the operators that move data: each only adds element types
 
 RULES: dict[str, Rule] = {
     "Add": Rule((7, 13, 14), (), _plain(elementwise.Add())),
-    "AveragePool": Rule((7, 10, 11, 19, 22), (*_WINDOW, "ceil_mode", "count_include_pad"), _average_pool),
+    "AveragePool": Rule(
+        (7, 10, 11, 19, 22), (*_WINDOW, "ceil_mode", "count_include_pad"), _average_pool
+    ),
     "BatchNormalization": Rule(
         (7, 9, 14, 15), ("epsilon", "momentum", "spatial", "training_mode"), _batch_normalization
     ),

@@ -100,7 +100,8 @@ class TensorReader:
 def _check_count(got: int, expected: int, unit: str, type_: TensorType, what: str) -> None:
     if got != expected:
         raise ModelError(
-            f"model: {what} of type {type_} has {got} {unit}; expected {expected}.", code="model-tensor-size"
+            f"model: {what} of type {type_} has {got} {unit}; expected {expected}.",
+            code="model-tensor-size",
         )
 
 
@@ -116,7 +117,8 @@ def _whole(text: str, key: str, what: str) -> int:
     if text.isascii() and text.isdigit() and len(text) < 20:
         return int(text)
     raise ModelError(
-        f"model: external data of {what} has {key} '{text}'; expected a whole number.", code="external-number"
+        f"model: external data of {what} has {key} '{text}'; expected a whole number.",
+        code="external-number",
     )
 
 
@@ -133,7 +135,12 @@ def _opened(folder: Path, location: str, what: str) -> Iterator[int]:
     try:
         for number, part in enumerate(parts):
             last = number == len(parts) - 1
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_NONBLOCK if last else os.O_DIRECTORY)
+            flags = (
+                os.O_RDONLY
+                | os.O_NOFOLLOW
+                | os.O_CLOEXEC
+                | (os.O_NONBLOCK if last else os.O_DIRECTORY)
+            )
             following = os.open(part, flags, dir_fd=current)
             os.close(current)
             current = following

@@ -41,11 +41,11 @@ def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, tu
     sizes: dict[Symbol, int] = {}
     for name, size in given.items():
         if isinstance(size, int):
-            sizes[Symbol(name)] = _positive(name, size)
+            sizes[Symbol(name)] = _size(name, size)
     for item in declared:
         shape = given.get(item.name)
         if shape is not None and not isinstance(shape, int):
-            _bind(item, tuple(_positive(item.name, size) for size in shape), sizes)
+            _bind(item, tuple(_size(item.name, size) for size in shape), sizes)
     _check_closed(declared, given, sizes)
     return {item.name: _shape(item, given, sizes) for item in declared}
 
@@ -77,10 +77,12 @@ def _check_names(declared: Sequence[Declared], given: Shapes) -> None:
         )
 
 
-def _positive(name: str, size: int) -> int:
-    if isinstance(size, int) and not isinstance(size, bool) and size >= 1:
+def _size(name: str, size: int) -> int:
+    if type(size) is int and size >= 0:
         return size
-    raise ModelError(f"shapes: '{name}' has size {size!r}; expected an integer of 1 or more.", code="shapes-size")
+    raise ModelError(
+        f"shapes: '{name}' has size {size!r}; expected an integer of 0 or more.", code="shapes-size"
+    )
 
 
 def _bind(item: Declared, shape: tuple[int, ...], sizes: dict[Symbol, int]) -> None:
@@ -88,13 +90,15 @@ def _bind(item: Declared, shape: tuple[int, ...], sizes: dict[Symbol, int]) -> N
         return
     if len(shape) != len(item.dims):
         raise ModelError(
-            f"shapes: input {item} has {len(item.dims)} dimensions, got {list(shape)}.", code="shapes-rank"
+            f"shapes: input {item} has {len(item.dims)} dimensions, got {list(shape)}.",
+            code="shapes-rank",
         )
     for axis, (dim, size) in enumerate(zip(item.dims, shape, strict=True)):
         expected = sizes.setdefault(dim, size) if isinstance(dim, Symbol) else dim
         if expected != size:
             raise ModelError(
-                f"shapes: axis {axis} of input {item} is {expected}, got {size}.", code="shapes-conflict"
+                f"shapes: axis {axis} of input {item} is {expected}, got {size}.",
+                code="shapes-conflict",
             )
 
 
@@ -108,15 +112,16 @@ def _check_closed(declared: Sequence[Declared], given: Shapes, sizes: Mapping[Sy
     if not open_inputs:
         return
     missing = dict.fromkeys(s for item in open_inputs for s in _symbols(item) if s not in sizes)
-    count = len(missing) + sum(item.dims is None for item in open_inputs)
     by_input = ", ".join(f'"{item.name}": ({_example(item, sizes)})' for item in open_inputs)
     hints = [f"give the inputs their shapes, for example shapes={{{by_input}}}."]
-    if all(item.dims is not None for item in open_inputs) and not any("[" in s.name for s in missing):
+    if all(item.dims is not None for item in open_inputs) and not any(
+        "[" in s.name for s in missing
+    ):
         by_symbol = ", ".join(f'"{symbol}": 1' for symbol in missing)
         hints.append(f"or give each symbol its size, for example shapes={{{by_symbol}}}.")
     listed = ", ".join(f"'{symbol}'" for symbol in missing) or "whole shapes"
     raise ModelError(
-        f"shapes: {count} sizes are open: {listed}.",
+        f"shapes: the model leaves {listed} open; expected a size for each.",
         code="shapes-open",
         where="in the inputs:\n" + "\n".join(f"  {item}" for item in open_inputs),
         hints=hints,

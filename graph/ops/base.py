@@ -7,6 +7,7 @@ inputs, so that called with float64 it is the oracle. `express` says the same in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -18,10 +19,9 @@ from ..types import Array, TensorType
 Layout = Literal["NCHW", "NHWC"]
 
 
+@dataclass(frozen=True, slots=True)
 class Operator(ABC):
     """One operator with its attributes as typed fields."""
-
-    __slots__ = ()
 
     @abstractmethod
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -57,14 +57,22 @@ def check_arity(
     """Refuse when the number of inputs is not between `least` and `most` (None: no upper bound)."""
     if least <= len(types) and (most is None or len(types) <= most):
         return
-    expected = f"{least}" if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+    expected = (
+        f"{least}"
+        if least == most
+        else f"{least} or more"
+        if most is None
+        else f"{least} to {most}"
+    )
     refuse(operator, f"takes {expected} inputs, got {len(types)}: {listed(types)}", code="op-arity")
 
 
 def check_same_dtype(operator: Operator, types: tuple[TensorType, ...]) -> None:
     """Refuse inputs of different element types."""
     if len({type_.dtype for type_ in types}) > 1:
-        refuse(operator, f"inputs must have one element type, got {listed(types)}", code="op-dtypes")
+        refuse(
+            operator, f"inputs must have one element type, got {listed(types)}", code="op-dtypes"
+        )
 
 
 def check_float(operator: Operator, types: tuple[TensorType, ...]) -> None:

@@ -46,7 +46,9 @@ class Conv(Operator):
         x, w = types[:2]
         sizes = check_spatial(self, x, self.layout)
         if w.rank != x.rank:
-            refuse(self, f"data and weights must have one rank, got {listed(types)}", code="conv-rank")
+            refuse(
+                self, f"data and weights must have one rank, got {listed(types)}", code="conv-rank"
+            )
         channels = x.shape[channel_axis(self.layout, x.rank)]
         outputs, inputs, kernel = self.split_weights(w.shape)
         if self.groups < 1 or outputs % self.groups or channels != inputs * self.groups:

@@ -22,7 +22,9 @@ def broadcast(operator: Operator, types: tuple[TensorType, ...]) -> TensorType:
     for axis in range(-rank, 0):
         sizes = {type_.shape[axis] for type_ in types if type_.rank >= -axis} - {1}
         if len(sizes) > 1:
-            problem = f"shapes do not broadcast: axis {axis} has sizes {sorted(sizes)} in {listed(types)}"
+            problem = (
+                f"shapes do not broadcast: axis {axis} has sizes {sorted(sizes)} in {listed(types)}"
+            )
             refuse(operator, problem, code="op-broadcast")
         shape.append(sizes.pop() if sizes else 1)
     return TensorType(types[0].dtype, tuple(shape))
@@ -36,7 +38,10 @@ def broadcast_read(tensor: Tensor, indices: tuple[Expr, ...]) -> Expr:
 
 
 def pointwise(
-    operator: Operator, tensors: tuple[Tensor, ...], name: str, combine: Callable[[Expr, Expr], Expr]
+    operator: Operator,
+    tensors: tuple[Tensor, ...],
+    name: str,
+    combine: Callable[[Expr, Expr], Expr],
 ) -> tuple[Tensor, ...]:
     """One stage that folds the broadcast inputs with `combine`, from left to right."""
     shape = broadcast(operator, tuple(map(tensor_type, tensors))).shape

@@ -23,7 +23,11 @@ class MatMul(Operator):
         check_float(self, types)
         a, b = types
         if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-2]:
-            refuse(self, f"expected [..., i, k] times [..., k, j], got {listed(types)}", code="matmul-shape")
+            refuse(
+                self,
+                f"expected [..., i, k] times [..., k, j], got {listed(types)}",
+                code="matmul-shape",
+            )
         stacks = tuple(TensorType(type_.dtype, type_.shape[:-2]) for type_ in types)
         stack = broadcast(self, stacks).shape
         return (TensorType(a.dtype, (*stack, a.shape[-2], b.shape[-1])),)

@@ -53,7 +53,9 @@ class Reshape(Operator):
             source: list[Expr | int] = []
             for before, after in reshape_groups(x.shape, self.shape):
                 extents = [self.shape[d] for d in after]
-                source += _split(_joined([indices[d] for d in after], extents), [x.shape[d] for d in before])
+                source += _split(
+                    _joined([indices[d] for d in after], extents), [x.shape[d] for d in before]
+                )
             return x[tuple(source)]
 
         return (te.compute(self.shape, element, name=name),)
@@ -157,9 +159,12 @@ def _joined(indices: list[Expr], extents: list[int]) -> Expr | int:
 
 
 def _split(position: Expr | int, extents: list[int]) -> list[Expr | int]:
-    """The indices among `extents` of a row-major position."""
-    indices: list[Expr | int] = []
-    for extent in reversed(extents[1:]):
-        indices.append(position % extent)
-        position = position // extent
-    return [*([position] if extents else []), *reversed(indices)]
+    """The indices among `extents` of a row-major position; an axis of size 1 has index 0."""
+    indices: list[Expr | int] = [0] * len(extents)
+    long = [axis for axis, extent in enumerate(extents) if extent != 1]
+    for axis in reversed(long[1:]):
+        indices[axis] = position % extents[axis]
+        position = position // extents[axis]
+    if long:
+        indices[long[0]] = position
+    return indices

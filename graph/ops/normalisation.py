@@ -42,8 +42,9 @@ class BatchNormalization(Operator):
         shape = [1] * x.ndim
         shape[channel_axis(self.layout, x.ndim)] = -1
         scale, bias, mean, variance = (array.reshape(shape) for array in arrays[1:])
-        factor = scale / np.sqrt(variance + x.dtype.type(self.epsilon))
-        return ((x - mean) * factor + bias,)
+        epsilon = x.dtype.type(self.epsilon)
+        factor = np.divide(scale, np.sqrt(np.add(variance, epsilon)))
+        return (np.subtract(x, mean) * factor + bias,)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         x, scale, bias, mean, variance = tensors
@@ -92,7 +93,7 @@ class LRN(Operator):
         where = channel_axis(self.layout, x.ndim)
         widths = [(0, 0)] * x.ndim
         widths[where] = (self.before, self.size - 1 - self.before)
-        squares = np.pad(x * x, widths)
+        squares = np.pad(np.square(x), widths)
         total = sliding_window_view(squares, self.size, axis=where).sum(axis=-1)
         kind = x.dtype.type
         return (x / (kind(self.bias) + kind(self.alpha / self.size) * total) ** kind(self.beta),)
@@ -108,7 +109,9 @@ class LRN(Operator):
         def square(*i: Expr) -> Expr:
             c = i[where] - before
             value = x[(*i[:where], c, *i[where + 1 :])]
-            return te.select(te.all_of(i[where] >= before, i[where] < channels + before), value * value, zero)
+            return te.select(
+                te.all_of(i[where] >= before, i[where] < channels + before), value * value, zero
+            )
 
         squares = te.compute(tuple(shape), square, name=f"{name}_pad")
         k = te.reduce_axis(self.size, name="k")

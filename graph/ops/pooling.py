@@ -66,7 +66,9 @@ class MaxPool(Operator):
     def axes(self, x: TensorType) -> tuple[Axis, ...]:
         """The windows over the spatial axes of `x`."""
         sizes = check_spatial(self, x, self.layout)
-        return window_axes(self, sizes, self.kernel, self.strides, self.pads, self.dilations, self.ceil)
+        return window_axes(
+            self, sizes, self.kernel, self.strides, self.pads, self.dilations, self.ceil
+        )
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -104,7 +106,9 @@ class AveragePool(Operator):
     def axes(self, x: TensorType) -> tuple[Axis, ...]:
         """The windows over the spatial axes of `x`."""
         sizes = check_spatial(self, x, self.layout)
-        return window_axes(self, sizes, self.kernel, self.strides, self.pads, self.dilations, self.ceil)
+        return window_axes(
+            self, sizes, self.kernel, self.strides, self.pads, self.dilations, self.ceil
+        )
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)

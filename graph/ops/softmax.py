@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...tir import te
-from ...tir.expr import Expr, Var
+from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
 from .base import Operator, check_arity, check_float, refuse
@@ -26,7 +26,9 @@ class Softmax(Operator):
         check_arity(self, types, 1, 1)
         check_float(self, types)
         if not self.axes or list(self.axes) != sorted(set(self.axes) & set(range(types[0].rank))):
-            refuse(self, f"axes {self.axes} are not ascending axes of {types[0]}", code="softmax-axes")
+            refuse(
+                self, f"axes {self.axes} are not ascending axes of {types[0]}", code="softmax-axes"
+            )
         return types
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -40,10 +42,10 @@ class Softmax(Operator):
         (x,) = tensors
         kept = tuple(1 if d in self.axes else size for d, size in enumerate(x.shape))
 
-        def steps() -> dict[int, Var]:
+        def steps() -> dict[int, te.ReduceAxis]:
             return {d: te.reduce_axis(x.shape[d], name=f"r{d}") for d in self.axes}
 
-        def at(tensor: Tensor, indices: tuple[Expr, ...], along: dict[int, Var]) -> Expr:
+        def at(tensor: Tensor, indices: tuple[Expr, ...], along: dict[int, te.ReduceAxis]) -> Expr:
             return tensor[tuple(along.get(d, index) for d, index in enumerate(indices))]
 
         def reduced(indices: tuple[Expr, ...]) -> tuple[Expr | int, ...]:
@@ -53,7 +55,9 @@ class Softmax(Operator):
         largest = te.compute(
             kept, lambda *i: te.max_any(at(x, i, a), axis=tuple(a.values())), name=f"{name}_max"
         )
-        powers = te.compute(x.shape, lambda *i: te.exp(x[i] - largest[reduced(i)]), name=f"{name}_exp")
+        powers = te.compute(
+            x.shape, lambda *i: te.exp(x[i] - largest[reduced(i)]), name=f"{name}_exp"
+        )
         total = te.compute(
             kept, lambda *i: te.sum(at(powers, i, b), axis=tuple(b.values())), name=f"{name}_sum"
         )

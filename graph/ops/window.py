@@ -116,7 +116,8 @@ def window_axes(
         )
         refuse(operator, problem, code="window-range")
     axes = tuple(
-        Axis(sizes[d], kernel[d], strides[d], dilations[d], pads[d], pads[n + d], ceil) for d in range(n)
+        Axis(sizes[d], kernel[d], strides[d], dilations[d], pads[d], pads[n + d], ceil)
+        for d in range(n)
     )
     for axis in axes:
         if axis.extent > axis.size + axis.before + axis.after:

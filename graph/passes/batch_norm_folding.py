@@ -13,7 +13,7 @@ from ..ir import Graph, Node, rebuilt
 from ..ops.convolution import Conv
 from ..ops.elementwise import Add, Mul
 from ..ops.normalisation import BatchNormalization
-from ..types import Array, Constant, Splat, array_of, owned
+from ..types import Constant, Splat, array_of, owned
 
 Doubles = NDArray[np.float64]
 
@@ -39,7 +39,9 @@ class BatchNormFolding:
 
     def __call__(self, graph: Graph) -> Graph:
         steps = {
-            node.outputs[0]: step for node in graph.nodes if (step := _affine(graph, node)) is not None
+            node.outputs[0]: step
+            for node in graph.nodes
+            if (step := _affine(graph, node)) is not None
         }
         if not steps:
             return graph
@@ -52,9 +54,7 @@ class BatchNormFolding:
             chain = _chain(graph, node, steps, consumers)
             if _foldable(graph, node) and chain:
                 _fold_into(builder, node, chain)
-            elif node.outputs[0] in steps and _shortens(
-                chain := (steps[node.outputs[0]], *chain)
-            ):
+            elif node.outputs[0] in steps and _shortens(chain := (steps[node.outputs[0]], *chain)):
                 _scale_and_shift(builder, graph, chain)
             else:
                 builder.add_node(node)
@@ -149,7 +149,9 @@ def _fold_into(builder: GraphBuilder, node: Node, chain: tuple[Affine, ...]) -> 
     folded = builder.constant(
         builder.fresh(f"{weights}.folded"), _scaled(builder.constants[weights], factor, dtype)
     )
-    bias = builder.constant(builder.fresh(f"{weights}.bias"), _per_channel(shift, dtype, (len(shift),)))
+    bias = builder.constant(
+        builder.fresh(f"{weights}.bias"), _per_channel(shift, dtype, (len(shift),))
+    )
     builder.add_node(Node(node.op, (x, folded, bias), chain[-1].node.outputs, node.name))
 
 
@@ -164,9 +166,15 @@ def _scale_and_shift(builder: GraphBuilder, graph: Graph, chain: tuple[Affine, .
             builder.fresh(f"{last.outputs[0]}.factor"), _per_channel(factor, x.dtype, shape)
         )
         scaled = builder.add(
-            Mul(), scaled, numbers, output=builder.fresh(f"{last.outputs[0]}.scaled"), name=first.node.name
+            Mul(),
+            scaled,
+            numbers,
+            output=builder.fresh(f"{last.outputs[0]}.scaled"),
+            name=first.node.name,
         )
-    numbers = builder.constant(builder.fresh(f"{last.outputs[0]}.shift"), _per_channel(shift, x.dtype, shape))
+    numbers = builder.constant(
+        builder.fresh(f"{last.outputs[0]}.shift"), _per_channel(shift, x.dtype, shape)
+    )
     builder.add(Add(), scaled, numbers, output=last.outputs[0], name=last.name)
 
 
@@ -175,8 +183,9 @@ def _scaled(weights: Constant, factor: Doubles, dtype: str) -> Constant:
     if isinstance(weights, Splat) and np.all(factor == factor[:1]):
         value = np.asarray(weights.value * factor[0]).astype(dtype).item()
         return Splat(value, dtype, weights.shape)
-    array: Array = array_of(weights)
-    return owned((array * factor.reshape(-1, *(1,) * (array.ndim - 1))).astype(dtype))
+    array = array_of(weights)
+    columns = factor.reshape(-1, *(1,) * (array.ndim - 1))
+    return owned(np.multiply(array, columns).astype(dtype))
 
 
 def _per_channel(numbers: Doubles, dtype: str, shape: tuple[int, ...]) -> Constant:

@@ -45,5 +45,7 @@ class CommonSubexpressions:
             if original_node is not node and not set(graph.outputs).intersection(node.outputs):
                 same.update(zip(node.outputs, original_node.outputs, strict=True))
                 continue
-            nodes.append(node if inputs == node.inputs else Node(node.op, inputs, node.outputs, node.name))
+            nodes.append(
+                node if inputs == node.inputs else Node(node.op, inputs, node.outputs, node.name)
+            )
         return rebuilt(graph, nodes, constants)

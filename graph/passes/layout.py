@@ -91,7 +91,8 @@ class _Mover:
         self.alignments: dict[View, str] = {}
         self.rules: dict[type[Operator], Callable[[Node], None]] = {
             **dict.fromkeys(
-                (Conv, MaxPool, AveragePool, GlobalAveragePool, BatchNormalization, LRN), self.spatial
+                (Conv, MaxPool, AveragePool, GlobalAveragePool, BatchNormalization, LRN),
+                self.spatial,
             ),
             **dict.fromkeys((Add, Mul, Sum, Relu), self.elementwise),
             Concat: self.concat,
@@ -133,7 +134,9 @@ class _Mover:
         op = Reshape(result) if _keeps_order(shape, permutation) else Transpose(permutation)
         return self.builder.add(op, base, output=name)
 
-    def emit(self, node: Node, op: Operator, inputs: tuple[str, ...], permutation: Permutation) -> None:
+    def emit(
+        self, node: Node, op: Operator, inputs: tuple[str, ...], permutation: Permutation
+    ) -> None:
         """Compute the value of `node` in the new graph, `permutation` away from what it was."""
         (value,) = node.outputs
         view = View(value, permutation)

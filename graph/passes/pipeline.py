@@ -52,7 +52,8 @@ PIPELINE: tuple[Pass, ...] = (
 class PassReport:
     """What one pass did.
 
-    verdict: "unchanged"; "equal" when old and new graph agree numerically; "unchecked" when that was not asked for;
+    verdict: "unchanged"; "equal" when old and new graph agree numerically; "unchecked" when that
+    was not asked for or would take too much memory;
     "undone" when they do not or the result is no valid graph: then `problem` says why and the old graph was kept.
     operators: (name, count before, count after) of each operator whose count changed. seconds: the pass and its checks.
     """
@@ -71,22 +72,28 @@ class PassReport:
 
 
 def optimise(
-    graph: Graph, passes: tuple[Pass, ...] = PIPELINE, *, check: bool = True, seed: int = 0
+    graph: Graph,
+    passes: tuple[Pass, ...] = PIPELINE,
+    *,
+    check: bool = True,
+    check_bytes: int = 1 << 32,
+    seed: int = 0,
 ) -> tuple[Graph, tuple[PassReport, ...]]:
     """Run `passes` in order and report each.
 
-    check: compare the graph before and after each pass on random numbers (drawn with `seed`) where they differ.
+    check: compare the graph before and after each pass on random numbers (drawn with `seed`) where
+    they differ, unless all values of the graph would take more than `check_bytes` in float64.
     A pass whose result is invalid or differs is undone and the rest go on. Raises: InternalError when `graph` is invalid.
     """
     verify(graph)
     reports = []
     for one in passes:
-        graph, report = _run(one, graph, check, seed)
+        graph, report = _run(one, graph, check_bytes if check else 0, seed)
         reports.append(report)
     return graph, tuple(reports)
 
 
-def _run(one: Pass, graph: Graph, check: bool, seed: int) -> tuple[Graph, PassReport]:
+def _run(one: Pass, graph: Graph, check_bytes: int, seed: int) -> tuple[Graph, PassReport]:
     name, start = type(one).__name__, time.perf_counter()
     after = one(graph)
     if after is graph:
@@ -94,7 +101,8 @@ def _run(one: Pass, graph: Graph, check: bool, seed: int) -> tuple[Graph, PassRe
     operators = _changed_counts(graph, after)
     comparison = None
     problem = _invalid(graph, after)
-    if not problem and check:
+    check = not problem and _double_bytes(after) <= check_bytes
+    if check:
         comparison = compare(graph, after, seed=seed)
         if not comparison.equal:
             problem = (
@@ -106,6 +114,11 @@ def _run(one: Pass, graph: Graph, check: bool, seed: int) -> tuple[Graph, PassRe
         return graph, PassReport(name, "undone", operators, seconds, comparison, problem)
     verdict: Verdict = "equal" if check else "unchecked"
     return after, PassReport(name, verdict, operators, seconds, comparison)
+
+
+def _double_bytes(graph: Graph) -> int:
+    """Bytes of all values of `graph` in float64, an upper bound on what comparing it may hold."""
+    return 8 * sum(type_.elements for type_ in graph.types.values())
 
 
 def _invalid(before: Graph, after: Graph) -> str:
@@ -124,4 +137,6 @@ def _invalid(before: Graph, after: Graph) -> str:
 
 def _changed_counts(before: Graph, after: Graph) -> tuple[tuple[str, int, int], ...]:
     old, new = (Counter(node.op.title for node in graph.nodes) for graph in (before, after))
-    return tuple((name, old[name], new[name]) for name in sorted({*old, *new}) if old[name] != new[name])
+    return tuple(
+        (name, old[name], new[name]) for name in sorted({*old, *new}) if old[name] != new[name]
+    )

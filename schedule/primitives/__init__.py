@@ -1,4 +1,6 @@
-"""The primitives: each a function PrimFunc -> Rewrite that resolves, asks legality, builds and returns."""
+"""The primitives: each a function PrimFunc -> Rewrite that resolves, asks legality, builds and
+returns.
+"""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

@@ -9,7 +9,16 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_buffers, replace_stmt
 from .. import legality
-from ..nest import Rewrite, insert_beside, map_blocks, reads, root_statement, target_of, unique_name, writes
+from ..nest import (
+    Rewrite,
+    insert_beside,
+    map_blocks,
+    reads,
+    root_statement,
+    target_of,
+    unique_name,
+    writes,
+)
 
 
 def cache_read(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> Rewrite:
@@ -17,7 +26,8 @@ def cache_read(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> 
 
     C(A)   ->   for i: A_cache[i] = A[i]; C(A_cache)
 
-    Returns the new block, whose tensor may be given another layout or moved by compute_at. Raises: ScheduleError.
+    Returns the new block, whose tensor may be given another layout or moved by compute_at. Raises:
+    ScheduleError.
     """
     reader = func.block(block)
     legality.check_accesses(func, reader, buffer, "cache_read")
@@ -57,10 +67,14 @@ def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
 
 
 def _copy(name: str, source: Buffer, target: Buffer) -> tuple[Stmt, tuple[Var, ...]]:
-    iters = tuple(IterVar(Var(f"v{d}"), extent, IterKind.SPATIAL) for d, extent in enumerate(source.shape))
+    iters = tuple(
+        IterVar(Var(f"v{d}"), extent, IterKind.SPATIAL) for d, extent in enumerate(source.shape)
+    )
     element = tuple(it.var for it in iters)
     variables = tuple(Var(f"{source.name}_{d}") for d in range(len(iters)))
-    nest: Stmt = Block(name, iters, variables, Store(target, element, Load(source, element)), family=name)
+    nest: Stmt = Block(
+        name, iters, variables, Store(target, element, Load(source, element)), family=name
+    )
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):
         nest = For(variable, it.extent, ForKind.SERIAL, nest)
     return nest, variables

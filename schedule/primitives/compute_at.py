@@ -1,10 +1,12 @@
-"""Primitives compute_at and reverse_compute_at: run a block below a loop of its consumer, or of its producer."""
+"""Primitives compute_at and reverse_compute_at: run a block below a loop of its consumer, or of its
+producer.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ...tir.expr import EQ, TRUE, Buffer, Expr, Var, all_of, compare, index
+from ...tir.expr import EQ, TRUE, Buffer, Expr, Var, all_of, compare, conjuncts, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import spatial_loops
 from ...tir.regions import Span, disjoint, region
@@ -23,8 +25,8 @@ from ..nest import (
     ranges_of,
     read_indices,
     readers,
-    remove,
     reads,
+    remove,
     target_of,
     write_indices,
     writes,
@@ -37,8 +39,10 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
 
     for y: P; for i: C(P)   ->   for i: { for y in what C reads: P; C(P) }
 
-    Where the parts of two iterations overlap, the overlap is computed again (the block is then marked recomputed).
-    Requires: all consumers stand below `loop`; a reduction is not computed twice. Raises: ScheduleError.
+    Where the parts of two iterations overlap, the overlap is computed again (the block is then
+    marked recomputed).
+    Requires: all consumers stand below `loop`; a reduction is not computed twice. Raises:
+    ScheduleError.
     """
     node = loop_of(func, loop)
     producer = func.block(block)
@@ -49,13 +53,16 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     still = ranges_of(around)
     moving = ranges_of(loops_below(node.body))
     consumers = [b for b in blocks(node) if reads(b, target)]
-    accesses = [tuple(bound(b, i) for i in access) for b in consumers for access in read_indices(b, target)]
+    accesses = [
+        tuple(bound(b, i) for i in access) for b in consumers for access in read_indices(b, target)
+    ]
     box = region(accesses, moving, still, target.shape)
     once = disjoint(box, [(x.var, x.extent) for x in around])
     if is_reduction(producer) and not once:
         raise refuse(
             func,
-            f"compute_at: iterations of loop '{loop.name}' read overlapping parts of '{target.name}', "
+            f"compute_at: iterations of loop '{loop.name}' read overlapping parts of "
+            f"'{target.name}', "
             f"and block '{block}' is a reduction; expected parts that do not overlap.",
             code="recompute-reduction",
             hints=(f"choose an outer loop, or leave '{block}' at the root.",),
@@ -73,9 +80,12 @@ def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
         names = ", ".join(f"'{b.name}'" for b in readers(func, target))
         raise refuse(
             func,
-            f"compute_at: not all consumers of '{producer.name}' stand below loop '{node.var.name}'; they are {names}.",
+            f"compute_at: not all consumers of '{producer.name}' stand below loop "
+            f"'{node.var.name}'; they are {names}.",
             code="consumer-outside",
-            hints=("choose a loop around all of them, or move the other consumers below it first.",),
+            hints=(
+                "choose a loop around all of them, or move the other consumers below it first.",
+            ),
         )
     if producer in blocks(node):
         raise refuse(
@@ -86,9 +96,15 @@ def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
 
 
 def _moved(
-    block: Block, spans: dict[Expr, Span], still: dict[Var, tuple[int | None, int | None]], *, recomputed: bool
+    block: Block,
+    spans: dict[Expr, Span],
+    still: dict[Var, tuple[int | None, int | None]],
+    *,
+    recomputed: bool,
 ) -> tuple[Stmt, tuple[Var, ...]]:
-    """The block below new loops: over `spans` for the iteration variables that have one, over the whole axis for others."""
+    """The block below new loops: over `spans` for the iteration variables that have one, over the
+    whole axis for others.
+    """
     variables: list[Var] = []
     bindings: list[Expr] = []
     loops: list[tuple[Var, int]] = []
@@ -103,7 +119,10 @@ def _moved(
     extents = tuple(it.extent for it in block.iters)
     predicate = within(tuple(bindings), extents, ranges)
     nest: Stmt = replace(
-        block, bindings=tuple(bindings), predicate=predicate, recomputed=block.recomputed or recomputed
+        block,
+        bindings=tuple(bindings),
+        predicate=predicate,
+        recomputed=block.recomputed or recomputed,
     )
     for variable, extent in reversed(loops):
         nest = For(variable, extent, ForKind.SERIAL, nest)
@@ -117,12 +136,16 @@ def _without(func: PrimFunc, block: Block) -> PrimFunc:
 
 
 def _put(func: PrimFunc, loop: Var, new: Stmt, *, first: bool) -> PrimFunc:
-    """The function with `new` as the first or last statement below `loop`, inside the allocations there."""
+    """The function with `new` as the first or last statement below `loop`, inside the allocations
+    there.
+    """
     node = loop_of(func, loop)
     place = node.body
     while isinstance(place, Alloc):
         place = place.body
-    return func.with_body(replace_stmt(func.body, place, seq(new, place) if first else seq(place, new)))
+    return func.with_body(
+        replace_stmt(func.body, place, seq(new, place) if first else seq(place, new))
+    )
 
 
 def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrite:
@@ -131,8 +154,9 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     for i: P; for y: C(P)   ->   for i: { P; for y in what P wrote: C(P) }
 
     at="each": after every iteration; the producer's reductions must end inside `loop`.
-    at="last": only in the last iteration of the reduction loops at and above `loop`: the epilogue of a blocked reduction.
-    Where the producer's tile is staged there, the consumer reads it, and a copy out that nobody else needs goes.
+    at="last": only in the last iteration of the reduction loops at and above `loop`: the epilogue
+    of a blocked reduction. Where the producer's tile is staged there, the consumer reads it, and a
+    copy out that nobody else needs goes.
     Raises: ScheduleError.
     """
     node = loop_of(func, loop)
@@ -147,7 +171,8 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     spatial = spatial_loops(producer, loops_below(node.body))
     written = [tuple(bound(producer, i) for i in write_indices(producer, target_of(producer))[0])]
     tensor = _tensor(producer)
-    box = region(written, ranges_of(spatial), still, tensor.shape)
+    conditions = conjuncts(producer.predicate)
+    box = region(written, ranges_of(spatial), still, tensor.shape, conditions)
     spans = _consumer_spans(func, consumer, tensor, box)
     moved, variables = _moved(consumer, spans, still, recomputed=False)
     moved = _guarded(moved, guard)
@@ -167,7 +192,8 @@ def _producer_below(func: PrimFunc, consumer: Block, node: For) -> Block:
         names = ", ".join(f"'{b.name}'" for b in found) or "none"
         raise refuse(
             func,
-            f"reverse_compute_at: block '{consumer.name}' needs one producer below loop '{node.var.name}'; "
+            f"reverse_compute_at: block '{consumer.name}' needs one producer below loop "
+            f"'{node.var.name}'; "
             f"expected exactly one, got {names}.",
             code="producer-below",
             hints=("choose a loop around the block that computes what it reads.",),
@@ -175,16 +201,21 @@ def _producer_below(func: PrimFunc, consumer: Block, node: For) -> Block:
     return found[0]
 
 
-def _consumer_spans(func: PrimFunc, consumer: Block, tensor: Buffer, box: tuple[Span, ...]) -> dict[Expr, Span]:
+def _consumer_spans(
+    func: PrimFunc, consumer: Block, tensor: Buffer, box: tuple[Span, ...]
+) -> dict[Expr, Span]:
     spans: dict[Expr, Span] = {}
     reduced = {it.var for it in consumer.iters if it.kind is IterKind.REDUCE}
     for access in read_indices(consumer, tensor):
         for item, span, size in zip(access, box, tensor.shape, strict=True):
             whole = span.extent == size
-            if not whole and (not isinstance(item, Var) or item in reduced or spans.get(item, span) != span):
+            if not whole and (
+                not isinstance(item, Var) or item in reduced or spans.get(item, span) != span
+            ):
                 raise refuse(
                     func,
-                    f"reverse_compute_at: block '{consumer.name}' does not read '{tensor.name}' element by element; "
+                    f"reverse_compute_at: block '{consumer.name}' does not read "
+                    f"'{tensor.name}' element by element; "
                     "expected each index to be one spatial axis.",
                     code="not-elementwise",
                     hints=("compute_at moves the producer below a loop of this block instead.",),
@@ -202,13 +233,17 @@ def _guarded(nest: Stmt, guard: Expr) -> Stmt:
 
 
 def _forwarded(func: PrimFunc, name: str, tensor: Buffer, open_loops: tuple[For, ...]) -> PrimFunc:
-    """Let the moved block read the staged tile that is live where it stands; drop the copy out that nobody needs any more."""
+    """Let the moved block read the staged tile that is live where it stands; drop the copy out that
+    nobody needs any more.
+    """
     block = func.block(name)
     allocated = [n.buffer for n in enclosing_path(func.body, block) if isinstance(n, Alloc)]
     staged = next((b for b in reversed(allocated) if b.origin is tensor), None)
     if staged is None:
         return func
-    changed = func.with_body(replace_stmt(func.body, block, replace_buffers(block, {tensor: staged})))
+    changed = func.with_body(
+        replace_stmt(func.body, block, replace_buffers(block, {tensor: staged}))
+    )
     others = [b for b in readers(changed, tensor) if b.role is not Role.COPY]
     outs = [b for b in copies_of(changed, staged) if writes(b, tensor)]
     if others or tensor in func.outputs or not outs:

@@ -1,4 +1,6 @@
-"""Primitives compute_inline and reverse_compute_inline: one expression takes another in, and a tensor disappears."""
+"""Primitives compute_inline and reverse_compute_inline: one expression takes another in, and a
+tensor disappears.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from ..nest import (
     buffers_read,
     is_reduction,
     map_blocks,
-    reads,
     readers,
+    reads,
     remove,
     target_of,
     write_indices,
@@ -30,7 +32,8 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
 
     P[i] = f(i); C[j] = g(P[h(j)])   ->   C[j] = g(f(h(j)))
 
-    Requires: the block is one expression per element of an intermediate tensor. Raises: ScheduleError.
+    Requires: the block is one expression per element of an intermediate tensor. Raises:
+    ScheduleError.
     """
     producer = func.block(block)
     target = target_of(producer)
@@ -59,7 +62,8 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
 
     P[i] = f(i); C[i] = g(P[i])   ->   C[i] = g(f(i))
 
-    Requires: both are one expression per element and the consumer reads the producer at its own element only.
+    Requires: both are one expression per element and the consumer reads the producer at its own
+    element only.
     Raises: ScheduleError.
     """
     consumer = func.block(block)
@@ -71,13 +75,19 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
     _check_own_element(func, producer, consumer, source)
     value = stores(producer.body)[0].value
     element = write_indices(producer, source)[0]
-    own = {it: at for it, at in zip(write_indices(consumer, target)[0], element, strict=True) if isinstance(it, Var)}
+    own = {
+        it: at
+        for it, at in zip(write_indices(consumer, target)[0], element, strict=True)
+        if isinstance(it, Var)
+    }
 
     def expand(node: Node) -> Node:
         return value if isinstance(node, Load) and node.buffer is source else node
 
     result = transform(substitute(stores(consumer.body)[0].value, own), expand)
-    made = replace(producer, name=consumer.name, family=consumer.family, body=Store(target, element, result))
+    made = replace(
+        producer, name=consumer.name, family=consumer.family, body=Store(target, element, result)
+    )
     left = remove(func.with_body(replace_stmt(func.body, producer, made)).body, consumer)
     assert left is not None
     return Rewrite(func.with_body(_without_allocation(left, source)))
@@ -89,7 +99,8 @@ def _sole_producer(func: PrimFunc, consumer: Block) -> Block:
         names = ", ".join(f"'{b.name}'" for b in found) or "none"
         raise refuse(
             func,
-            f"reverse_compute_inline: block '{consumer.name}' needs one producer block, got {names}.",
+            f"reverse_compute_inline: block '{consumer.name}' needs one producer block, got "
+            f"{names}.",
             code="inline-producer",
             hints=("compute_inline of a producer takes it into all its consumers.",),
         )
@@ -103,7 +114,8 @@ def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source:
         return
     raise refuse(
         func,
-        f"reverse_compute_inline: block '{consumer.name}' is not the only reader of '{source.name}' "
+        f"reverse_compute_inline: block '{consumer.name}' is not the only reader of "
+        f"'{source.name}' "
         "at its own element.",
         code="inline-element",
         hints=(f"compute_inline('{producer.name}') copies the expression into every reader.",),

@@ -14,7 +14,8 @@ from ..nest import Rewrite, loop_of, replace_loop
 def parallel(func: PrimFunc, loop: Var) -> Rewrite:
     """Run the iterations of a loop on the threads of the team, in contiguous shares.
 
-    Requires: the loop is serial; no two iterations touch one element, one of them writing. Raises: ScheduleError.
+    Requires: the loop is serial; no two iterations touch one element, one of them writing. Raises:
+    ScheduleError.
     """
     node = loop_of(func, loop)
     legality.check_serial(func, node, "parallel")
@@ -26,7 +27,8 @@ def parallel(func: PrimFunc, loop: Var) -> Rewrite:
 def vectorize(func: PrimFunc, loop: Var) -> Rewrite:
     """Run the iterations of a loop as the lanes of vectors.
 
-    Requires: the loop is serial and holds no other loop; its iterations are independent. Raises: ScheduleError.
+    Requires: the loop is serial and holds no other loop; its iterations are independent. Raises:
+    ScheduleError.
     """
     node = loop_of(func, loop)
     legality.check_serial(func, node, "vectorize")

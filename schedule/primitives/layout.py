@@ -22,8 +22,10 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rew
 
     P[k, n]   ->   P[n // 48, k, n % 48]
 
-    Where the new layout has cells for no old element (incomplete panels), they are set to 0 and the block is marked padded.
-    Requires: an intermediate tensor, written by one block of one expression per element in a nest of its own.
+    Where the new layout has cells for no old element (incomplete panels), they are set to 0 and the
+    block is marked padded.
+    Requires: an intermediate tensor, written by one block of one expression per element in a nest
+    of its own.
     Returns the new loops. Raises: ScheduleError.
     """
     legality.check_intermediate(func, buffer, "transform_layout")
@@ -44,7 +46,11 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rew
         return node
 
     def allocate(node: Node) -> Node:
-        return replace(node, buffer=moved) if isinstance(node, Alloc) and node.buffer is buffer else node
+        return (
+            replace(node, buffer=moved)
+            if isinstance(node, Alloc) and node.buffer is buffer
+            else node
+        )
 
     return Rewrite(func.with_body(transform(map_blocks(body, redirect), allocate)), variables)
 
@@ -75,7 +81,9 @@ def _rewritten(
     writer: Block, old: Buffer, new: Buffer, index_map: IndexMap
 ) -> tuple[Stmt, tuple[Var, ...]]:
     """The writer's nest over the new indices."""
-    iters = tuple(IterVar(Var(f"v{d}"), extent, IterKind.SPATIAL) for d, extent in enumerate(new.shape))
+    iters = tuple(
+        IterVar(Var(f"v{d}"), extent, IterKind.SPATIAL) for d, extent in enumerate(new.shape)
+    )
     point = tuple(it.var for it in iters)
     ranges: dict[Var, Interval] = {it.var: (0, it.extent - 1) for it in iters}
     origin = tuple(simplify(i, ranges) for i in index_map.inverse(point))
@@ -84,15 +92,21 @@ def _rewritten(
         assert isinstance(item, Var)
         values[item] = at
     value = substitute(stores(writer.body)[0].value, values)
-    inside = [c for c in (at < n for at, n in zip(origin, old.shape, strict=True)) if not provable(c, ranges)]
+    inside = [
+        c
+        for c in (at < n for at, n in zip(origin, old.shape, strict=True))
+        if not provable(c, ranges)
+    ]
     if inside:
         value = Select(all_of(*inside), value, const(0, old.type))
     variables = tuple(Var(f"{old.name}_{d}") for d in range(len(iters)))
     nest: Stmt = replace(
-        writer, iters=iters, bindings=variables, body=Store(new, point, value), padded=bool(inside) or writer.padded
+        writer,
+        iters=iters,
+        bindings=variables,
+        body=Store(new, point, value),
+        padded=bool(inside) or writer.padded,
     )
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):
         nest = For(variable, it.extent, ForKind.SERIAL, nest)
     return nest, variables
-
-

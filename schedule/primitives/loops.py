@@ -15,12 +15,14 @@ from ..nest import Rewrite, loop_of, map_blocks, replace_loop
 
 
 def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) -> Rewrite:
-    """Split one loop into nested loops whose extents are `factors`; one factor may be None (inferred).
+    """Split one loop into nested loops whose extents are `factors`; one factor may be None
+    (inferred).
 
     for i in range(n): s   ->   for i_0 in range(a): for i_1 in range(b): s[i := i_0*b + i_1]
 
-    Where a*b > n the blocks below run only for i_0*b + i_1 < n, and the loops are marked with `tail`: how a late pass cuts
-    the incomplete iteration. Requires: the loop is serial; the factors cover the extent. Raises: ScheduleError.
+    Where a*b > n the blocks below run only for i_0*b + i_1 < n, and the loops are marked with
+    `tail`: how a late pass cuts the incomplete iteration. Requires: the loop is serial; the factors
+    cover the extent. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     legality.check_serial(func, node, "split")
@@ -38,7 +40,9 @@ def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) 
         inner = position == len(extents) - 1
         mark = node.tail if exact else None if inner else tail
         body = For(variables[position], extents[position], ForKind.SERIAL, body, mark)
-    return Rewrite(replace_loop(func, node, body), tuple(variables), forward={loop: tuple(variables)})
+    return Rewrite(
+        replace_loop(func, node, body), tuple(variables), forward={loop: tuple(variables)}
+    )
 
 
 def _guarded(stmt: Stmt, condition: Expr) -> Stmt:
@@ -51,7 +55,8 @@ def _guarded(stmt: Stmt, condition: Expr) -> Stmt:
 def fuse(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     """Join loops, each directly inside the one before it, into one.
 
-    for i in range(n): for j in range(m): s   ->   for i_j in range(n*m): s[i := i_j // m, j := i_j % m]
+    for i in range(n): for j in range(m): s   ->   for i_j in range(n*m): s[i := i_j // m, j := i_j
+    % m]
 
     Requires: the loops are serial and directly nested. Raises: ScheduleError.
     """
@@ -71,16 +76,19 @@ def fuse(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     body = substitute(nodes[-1].body, values)
     mark = next((node.tail for node in nodes if node.tail), None)
     new = For(fused, extent, ForKind.SERIAL, body, mark)
-    return Rewrite(replace_loop(func, nodes[0], new), (fused,), forward=dict.fromkeys(loops, (fused,)))
+    return Rewrite(
+        replace_loop(func, nodes[0], new), (fused,), forward=dict.fromkeys(loops, (fused,))
+    )
 
 
 def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
-    """Put loops of one chain into the given order; loops between them that are not named keep their places.
+    """Put loops of one chain into the given order; loops between them that are not named keep their
+    places.
 
     for i: for j: s   ->   for j: for i: s
 
-    te is pure and reductions commute, so every order has one meaning. Requires: nothing but loops stands between the
-    outermost and the innermost of them. Raises: ScheduleError.
+    te is pure and reductions commute, so every order has one meaning. Requires: nothing but loops
+    stands between the outermost and the innermost of them. Raises: ScheduleError.
     """
     nodes = [loop_of(func, loop) for loop in loops]
     for node in nodes:

@@ -19,12 +19,20 @@ LINE_BYTES = 64
 
 
 def prefetch(
-    func: PrimFunc, buffer: Buffer, at: Var, distance: int, spread: Sequence[Var], *, write: bool, level: int
+    func: PrimFunc,
+    buffer: Buffer,
+    at: Var,
+    distance: int,
+    spread: Sequence[Var],
+    *,
+    write: bool,
+    level: int,
 ) -> Rewrite:
     """In iteration n of `at`, ask for what iteration n + distance touches of `buffer`.
 
-    The lines are shared out evenly over the iterations of the loops `spread`, each inside the one before it; the requests stand
-    first in the innermost. Requires: what one iteration touches is contiguous. Raises: ScheduleError.
+    The lines are shared out evenly over the iterations of the loops `spread`, each inside the one
+    before it; the requests stand first in the innermost. Requires: what one iteration touches is
+    contiguous. Raises: ScheduleError.
     """
     outer = loop_of(func, at)
     inner = [loop_of(func, loop) for loop in spread]
@@ -55,7 +63,9 @@ def prefetch(
 
 
 def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
-    """The box of `buffer` that one iteration of the loop touches; refused when it is not contiguous."""
+    """The box of `buffer` that one iteration of the loop touches; refused when it is not
+    contiguous.
+    """
     node = loop_of(func, at)
     found = [
         tuple(bound(block, item) for item in access.indices)
@@ -65,7 +75,9 @@ def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
     ]
     if not found:
         raise refuse(
-            func, f"prefetch: nothing below loop '{at.name}' touches '{buffer.name}'.", code="prefetch-untouched"
+            func,
+            f"prefetch: nothing below loop '{at.name}' touches '{buffer.name}'.",
+            code="prefetch-untouched",
         )
     around = (*loops_around(func, node), node)
     box = region(found, ranges_of(loops_below(node.body)), ranges_of(around), buffer.shape)
@@ -75,7 +87,8 @@ def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
             shown = "x".join(str(s.extent) for s in box)
             raise refuse(
                 func,
-                f"prefetch: an iteration of loop '{at.name}' touches a box of {shown} of '{buffer.name}', "
+                f"prefetch: an iteration of loop '{at.name}' touches a box of {shown} of "
+                f"'{buffer.name}', "
                 "which is not contiguous.",
                 code="prefetch-strided",
                 hints=("pack the tensor, so that what an iteration reads is one stream.",),

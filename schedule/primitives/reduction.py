@@ -19,7 +19,8 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
 
     for i: for k: C (init inside)   ->   for i: { C_init; for k: C }
 
-    Requires: no reduction loop of the block stands outside `loop`. Returns the new block. Raises: ScheduleError.
+    Requires: no reduction loop of the block stands outside `loop`. Returns the new block. Raises:
+    ScheduleError.
     """
     node = loop_of(func, loop)
     update = func.block(block)
@@ -34,7 +35,8 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     if outside:
         raise refuse(
             func,
-            f"decompose_reduction: loop '{outside[0].var.name}' outside of loop '{loop.name}' is reduced over; "
+            f"decompose_reduction: loop '{outside[0].var.name}' outside of loop '{loop.name}' "
+            "is reduced over; "
             "the accumulators would start anew in each of its iterations.",
             code="init-inside",
             hints=(f"place it before loop '{outside[0].var.name}'.",),
@@ -43,5 +45,6 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     init = init_nest(update, inner, TRUE)
     bare = replace_stmt(node, update, replace(update, init=None))
     return Rewrite(
-        func.with_body(replace_stmt(func.body, node, seq(init, bare))), blocks=(blocks(init)[0].name,)
+        func.with_body(replace_stmt(func.body, node, seq(init, bare))),
+        blocks=(blocks(init)[0].name,),
     )

@@ -45,12 +45,15 @@ SUFFIX = {"register": "reg", "thread": "local"}
 def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> Rewrite:
     """Keep what `block` reads and writes of `buffer` below `loop` in `scope`.
 
-    for i: body[C]   ->   for i: C_reg = alloc; C_reg = C where a reduction goes on; body[C_reg]; C = C_reg
+    for i: body[C]   ->   for i: C_reg = alloc; C_reg = C where a reduction goes on; body[C_reg]; C
+    = C_reg
 
-    The copies of a tensor that is written repeat the block's own spatial loops below `loop`, with their tails and kinds, so
-    a register tile has constant indices; those of a tensor that is only read run over the box that is read. The copy in is
-    guarded: it runs where a reduction loop further out is past its first iteration, and not at all where there is none.
-    The copy out is left out in the last iteration when nobody outside reads the result.
+    The copies of a tensor that is written repeat the block's own spatial loops below `loop`, with
+    their tails and kinds, so a register tile has constant indices; those of a tensor that is only
+    read run over the box that is read. The copy in is
+    guarded: it runs where a reduction loop further out is past its first iteration, and not at all
+    where there is none. The copy out is left out in the last iteration when nobody outside reads
+    the result.
     Raises: ScheduleError.
     """
     node = loop_of(func, loop)
@@ -95,12 +98,22 @@ def _written(
 
 
 def copy_nest(
-    func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For, *, into: bool, guard: Expr
+    func: PrimFunc,
+    block: Block,
+    buffer: Buffer,
+    staged: Buffer,
+    node: For,
+    *,
+    into: bool,
+    guard: Expr,
 ) -> Stmt:
-    """A COPY block between `buffer` and `staged`, below copies of the block's spatial loops inside `node`."""
+    """A COPY block between `buffer` and `staged`, below copies of the block's spatial loops inside
+    `node`.
+    """
     indices = write_indices(block, buffer)[0]
     iters = tuple(
-        IterVar(Var(f"v{axis}"), extent, IterKind.SPATIAL) for axis, extent in enumerate(buffer.shape)
+        IterVar(Var(f"v{axis}"), extent, IterKind.SPATIAL)
+        for axis, extent in enumerate(buffer.shape)
     )
     element = tuple(it.var for it in iters)
     source, target = (buffer, staged) if into else (staged, buffer)
@@ -114,7 +127,9 @@ def copy_nest(
         family=buffer.name,
     )
     inside = loops_below(node.body)
-    return mirrored(block, spatial_loops(block, [x for x in loops_around(func, block) if x in inside]), copy)
+    return mirrored(
+        block, spatial_loops(block, [x for x in loops_around(func, block) if x in inside]), copy
+    )
 
 
 def _read(
@@ -132,7 +147,8 @@ def _read(
     box = region(accesses, moving, still, buffer.shape)
     variables = tuple(Var(f"{buffer.name}_{axis}") for axis in range(len(box)))
     iters = tuple(
-        IterVar(Var(f"v{axis}"), extent, IterKind.SPATIAL) for axis, extent in enumerate(buffer.shape)
+        IterVar(Var(f"v{axis}"), extent, IterKind.SPATIAL)
+        for axis, extent in enumerate(buffer.shape)
     )
     element = tuple(it.var for it in iters)
     bindings = tuple(span.low + v for span, v in zip(box, variables, strict=True))
@@ -158,4 +174,3 @@ def within(bindings: tuple[Expr, ...], extents: tuple[int, ...], ranges: Ranges)
     for binding, extent in zip(bindings, extents, strict=True):
         conditions += [c for c in (binding >= 0, binding < extent) if not provable(c, ranges)]
     return all_of(*conditions)
-

@@ -165,7 +165,8 @@ def _atom_interval(atom: Atom, ranges: Ranges) -> tuple[int, int]:
 def quotient(form: Affine, divisor: int, ranges: Ranges) -> Affine:
     """floor(form / divisor), as simple as the ranges allow."""
     whole = Affine(
-        tuple((a, c // divisor) for a, c in form.terms if c % divisor == 0), form.constant // divisor
+        tuple((a, c // divisor) for a, c in form.terms if c % divisor == 0),
+        form.constant // divisor,
     )
     rest = Affine(tuple((a, c) for a, c in form.terms if c % divisor), form.constant % divisor)
     low, high = interval(rest, ranges)
@@ -210,7 +211,7 @@ def _affine(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> Affine:
             if expr in env:
                 return env[expr]
             if expr in ranges:
-                return variable(expr)
+                return variable(expr) if ranges[expr] != (0, 0) else Affine()
         case Const() if not expr.type.is_float:
             return Affine((), int(expr.value))
         case Add(a, b):
@@ -229,7 +230,9 @@ def _affine(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> Affine:
             form = _affine(a, env, ranges)
             return form - quotient(form, int(c.value), ranges).scaled(int(c.value))
         case Min(a, b) | Max(a, b):
-            return _extreme(_affine(a, env, ranges), _affine(b, env, ranges), isinstance(expr, Max), ranges)
+            return _extreme(
+                _affine(a, env, ranges), _affine(b, env, ranges), isinstance(expr, Max), ranges
+            )
         case Cast(value) if expr.type.is_integer and value.dtype.is_integer:
             return _converted(expr, _affine(value, env, ranges), ranges)
     raise Undecided(_why(expr))

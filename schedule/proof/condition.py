@@ -72,9 +72,7 @@ def zero(form: Affine, ranges: Ranges) -> Cases:
 
 
 def _expanded(form: Affine, *, equality: bool) -> Cases:
-    return tuple(
-        (*case, Constraint(plain, equality)) for case, (plain,) in branches((form,))
-    )
+    return tuple((*case, Constraint(plain, equality)) for case, (plain,) in branches((form,)))
 
 
 def branches(forms: tuple[Affine, ...]) -> tuple[tuple[Case, tuple[Affine, ...]], ...]:
@@ -159,5 +157,7 @@ def condition(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> Cases:
                     return zero(left - right, ranges)
             return not_zero(left - right, ranges)
     read = next((n for n in walk(expr) if isinstance(n, Load)), None)
-    where = f"depends on the values of '{read.buffer.name}'" if read is not None else "is not affine"
+    where = (
+        f"depends on the values of '{read.buffer.name}'" if read is not None else "is not affine"
+    )
     raise Undecided(f"the condition {print_expr(expr)} {where}")

@@ -91,24 +91,40 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Families:
-    """The canonical form, by name: its blocks, its tensors."""
+    """The canonical form, by name. A tensor is named by the family that computes it, an input by its parameter.
+
+    shapes: of each tensor; sources: the tensor that a family finds in a buffer, which several families may write in turn;
+    results: the tensor that is left in each parameter's buffer.
+    """
 
     blocks: Mapping[str, Family]
-    tensors: Mapping[str, Buffer]
+    shapes: Mapping[str, tuple[int, ...]]
+    sources: Mapping[tuple[str, Buffer], str]
+    results: Mapping[str, str]
 
 
 def read_families(canonical: PrimFunc) -> Families:
     """The families and tensors of a canonical form. Raises: Undecided for a block of several stores."""
-    blocks = {}
-    tensors = {p.name: p.buffer for p in canonical.parameters}
+    blocks: dict[str, Family] = {}
+    holds = {p.buffer: p.name for p in canonical.parameters if p.role != "output"}
+    shapes = {p.name: p.buffer.shape for p in canonical.parameters if p.role != "output"}
+    sources: dict[tuple[str, Buffer], str] = {}
     for block in canonical.blocks:
-        found = stores(block.body)
-        if len(found) != 1:
-            raise Undecided(f"block '{block.name}' has {len(found)} stores")
         name = block.family or block.name
-        blocks[name] = Family(name, block, found[0])
-        tensors[found[0].buffer.name] = found[0].buffer
-    return Families(blocks, tensors)
+        found = stores(block.body)
+        if len(found) != 1 or block.role is not Role.COMPUTE or name in blocks:
+            raise Undecided(f"block '{block.name}' is not the one store of its family")
+        family = Family(name, block, found[0])
+        blocks[name] = family
+        shapes[name] = family.tensor.shape
+        for load in loads(block.body):
+            own = load.buffer is family.tensor and load.indices == found[0].indices
+            sources[name, load.buffer] = (
+                name if own and family.is_reduction else holds.get(load.buffer, "")
+            )
+        holds[family.tensor] = name
+    results = {p.name: holds.get(p.buffer, "") for p in canonical.parameters}
+    return Families(blocks, shapes, sources, results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +190,16 @@ class _Pairing:
     def copied(self) -> tuple[tuple[Expr, ...], Expr, tuple[int, ...]]:
         """A copy moves element `point` of its family's tensor."""
         statement = self.statement
-        origin = self.families.tensors.get(statement.family)
-        if origin is None or len(origin.shape) != len(statement.point):
-            raise Undecided(f"block '{statement.name}' copies '{statement.family}', which is no tensor")
-        self.tensor = origin.name
+        shape = self.families.shapes.get(statement.family)
+        if shape is None or len(shape) != len(statement.point):
+            raise Undecided(
+                f"block '{statement.name}' copies '{statement.family}', which is no tensor"
+            )
+        self.tensor = statement.family
         indices = tuple(it.var for it in statement.block.iters)
         self.env = dict(zip(indices, statement.point, strict=True))
-        return indices, Load(origin, indices), origin.shape
+        origin = Buffer(statement.family, statement.store.buffer.type, shape)
+        return indices, Load(origin, indices), shape
 
     def computed(self) -> tuple[tuple[Expr, ...], Expr, tuple[int, ...]]:
         statement = self.statement
@@ -190,8 +209,10 @@ class _Pairing:
         iters = family.iters(statement.role)
         body: Stmt | None = family.block.init if statement.role is Role.INIT else family.block.body
         if body is None or len(iters) != len(statement.point):
-            raise Undecided(f"block '{statement.name}' has another shape than family '{family.name}'")
-        self.tensor = family.tensor.name
+            raise Undecided(
+                f"block '{statement.name}' has another shape than family '{family.name}'"
+            )
+        self.tensor = family.name
         self.env = {it.var: form for it, form in zip(iters, statement.point, strict=True)}
         store = stores(body)[0]
         return store.indices, store.value, tuple(it.extent for it in iters)
@@ -209,7 +230,9 @@ class _Pairing:
         elif isinstance(nest, Load) and isinstance(canon, Load):
             self.read(nest, canon, where, exact)
             return
-        elif nest.dtype.is_integer and canon.dtype.is_integer and self.same_index(nest, canon, where):
+        elif (
+            nest.dtype.is_integer and canon.dtype.is_integer and self.same_index(nest, canon, where)
+        ):
             return
         self.attempt(self.alternatives(nest, canon), nest, canon, where, exact)
 
@@ -220,13 +243,21 @@ class _Pairing:
         theirs = self.chosen(canon, self.env)
         if mine is None and theirs is None:
             return False
-        if mine == theirs and isinstance(nest, Select) and isinstance(canon, Select) and mine is not None:
+        if (
+            mine == theirs
+            and isinstance(nest, Select)
+            and isinstance(canon, Select)
+            and mine is not None
+        ):
             self.match(nest.on_true, canon.on_true, both(where, mine), exact)
             self.match(nest.on_false, canon.on_false, both(where, negated(mine, ranges)), exact)
             return True
         holds = theirs if theirs is not None else mine
         assert holds is not None
-        for side, taken in ((both(where, holds), True), (both(where, negated(holds, ranges)), False)):
+        for side, taken in (
+            (both(where, holds), True),
+            (both(where, negated(holds, ranges)), False),
+        ):
             if self.is_empty(self.statement, side):
                 continue
             left, right = nest, canon
@@ -255,8 +286,9 @@ class _Pairing:
         taken = access(
             statement, nest.buffer, nest.indices, where, self.nest.scopes, load=nest, exact=exact
         )
-        tensor = canon.buffer.name
-        own = statement.role is Role.COMPUTE and tensor == self.tensor
+        copied = statement.role is Role.COPY
+        tensor = self.tensor if copied else self.families.sources[statement.family, canon.buffer]
+        own = tensor == self.tensor and not copied
         self.reads.append(Tagged(taken, tensor, element, own))
 
     def same_index(self, nest: Expr, canon: Expr, where: Cases) -> bool:
@@ -270,7 +302,9 @@ class _Pairing:
             return False
         apart = both(where, differ((left,), (right,), ranges))
         if apart:
-            claim = f"{print_expr(nest)} is computed, where the canonical form has {print_expr(canon)}"
+            claim = (
+                f"{print_expr(nest)} is computed, where the canonical form has {print_expr(canon)}"
+            )
             self.obligations.append(Obligation(self.statement, apart, claim))
         return True
 
@@ -279,7 +313,11 @@ class _Pairing:
         if type(nest) is type(canon):
             left, right = nest.children(), canon.children()
             if len(left) == len(right) and _plain(nest) == _plain(canon):
-                yield [(a, b) for a, b in zip(left, right, strict=True) if isinstance(a, Expr) and isinstance(b, Expr)]
+                yield [
+                    (a, b)
+                    for a, b in zip(left, right, strict=True)
+                    if isinstance(a, Expr) and isinstance(b, Expr)
+                ]
         if isinstance(nest, Add | Mul | Min | Max) and type(nest) is type(canon):
             assert isinstance(canon, Add | Mul | Min | Max)
             yield [(nest.a, canon.b), (nest.b, canon.a)]

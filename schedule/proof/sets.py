@@ -15,6 +15,8 @@ from ...tir.expr import Var
 from ...tir.stmt import For
 from .affine import Affine, Quotient
 from .condition import Case, Cases
+from .order import Equal, Order, orders_before, possible_orders
+from .pairing import Tagged
 from .statements import Statement
 
 IN, OUT, PARAM, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param, isl.dim_type.set
@@ -118,7 +120,13 @@ class Sets:
             result = piece if result is None else result.union(piece)
         if result is None:
             result = isl.Map.empty(isl.Space.alloc(self.context, 0, n_in, n_out))
+        if not name:
+            return result
         return result.set_tuple_name(IN, name).set_tuple_name(OUT, to)
+
+    def domain(self, statement: Statement, where: Cases) -> isl.Set:
+        """The runs of a statement."""
+        return self.image(statement, where, (), "", "").domain()
 
     def time(self, statement: Statement, name: str, depth: int, last: int) -> isl.Map:
         """The relation from the runs of a statement to times of 2*depth + 2 numbers, the last being `last`."""
@@ -141,20 +149,18 @@ class Sets:
         a_where: Cases,
         b: Statement,
         b_where: Cases,
-        equal: Sequence[tuple[Affine, Affine]],
-        orders: Sequence[Sequence[tuple[int, str]]] = ((),),
+        equal: Equal,
+        orders: Iterable[Order] = ((),),
     ) -> isl.Map:
-        """The pairs of runs (of `a`, of `b`) at which forms are equal and one of `orders` holds.
-
-        An order is a list of (number of a common loop, "=" | "<" | ">" | "!") that all hold.
-        """
+        """The pairs of runs (of `a`, of `b`) at which forms are equal and one of `orders` holds."""
         n_in, n_out = len(a.loops), len(b.loops)
         result = isl.Map.empty(isl.Space.alloc(self.context, 0, n_in, n_out))
         columns = {(0, loop.var): column for column, loop in enumerate(a.loops)}
         columns |= {(1, loop.var): column for column, loop in enumerate(b.loops, n_in)}
+        possible = possible_orders(a, a_where, b, b_where, equal, orders)
         for a_case in a_where:
             for b_case in b_where:
-                for order in orders:
+                for order in possible:
                     system = _System(columns, n_in + n_out)
                     for level, sign in order:
                         _add_order(system, a.loops[level].var, sign)
@@ -164,6 +170,15 @@ class Sets:
                     system.add_domain(1, b.loops, b_case)
                     result = result.union(self._map(system, n_in, n_out))
         return result
+
+    def may_precede(self, a: Tagged, b: Tagged) -> bool:
+        """Whether a run of `a` comes before one of `b` that touches the same cell."""
+        equal = tuple(zip(a.access.cell, b.access.cell, strict=True))
+        one, two = a.statement, b.statement
+        orders = possible_orders(one, a.access.where, two, b.access.where, equal, orders_before(one, two))
+        if not orders:
+            return False
+        return not self.empty(self.pairs(one, a.access.where, two, b.access.where, equal, orders))
 
     def empty(self, relation: isl.Map | isl.Set | isl.UnionMap | isl.UnionSet) -> bool:
         """Whether nothing is in the relation."""
@@ -175,34 +190,9 @@ def _add_order(system: _System, var: Var, sign: str) -> None:
     form = Affine(((var, 1),))
     if sign == "=":
         system.add([(0, form, 1), (1, form, -1)], equality=True)
-    elif sign == "<":
-        system.add([(0, form, -1), (1, form, 1)], -1)
     else:
-        system.add([(0, form, 1), (1, form, -1)], -1)
-
-
-def common_loops(a: Statement, b: Statement) -> int:
-    """How many loops hold both statements."""
-    count = 0
-    for left, right in zip(a.loops, b.loops, strict=False):
-        if left is not right:
-            break
-        count += 1
-    return count
-
-
-def text_before(a: Statement, b: Statement) -> bool:
-    """Whether `a` stands before `b` in the text."""
-    return a.positions[-1] < b.positions[-1]
-
-
-def orders_before(a: Statement, b: Statement) -> list[list[tuple[int, str]]]:
-    """When a run of `a` comes before one of `b`: it is ahead in a common loop, or they agree and `a` stands first."""
-    common = common_loops(a, b)
-    found = [[*((n, "=") for n in range(level)), (level, "<")] for level in range(common)]
-    if text_before(a, b):
-        found.append([(n, "=") for n in range(common)])
-    return found
+        ahead = 1 if sign == ">" else -1
+        system.add([(0, form, ahead), (1, form, -ahead)], -1)
 
 
 def sample(relation: isl.Map | isl.Set) -> tuple[int, ...] | None:

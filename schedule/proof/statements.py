@@ -60,10 +60,7 @@ class Statement:
     segment: int
     threads: bool
 
-    @property
-    def ranges(self) -> dict[Var, tuple[int, int]]:
-        """The range of each loop variable."""
-        return {loop.var: (0, loop.extent - 1) for loop in self.loops}
+    ranges: Mapping[Var, tuple[int, int]]
 
     @property
     def loop_names(self) -> tuple[str, ...]:
@@ -228,6 +225,7 @@ class _Walk:
                 self.root,
                 self.segment,
                 self.threads,
+                self.ranges,
             )
         )
 
@@ -251,14 +249,14 @@ def read_nest(func: PrimFunc) -> Nest:
     return Nest(func, statements, accesses, walk.scopes)
 
 
-def accesses_of(
-    statement: Statement, scopes: Mapping[Buffer, tuple[For, ...]]
-) -> Iterator[Access]:
+def accesses_of(statement: Statement, scopes: Mapping[Buffer, tuple[For, ...]]) -> Iterator[Access]:
     """The loads of a statement in the order of the text, then its store."""
     store = statement.store
     for item in (*store.indices, store.value):
         for load, where, exact in _loads(item, statement, statement.domain, True):
-            yield access(statement, load.buffer, load.indices, where, scopes, load=load, exact=exact)
+            yield access(
+                statement, load.buffer, load.indices, where, scopes, load=load, exact=exact
+            )
     yield access(statement, store.buffer, store.indices, statement.domain, scopes)
 
 

@@ -11,11 +11,14 @@ import pytest
 from onnx import helper, numpy_helper
 
 from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.ir import Graph
+from tilewright.graph.ir import Graph, Node
+from tilewright.graph.ops.base import tensor_type
 from tilewright.graph.passes.layout import ChannelsLast
 from tilewright.graph.reference import evaluate
 from tilewright.graph.types import Array
 from tilewright.graph.verify import verify
+from tilewright.tir import te
+from tilewright.tir.interpreter import interpret
 
 Attribute = int | float | str | list[int] | list[float] | onnx.TensorProto
 
@@ -37,12 +40,16 @@ def node_model(
     node = helper.make_node(operator, names, ["y"], name="the_node", **attributes)
     given = {name: array for name, array in inputs.items() if not name.startswith("-")}
     declared = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
         for name, array in given.items()
         if name not in constants
     ]
     output = onnx.ValueInfoProto(name="y")
-    output.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(next(iter(given.values())).dtype)
+    output.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(
+        next(iter(given.values())).dtype
+    )
     initialisers = [numpy_helper.from_array(given[name], name) for name in constants]
     graph = helper.make_graph([node], "one_node", declared, [output], initialisers)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
@@ -52,8 +59,12 @@ def run_onnxruntime(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> list
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    results: list[Array] = session.run(None, {item.name: inputs[item.name] for item in session.get_inputs()})
+    session = ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    results: list[Array] = session.run(
+        None, {item.name: inputs[item.name] for item in session.get_inputs()}
+    )
     return results
 
 
@@ -65,7 +76,10 @@ def check_node(
     constants: tuple[str, ...] = (),
     **attributes: Attribute,
 ) -> Graph:
-    """Import a node, compare it, and its NHWC twin, in float32 and float64, with onnxruntime; return the graph."""
+    """Import a node, compare it, and its NHWC twin, in float32 and float64, with onnxruntime; return the graph.
+
+    Then compare the tensor expression of every node, executed by the interpreter, with the reference.
+    """
     model = node_model(operator, inputs, opset=opset, constants=constants, **attributes)
     (expected,) = run_onnxruntime(model, inputs)
     graph = import_onnx(model)
@@ -77,7 +91,28 @@ def check_node(
             y = evaluate(version, feeds, dtype=dtype)["y"]
             assert y.shape == expected.shape
             np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+        for node in version.nodes:
+            check_expression(version, node)
     return graph
+
+
+def check_expression(graph: Graph, node: Node) -> None:
+    """Compare the expression of `node` with its reference on random numbers, watching every access."""
+    types = [graph.types[name] for name in node.inputs]
+    arrays = [
+        np.abs(random_array(n, *type_.shape, dtype=type_.dtype)) for n, type_ in enumerate(types)
+    ]
+    arrays[0] *= np.sign(random_array(99, *types[0].shape, dtype=types[0].dtype))
+    tensors = [
+        te.placeholder(type_.shape, type_.dtype, name=f"x{n}") for n, type_ in enumerate(types)
+    ]
+    outputs = node.op.express(*tensors, name="y")
+    assert [tensor_type(tensor) for tensor in outputs] == [
+        graph.types[name] for name in node.outputs
+    ]
+    results = interpret(te.func(*tensors, *outputs, name="f"), *arrays, checked=True)
+    for got, expected in zip(results, node.op.reference(*arrays), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.fixture(name="random_array")

@@ -74,7 +74,10 @@ def test_a_subclass_and_an_extra_dtype_are_taken() -> None:
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 5)])
 def test_arrays_of_size_zero_are_taken(shape: tuple[int, ...]) -> None:
     inputs, outputs = accept_call(
-        "f", (Argument("A", F32, shape),), (Argument("Y", F32, shape, True),), (np.zeros(shape, F32),)
+        "f",
+        (Argument("A", F32, shape),),
+        (Argument("Y", F32, shape, True),),
+        (np.zeros(shape, F32),),
     )
     assert (inputs[0].shape, outputs[0].shape) == (shape, shape)
 

@@ -33,7 +33,9 @@ def test_a_source_is_compiled_once_and_then_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs_cc
-def test_source_flags_and_target_make_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_flags_and_target_make_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = Cache(tmp_path)
     compile_shared(SOURCE, SCALAR, cache=cache)
     compile_shared(SOURCE, SCALAR, cache=cache, flags=("-DX",))
@@ -149,7 +151,10 @@ def test_a_refused_source_shows_the_line(tmp_path: Path, monkeypatch: pytest.Mon
             "f.o: undefined reference to `sinf'\nld returned 1",
             "it calls 'sinf', which no library that we link has",
         ),
-        ("ld.lld: error: undefined symbol: cosf", "it calls 'cosf', which no library that we link has"),
+        (
+            "ld.lld: error: undefined symbol: cosf",
+            "it calls 'cosf', which no library that we link has",
+        ),
         ("one\nout of disk", "out of disk"),
         ("", "it said nothing"),
     ],

@@ -65,9 +65,7 @@ def test_a_header_that_does_not_serve_is_removed(
     bad = folder / "bad.h"
     bad.write_text("#error this header does not serve\n")
     compiled_form(bad, compiler).write_text("not a precompiled header")
-    monkeypatch.setattr(
-        "tilewright.runtime.compile.precompiled_header", lambda *arguments: bad
-    )
+    monkeypatch.setattr("tilewright.runtime.compile.precompiled_header", lambda *arguments: bad)
     shared = compile_shared(SOURCE + "\n", AVX2, cache=Cache(None))
     assert Library(shared, name="f").entry("answer", "tw_count")() == 42
     assert not compiled_form(bad, compiler).exists()

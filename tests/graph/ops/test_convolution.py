@@ -73,8 +73,12 @@ def test_any_conv_agrees_with_a_sum_over_its_taps(
     padded = np.pad(x, ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
     for n, o, i, j in np.ndindex(*y.shape):
         first = o // outputs * channels
-        rows = slice(i * strides[0], i * strides[0] + (kernel[0] - 1) * dilations[0] + 1, dilations[0])
-        columns = slice(j * strides[1], j * strides[1] + (kernel[1] - 1) * dilations[1] + 1, dilations[1])
+        rows = slice(
+            i * strides[0], i * strides[0] + (kernel[0] - 1) * dilations[0] + 1, dilations[0]
+        )
+        columns = slice(
+            j * strides[1], j * strides[1] + (kernel[1] - 1) * dilations[1] + 1, dilations[1]
+        )
         expected = (padded[n, first : first + channels, rows, columns] * w[o]).sum()
         assert y[n, o, i, j] == pytest.approx(expected, abs=1e-12)
     (shape,) = op.infer((TensorType("float64", x.shape), TensorType("float64", w.shape)))

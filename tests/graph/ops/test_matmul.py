@@ -15,7 +15,9 @@ Check = Callable[..., object]
 Random = Callable[..., Array]
 
 
-@pytest.mark.parametrize(("a", "b"), [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (6, 4, 5)), ((1, 1), (1, 1))])
+@pytest.mark.parametrize(
+    ("a", "b"), [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (6, 4, 5)), ((1, 1), (1, 1))]
+)
 def test_matmul_agrees_with_onnxruntime(
     check_node: Check, random_array: Random, a: tuple[int, ...], b: tuple[int, ...]
 ) -> None:
@@ -25,9 +27,16 @@ def test_matmul_agrees_with_onnxruntime(
 @pytest.mark.parametrize(("trans_a", "trans_b"), list(itertools.product((0, 1), (0, 1))))
 @pytest.mark.parametrize("bias", [None, (), (1,), (5,), (1, 5), (3, 1), (3, 5)])
 def test_gemm_agrees_with_onnxruntime(
-    check_node: Check, random_array: Random, trans_a: int, trans_b: int, bias: tuple[int, ...] | None
+    check_node: Check,
+    random_array: Random,
+    trans_a: int,
+    trans_b: int,
+    bias: tuple[int, ...] | None,
 ) -> None:
-    inputs = {"a": random_array(1, *((4, 3) if trans_a else (3, 4))), "b": random_array(2, *((5, 4) if trans_b else (4, 5)))}
+    inputs = {
+        "a": random_array(1, *((4, 3) if trans_a else (3, 4))),
+        "b": random_array(2, *((5, 4) if trans_b else (4, 5))),
+    }
     if bias is not None:
         inputs["c"] = random_array(3, *bias)
     check_node("Gemm", inputs, opset=11, transA=trans_a, transB=trans_b)
@@ -43,7 +52,11 @@ def test_gemm_agrees_with_onnxruntime(
             ((2, 3), (4, 5)),
             "MatMul: expected [..., i, k] times [..., k, j], got float32[2, 3], float32[4, 5]. [matmul-shape]",
         ),
-        (Gemm(), ((2, 3), (3,)), "Gemm: expected two matrices, got float32[2, 3], float32[3]. [gemm-rank]"),
+        (
+            Gemm(),
+            ((2, 3), (3,)),
+            "Gemm: expected two matrices, got float32[2, 3], float32[3]. [gemm-rank]",
+        ),
         (
             Gemm(trans_b=True),
             ((2, 3), (3, 4)),

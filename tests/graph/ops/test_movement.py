@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.graph.errors import ModelError
+from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.movement import Concat, Reshape, Transpose, reshape_groups
 from tilewright.graph.types import Array, TensorType
@@ -20,22 +22,33 @@ Random = Callable[..., Array]
 
 
 @pytest.mark.parametrize("shape", [[6, 4], [0, -1], [-1], [2, 3, 4, 1], [4, 0, 2]])
-def test_reshape_agrees_with_onnxruntime(check_node: Check, random_array: Random, shape: list[int]) -> None:
+def test_reshape_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random, shape: list[int]
+) -> None:
     x = random_array(1, 2, 3, 4)
     check_node("Reshape", {"x": x, "shape": np.array(shape)}, constants=("shape",), opset=7)
 
 
-def test_reshape_with_allowzero_takes_zero_for_zero(check_node: Check) -> None:
+def test_reshape_with_allowzero_takes_zero_for_zero(
+    node_model: Callable[..., onnx.ModelProto], run_onnxruntime: Callable[..., list[Array]]
+) -> None:
     x = np.zeros((0, 3), dtype=np.float32)
-    check_node("Reshape", {"x": x, "shape": np.array([3, 0])}, constants=("shape",), allowzero=1)
+    inputs = {"x": x, "shape": np.array([3, 0])}
+    model = node_model("Reshape", inputs, constants=("shape",), allowzero=1)
+    assert run_onnxruntime(model, inputs)[0].shape == (3, 0)
+    assert import_onnx(model, shapes={"x": (0, 3)}).types["y"].shape == (3, 0)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, 3, -1])
-def test_flatten_agrees_with_onnxruntime(check_node: Check, random_array: Random, axis: int) -> None:
+def test_flatten_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random, axis: int
+) -> None:
     check_node("Flatten", {"x": random_array(1, 2, 3, 4)}, axis=axis, opset=11)
 
 
-def test_squeeze_and_unsqueeze_take_axes_from_attribute_or_input(check_node: Check, random_array: Random) -> None:
+def test_squeeze_and_unsqueeze_take_axes_from_attribute_or_input(
+    check_node: Check, random_array: Random
+) -> None:
     x, axes = random_array(1, 1, 3, 1, 4), np.array([0, -2])
     check_node("Squeeze", {"x": x}, opset=11)
     check_node("Squeeze", {"x": x}, opset=11, axes=[0, 2])
@@ -48,7 +61,9 @@ def test_squeeze_and_unsqueeze_take_axes_from_attribute_or_input(check_node: Che
 def test_transpose_agrees_with_onnxruntime(
     check_node: Check, random_array: Random, perm: list[int] | None
 ) -> None:
-    check_node("Transpose", {"x": random_array(1, 2, 3, 4, 5)}, **({} if perm is None else {"perm": perm}))
+    check_node(
+        "Transpose", {"x": random_array(1, 2, 3, 4, 5)}, **({} if perm is None else {"perm": perm})
+    )
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
@@ -108,7 +123,9 @@ REFUSALS: list[tuple[Operator, tuple[TensorType, ...], str]] = [
 
 
 @pytest.mark.parametrize(("op", "types", "text"), REFUSALS)
-def test_what_does_not_fit_is_refused(op: Operator, types: tuple[TensorType, ...], text: str) -> None:
+def test_what_does_not_fit_is_refused(
+    op: Operator, types: tuple[TensorType, ...], text: str
+) -> None:
     with pytest.raises(ModelError) as caught:
         op.infer(types)
     assert str(caught.value) == f"ModelError: {text}"

@@ -61,7 +61,11 @@ def test_parameters_that_do_not_fit_are_refused() -> None:
             (channels,) * 5,
             "BatchNormalization: expected data with a channel axis, got float32[3]. [batch-norm-rank]",
         ),
-        (LRN(0), (x,), "LRN: expected data with a channel axis and size >= 1, got float32[1, 3, 4] and size 0. [lrn-shape]"),
+        (
+            LRN(0),
+            (x,),
+            "LRN: expected data with a channel axis and size >= 1, got float32[1, 3, 4] and size 0. [lrn-shape]",
+        ),
     ]
     for op, types, text in cases:
         with pytest.raises(ModelError) as caught:

@@ -33,7 +33,9 @@ def test_max_pool_agrees_with_onnxruntime(
     check_node("MaxPool", inputs, opset=12, ceil_mode=ceil, dilations=[2, 3], **window)
 
 
-@pytest.mark.parametrize(("window", "ceil", "include"), list(itertools.product(WINDOWS, (0, 1), (0, 1))))
+@pytest.mark.parametrize(
+    ("window", "ceil", "include"), list(itertools.product(WINDOWS, (0, 1), (0, 1)))
+)
 def test_average_pool_agrees_with_onnxruntime(
     check_node: Check, random_array: Random, window: dict[str, list[int]], ceil: int, include: int
 ) -> None:
@@ -50,7 +52,9 @@ def test_automatic_padding_agrees_with_onnxruntime(
         check_node(operator, inputs, kernel_shape=[3, 4], strides=[2, 3], auto_pad=mode)
 
 
-def test_dilated_average_pool_agrees_with_onnxruntime(check_node: Check, random_array: Random) -> None:
+def test_dilated_average_pool_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random
+) -> None:
     inputs = {"x": random_array(1, 1, 2, 11, 9)}
     window = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [2, 1, 1, 0], "dilations": [2, 3]}
     check_node("AveragePool", inputs, opset=19, count_include_pad=0, **window)
@@ -58,11 +62,15 @@ def test_dilated_average_pool_agrees_with_onnxruntime(check_node: Check, random_
 
 
 def test_pooling_works_over_one_and_three_axes(check_node: Check, random_array: Random) -> None:
-    check_node("MaxPool", {"x": random_array(1, 1, 2, 9)}, kernel_shape=[3], strides=[2], pads=[1, 1])
+    check_node(
+        "MaxPool", {"x": random_array(1, 1, 2, 9)}, kernel_shape=[3], strides=[2], pads=[1, 1]
+    )
     check_node("AveragePool", {"x": random_array(2, 1, 2, 5, 4, 6)}, kernel_shape=[2, 3, 2])
 
 
-def test_global_average_pool_agrees_with_onnxruntime(check_node: Check, random_array: Random) -> None:
+def test_global_average_pool_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random
+) -> None:
     check_node("GlobalAveragePool", {"x": random_array(1, 2, 5, 7, 6)})
     check_node("GlobalAveragePool", {"x": random_array(2, 2, 5, 7)}, opset=9)
 

@@ -1,0 +1,285 @@
+"""A LOWERED function as C text: one static function with the loops, one entry with the ABI of generated code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...tir.expr import Buffer
+from ...tir.func import PrimFunc
+from ...tir.stmt import (
+    Alloc,
+    Barrier,
+    For,
+    ForKind,
+    If,
+    LetStmt,
+    Parameter,
+    Prefetch,
+    Seq,
+    Stmt,
+    Store,
+)
+from ...tir.target import Target
+from ...tir.visit import accesses, stores, walk
+from .frame import prelude
+from .isa import isa
+from .lines import Lines
+from .literals import c_type
+from .names import mangle
+from .vectors import Vectors
+from .workspace import Workspace, is_local, plan_workspace
+
+_LOCALITY = {1: 3, 2: 2, 3: 1}  # cache level -> what __builtin_prefetch calls it
+_WIDTH = 100
+
+
+def emit(func: PrimFunc, target: Target, symbol: str) -> str:
+    """The C source of one function: `symbol` is its entry.
+
+    Requires: stage LOWERED, for this target. Raises: InternalError where a pass left what C has no text for.
+    """
+    body = emit_function(func, target, symbol)
+    return f"{prelude(target, body)}\n{body}"
+
+
+def emit_function(func: PrimFunc, target: Target, symbol: str, *, static: bool = False) -> str:
+    """The definitions of one function, to stand below the text of `frame.prelude`.
+
+    static: the entry is called by another one in the same source.
+    """
+    return _FunctionWriter(func, target, symbol).text(static)
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """A parameter of the static function: its declaration, and what the entry passes."""
+
+    declaration: str
+    value: str
+
+
+class _FunctionWriter:
+    def __init__(self, func: PrimFunc, target: Target, symbol: str) -> None:
+        self.func = func
+        self.symbol = symbol
+        self.isa = isa(target)
+        self.lines = Lines()
+        self.expressions = Vectors(self.lines, self.isa)
+        self.workspace: Workspace = plan_workspace(func)
+
+    def text(self, static: bool) -> str:
+        """The static function and the entry."""
+        arguments = self._arguments()
+        self._root(self.func.body)
+        name = f"{self.symbol}_body"
+        declared = ", ".join(a.declaration for a in arguments) or "void"
+        head = f"static __attribute__((noinline)) void {name}({declared})"
+        passed = ", ".join(a.value for a in arguments)
+        uses = "".join(a.value for a in arguments)
+        unused = [n for n in ("args", "team", "thread", "threads") if n not in _words(uses)]
+        entry = [
+            f"{'static ' if static else ''}void {self.symbol}(void *const *args, const struct tw_team *team, "
+            "int thread, int threads)",
+            "{",
+            *([f"    {', '.join(f'(void){n}' for n in unused)};"] if unused else []),
+            *(self._workspace_pointers()),
+            f"    {name}({passed});",
+            "}",
+        ]
+        return "\n".join([self._title(), head, "{", *self.lines.listed, "}", "", *entry]) + "\n"
+
+    def _title(self) -> str:
+        listed = [
+            f"{p.role} {self.lines.names[p.buffer]}: {p.buffer.type}[{', '.join(map(str, p.buffer.shape))}]"
+            for p in self.func.parameters
+        ]
+        return f"/* {mangle(self.func.name)}({', '.join(listed)}) */"
+
+    def _arguments(self) -> list[_Argument]:
+        written = {store.buffer for store in stores(self.func.body)}
+        arguments = [
+            self._pointer(p, position, p.buffer in written)
+            for position, p in enumerate(self.func.parameters)
+        ]
+        if self.workspace.shared:
+            arguments.append(_Argument("char *restrict workspace", "workspace"))
+        if self.workspace.own:
+            arguments.append(_Argument("char *restrict own", "own"))
+        statements = _root_statements(self.func.body)
+        if any(isinstance(s, Barrier) for s in statements):
+            arguments.append(_Argument("const struct tw_team *team", "team"))
+        if any(not isinstance(s, Barrier) for s in statements):
+            arguments.append(_Argument("int thread", "thread"))
+        if any(isinstance(s, For) and s.kind is ForKind.PARALLEL for s in statements):
+            arguments.append(_Argument("int threads", "threads"))
+        return arguments
+
+    def _pointer(self, parameter: Parameter, position: int, written: bool) -> _Argument:
+        kind = f"{'' if written else 'const '}{c_type(parameter.buffer.type)} *"
+        name = self.lines.names.declare(parameter.buffer)
+        return _Argument(f"{kind}restrict {name}", f"({kind})args[{position}]")
+
+    def _workspace_pointers(self) -> list[str]:
+        if not self.workspace.shared and not self.workspace.own:
+            return []
+        lines = [f"    char *const workspace = (char *)args[{len(self.func.parameters)}];"]
+        if self.workspace.own:
+            offset = f"{self.workspace.shared_bytes} + (size_t)thread * {self.workspace.own_bytes}"
+            lines.append(f"    char *const own = workspace + {offset};")
+        return lines
+
+    # -- the root: what each thread does -------------------------------------------------------------------------------
+
+    def _root(self, stmt: Stmt) -> None:
+        for part in _root_statements(stmt, self._declare):
+            if isinstance(part, Barrier):
+                self.lines.add("team->barrier(team->state, thread);")
+            elif isinstance(part, For) and part.kind is ForKind.PARALLEL:
+                self._shared_loop(part)
+            else:
+                with self.lines.block("if (thread == 0) {"):
+                    self.stmt(part)
+
+    def _shared_loop(self, loop: For) -> None:
+        """Each thread runs one contiguous share of a parallel loop."""
+        name = self.lines.names.declare(loop.var)
+        last = self.lines.names.fresh(f"{loop.var.name}_end")
+        extent = f"(int64_t){loop.extent}"
+        self.lines.add(f"const int64_t {last} = {extent} * (thread + 1) / threads;")
+        head = f"for (int64_t {name} = {extent} * thread / threads; {name} < {last}; {name}++) {{"
+        self.lines.ranges[loop.var] = (0, loop.extent - 1)
+        with self.lines.block(f"{head}{self._comment(loop)}"):
+            self.stmt(loop.body)
+        self.lines.names.forget_uses(self.lines.names.used - {name, last})
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+
+    def stmt(self, stmt: Stmt) -> None:
+        """Append the lines of a statement."""
+        while isinstance(stmt, Alloc | LetStmt):  # a chain of them may be longer than Python's stack
+            stmt = self._allocations(stmt) if isinstance(stmt, Alloc) else self._let(stmt)
+        match stmt:
+            case Seq():
+                for child in stmt.body:
+                    self.stmt(child)
+            case For():
+                self._loop(stmt)
+            case If():
+                self._if(stmt)
+            case Store():
+                self.lines.add(f"{self._store(stmt)};")
+            case Prefetch():
+                self._prefetch(stmt)
+            case _:
+                raise TypeError(f"c: no statement for {type(stmt).__name__}")
+
+    def _let(self, stmt: LetStmt) -> Stmt:
+        self.expressions.bind(stmt.var, stmt.value)
+        return stmt.body
+
+    def _loop(self, loop: For) -> None:
+        before = self.lines.names.used
+        name = self.lines.names.declare(loop.var)
+        self.lines.ranges[loop.var] = (0, loop.extent - 1)
+        head = f"for (int64_t {name} = 0; {name} < {loop.extent}; {name}++) {{{self._comment(loop)}"
+        with self.lines.block(head):
+            self.stmt(loop.body)
+        self.lines.names.forget_uses(before)
+
+    def _comment(self, loop: For) -> str:
+        """Which loop this is, and which tensors it computes."""
+        own = {node.buffer for node in walk(loop.body) if isinstance(node, Alloc)}
+        made = {s.buffer if s.buffer not in own else s.buffer.origin for s in stores(loop.body)}
+        listed = sorted({mangle(buffer.name) for buffer in made if buffer is not None})
+        return f" /* {loop.kind.value} {mangle(loop.var.name)}: {', '.join(listed)} */" if listed else ""
+
+    def _if(self, stmt: If) -> None:
+        with self.lines.block(f"if ({self.expressions.scalar(stmt.condition)}) {{"):
+            self.stmt(stmt.then)
+        if stmt.orelse is not None:
+            self.lines.listed[-1] += " else {"
+            self.lines.depth += 1
+            self.stmt(stmt.orelse)
+            self.lines.depth -= 1
+            self.lines.add("}")
+
+    def _store(self, store: Store) -> str:
+        buffer = store.buffer
+        if not buffer.shape and buffer.scope == "register":
+            value = self.expressions.value(store.value)
+            return f"{self.lines.names[buffer]} = {value}"
+        if store.value.dtype.lanes > 1:
+            return self.expressions.store(store)
+        value = self.expressions.scalar(store.value)
+        return f"{self.expressions.place(buffer, store.indices)} = {value}"
+
+    def _prefetch(self, stmt: Prefetch) -> None:
+        place = self.expressions.place(stmt.buffer, stmt.indices)
+        self.lines.add(f"__builtin_prefetch(&{place}, {int(stmt.write)}, {_LOCALITY[stmt.level]});")
+
+    # -- allocations ---------------------------------------------------------------------------------------------------
+
+    def _allocations(self, stmt: Alloc) -> Stmt:
+        """Declare the buffers of a chain of allocations; registers of one type share lines."""
+        chain: list[Buffer] = []
+        body: Stmt = stmt
+        while isinstance(body, Alloc):
+            chain.append(body.buffer)
+            body = body.body
+        registers: dict[str, list[str]] = {}
+        for buffer in chain:
+            if is_local(buffer) and not buffer.shape:
+                vector = buffer.type.lanes > 1
+                kind = self.isa.types[buffer.type] if vector else c_type(buffer.type)
+                start = "{0}" if vector else "0"
+                registers.setdefault(kind, []).append(f"{self.lines.names.declare(buffer)} = {start}")
+            else:
+                self._declare(buffer)
+        for kind, names in registers.items():
+            self._declaration(kind, names)
+        return body
+
+    def _declaration(self, kind: str, names: Sequence[str]) -> None:
+        line = kind
+        for name in names:
+            if len(line) + len(name) + 2 > _WIDTH - 4 * self.lines.depth:
+                self.lines.add(f"{line};")
+                line = kind
+            line += f"{' ' if line == kind else ', '}{name}"
+        self.lines.add(f"{line};")
+
+    def _declare(self, buffer: Buffer) -> None:
+        """A pointer into the workspace, or a small array."""
+        kind = c_type(buffer.type)
+        name = self.lines.names.declare(buffer)
+        if is_local(buffer):
+            self.lines.add(f"{kind} {name}[{max(1, buffer.size)}];")
+            return
+        base, places = (
+            ("workspace", self.workspace.shared)
+            if buffer in self.workspace.shared
+            else ("own", self.workspace.own)
+        )
+        self.lines.add(f"{kind} *const {name} = ({kind} *)({base} + {places[buffer]});")
+
+
+def _root_statements(stmt: Stmt, declare: object = None) -> list[Stmt]:
+    """The statements at the root, looking into allocations, which `declare` is called for."""
+    found: list[Stmt] = []
+    stack = [stmt]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Alloc):
+            if callable(declare):
+                declare(top.buffer)
+            stack.append(top.body)
+        elif isinstance(top, Seq):
+            stack += reversed(top.body)
+        else:
+            found.append(top)
+    return found
+
+
+def _words(text: str) -> set[str]:
+    return set("".join(c if c.isalnum() or c == "_" else " " for c in text).split())

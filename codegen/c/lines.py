@@ -1,0 +1,55 @@
+"""Lines of C under construction, and the names in scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...tir.expr import Buffer, Expr, Var
+from ...tir.linear import Interval
+from .names import Names
+
+
+class Lines:
+    """The lines of one function. Statements append; an expression that needs a statement first appends it too."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.ranges: dict[Var, Interval] = {}
+        self.listed: list[str] = []
+        self.depth = 1
+        self.values: dict[Expr, str] = {}
+
+    def add(self, line: str) -> None:
+        """Append a line at the current depth."""
+        self.listed.append("    " * self.depth + line)
+
+    @contextmanager
+    def block(self, head: str, tail: str = "}") -> Iterator[None]:
+        """`head {`, the lines added inside, one level deeper, `tail`; names declared inside end with it."""
+        self.add(head)
+        before = self.names.used
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.names.forget_uses(before)
+        self.add(tail)
+
+    @contextmanager
+    def apart(self) -> Iterator[list[str]]:
+        """Collect the lines added inside in the list given, instead of appending them."""
+        outer, self.listed = self.listed, []
+        self.depth += 1
+        yield self.listed
+        self.depth -= 1
+        self.listed = outer
+
+    def declare(self, c_type: str, item: Var | Buffer, value: str) -> None:
+        """Append `const c_type name = value;`."""
+        self.add(f"const {c_type} {self.names.declare(item)} = {value};")
+
+    def keep(self, c_type: str, hint: str, value: str) -> str:
+        """Append a constant for `value` and return its name."""
+        name = self.names.fresh(hint)
+        self.add(f"const {c_type} {name} = {value};")
+        return name

@@ -1,0 +1,255 @@
+"""Scalar expressions as C text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...tir.bounds import bounds
+from ...tir.dtype import INT64
+from ...tir.errors import InternalError
+from ...tir.expr import (
+    EQ,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Binary,
+    Buffer,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Fma,
+    Let,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Reinterpret,
+    Select,
+    Sub,
+    Var,
+)
+from ...tir.visit import walk
+from ..lower.lanes import access
+from .isa import Isa
+from .lines import Lines
+from .literals import c_type, literal
+from .selection import operation, power_of_two
+
+Writer = Callable[[Expr], str]
+# precedence of C's operators, as far as they are used
+TERNARY, OR, AND, EQUAL, LESS, SHIFT, SUM, PRODUCT, UNARY, ATOM = range(1, 11)
+_OPERATORS: dict[type[Expr], tuple[str, int]] = {
+    Add: ("+", SUM),
+    Sub: ("-", SUM),
+    Mul: ("*", PRODUCT),
+    Div: ("/", PRODUCT),
+    EQ: ("==", EQUAL),
+    NE: ("!=", EQUAL),
+    LT: ("<", LESS),
+    LE: ("<=", LESS),
+}
+
+
+class Scalars:
+    """Writes scalar expressions; what needs a statement first puts it among `lines`."""
+
+    def __init__(self, lines: Lines, tables: Isa) -> None:
+        self.lines = lines
+        self.isa = tables
+        self._index: dict[Expr, bool] = {}
+
+    def scalar(self, expr: Expr, level: int = TERNARY) -> str:
+        """The text of a scalar expression, in parentheses where it binds less than `level`."""
+        text, own = self._scalar(expr)
+        return f"({text})" if own < level else text
+
+    def _scalar(self, expr: Expr) -> tuple[str, int]:
+        match expr:
+            case Var():
+                return self.lines.names[expr], ATOM
+            case Const():
+                text = literal(expr)
+                return text, UNARY if text.startswith("-") else ATOM
+            case Load():
+                return self.element(expr)
+            case Add() | Sub() | Mul() if expr.dtype.is_integer and not self._is_index(expr):
+                return self._wrapping(expr)
+            case Add() | Sub() | Mul() | Div() | Compare():
+                return self._operator(expr)
+            case FloorDiv() | FloorMod():
+                return self._floor(expr)
+            case Min() | Max() if expr.dtype.is_integer:
+                symbol = "<" if isinstance(expr, Min) else ">"
+                a, b = self.atom(expr.a), self.atom(expr.b)
+                return f"({a} {symbol} {b} ? {a} : {b})", ATOM
+            case And() | Or():
+                return self._logical(expr)
+            case Not():
+                return f"!{self.scalar(expr.a, UNARY)}", UNARY
+            case Select():
+                return self.select(expr, self.scalar, c_type(expr.dtype))
+            case Cast():
+                return self._cast(expr)
+            case Reinterpret():
+                which = "to" if expr.type.is_float else "of"
+                return f"tw_{which}_f{expr.type.bits}({self.scalar(expr.value)})", ATOM
+            case Let():
+                self.bind(expr.var, expr.value)
+                return self._scalar(expr.body)
+            case Fma() if not self.isa.has("fma", expr.dtype):
+                name = "tw_fmaf" if expr.dtype.bits == 32 else "tw_fma"
+                return self._function(name, (expr.a, expr.b, expr.c)), ATOM
+            case Fma() | Call() | Min() | Max():
+                return self._table(expr), ATOM
+        raise self.unknown(expr)
+
+    def unknown(self, expr: Expr) -> InternalError:
+        """The error for an expression that no table knows."""
+        return InternalError(
+            f"c: no C text for {type(expr).__name__} of {expr.dtype}; "
+            "expected a pass before to have replaced it.",
+            code="c-expression",
+        )
+
+    def bind(self, var: Var, value: Expr) -> None:
+        """Declare a Let's variable; its scope ends with the C block."""
+        kind = "int" if var.type.is_bool else c_type(var.type)
+        self.lines.declare(kind, var, self.scalar(value))
+
+    def atom(self, expr: Expr) -> str:
+        """Text that may stand twice: a name or a number; anything else is named first."""
+        if isinstance(expr, Var | Const) or (isinstance(expr, Load) and not expr.buffer.shape):
+            return self.scalar(expr, ATOM)
+        return self.lines.keep(c_type(expr.dtype), "t", self.scalar(expr))
+
+    def _is_index(self, expr: Expr) -> bool:
+        """Whether an integer is index arithmetic, proved not to overflow: int64, of variables and constants alone."""
+        known = self._index.get(expr)
+        if known is None:
+            known = expr.dtype == INT64 and not any(
+                isinstance(node, Load | Cast | Reinterpret | Call) for node in walk(expr)
+            )
+            self._index[expr] = known
+        return known
+
+    def _operator(self, expr: Binary | Compare) -> tuple[str, int]:
+        symbol, own = _OPERATORS[type(expr)]
+        left = SHIFT if isinstance(expr, Compare) else own  # a < b == c wants parentheses
+        return f"{self.scalar(expr.a, left)} {symbol} {self.scalar(expr.b, max(left, own + 1))}", own
+
+    def _wrapping(self, expr: Add | Sub | Mul) -> tuple[str, int]:
+        """Data wraps around, which C promises for unsigned integers alone."""
+        symbol, own = _OPERATORS[type(expr)]
+        wide = "uint64_t" if expr.dtype.bits == 64 else "uint32_t"
+        a, b = (f"({wide}){self.scalar(side, UNARY)}" for side in (expr.a, expr.b))
+        return f"({c_type(expr.dtype)})({a} {symbol} {b})", UNARY
+
+    def _floor(self, expr: FloorDiv | FloorMod) -> tuple[str, int]:
+        quotient = isinstance(expr, FloorDiv)
+        shift = power_of_two(expr.b)
+        if shift is not None:
+            inner = self.scalar(expr.a, UNARY)
+            return (f"({inner} >> {shift})" if quotient else f"({inner} & {(1 << shift) - 1})"), ATOM
+        low, _ = bounds(expr.a, self.lines.ranges)
+        divisor, _ = bounds(expr.b, self.lines.ranges)
+        if low is not None and low >= 0 and divisor is not None and divisor > 0:
+            symbol = "/" if quotient else "%"
+            return f"{self.scalar(expr.a, PRODUCT)} {symbol} {self.scalar(expr.b, UNARY)}", PRODUCT
+        text = self._function("tw_floordiv" if quotient else "tw_floormod", (expr.a, expr.b))
+        return (text, ATOM) if expr.dtype == INT64 else (f"({c_type(expr.dtype)}){text}", UNARY)
+
+    def _function(self, name: str, arguments: Sequence[Expr]) -> str:
+        return f"{name}({', '.join(self.scalar(argument) for argument in arguments)})"
+
+    def _table(self, expr: Expr) -> str:
+        name, dtype = operation(expr)
+        if not self.isa.has(name, dtype):
+            raise self.unknown(expr)
+        template = self.isa.operations[name, dtype]
+        operands = [item for item in expr.children() if isinstance(item, Expr)]
+        if isinstance(expr, Min | Max):  # a constant is no NaN: one comparison, with the constant first
+            return self._extremum(expr, template)
+        texts = [
+            self.atom(operand) if template.count(f"{{{position}}}") > 1 else self.scalar(operand)
+            for position, operand in enumerate(operands)
+        ]
+        return template.format(*texts)
+
+    def _extremum(self, expr: Min | Max, template: str) -> str:
+        ordered = constant_first(expr)
+        a, b = self.atom(ordered[0]), self.atom(ordered[1])
+        if isinstance(ordered[0], Const):
+            symbol = "<" if isinstance(expr, Min) else ">"
+            return f"({a} {symbol} {b} ? {a} : {b})"
+        return template.format(a, b)
+
+    def _logical(self, expr: And | Or) -> tuple[str, int]:
+        symbol, own = ("&&", AND) if isinstance(expr, And) else ("||", OR)
+        a = self.scalar(expr.a, EQUAL if isinstance(expr.a, And | Or) and type(expr.a) is not type(expr) else own)
+        with self.lines.apart() as first:
+            b = self.scalar(expr.b, EQUAL)
+        if not first:
+            return f"{a} {symbol} {b}", own
+        name = self.lines.names.fresh("t")
+        self.lines.add(f"int {name} = {a};")
+        self.lines.add(f"if ({name if symbol == '&&' else '!' + name}) {{")
+        self.lines.listed += first
+        self.lines.add(f"    {name} = {b};")
+        self.lines.add("}")
+        return name, ATOM
+
+    def select(self, expr: Select, write: Writer, kind: str) -> tuple[str, int]:
+        """`condition ? a : b`; where a branch needs statements first, an if around them."""
+        condition = self.scalar(expr.condition, OR)
+        with self.lines.apart() as first:
+            a = write(expr.on_true)
+        with self.lines.apart() as second:
+            b = write(expr.on_false)
+        if not first and not second:
+            return f"({condition} ? {a} : {b})", ATOM
+        name = self.lines.names.fresh("t")
+        self.lines.add(f"{kind} {name};")
+        for head, lines, value in ((f"if ({condition}) {{", first, a), ("} else {", second, b)):
+            self.lines.add(head)
+            self.lines.listed += lines
+            self.lines.add(f"    {name} = {value};")
+        self.lines.add("}")
+        return name, ATOM
+
+    def _cast(self, expr: Cast) -> tuple[str, int]:
+        source, result = expr.value.dtype, expr.type
+        if result.is_bool:
+            return f"{self.scalar(expr.value, EQUAL + 1)} != 0", EQUAL
+        if source == result:
+            return self._scalar(expr.value)
+        return f"({c_type(result)}){self.scalar(expr.value, UNARY)}", UNARY
+
+    def element(self, load: Load) -> tuple[str, int]:
+        """An element in memory, or a register."""
+        if not load.buffer.shape and load.buffer.scope == "register":
+            return self.lines.names[load.buffer], ATOM
+        text = self.place(load.buffer, load.indices)
+        return (f"{text} != 0", EQUAL) if load.buffer.type.is_bool else (text, ATOM)
+
+    def place(self, buffer: Buffer, indices: Sequence[Expr]) -> str:
+        """`name[offset]` of an element."""
+        offset = access(buffer, indices, self.lines.ranges).offset
+        return f"{self.lines.names[buffer]}[{self.scalar(offset)}]"
+
+
+def constant_first(expr: Min | Max) -> tuple[Expr, Expr]:
+    """The operands, a constant that is a number before the other one."""
+    return (expr.b, expr.a) if _is_number(expr.b) else (expr.a, expr.b)
+
+
+def _is_number(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.value == expr.value

@@ -1,0 +1,263 @@
+"""Vector expressions as C text: one table entry per operation; masks; loads that are contiguous, strided or scattered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...tir.dtype import FLOAT32, INT32, DType
+from ...tir.expr import (
+    LT,
+    And,
+    Broadcast,
+    Call,
+    Compare,
+    Const,
+    Expr,
+    Let,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Var,
+    const,
+    floordiv,
+    index,
+    is_const,
+)
+from ...tir.linear import expression, linear
+from ...tir.simplify import simplify
+from ...tir.stmt import Store
+from ..lower.lanes import Access, access, narrow, narrow_scalar
+from .scalars import ATOM, OR, Scalars, constant_first
+from .selection import is_lane_count, operation, power_of_two
+
+
+class Vectors(Scalars):
+    """Writes vector and scalar expressions."""
+
+    def value(self, expr: Expr) -> str:
+        """The text of any expression, as an argument or the right side of an assignment."""
+        if expr.dtype.lanes == 1:
+            return self.scalar(expr)
+        return self.mask(expr) if expr.dtype.is_bool else self.vector(expr)
+
+    def type_of(self, dtype: DType) -> str:
+        """The C type of a variable that holds a vector or a mask."""
+        return self.isa.mask_type(dtype.lanes) if dtype.is_bool else self.isa.types[dtype]
+
+    def vector(self, expr: Expr) -> str:
+        """The text of a vector of numbers."""
+        match expr:
+            case Var():
+                return self.lines.names[expr]
+            case Load():
+                return self._load(expr)
+            case Let():
+                self.bind(expr.var, expr.value)
+                return self.vector(expr.body)
+            case Broadcast():
+                return self._broadcast(expr)
+            case Ramp():
+                return self._ramp(expr)
+            case Select():
+                return self._blend(expr)
+        name, dtype = operation(expr)
+        if not self.isa.has(name, dtype):
+            raise self.unknown(expr)
+        return self._apply(name, dtype, self._operands(expr, name))
+
+    def bind(self, var: Var, value: Expr) -> None:
+        if var.type.lanes == 1:
+            super().bind(var, value)
+        else:
+            self.lines.declare(self.type_of(var.type), var, self.value(value))
+
+    def _operands(self, expr: Expr, name: str) -> Sequence[Expr | str]:
+        if isinstance(expr, Mul) and name == "shift_left":
+            return expr.a, str(power_of_two(expr.b))
+        if name == "shift_right":
+            return expr.children()[0], str(power_of_two(expr.children()[1]))  # type: ignore[arg-type,return-value]
+        if name == "and":
+            a, b = expr.children()
+            ones = const((1 << (power_of_two(b) or 0)) - 1, expr.dtype.scalar)  # type: ignore[arg-type]
+            return a, Broadcast(ones, expr.dtype.lanes)  # type: ignore[return-value]
+        if isinstance(expr, Min | Max):
+            return constant_first(expr)
+        if isinstance(expr, Call):
+            return expr.arguments
+        return [item for item in expr.children() if isinstance(item, Expr)]
+
+    def _apply(self, name: str, dtype: DType, operands: Sequence[Expr | str]) -> str:
+        if name in ("min", "max") and _is_number(operands[0]):
+            name = f"{name}_any"  # the second operand is what a NaN gives
+        template = self.isa.operations[name, dtype]
+        texts: list[str] = []
+        for position, operand in enumerate(operands):
+            text = operand if isinstance(operand, str) else self.vector(operand)
+            if template.count(f"{{{position}}}") > 1 and not text.isidentifier():
+                text = self.lines.keep(self.type_of(dtype), "t", text)
+            texts.append(text)
+        return template.format(*texts)
+
+    def _broadcast(self, expr: Broadcast) -> str:
+        value = expr.value
+        if isinstance(value, Const) and str(value.value) in ("0", "0.0"):
+            return self.isa.apply("zero", expr.dtype)
+        return self.isa.apply("broadcast", expr.dtype, self.scalar(value))
+
+    def _ramp(self, expr: Ramp) -> str:
+        text = self.isa.apply("lane_numbers", expr.dtype)
+        if expr.stride != 1:
+            stride = Broadcast(const(expr.stride, expr.base.dtype), expr.lanes)
+            text = self.isa.apply("mul", expr.dtype, text, self._broadcast(stride))
+        if is_const(expr.base, 0):
+            return text
+        return self.isa.apply("add", expr.dtype, self._broadcast(Broadcast(expr.base, expr.lanes)), text)
+
+    def _blend(self, expr: Select) -> str:
+        if expr.condition.dtype.lanes == 1:
+            return self.select(expr, self.vector, self.type_of(expr.dtype))[0]
+        mask = self.mask(expr.condition, expr.dtype)
+        return self.isa.apply("blend", expr.dtype, mask, self.vector(expr.on_true), self.vector(expr.on_false))
+
+    # -- masks ---------------------------------------------------------------------------------------------------------
+
+    def mask(self, expr: Expr, data: DType | None = None) -> str:
+        """The text of a mask for vectors of `data`; by default, of one to be kept in a variable."""
+        lanes = expr.dtype.lanes
+        like = data if data is not None else self._mask_like(lanes)
+        match expr:
+            case Var():
+                return self._converted(self.lines.names[expr], self._mask_like(lanes), like)
+            case Broadcast():
+                return self.isa.apply("mask_all", like, self.scalar(expr.value, OR + 1))
+            case And(Broadcast() as shared, other) | And(other, Broadcast() as shared):
+                condition = self.scalar(shared.value, OR + 1)
+                return self.isa.apply("mask_both", like, condition, self.mask(other, like))
+            case And() | Or():
+                name = "mask_and" if isinstance(expr, And) else "mask_or"
+                return self.isa.apply(name, like, self.mask(expr.a, like), self.mask(expr.b, like))
+            case Not():
+                return self.isa.apply("mask_not", like, self.mask(expr.a, like))
+            case Let():
+                self.bind(expr.var, expr.value)
+                return self.mask(expr.body, like)
+            case Compare() if is_lane_count(expr):
+                return self._lane_count(expr, like)
+            case Compare():
+                name, dtype = operation(expr)
+                text = self.isa.apply(name, dtype, self.vector(expr.a), self.vector(expr.b))
+                return self._converted(text, dtype, like)
+        raise self.unknown(expr)
+
+    def _mask_like(self, lanes: int) -> DType:
+        """The integer vector whose lanes are as wide as those of a mask in a variable."""
+        if self.isa.predicates:
+            return INT32.with_lanes(lanes)
+        return next(t for t in self.isa.types if t.lanes == lanes and t.bits == self.isa.mask_bits(lanes))
+
+    def _converted(self, text: str, source: DType, result: DType) -> str:
+        """A mask made for vectors of `source`, for vectors of `result`."""
+        if self.isa.predicates or source.bits == result.bits:
+            return text
+        name = "mask_widen" if source.bits < result.bits else "mask_narrow"
+        return self.isa.apply(name, INT32.with_lanes(source.lanes), text)
+
+    def _lane_count(self, expr: Compare, like: DType) -> str:
+        """The mask of base + stride * lane < limit: it is on in the first lanes, or off in the first ones."""
+        left, right = (self._ends(side) for side in (expr.a, expr.b))
+        step = right[1] - left[1]
+        apart = linear(right[0]) - linear(left[0])
+        if isinstance(expr, LT):
+            apart += linear(index(-1))
+        room = expression(apart)  # on where room + step * lane >= 0
+        if step == 0:
+            return self.isa.apply("mask_all", like, f"{self.scalar(simplify(room, self.lines.ranges), 6)} >= 0")
+        if step < 0:
+            return self._first(floordiv(room, index(-step)) + 1, like)
+        off = floordiv(room, index(step)) * index(-1)
+        return self.isa.apply("mask_not", like, self._first(off, like))
+
+    def _ends(self, side: Expr) -> tuple[Expr, int]:
+        if isinstance(side, Ramp):
+            return side.base, side.stride
+        assert isinstance(side, Broadcast)
+        return side.value, 0
+
+    def _first(self, count: Expr, like: DType) -> str:
+        clamped = simplify(Max(Min(count, index(like.lanes)), index(0)), self.lines.ranges)
+        return self.isa.apply("mask_first", like, self.scalar(clamped))
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    def _load(self, load: Load) -> str:
+        if not load.buffer.shape and load.buffer.scope == "register":
+            return self.lines.names[load.buffer]
+        found = access(load.buffer, load.indices, self.lines.ranges)
+        if found.stride == 1:
+            return self._contiguous(load, found)
+        pointer, offsets = self._addresses(load, found)
+        if load.mask is None:
+            return self.isa.apply("gather", load.dtype, pointer, offsets)
+        other = self._other(load)
+        mask = self.mask(load.mask, load.dtype)
+        return self.isa.apply("gather_masked", load.dtype, pointer, offsets, mask, other)
+
+    def _contiguous(self, load: Load, found: Access) -> str:
+        pointer = self._pointer(load.buffer, found.base)
+        if load.mask is None:
+            return self.isa.apply("load", load.dtype, pointer)
+        mask = self.mask(load.mask, load.dtype)
+        other = self._other(load)
+        if other == self.isa.apply("zero", load.dtype):
+            return self.isa.apply("load_masked", load.dtype, pointer, mask)
+        if self.isa.has("load_merged", load.dtype):
+            return self.isa.apply("load_merged", load.dtype, pointer, mask, other)
+        text = self.isa.apply("load_masked", load.dtype, pointer, mask)
+        return self.isa.apply("blend", load.dtype, mask, text, other)
+
+    def _other(self, load: Load) -> str:
+        """What the lanes that are off hold; zero where nothing is said."""
+        if load.other is None:
+            return self.isa.apply("zero", load.dtype)
+        return self.vector(load.other)
+
+    def _addresses(self, load: Load, found: Access) -> tuple[str, str]:
+        """A pointer, and the distances in elements from there as a vector of int32."""
+        if found.stride is not None:
+            distances: Expr | None = Ramp(narrow_scalar(index(0)), found.stride, found.lanes)
+            if found.stride == 0:
+                return self._pointer(load.buffer, found.base), self.isa.apply(
+                    "zero", INT32.with_lanes(found.lanes)
+                )
+            assert distances is not None
+            return self._pointer(load.buffer, found.base), self.vector(distances)
+        ranges = self.lines.ranges
+        distances = narrow(found.offset, found.lane, found.lanes, ranges, found.values)
+        if distances is None:
+            raise self.unknown(load)
+        return self.lines.names[load.buffer], self.vector(distances)
+
+    def _pointer(self, buffer: object, offset: Expr) -> str:
+        name = self.lines.names[buffer]  # type: ignore[index]
+        return name if is_const(offset, 0) else f"&{name}[{self.scalar(offset)}]"
+
+    def store(self, store: Store) -> str:
+        """The statement that stores a vector, without its semicolon."""
+        dtype = store.value.dtype
+        found = access(store.buffer, store.indices, self.lines.ranges)
+        pointer = self._pointer(store.buffer, found.base)
+        value = self.vector(store.value)
+        if store.mask is None:
+            return self.isa.apply("store", dtype, pointer, value)
+        return self.isa.apply("store_masked", dtype, pointer, self.mask(store.mask, dtype), value)
+
+
+def _is_number(operand: object) -> bool:
+    """Whether all lanes hold one constant that is not NaN."""
+    value = operand.value if isinstance(operand, Broadcast) else operand
+    return isinstance(value, Const) and value.value == value.value

@@ -1,0 +1,199 @@
+"""Name what straight-line code loads more than once, so that it is loaded once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ...tir.expr import And, Broadcast, Const, Expr, Let, Load, Or, Select, Var
+from ...tir.func import PrimFunc
+from ...tir.node import Node
+from ...tir.stmt import LetStmt, Prefetch, Seq, Stmt, Store, seq
+from ...tir.visit import transform, walk
+
+
+NodeT = TypeVar("NodeT", bound=Node)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonLoads:
+    """Name equal loads, broadcasts and masks of consecutive stores, each just before its first use.
+
+    C_0 = fma(broadcast(A[k], 16), B[r], C_0)              b: float32x16 = B[r]
+    C_1 = fma(broadcast(A[k + 9], 16), B[r], C_1)    ->    C_0 = fma(broadcast(A[k], 16), b, C_0)
+                                                           C_1 = fma(broadcast(A[k + 9], 16), b, C_1)
+
+    A load ends with the next store to its buffer. What a scalar Select, And or Or may skip is not loaded early.
+    Requires: no loop is VECTORIZED or UNROLLED. Ensures: the same, with LetStmts.
+    """
+
+    max_names: int = 64
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        return func.with_body(transform(func.body, self._runs))
+
+    def _runs(self, node: Node) -> Node:
+        if not isinstance(node, Stmt) or isinstance(node, Store):
+            return node
+        if not isinstance(node, Seq):
+            return node.map_children(lambda c: self._run([c]) if isinstance(c, Store) else c)
+        parts: list[Stmt] = []
+        run: list[Store | Prefetch] = []
+        for stmt in node.body:
+            if isinstance(stmt, Store | Prefetch):
+                run.append(stmt)
+                continue
+            parts += [self._run(run), stmt] if run else [stmt]
+            run = []
+        if run:
+            parts.append(self._run(run))
+        return node if tuple(parts) == node.body else seq(*parts)
+
+    def _run(self, run: Sequence[Store | Prefetch]) -> Stmt:
+        """The stores with their common values named. The same statements where nothing is common."""
+        groups = _groups(run)
+        chosen = [group for group in groups if group.uses > 1]
+        if not chosen:
+            return seq(*run)
+        if len(chosen) > self.max_names:
+            chosen = sorted(chosen, key=lambda group: -group.uses)[: self.max_names]
+        chosen.sort(key=lambda group: group.first)
+        return seq(*_named(run, chosen))
+
+
+@dataclass(slots=True)
+class _Group:
+    """One value, used by the statements `first` .. `last` without a store to its buffer in between."""
+
+    value: Expr
+    first: int
+    last: int
+    uses: int = 0
+    var: Var = field(default_factory=lambda: Var(""))
+
+
+def _groups(run: Sequence[Store | Prefetch]) -> list[_Group]:
+    """The values of a run, those inside others first."""
+    open_groups: dict[Expr, _Group] = {}
+    found: list[_Group] = []
+    for position, stmt in enumerate(run):
+        if isinstance(stmt, Prefetch):
+            continue
+        for value in _values(stmt):
+            group = open_groups.get(value)
+            if group is None:
+                group = open_groups[value] = _Group(value, position, position)
+                group.var = Var(_name(value), value.dtype)
+                found.append(group)
+            group.last = position
+            group.uses += 1
+        for value in [v for v in open_groups if _reads(v, stmt)]:
+            del open_groups[value]
+    return found
+
+
+def _reads(value: Expr, store: Store) -> bool:
+    return any(isinstance(node, Load) and node.buffer is store.buffer for node in walk(value))
+
+
+def _values(stmt: Store) -> Iterator[Expr]:
+    """The loads, broadcasts and masks that the statement is sure to evaluate, inner ones first."""
+    bound = {node.var for node in walk(stmt) if isinstance(node, Let)}
+    listed = (*stmt.indices, stmt.value, *(() if stmt.mask is None else (stmt.mask,)))
+    for part in listed:
+        for value in _sure(part):
+            if not bound or bound.isdisjoint(walk(value)):
+                yield value
+    if stmt.mask is not None and _is_nameable_mask(stmt.mask):
+        yield stmt.mask
+
+
+def _sure(expr: Expr) -> Iterator[Expr]:
+    match expr:
+        case Select() if expr.condition.dtype.lanes == 1:
+            yield from _sure(expr.condition)
+            return
+        case And() | Or() if expr.dtype.lanes == 1:
+            yield from _sure(expr.a)
+            return
+        case Broadcast(Const()):
+            return
+        case Broadcast(value) if not value.dtype.is_bool and not value.dtype.is_integer:
+            if isinstance(value, Load):
+                for index in value.indices:
+                    yield from _sure(index)
+            else:
+                yield from _sure(value)
+            yield expr
+            return
+    for child in expr.children():
+        if isinstance(child, Expr):
+            yield from _sure(child)
+    if isinstance(expr, Load):
+        if expr.mask is not None and _is_nameable_mask(expr.mask):
+            yield expr.mask
+        if expr.buffer.scope != "register":
+            yield expr
+
+
+def _is_nameable_mask(mask: Expr) -> bool:
+    return mask.dtype.lanes > 1 and not isinstance(mask, Var | Broadcast)
+
+
+def _name(value: Expr) -> str:
+    inner = value.value if isinstance(value, Broadcast) else value
+    if isinstance(inner, Load):
+        return inner.buffer.name
+    return "on" if value.dtype.is_bool else "all"
+
+
+def _named(run: Sequence[Store | Prefetch], groups: Sequence[_Group]) -> list[Stmt]:
+    """Put each group's LetStmt before its first statement; its scope ends where all overlapping ones end."""
+    ends: dict[int, int] = {}  # first statement of a scope -> its last
+    start = end = -1
+    for group in groups:
+        if group.first > end:
+            start, end = group.first, group.last
+        end = max(end, group.last)
+        ends[start] = end
+    parts: list[Stmt] = []
+    position = 0
+    for start, end in ends.items():
+        parts += run[position:start]
+        parts.append(_scope(run, [g for g in groups if start <= g.first <= end], start, end))
+        position = end + 1
+    return [*parts, *run[position:]]
+
+
+def _scope(run: Sequence[Store | Prefetch], groups: Sequence[_Group], start: int, end: int) -> Stmt:
+    rewritten: list[tuple[list[tuple[Var, Expr]], Stmt]] = []
+    active: dict[Expr, Var] = {}
+    for position in range(start, end + 1):
+        lets: list[tuple[Var, Expr]] = []
+        for group in groups:
+            if group.last < position and active.get(group.value) is group.var:
+                del active[group.value]
+            if group.first == position:
+                lets.append((group.var, _replace(group.value, active)))
+                active[group.value] = group.var
+        rewritten.append((lets, _replace(run[position], active)))
+    rest: list[Stmt] = []
+    for lets, stmt in reversed(rewritten):
+        rest.insert(0, stmt)
+        for var, value in reversed(lets):
+            rest = [LetStmt(var, value, seq(*rest))]
+    return seq(*rest)
+
+
+def _replace(node: NodeT, values: dict[Expr, Var]) -> NodeT:
+    """The tree with each expression in `values`, outermost first, replaced by its variable."""
+
+    def visit(item: Node) -> Node:
+        if isinstance(item, Expr) and item in values:
+            return values[item]
+        return item.map_children(visit)
+
+    result = node.map_children(visit) if isinstance(node, Stmt) else visit(node)
+    return result  # type: ignore[return-value]

@@ -1,0 +1,91 @@
+"""Write the intrinsics that an instruction set lacks with operations that it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...tir.dtype import FLOAT32, INT32, INT64
+from ...tir.errors import InternalError
+from ...tir.expr import (
+    LT,
+    Add,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    FloorDiv,
+    Let,
+    Mul,
+    Reinterpret,
+    Select,
+    Sub,
+    Var,
+    const,
+)
+from ...tir.func import PrimFunc
+from ...tir.intrinsics import FLOOR, MAX_ANY, MIN_ANY, ROUND, SCALE
+from ...tir.node import Node
+from ...tir.target import Target
+from ...tir.visit import transform
+from ..c.isa import isa
+
+
+@dataclass(frozen=True, slots=True)
+class Legalise:
+    """Replace `floor` and `scale` where the target has no instruction for them.
+
+    floor(x)    ->  r = round(x); r - 1 where x < r, else r
+    scale(x, n) ->  x * 2^q * 2^q * 2^q * 2^(n - 3*q), q = n // 4, each power made of its exponent bits
+
+    Requires: no elementary function is left. Ensures: every Call has an entry in the target's tables.
+    """
+
+    target: Target
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        tables = isa(self.target)
+
+        def rule(node: Node) -> Node:
+            if not isinstance(node, Call) or tables.has(node.intrinsic.name, node.dtype):
+                return node
+            if node.intrinsic == FLOOR:
+                return _floor(node.arguments[0])
+            if node.intrinsic == SCALE:
+                return _scale(*node.arguments)
+            raise InternalError(
+                f"legalise: '{node.intrinsic.name}' of {node.dtype} has no instruction and no expansion for "
+                f"{self.target}; expected an elementary function to be expanded before.",
+                code="legalise-call",
+            )
+
+        return func.with_body(transform(func.body, rule))
+
+
+def _floor(x: Expr) -> Expr:
+    value, rounded = Var("x", x.dtype), Var("rounded", x.dtype)
+    below = Sub(rounded, const(1.0, x.dtype))
+    body = Select(LT(value, rounded), below, rounded)
+    return Let(value, x, Let(rounded, Call(ROUND, (value,)), body))
+
+
+def _scale(x: Expr, n: Expr) -> Expr:
+    """2^n in four factors: the exponent of each fits, whatever n is, and only the last product rounds."""
+    limit = 496.0 if x.dtype == FLOAT32 else 4080.0  # beyond it every result is 0 or infinite
+    most, least = (const(sign * limit, n.dtype) for sign in (1, -1))
+    clamped = Call(MAX_ANY, (Call(MIN_ANY, (n, most)), least))
+    power, quarter, step = Var("n", INT32), Var("q", INT32), Var("step", x.dtype)
+    rest = Sub(power, Mul(quarter, const(3, INT32)))
+    product: Expr = x
+    for factor in (step, step, step, _power_of_two(rest, x)):
+        product = Mul(product, factor)
+    inner = Let(
+        quarter, FloorDiv(power, const(4, INT32)), Let(step, _power_of_two(quarter, x), product)
+    )
+    return Let(power, Cast(clamped, INT32), inner)
+
+
+def _power_of_two(exponent: Expr, like: Expr) -> Expr:
+    if like.dtype == FLOAT32:
+        return Reinterpret(Mul(Add(exponent, const(127, INT32)), const(1 << 23, INT32)), like.dtype)
+    bits = Mul(Cast(Add(exponent, const(1023, INT32)), INT64), Const(1 << 52, INT64))
+    return Reinterpret(bits, like.dtype)

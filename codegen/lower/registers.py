@@ -1,0 +1,138 @@
+"""Keep register-scope buffers in named vectors: the buffer disappears, each element or vector of it becomes a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...tir.errors import TargetError
+from ...tir.expr import Buffer, Const, Expr, Load, Ramp, Select, conjuncts
+from ...tir.func import PrimFunc
+from ...tir.node import Node
+from ...tir.stmt import Alloc, Stmt, Store
+from ...tir.target import Target
+from ...tir.visit import free_vars, transform, walk
+
+Key = tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """Replace each register-scope buffer by one buffer of shape () per index, a vector's worth each.
+
+    C[0, ramp(16, 1, 16)] = fma(a, b, C[0, ramp(16, 1, 16)])      ->      C_0_1[()] = fma(a, b, C_0_1[()])
+
+    A masked store drops its mask where the lanes that are off are never read, else it keeps their old values by a Select.
+    Without vector registers nothing happens: a tile stays a small array.
+    Requires: no loop is VECTORIZED or UNROLLED. Ensures: register-scope buffers have shape ().
+    Raises: TargetError where an index is not constant, or where two vectors of a buffer overlap in part.
+    """
+
+    target: Target
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        if not self.target.vector_bytes:
+            return func
+        return func.with_body(transform(func.body, _named))
+
+
+def _named(node: Node) -> Node:
+    if not isinstance(node, Alloc) or node.buffer.scope != "register" or not node.buffer.shape:
+        return node
+    buffer = node.buffer
+    registers = {key: _register(buffer, key) for key in _keys(buffer, node.body)}
+    unmasked = {key for key in registers if _reads_only_what_it_writes(buffer, key, node.body)}
+
+    def rule(item: Node) -> Node:
+        if isinstance(item, Load) and item.buffer is buffer:
+            load = Load(registers[item.indices], ())
+            if item.mask is None or item.other is None:
+                return load
+            return Select(item.mask, load, item.other)
+        if isinstance(item, Store) and item.buffer is buffer:
+            register = registers[item.indices]
+            if item.mask is None or item.indices in unmasked:
+                return Store(register, (), item.value)
+            return Store(register, (), Select(item.mask, item.value, Load(register, ())))
+        return item
+
+    body: Stmt = transform(node.body, rule)
+    for register in reversed(registers.values()):
+        body = Alloc(register, body)
+    return body
+
+
+def _keys(buffer: Buffer, body: Stmt) -> list[Key]:
+    """The indices that the buffer is accessed with, in order; each a constant or a run of neighbours."""
+    found: dict[Key, tuple[tuple[int, int], ...]] = {}
+    for node in walk(body):
+        if isinstance(node, Load | Store) and node.buffer is buffer and node.indices not in found:
+            found[node.indices] = tuple(_place(buffer, i) for i in node.indices)
+    order = sorted(found, key=lambda key: found[key])
+    for first, second in zip(order, order[1:], strict=False):
+        if _overlap(found[first], found[second]):
+            raise TargetError(
+                f"registers: '{buffer.name}' is accessed as vectors that overlap in part, at "
+                f"{_text(found[first])} and {_text(found[second])}; expected the same vectors everywhere.",
+                code="register-overlap",
+                hints=(
+                    "vectorise the same loop, by the same extent, in every block that touches it.",
+                ),
+            )
+    return order
+
+
+def _place(buffer: Buffer, index: Expr) -> tuple[int, int]:
+    """First element and number of elements of an index. Raises: TargetError."""
+    base, lanes = index, 1
+    if isinstance(index, Ramp) and (index.stride == 1 or index.lanes == 1):
+        base, lanes = index.base, index.lanes
+    if isinstance(base, Const):
+        return int(base.value), lanes
+    names = sorted({f"'{var.name}'" for var in free_vars(base)})
+    hint = (
+        f"unroll loop {' and '.join(names)}." if names else "vectorise along one dimension of it."
+    )
+    raise TargetError(
+        f"registers: '{buffer.name}' lives in registers, but is indexed with a value that "
+        f"{'loop ' + ' and '.join(names) + ' changes' if names else 'is no run of neighbours'}; "
+        "expected constant indices.",
+        code="register-index",
+        hints=(hint,),
+    )
+
+
+def _overlap(a: Sequence[tuple[int, int]], b: Sequence[tuple[int, int]]) -> bool:
+    return all(x < y + m and y < x + n for (x, n), (y, m) in zip(a, b, strict=True))
+
+
+def _text(place: Sequence[tuple[int, int]]) -> str:
+    parts = [f"{start}" if count == 1 else f"{start}:{start + count}" for start, count in place]
+    return f"[{', '.join(parts)}]"
+
+
+def _register(buffer: Buffer, key: Key) -> Buffer:
+    parts: list[str] = []
+    lanes = 1
+    for (start, count), extent in zip((_place(buffer, i) for i in key), buffer.shape, strict=True):
+        lanes = max(lanes, count)
+        if extent > count:
+            parts.append(str(start // count if start % count == 0 else start))
+    name = "_".join((buffer.name, *parts))
+    return Buffer(name, buffer.type.with_lanes(lanes), (), "register", buffer.origin or buffer)
+
+
+def _reads_only_what_it_writes(buffer: Buffer, key: Key, body: Stmt) -> bool:
+    """Whether each read of a register needs no lane that a masked store to it leaves out."""
+    reads: set[Expr | None] = set()
+    writes: set[Expr] = set()
+    for node in walk(body):
+        if isinstance(node, Load) and node.buffer is buffer and node.indices == key:
+            reads.add(node.mask)
+        elif isinstance(node, Store) and node.buffer is buffer and node.indices == key:
+            writes |= {node.mask} if node.mask is not None else set()
+    return all(
+        read is not None and (write == read or write in conjuncts(read))
+        for write in writes
+        for read in reads
+    )

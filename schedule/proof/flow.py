@@ -1,0 +1,273 @@
+"""P2, flow: the last write that reaches each read set the logical element that the read expects.
+
+Per physical buffer, isl computes for each read of a cell the last write before it (exact array dataflow). Writes carry the
+element that they set: a block's own, or, for a copy, the one that it moves, so copies are looked through. A read that
+nothing reaches is uninitialised. Inputs hold their own elements from the start; outputs are read at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from ...tir.expr import TRUE, Buffer, Load, Var
+from ...tir.stmt import NOTHING, Block, For, ForKind, IterKind, IterVar, Parameter, Role, Store
+from .affine import Affine, variable
+from .condition import ALWAYS, Cases, both, branches, differ
+from .pairing import Families, Pairs, Tagged
+from .sets import IN, OUT, Sets
+from .shortcuts import all_implied, earlier_run, follows
+from .statements import Access, Nest, Statement
+from ..verdict import Failure
+from .witness import Finding, element_text, iteration, runs_of
+
+LAST = 1 << 40
+END = "the end of the function"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """For a read: which write reaches it at which runs (runs of `write` -> runs of `read`)."""
+
+    write: Tagged
+    read: Tagged
+    runs: isl.Map
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What P2 found, and the dataflow that P3 goes on with."""
+
+    findings: tuple[Finding, ...]
+    reaches: tuple[Reach, ...]
+    ends: tuple[Tagged, ...]
+
+
+def boundary(parameter: Parameter, tensor: str, *, end: bool) -> Tagged:
+    """An access to each element of a parameter at the start of the function, or at its end."""
+    buffer = parameter.buffer
+    loops = tuple(
+        For(Var(f"i{axis}"), extent, ForKind.SERIAL, NOTHING)
+        for axis, extent in enumerate(buffer.shape)
+    )
+    at = tuple(loop.var for loop in loops)
+    forms = tuple(variable(var) for var in at)
+    store = Store(buffer, at, Load(buffer, at))
+    name = END if end else "the start of the function"
+    iters = tuple(
+        IterVar(Var(var.name), loop.extent, IterKind.SPATIAL)
+        for var, loop in zip(at, loops, strict=True)
+    )
+    block = Block(name, iters, at, store, None, TRUE)
+    positions = (LAST if end else 0,) * (len(loops) + 1)
+    role = Role.COPY
+    ranges = {loop.var: (0, loop.extent - 1) for loop in loops}
+    statement = Statement(
+        name, "", role, block, store, loops, positions, ALWAYS, {}, forms, -1, 0, False, ranges
+    )
+    access = Access(statement, buffer, forms, ALWAYS, (), not end)
+    return Tagged(access, tensor, forms)
+
+
+def check_flow(sets: Sets, nest: Nest, pairs: Pairs, families: Families) -> Flow:
+    """Check P2 for every buffer of the nest."""
+    findings: list[Finding] = []
+    reaches: list[Reach] = []
+    ends: list[Tagged] = []
+    parameters = {p.buffer: p for p in nest.func.parameters}
+    writes: dict[Buffer, list[Tagged]] = {}
+    reads: dict[Buffer, list[Tagged]] = {}
+    for tagged in pairs.writes:
+        writes.setdefault(tagged.access.buffer, []).append(tagged)
+    for tagged in pairs.reads:
+        reads.setdefault(tagged.access.buffer, []).append(tagged)
+    for buffer, parameter in parameters.items():
+        if parameter.role == "output":
+            last = boundary(parameter, families.results.get(parameter.name, ""), end=True)
+            ends.append(last)
+            reads.setdefault(buffer, []).append(last)
+        elif buffer in writes:
+            writes[buffer].append(boundary(parameter, parameter.name, end=False))
+    for buffer, wanted in reads.items():
+        if buffer in writes:
+            found, reached = _written(sets, writes[buffer], wanted)
+            findings += found
+            reaches += reached
+        elif buffer in parameters and parameters[buffer].role != "output":
+            findings += _only_read(sets, parameters[buffer], wanted)
+        else:
+            findings += _never_written(sets, wanted)
+    return Flow(tuple(findings), tuple(reaches), tuple(ends))
+
+
+def _only_read(sets: Sets, parameter: Parameter, reads: Iterable[Tagged]) -> Iterable[Finding]:
+    """An input that nobody writes holds its own elements: indices must be the expected ones."""
+    for read in reads:
+        statement = read.statement
+        wrong: Cases = read.access.where
+        if read.tensor == parameter.name:
+            apart = differ(read.access.indices, read.element, statement.ranges)
+            wrong = both(wrong, apart)
+        runs = sets.domain(statement, wrong)
+        if not sets.empty(runs):
+            (at,) = runs_of(runs, statement)
+            needed = element_text(read.tensor, read.element, at)
+            found = element_text(parameter.name, read.access.indices, at)
+            message = f"block '{statement.name}' needs {needed}, but reads {found}"
+            failure = Failure("P2", message, (iteration(statement, at),), needed)
+            yield Finding(failure, read.access.exact)
+
+
+def _never_written(sets: Sets, reads: Iterable[Tagged]) -> Iterable[Finding]:
+    for read in reads:
+        statement = read.statement
+        runs = sets.domain(statement, read.access.where)
+        if not sets.empty(runs):
+            yield _uninitialised(read, runs)
+
+
+def _uninitialised(read: Tagged, runs: isl.Set) -> Finding:
+    statement = read.statement
+    (at,) = runs_of(runs, statement)
+    needed = element_text(read.tensor, read.element, at)
+    cell = element_text(read.access.buffer.name, read.access.indices, at)
+    if statement.name == END:
+        return Finding(Failure("P2", f"nothing is ever stored to {cell}", (), needed))
+    message = f"block '{statement.name}' needs {needed}, but nothing was stored to {cell} before"
+    failure = Failure("P2", message, (iteration(statement, at),), needed)
+    return Finding(failure, read.access.exact)
+
+
+def _written(
+    sets: Sets, writes: Sequence[Tagged], reads: Sequence[Tagged]
+) -> tuple[list[Finding], list[Reach]]:
+    """Dataflow of one buffer, by isl where it is not plain."""
+    reads = [read for read in reads if not shown(sets, writes, read)]
+    if not reads:
+        return [], []
+    depth = max(len(t.statement.loops) for t in (*writes, *reads))
+    sources = _named("W", writes)
+    sinks = _named("R", reads)
+    access = isl.UnionAccessInfo.from_sink(_accesses(sets, sinks))
+    access = access.set_must_source(_accesses(sets, sources))
+    times = [sets.time(t.statement, name, depth, 1) for name, (t, _, _) in sources.items()]
+    times += [sets.time(t.statement, name, depth, 0) for name, (t, _, _) in sinks.items()]
+    schedule = _union(times)
+    flow = access.set_schedule_map(schedule).compute_flow()
+    sets.questions += 1
+    findings: list[Finding] = []
+    for lost in _sets_of(flow.get_must_no_source().domain()):
+        read = sinks[lost.get_tuple_name()][0]
+        if not sets.empty(lost):
+            findings.append(_uninitialised(read, lost))
+    reaches: list[Reach] = []
+    for runs in _maps_of(flow.get_must_dependence()):
+        write, _, _ = sources[runs.get_tuple_name(IN)]
+        read, _, _ = sinks[runs.get_tuple_name(OUT)]
+        reaches.append(Reach(write, read, runs))
+        found = _wrong_element(sets, write, read, runs)
+        if found is not None:
+            findings.append(found)
+    return findings, reaches
+
+
+Named = dict[str, tuple[Tagged, Cases, tuple[Affine, ...]]]
+
+
+def _named(letter: str, tagged: Iterable[Tagged]) -> Named:
+    """A name for each access, and for each choice of operands of the minima and maxima in its indices."""
+    named: Named = {}
+    for item in tagged:
+        for case, forms in branches(item.access.cell):
+            where = both(item.access.where, (case,)) if case else item.access.where
+            named[f"{letter}{len(named)}"] = item, where, forms
+    return named
+
+
+def _accesses(sets: Sets, named: Named) -> isl.UnionMap:
+    return _union(
+        [
+            sets.image(t.statement, where, cell, name, "B")
+            for name, (t, where, cell) in named.items()
+        ]
+    )
+
+
+def shown(sets: Sets, writes: Sequence[Tagged], read: Tagged) -> bool:
+    """Whether it is plain that each run of `read` finds its element.
+
+    A write is right when sharing a cell with the read means setting the element that it expects. It is enough that some
+    right write comes before each run of the read, and that each of the others either never comes before the read, or
+    never after a right one: then the last write before the read is right.
+    """
+    right, wrong = [], []
+    for write in writes:
+        a, b = write.access, read.access
+        same = write.tensor == read.tensor and follows(a.cell, b.cell, write.element, read.element, b.fresh)
+        (right if same else wrong).append(write)
+    if not _written_before(sets, right, read):
+        return False
+    return all(
+        not sets.may_precede(write, read) or not any(sets.may_precede(w, write) for w in right)
+        for write in wrong
+    )
+
+
+def _written_before(sets: Sets, right: Sequence[Tagged], read: Tagged) -> bool:
+    """Whether each run of `read` has a run of one of the writes before it that sets its cell."""
+    statement = read.statement
+    covered = None
+    for write in reversed(right):
+        earlier = earlier_run(write, read)
+        if earlier is None:
+            continue
+        _, where = earlier
+        if all_implied(read.access.where, where, statement.ranges):
+            return True
+        runs = sets.domain(statement, both(read.access.where, where))
+        covered = runs if covered is None else covered.union(runs)
+    if covered is None:
+        return False
+    sets.questions += 1
+    return bool(sets.domain(statement, read.access.where).is_subset(covered))
+
+
+def _union(maps: Sequence[isl.Map]) -> isl.UnionMap:
+    result = maps[0].to_union_map()
+    for item in maps[1:]:
+        result = result.union(item.to_union_map())
+    return result
+
+
+def _maps_of(union: isl.UnionMap) -> list[isl.Map]:
+    listed = union.get_map_list()
+    return [listed.get_at(n) for n in range(listed.n_map())]
+
+
+def _sets_of(union: isl.UnionSet) -> list[isl.Set]:
+    listed = union.get_set_list()
+    return [listed.get_at(n) for n in range(listed.n_set())]
+
+
+def _wrong_element(sets: Sets, write: Tagged, read: Tagged, runs: isl.Map) -> Finding | None:
+    """A run of `write` that reaches one of `read`, which expects another element."""
+    if write.tensor == read.tensor:
+        equal = list(zip(write.element, read.element, strict=True))
+        same = sets.pairs(write.statement, ALWAYS, read.statement, ALWAYS, equal)
+        same = same.set_tuple_name(IN, runs.get_tuple_name(IN)).set_tuple_name(
+            OUT, runs.get_tuple_name(OUT)
+        )
+        runs = runs.subtract(same)
+    if sets.empty(runs):
+        return None
+    wrote, at = runs_of(runs, write.statement, read.statement)
+    needed = element_text(read.tensor, read.element, at)
+    found = element_text(write.tensor, write.element, wrote)
+    end = read.statement.name == END
+    reader = "at the end" if end else f"block '{read.statement.name}' needs {needed}, but"
+    cell = element_text(read.access.buffer.name, read.access.indices, at)
+    message = f"{reader} {cell} holds {found}"
+    both_runs = (iteration(write.statement, wrote), iteration(read.statement, at))
+    return Finding(Failure("P2", message, both_runs[: 1 if end else 2], needed), read.access.exact)

@@ -1,0 +1,219 @@
+"""What plain arithmetic shows without isl: the common cases of the proof, each a small theorem.
+
+Every function here answers "shown" or "do not know"; isl is asked in the second case. Tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...tir.expr import Var
+from ...tir.stmt import For
+from .affine import Affine, Extreme, Quotient, Ranges, interval, quotient, variable
+from .condition import Case, Cases, Constraint
+from .order import common_loops, text_before
+from .pairing import Tagged
+from .statements import Statement
+
+
+def implied(given: Case, wanted: Constraint, ranges: Ranges) -> bool:
+    """Whether `wanted` follows from the ranges, or from one constraint of `given` that has the same terms."""
+    low, high = interval(wanted.form, ranges)
+    if wanted.equality:
+        return low == high == 0 or wanted in given
+    if low >= 0:
+        return True
+    for known in given:
+        low, _ = interval(wanted.form - known.form, ranges)
+        if low >= 0:  # wanted = known + something that is not negative
+            return True
+    return False
+
+
+def all_implied(given: Cases, wanted: Cases, ranges: Ranges) -> bool:
+    """Whether in each case of `given` all constraints of one case of `wanted` are implied."""
+    return all(
+        any(all(implied(known, c, ranges) for c in case) for case in wanted) for known in given
+    )
+
+
+def substituted(form: Affine, values: Mapping[Var, Affine], ranges: Ranges) -> Affine:
+    """The form with variables replaced by forms of other variables, which have `ranges`."""
+    result = Affine((), form.constant)
+    for atom, coefficient in form.terms:
+        if isinstance(atom, Var):
+            term = values[atom]
+        elif isinstance(atom, Quotient):
+            term = quotient(substituted(atom.inner, values, ranges), atom.divisor, ranges)
+        else:
+            raise KeyError(atom)
+        result = result + term.scaled(coefficient)
+    return result
+
+
+def solve(
+    loops: Sequence[For],
+    forms: Sequence[Affine],
+    wanted: Sequence[Affine],
+    known: Mapping[Var, Affine],
+    ranges: Ranges,
+) -> tuple[dict[Var, Affine], tuple[Constraint, ...]] | None:
+    """A run of `loops` at which `forms` have the values `wanted`, digit by digit.
+
+    forms: of the loops' variables; wanted, known and the result: of other variables, which have `ranges`. Each form is
+    sum of c_n * x_n with c_n > 0: the largest first, x_n = (value - the lower end of the rest) // c_n, which is right
+    when the constraints that come with the result hold. None when it cannot be done.
+    """
+    values = dict(known)
+    needs: list[Constraint] = []
+    extents = {loop.var: loop.extent for loop in loops}
+    for form, value in zip(forms, wanted, strict=True):
+        rest = value.plus(-form.constant)
+        unknown: list[tuple[int, Var]] = []
+        for atom, coefficient in form.terms:
+            if isinstance(atom, Extreme) or (atom not in values and coefficient < 0):
+                return None
+            if isinstance(atom, Var) and atom not in values:
+                unknown.append((coefficient, atom))
+            elif any(var not in values for var in Affine(((atom, 1),)).variables()):
+                return None
+            else:
+                rest = rest - substituted(Affine(((atom, coefficient),)), values, ranges)
+        for coefficient, var in sorted(unknown, key=lambda pair: -pair[0]):
+            values[var] = quotient(rest, coefficient, ranges)
+            rest = rest - values[var].scaled(coefficient)
+            needs.append(Constraint(values[var]))
+            needs.append(Constraint(values[var].scaled(-1).plus(extents[var] - 1)))
+        needs.append(Constraint(rest, equality=True))
+    open_needs = tuple(c for c in needs if not implied((), c, ranges))
+    return values, open_needs
+
+
+def earlier_run(write: Tagged, read: Tagged) -> tuple[dict[Var, Affine], Cases] | None:
+    """A run of `write` before each run of `read` that sets the cell read, and the conditions under which it is one.
+
+    The two agree on the loops that hold both, and the write stands first in the text.
+    """
+    a, b = write.statement, read.statement
+    if not text_before(a, b) or len(write.access.fresh) > common_loops(a, b):
+        return None
+    known = {loop.var: variable(loop.var) for loop in a.loops[: common_loops(a, b)]}
+    used = {var for form in write.access.indices for var in form.variables()}
+    for loop in a.loops:
+        if loop.var not in known and loop.var not in used:
+            least = _least(loop.var, write.access.where)
+            if least >= loop.extent:
+                return None
+            known[loop.var] = Affine((), least)
+    cell, wanted = write.access.indices, read.access.indices
+    solved = solve(a.loops, cell, wanted, known, b.ranges)
+    if solved is None:
+        return None
+    values, needs = solved
+    where: list[Case] = []
+    for case in write.access.where:
+        at_run = (Constraint(substituted(c.form, values, b.ranges), c.equality) for c in case)
+        where.append((*needs, *(c for c in at_run if not implied((), c, b.ranges))))
+    return values, tuple(where)
+
+
+def _least(var: Var, where: Cases) -> int:
+    """The least value that the first case's constraints on the variable alone leave it."""
+    lows = (-c.form.constant for c in where[0] if c.form.terms == ((var, 1),)) if where else ()
+    return max((0, *lows))
+
+
+def follows(
+    a: Sequence[Affine],
+    b: Sequence[Affine],
+    c: Sequence[Affine],
+    d: Sequence[Affine],
+    fresh: Sequence[For],
+) -> bool:
+    """Whether a = b implies c = d, all forms of two runs that agree on the loops `fresh`.
+
+    Shown when each form of c is one of a, or none, plus a form of the fresh loops alone, and d is made in the same way.
+    """
+    still = frozenset(loop.var for loop in fresh)
+    starts = [(Affine(), Affine()), *zip(a, b, strict=True)]
+    for left, right in zip(c, d, strict=True):
+        shown = False
+        for start, other in starts:
+            offset = left - start
+            if offset == right - other and all(var in still for var in offset.variables()):
+                shown = True
+                break
+        if not shown:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The points low .. high of each dimension, inclusive; each is reached by exactly one run."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    @property
+    def volume(self) -> int:
+        """Number of points."""
+        return math.prod(max(0, b - a + 1) for a, b in zip(self.low, self.high, strict=True))
+
+    def meets(self, other: Box) -> bool:
+        """Whether the two have a point in common."""
+        return all(
+            max(a, c) <= min(b, d)
+            for a, b, c, d in zip(self.low, self.high, other.low, other.high, strict=True)
+        )
+
+
+def box_of(statement: Statement, point: Sequence[Affine]) -> Box | None:
+    """The box that a statement's runs cover, each point once; None where they do not visibly make one.
+
+    Each dimension is sum of c_n * x_n with 0 <= x_n < e_n and c_0 = 1, c_(n+1) = c_n * e_n, so it counts through an
+    interval; each loop serves one dimension; each condition bounds one dimension.
+    """
+    if len(statement.domain) != 1:
+        return None
+    free = {loop.var: loop.extent for loop in statement.loops if loop.extent > 1}
+    bounds: list[tuple[int, int]] = []
+    for form in point:
+        step = 1
+        for atom, coefficient in sorted(form.terms, key=lambda term: term[1]):
+            if not isinstance(atom, Var):
+                return None
+            extent = free.pop(atom, 0)
+            if not extent or coefficient != step:
+                return None
+            step *= extent
+        bounds.append((form.constant, form.constant + step - 1))
+    if free:
+        return None
+    for constraint in statement.domain[0]:
+        clipped = _clip(constraint, point, bounds)
+        if clipped is None:
+            return None
+        bounds = clipped
+    return Box(tuple(low for low, _ in bounds), tuple(high for _, high in bounds))
+
+
+def _clip(
+    constraint: Constraint, point: Sequence[Affine], bounds: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]] | None:
+    """The bounds narrowed by a constraint on one dimension; None for any other constraint."""
+    for axis, form in enumerate(point):
+        low, high = bounds[axis]
+        above, below = constraint.form - form, constraint.form + form
+        clipped = list(bounds)
+        if not form.terms or constraint.equality:
+            continue
+        if not above.terms:  # form + c >= 0
+            clipped[axis] = (max(low, -above.constant), high)
+            return clipped
+        if not below.terms:  # c - form >= 0
+            clipped[axis] = (low, min(high, below.constant))
+            return clipped
+    return None

@@ -1,0 +1,195 @@
+"""The recorder under a schedule: states, references, the trace, replay; what makes a step atomic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from ..tir.expr import Buffer, Var
+from ..tir.func import PrimFunc
+from ..tir.target import Target
+from .decisions import Decisions, Default, Replay
+from .errors import ScheduleError
+from .nest import Rewrite
+from .references import LoopRef, References
+from .trace import Step, Trace
+
+RECORDED = frozenset(
+    {
+        "split",
+        "fuse",
+        "reorder",
+        "parallel",
+        "vectorize",
+        "unroll",
+        "compute_at",
+        "reverse_compute_at",
+        "compute_inline",
+        "reverse_compute_inline",
+        "cache_read",
+        "cache_write",
+        "stage",
+        "transform_layout",
+        "decompose_reduction",
+        "prefetch",
+        "sample_categorical",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A schedule after some steps."""
+
+    func: PrimFunc
+    references: References
+    trace: Trace
+
+
+class Recorder:
+    """A function, the steps taken on it so far, and who answers the questions of a rule."""
+
+    def __init__(
+        self,
+        func: PrimFunc,
+        target: Target | None = None,
+        decisions: Decisions | None = None,
+        origin: str = "hand",
+    ) -> None:
+        self.original = func
+        self.target = target
+        self.origin = origin
+        self._decisions = decisions or Default()
+        self._states = [State(func, References.of(func), Trace())]
+
+    @property
+    def func(self) -> PrimFunc:
+        """The function as it is now."""
+        return self._states[-1].func
+
+    @property
+    def trace(self) -> Trace:
+        """The steps so far."""
+        return self._states[-1].trace
+
+    @classmethod
+    def replay(cls, func: PrimFunc, trace: Trace, target: Target | None = None) -> Self:
+        """The schedule that `trace` recorded, on a function with the same workload.
+
+        Raises: ScheduleError when a step does not apply.
+        """
+        sch = cls(func, target, Replay(trace))
+        for number, step in enumerate(trace.steps):
+            method = getattr(sch, step.primitive, None)
+            if step.primitive not in RECORDED or method is None:
+                raise ScheduleError(
+                    f"replay: step {number} is '{step.primitive}', which is no primitive.",
+                    code="replay-primitive",
+                )
+            arguments = {key: sch._decode(value) for key, value in step.arguments}
+            positional = arguments.pop("loops", ())
+            assert isinstance(positional, tuple)
+            method(*positional, **arguments)
+        return sch
+
+    def apply(self, function: Callable[[Self], object]) -> Self:
+        """Run a function of this schedule; when it raises, every step that it took is undone.
+        Returns this schedule.
+        """
+        before = list(self._states)
+        try:
+            function(self)
+        except BaseException:
+            self._states = before
+            raise
+        return self
+
+    def attempt(self, step: Callable[[Self], object]) -> bool:
+        """Whether `step` applied; when it is refused, the schedule stays as it was."""
+        try:
+            self.apply(step)
+        except ScheduleError:
+            return False
+        return True
+
+    def copy(self) -> Self:
+        """Another schedule with the same steps."""
+        other = type(self)(self.original, self.target, self._decisions, self.origin)
+        other._states = list(self._states)
+        return other
+
+    def undo(self) -> Self:
+        """Take back the last step, if there is one. Returns this schedule."""
+        if len(self._states) > 1:
+            self._states.pop()
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[PrimFunc, Trace, Target | None]]:
+        return type(self).replay, (self.original, self.trace, self.target)
+
+    def __repr__(self) -> str:
+        return str(self.func)
+
+    def _loop(self, ref: LoopRef, primitive: str) -> Var:
+        state = self._states[-1]
+        return state.references.loop(state.func, ref, primitive)
+
+    def _block(self, name: str, primitive: str) -> str:
+        state = self._states[-1]
+        state.references.block_key(state.func, name, primitive)
+        return name
+
+    def _tensor(self, name: str, primitive: str) -> Buffer:
+        state = self._states[-1]
+        return state.references.tensor(
+            state.func, state.references.tensor_key(state.func, name, primitive)
+        )
+
+    def _loops(
+        self, primitive: str, rewrite: Callable[[PrimFunc], Rewrite], **arguments: object
+    ) -> tuple[LoopRef, ...]:
+        made = self._do(primitive, rewrite, **arguments)
+        references = self._states[-1].references
+        return tuple(references.handle(var) for var in made.loops)
+
+    def _block_made(
+        self, primitive: str, rewrite: Callable[[PrimFunc], Rewrite], **arguments: object
+    ) -> str:
+        return self._do(primitive, rewrite, **arguments).blocks[0]
+
+    def _do(
+        self, primitive: str, rewrite: Callable[[PrimFunc], Rewrite], **arguments: object
+    ) -> Rewrite:
+        state = self._states[-1]
+        made = rewrite(state.func)
+        encoded = tuple(
+            (key, self._encode(key, value)) for key, value in arguments.items() if value is not None
+        )
+        number = len(state.trace.steps)
+        references = state.references.after(number, primitive, made)
+        trace = Trace((*state.trace.steps, Step(primitive, encoded)))
+        self._states.append(State(made.func, references, trace))
+        return made
+
+    def _encode(self, name: str, value: object) -> object:
+        state = self._states[-1]
+        if isinstance(value, LoopRef):
+            return {"loop": value.key, "name": value.name}
+        if isinstance(value, tuple):
+            return tuple(self._encode("", item) for item in value)
+        if name == "block":
+            return {"block": state.references.block_key(state.func, str(value), name)}
+        if name == "buffer":
+            return {"tensor": state.references.tensor_key(state.func, str(value), name)}
+        return value
+
+    def _decode(self, value: object) -> object:
+        state = self._states[-1]
+        if isinstance(value, dict):
+            if "loop" in value:
+                return LoopRef(str(value["loop"]), str(value.get("name", value["loop"])))
+            if "block" in value:
+                return state.references.blocks[value["block"]]
+            return state.references.tensor(state.func, value["tensor"]).name
+        return tuple(self._decode(item) for item in value) if isinstance(value, tuple) else value

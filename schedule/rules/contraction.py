@@ -1,0 +1,172 @@
+"""Rule for sums of products: matrix product and direct convolution are one program.
+
+Rows times columns are tiled for registers, the weights packed into panels of a tile's width, a long
+reduction is cut into blocks, what follows runs on the accumulators, the next panel is prefetched
+while this one is used. The structure follows Goto and van de Geijn, "Anatomy of High-Performance
+Matrix Multiplication" (2008).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...tir.expr import Var
+from ...tir.func import PrimFunc
+from ...tir.target import Target
+from ...tir.visit import free_vars
+from ..references import LoopRef
+from ..schedule import Schedule
+from .elementwise import schedule_pointwise
+from .structure import (
+    Contraction,
+    contraction,
+    inline_chains,
+    is_pointwise,
+    pointwise_output,
+    reductions,
+)
+from .tiled import finish_tile, tile_loops
+from .tiles import Tile, candidates
+
+REDUCTION_BLOCK = 1024
+PREFETCH_STEPS = 16
+CHOICES = 12  # tiles that a tuner may choose from
+PACK_ROWS = 32  # rows from which on packing weights that change with every call pays
+
+
+@dataclass(frozen=True, slots=True)
+class ContractionRule:
+    """One reduction that sums products of data and weights, pointwise blocks around it."""
+
+    name: str = "contraction"
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Whether the function is one contraction with pointwise blocks around it."""
+        anchors = reductions(func)
+        others = [block for block in func.blocks if block not in anchors]
+        return (
+            len(anchors) == 1
+            and contraction(anchors[0]) is not None
+            and all(map(is_pointwise, others))
+        )
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps."""
+        inline_chains(sch)
+        (anchor,) = reductions(sch.func)
+        found = contraction(anchor)
+        assert found is not None
+        epilogue = pointwise_output(sch.func, anchor)
+        for block in sch.func.blocks:
+            if block is not anchor and block is not epilogue:
+                schedule_pointwise(sch, block.name, target)
+        tile = _choose_tile(sch, found, target)
+        lanes = target.lanes(found.weight.buffer.type)
+        width = tile.vectors * lanes
+        if found.group < found.vector.extent:
+            width = _group_panel(found.group, width)
+        packed = _pack(sch, found, width)
+        _nest(sch, found, tile, width, packed, target)
+
+
+def _choose_tile(sch: Schedule, found: Contraction, target: Target) -> Tile:
+    rows = found.rows
+    outer = rows[-2].extent if len(rows) > 1 else 1
+    inner = rows[-1].extent if rows else 1
+    steps = math.prod(axis.extent for axis in found.reduced)
+    columns = min(found.group, found.vector.extent)
+    dtype = found.weight.buffer.type
+    tiles = candidates(outer, inner, columns, steps, dtype, target)[:CHOICES]
+    return Tile(*sch.sample_categorical([tile.to_json() for tile in tiles]))
+
+
+def _group_panel(group: int, width: int) -> int:
+    """The widest divisor of a group's columns that is at most `width`: a panel never straddles two
+    groups.
+    """
+    return max(d for d in range(1, min(group, width) + 1) if group % d == 0)
+
+
+def _pack(sch: Schedule, found: Contraction, width: int) -> str | None:
+    """Store the weights in panels of `width` columns, in the order in which the tile walks them."""
+    weight = found.weight
+    constant = weight.buffer in sch.func.constants
+    contiguous = weight.indices[-1] is found.vector.var
+    if contiguous and not constant and math.prod(axis.extent for axis in found.rows) < PACK_ROWS:
+        return None
+    block = sch.cache_read(found.block.name, weight.buffer.name, f"{weight.buffer.name}_packed")
+    names = [f"i{axis}" for axis in range(len(weight.indices))]
+    columns = next(
+        n for n, item in zip(names, weight.indices, strict=True) if item is found.vector.var
+    )
+    position = {var: rank for rank, var in enumerate(_reduction_order(found))}
+    others = [
+        (position.get(i, -1) if isinstance(i, Var) else -1, n)
+        for n, i in zip(names, weight.indices, strict=True)
+    ]
+    kept = [n for _, n in sorted(others) if n != columns]
+    layout = ", ".join([f"{columns} // {width}", *kept, f"{columns} % {width}"])
+    loops = sch.transform_layout(block, f"lambda {', '.join(names)}: ({layout})")
+    if sch.extent(loops[0]) > 1:
+        sch.parallel(loops[0])
+    if contiguous:
+        sch.vectorize(loops[-1])
+    return block
+
+
+def _reduction_order(found: Contraction) -> list[Var]:
+    """The reduction axes, the one that walks the data contiguously innermost."""
+    last = free_vars(found.data.indices[-1])
+    return sorted((axis.var for axis in found.reduced), key=lambda var: var in last)
+
+
+def _nest(
+    sch: Schedule, found: Contraction, tile: Tile, width: int, packed: str | None, target: Target
+) -> None:
+    lanes = target.lanes(found.weight.buffer.type)
+    name = found.block.name
+    loops = tile_loops(sch, found.block, tile, width, lanes, _reduction_order(found))
+    row_tiles = math.prod(sch.extent(loop) for loop in loops.rows)
+    panels_first = _panels_first(sch, found, loops.rows, loops.panel, target)
+    block, reduced = _block_reduction(sch, list(loops.reduced), row_tiles)
+    blocked = [] if block is None else [block]
+    rows = list(loops.rows)
+    if panels_first:
+        outer = [loops.panel, *blocked, *rows]
+    elif len(rows) > 1:
+        outer = [*rows[:-1], loops.panel, *blocked, rows[-1]]
+    else:
+        outer = [*rows, loops.panel, *blocked]
+    finish_tile(sch, name, loops, outer, reduced, target)
+    if packed is not None and panels_first and len(reduced) == 2:
+        tiled = [row for row in rows if sch.extent(row) > 1]
+        sch.prefetch(packed, block or loops.panel, spread=(*tiled, reduced[0]), level=2)
+
+
+def _panels_first(
+    sch: Schedule, found: Contraction, rows: tuple[LoopRef, ...], panel: LoopRef, target: Target
+) -> bool:
+    """Whether the loop over panels stands outside: where all weights together do not stay in the
+    level-2 cache.
+    """
+    most_rows = max((sch.extent(row) for row in rows), default=1)
+    if most_rows < target.threads or sch.extent(panel) < target.threads:
+        return sch.extent(panel) >= most_rows
+    steps = math.prod(axis.extent for axis in found.reduced)
+    weights = steps * found.vector.extent * found.weight.buffer.type.bytes
+    return weights > 3 * target.l2_bytes // 4
+
+
+def _block_reduction(
+    sch: Schedule, reduced: list[LoopRef], row_tiles: int
+) -> tuple[LoopRef | None, list[LoopRef]]:
+    """Cut one long reduction into blocks that the level-2 cache holds: (block loop, loops
+    inside).
+    """
+    if len(reduced) != 1 or row_tiles < 2 or sch.extent(reduced[0]) < 4 * PREFETCH_STEPS:
+        return None, reduced
+    inside, block = reduced[0], None
+    if sch.extent(inside) > REDUCTION_BLOCK:
+        block, inside = sch.split(inside, (None, REDUCTION_BLOCK), tail="partition")
+    return block, list(sch.split(inside, (None, PREFETCH_STEPS), tail="partition"))

@@ -1,0 +1,48 @@
+"""The default schedule of a function: the first rule that recognises its structure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ...tir.func import PrimFunc
+from ...tir.target import Target
+from ..decisions import Decisions
+from ..schedule import Schedule
+from .blockwise import BlockwiseRule
+from .contraction import ContractionRule
+from .elementwise import ElementwiseRule
+from .reduction import ReductionRule
+
+
+class Rule(Protocol):
+    """A schedule program for one kind of kernel."""
+
+    @property
+    def name(self) -> str:
+        """The name, as logs and `explain` give it."""
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Whether the function has the structure that the rule is for."""
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps."""
+
+
+# the most special first; the last one takes everything
+RULES: tuple[Rule, ...] = (ElementwiseRule(), ContractionRule(), ReductionRule(), BlockwiseRule())
+
+
+def rule_for(func: PrimFunc) -> Rule:
+    """The rule that schedules `func`."""
+    return next(rule for rule in RULES if rule.matches(func))
+
+
+def default_schedule(
+    func: PrimFunc, target: Target, decisions: Decisions | None = None
+) -> Schedule:
+    """The schedule that the rule for `func` makes, with its analytical choices or those of
+    `decisions`.
+    """
+    sch = Schedule(func, target, decisions, origin="rule")
+    rule = rule_for(func)
+    return sch.apply(lambda s: rule.apply(s, target))

@@ -1,0 +1,111 @@
+"""What a rule recognises: structure of blocks, never names or literal extents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...tir.expr import Add, Const, FloorDiv, Load, Mul, Var
+from ...tir.func import PrimFunc
+from ...tir.stmt import Block, IterKind, IterVar
+from ...tir.visit import free_vars, stores, walk
+from ..nest import is_reduction, readers, reads, target_of
+from ..schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A sum of products out[..., v] = sum data[...] * weight[...] that keeps its columns in
+    vectors.
+
+    vector: the last output axis, an axis of the weights alone; rows: the other output axes, of the
+    data alone.
+    group: outputs per group where the data's channel depends on v // group; the whole axis
+    otherwise.
+    """
+
+    block: Block
+    data: Load
+    weight: Load
+    vector: IterVar
+    rows: tuple[IterVar, ...]
+    reduced: tuple[IterVar, ...]
+    group: int
+
+
+def is_pointwise(block: Block) -> bool:
+    """Whether the block stores one expression per element at distinct iteration variables."""
+    found = stores(block.body)
+    if is_reduction(block) or len(found) != 1:
+        return False
+    indices = found[0].indices
+    plain = all(isinstance(i, Var) for i in indices) and len(set(indices)) == len(indices)
+    return plain and not reads(block, target_of(block))
+
+
+def inline_chains(sch: Schedule) -> None:
+    """Inline every pointwise intermediate whose readers are pointwise too."""
+    for name in sch.blocks():
+        block = sch.func.block(name)
+        target = target_of(block)
+        if not is_pointwise(block) or target not in sch.func.allocations:
+            continue
+        users = readers(sch.func, target)
+        if users and all(is_pointwise(user) for user in users):
+            sch.compute_inline(name)
+
+
+def reductions(func: PrimFunc) -> tuple[Block, ...]:
+    """The blocks that reduce."""
+    return tuple(block for block in func.blocks if is_reduction(block))
+
+
+def product_of(block: Block) -> tuple[Load, Load] | None:
+    """The two operands of a block that accumulates a sum of products of two loads."""
+    value = stores(block.body)[0].value
+    if not isinstance(value, Add) or not isinstance(value.b, Mul):
+        return None
+    a, b = value.b.a, value.b.b
+    return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
+
+
+def contraction(block: Block) -> Contraction | None:
+    """The block as a Contraction; None when it is something else."""
+    operands = product_of(block) if is_reduction(block) else None
+    spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
+    if operands is None or not spatial or not is_plain_store(block, spatial):
+        return None
+    vector = spatial[-1]
+    for data, weight in (operands, operands[::-1]):
+        group = _group(data, vector)
+        plain = all(isinstance(i, Var) or not free_vars(i) for i in weight.indices)
+        used = {i for i in weight.indices if isinstance(i, Var)}
+        rows = tuple(spatial[:-1])
+        if plain and group is not None and vector.var in used and not used & {r.var for r in rows}:
+            reduced = tuple(it for it in block.iters if it.kind is IterKind.REDUCE)
+            return Contraction(block, data, weight, vector, rows, reduced, group)
+    return None
+
+
+def is_plain_store(block: Block, spatial: list[IterVar]) -> bool:
+    """Whether the block stores at its spatial variables, in order."""
+    return stores(block.body)[0].indices == tuple(it.var for it in spatial)
+
+
+def _group(data: Load, vector: IterVar) -> int | None:
+    """Columns per group when the data depends on the column only through column // group; None when
+    it depends otherwise.
+    """
+    nodes = [node for item in data.indices for node in walk(item)]
+    quotients = [
+        n for n in nodes if isinstance(n, FloorDiv) and n.a is vector.var and isinstance(n.b, Const)
+    ]
+    if len(quotients) != sum(node is vector.var for node in nodes):
+        return None
+    sizes = {int(n.b.value) for n in quotients if isinstance(n.b, Const)} or {vector.extent}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def pointwise_output(func: PrimFunc, block: Block) -> Block | None:
+    """The one pointwise block that reads what `block` computes; None when there is none."""
+    users = readers(func, target_of(block))
+    return users[0] if len(users) == 1 and is_pointwise(users[0]) else None

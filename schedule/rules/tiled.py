@@ -1,0 +1,88 @@
+"""The program that contraction and window rules share: a register tile of rows times vectors,
+reduced in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...tir.expr import Var
+from ...tir.stmt import Block
+from ...tir.target import Target
+from ..nest import target_of
+from ..references import LoopRef
+from ..schedule import Schedule
+from .elementwise import vector_lanes
+from .structure import pointwise_output
+from .tiles import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class TiledLoops:
+    """The loops of a block after tiling.
+
+    rows: the row loops outside the tile, outermost first; panel: the loop over panels of columns.
+    inner: the loops of the tile, rows, vectors, lanes; reduced: the reduction loops in the order
+    asked for.
+    """
+
+    rows: tuple[LoopRef, ...]
+    panel: LoopRef
+    inner: tuple[LoopRef, ...]
+    reduced: tuple[LoopRef, ...]
+
+
+def tile_loops(
+    sch: Schedule, block: Block, tile: Tile, width: int, lanes: int, reduced: Sequence[Var]
+) -> TiledLoops:
+    """Split the row axes and the last spatial axis of a block for a tile of `width` columns."""
+    loops = dict(zip((it.var for it in block.iters), sch.loops(block.name), strict=True))
+    spatial = [it.var for it in block.iters if it.kind.value == "spatial"]
+    rows = [loops[var] for var in spatial[:-1]]
+    inner: list[LoopRef] = []
+    for depth, size in ((1, tile.rows), (2, tile.outer_rows)):
+        if len(rows) >= depth:
+            rows[-depth], inside = sch.split(rows[-depth], (None, size), tail="partition")
+            inner.insert(0, inside)
+    panel, columns = sch.split(loops[spatial[-1]], (None, width), tail="mask")
+    vectors, lane = sch.split(columns, (None, lanes), tail="mask")
+    return TiledLoops(
+        tuple(rows), panel, (*inner, vectors, lane), tuple(loops[var] for var in reduced)
+    )
+
+
+def finish_tile(
+    sch: Schedule,
+    name: str,
+    loops: TiledLoops,
+    outer: Sequence[LoopRef],
+    reduced: Sequence[LoopRef],
+    target: Target,
+) -> None:
+    """Order the loops, keep the tile in registers and run what follows on it.
+
+    outer: the loops around the tile, the first of which runs in parallel; reduced: the loops
+    inside, around the tile's own.
+    """
+    epilogue = pointwise_output(sch.func, sch.func.block(name))
+    ordered = [*(x for x in outer if sch.extent(x) > 1), *(x for x in outer if sch.extent(x) == 1)]
+    sch.reorder(*ordered, *reduced, *loops.inner)
+    for loop in loops.inner[:-1]:
+        sch.unroll(loop)
+    sch.vectorize(loops.inner[-1])
+    if sch.extent(ordered[0]) > 1:
+        sch.parallel(ordered[0])
+    place = ordered[-1]
+    sch.stage(name, target_of(sch.func.block(name)).name, place, "register")
+    if epilogue is not None:
+        _epilogue(sch, epilogue, place, target)
+
+
+def _epilogue(sch: Schedule, epilogue: Block, place: LoopRef, target: Target) -> None:
+    """Run a pointwise block on the accumulators, in the tile's own vectors."""
+    *rows, columns = sch.reverse_compute_at(epilogue.name, place, at="last")
+    vectors, lane = sch.split(columns, (None, vector_lanes(epilogue, target)), tail="mask")
+    for loop in (*rows, vectors):
+        sch.unroll(loop)
+    sch.vectorize(lane)

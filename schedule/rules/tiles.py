@@ -1,0 +1,89 @@
+"""The analytical model of a register tile: rows times vectors of columns, each a row of
+accumulators.
+
+A step of the reduction loads `vectors` vectors of weights, broadcasts one number per row and issues
+rows * vectors multiply-adds. It takes as long as the busiest of: the multiply-add units, the load
+units, and the latency of an accumulator.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...tir.dtype import DType
+from ...tir.target import Target
+
+FMA_LATENCY = 4
+LOADS_PER_CYCLE = 2
+TILE_OVERHEAD = 24  # cycles to start and end a tile: addresses, loop set-up, stores
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Rows along the last two row axes and vectors of columns."""
+
+    outer_rows: int
+    rows: int
+    vectors: int
+
+    @property
+    def accumulators(self) -> int:
+        """Vector registers that hold the tile."""
+        return self.outer_rows * self.rows * self.vectors
+
+    def to_json(self) -> tuple[int, int, int]:
+        """The three numbers, as a decision of a trace."""
+        return self.outer_rows, self.rows, self.vectors
+
+
+def step_cycles(rows: int, vectors: int, target: Target) -> float:
+    """Cycles of one reduction step of a tile."""
+    arithmetic = rows * vectors / target.fma_per_cycle
+    return max(arithmetic, (rows + vectors) / LOADS_PER_CYCLE, float(FMA_LATENCY))
+
+
+def _pieces(extent: int, size: int) -> tuple[tuple[int, int], ...]:
+    """(count, size) of the full pieces of an extent and of the incomplete one."""
+    whole, rest = divmod(extent, size)
+    return tuple(p for p in ((whole, size), (1, rest)) if p[0] and p[1])
+
+
+def tile_cycles(
+    tile: Tile, outer: int, inner: int, columns: int, steps: int, dtype: DType, target: Target
+) -> float:
+    """Cycles for outer x inner rows and `columns` columns with `steps` reduction steps, edges
+    counted as what they compute.
+    """
+    lanes = target.lanes(dtype)
+    total = 0.0
+    for hn, h in _pieces(outer, tile.outer_rows):
+        for wn, w in _pieces(inner, tile.rows):
+            for vn, v in _pieces(-(-columns // lanes), tile.vectors):
+                total += hn * wn * vn * (steps * step_cycles(h * w, v, target) + TILE_OVERHEAD)
+    return total
+
+
+def candidates(
+    outer: int, inner: int, columns: int, steps: int, dtype: DType, target: Target
+) -> list[Tile]:
+    """The tiles that fit the registers, cheapest first by the model; larger ones first among
+    equals.
+    """
+    found = list(_fitting(outer, inner, -(-columns // target.lanes(dtype)), target))
+    price = {tile: tile_cycles(tile, outer, inner, columns, steps, dtype, target) for tile in found}
+    return sorted(found, key=lambda tile: (price[tile], -tile.accumulators, tile.to_json()))
+
+
+def _fitting(outer: int, inner: int, vectors: int, target: Target) -> Iterator[Tile]:
+    spare = target.vector_registers - 1
+    for h, w, v in itertools.product(
+        _sizes(outer, 4), _sizes(inner, 16), range(1, min(vectors, 8) + 1)
+    ):
+        if h * w * v + v <= spare:
+            yield Tile(h, w, v)
+
+
+def _sizes(extent: int, limit: int) -> Sequence[int]:
+    return range(1, min(extent, limit) + 1)

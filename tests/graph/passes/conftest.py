@@ -1,0 +1,46 @@
+"""What every pass must do: keep the meaning, keep the interface, have nothing left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tilewright.graph.ir import Graph
+from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.reference import evaluate
+from tilewright.graph.verify import verify
+
+
+def apply(one: Pass, graph: Graph) -> Graph:
+    """The rewritten graph, after it was checked against the old one on random inputs."""
+    text = str(graph)
+    after = one(graph)
+    assert str(graph) == text, "a pass must not change its input"
+    verify(after)
+    assert (after.inputs, after.outputs) == (graph.inputs, graph.outputs)
+    generator = np.random.default_rng(0)
+    feeds = {name: generator.standard_normal(graph.types[name].shape) for name in graph.inputs}
+    expected, got = evaluate(graph, feeds), evaluate(after, feeds)
+    for name in graph.outputs:
+        assert after.types[name] == graph.types[name]
+        np.testing.assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-6)
+    assert one(after) is after, "a pass must have nothing left to do"
+    return after
+
+
+@pytest.fixture(name="apply")
+def _apply() -> Callable[[Pass, Graph], Graph]:
+    return apply
+
+
+@pytest.fixture
+def lines() -> Callable[[Graph], list[str]]:
+    """The nodes of a graph as text, without their types."""
+
+    def text(graph: Graph) -> list[str]:
+        body = str(graph).splitlines()[2:-1]
+        return [line.partition("  #")[0].strip() for line in body]
+
+    return text

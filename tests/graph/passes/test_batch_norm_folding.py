@@ -1,0 +1,111 @@
+"""Scales and shifts per channel go into the convolution before them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tilewright.graph.build import GraphBuilder
+from tilewright.graph.ir import Graph
+from tilewright.graph.ops.registry import Add, BatchNormalization, Conv, Mul, Relu
+from tilewright.graph.passes.batch_norm_folding import BatchNormFolding
+from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.types import Splat, TensorType
+
+Apply = Callable[[Pass, Graph], Graph]
+Lines = Callable[[Graph], list[str]]
+
+
+class Network(GraphBuilder):
+    """A builder with random constants at hand."""
+
+    def __init__(self) -> None:
+        super().__init__("g")
+        self.generator = np.random.default_rng(0)
+        self.x = self.input("x", TensorType("float32", (2, 4, 5, 5)))
+
+    def random(self, name: str, *shape: int) -> str:
+        return self.constant(name, self.generator.uniform(0.5, 2.0, shape).astype("float32"))
+
+    def conv(self, x: str, bias: bool = False) -> str:
+        inputs = [x, self.random(self.fresh("w"), 4, 2, 3, 3)]
+        if bias:
+            inputs.append(self.random(self.fresh("b"), 4))
+        return self.add(Conv(pads=(1, 1, 1, 1), groups=2), *inputs)
+
+    def norm(self, x: str, output: str = "") -> str:
+        names = [self.random(self.fresh(n), 4) for n in ("scale", "shift", "mean", "variance")]
+        return self.add(BatchNormalization(1e-3), x, *names, output=output)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_batch_norm_goes_into_the_convolution_before_it(
+    apply: Apply, lines: Lines, bias: bool
+) -> None:
+    b = Network()
+    graph = b.finish((b.norm(b.conv(b.x, bias), output="y"),))
+    after = apply(BatchNormFolding(), graph)
+    assert lines(after) == ["y = Conv[pads=(1, 1, 1, 1), groups=2](x, w.folded, w.bias)"]
+
+
+def test_scales_and_shifts_after_it_go_along(apply: Apply, lines: Lines) -> None:
+    b = Network()
+    value = b.add(Mul(), b.norm(b.conv(b.x)), b.random("m", 4, 1, 1))
+    value = b.add(Add(), b.random("a", 1, 4, 1, 1), value)
+    value = b.add(Mul(), value, b.constant("half", Splat(0.5, "float32", ())))
+    after = apply(BatchNormFolding(), b.finish((b.add(Relu(), value, output="y"),)))
+    assert lines(after)[-1] == "y = Relu(mul_1)"
+    assert [type(node.op) for node in after.nodes] == [Conv, Relu]
+
+
+def test_without_a_convolution_a_chain_becomes_one_scale_and_one_shift(
+    apply: Apply, lines: Lines
+) -> None:
+    b = Network()
+    value = b.add(Mul(), b.norm(b.add(Relu(), b.x, output="r")), b.random("m", 4, 1, 1))
+    graph = b.finish((b.add(Add(), value, b.random("a", 4, 1, 1), output="y"),))
+    assert lines(apply(BatchNormFolding(), graph)) == [
+        "r = Relu(x)",
+        "y.scaled = Mul(r, y.factor)",
+        "y = Add(y.scaled, y.shift)",
+    ]
+
+
+@pytest.mark.parametrize("read_by", ["another node", "the caller"])
+def test_a_convolution_that_others_read_keeps_its_weights(
+    apply: Apply, lines: Lines, read_by: str
+) -> None:
+    b = Network()
+    conv = b.conv(b.x)
+    norm = b.norm(conv, output="y")
+    other = b.add(Relu(), conv, output="z") if read_by == "another node" else conv
+    after = apply(BatchNormFolding(), b.finish((norm, other)))
+    assert [type(node.op) for node in after.nodes if node.op != Relu()] == [Conv, Mul, Add]
+
+
+def test_what_is_not_per_channel_or_not_constant_stays() -> None:
+    b = Network()
+    conv = b.conv(b.x)
+    weights = b.input("weights", TensorType("float32", (4, 2, 1, 1)))
+    computed = b.add(Conv(groups=2), b.x, weights)
+    parameters = [b.input(name, TensorType("float32", (4,))) for name in "abcd"]
+    outputs = (
+        b.add(Mul(), conv, b.random("wide", 1, 1, 1, 5), output="y1"),
+        b.add(Add(), computed, b.random("c", 4, 1, 1), output="y2"),
+        b.add(BatchNormalization(), b.add(Relu(), b.x), *parameters, output="y3"),
+    )
+    graph = b.finish(outputs)
+    assert BatchNormFolding()(graph) is graph
+
+
+def test_splats_stay_splats_when_every_channel_is_alike(apply: Apply) -> None:
+    b = GraphBuilder("g")
+    x = b.input("x", TensorType("float32", (1, 3, 4, 4)))
+    w = b.constant("w", Splat(0.5, "float32", (8, 3, 1, 1)))
+    numbers = [b.constant(n, Splat(v, "float32", (8,))) for n, v in zip("sbmv", (2, 1, 3, 4), strict=True)]
+    y = b.add(BatchNormalization(0.0), b.add(Conv(), x, w), *numbers, output="y")
+    after = apply(BatchNormFolding(), b.finish((y,)))
+    assert after.constants["w.folded"] == Splat(0.5, "float32", (8, 3, 1, 1))
+    assert after.constants["w.bias"] == Splat(-2.0, "float32", (8,))

@@ -1,0 +1,152 @@
+"""Constant folding, dead code, common subexpressions and identity removal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.graph.build import GraphBuilder
+from tilewright.graph.ir import Graph
+from tilewright.graph.ops.registry import (
+    Add,
+    Concat,
+    Identity,
+    MatMul,
+    Mul,
+    Relu,
+    Reshape,
+    Sum,
+    Transpose,
+)
+from tilewright.graph.passes.common_subexpressions import CommonSubexpressions
+from tilewright.graph.passes.constant_folding import ConstantFolding
+from tilewright.graph.passes.dead_code import DeadCode
+from tilewright.graph.passes.identity_removal import IdentityRemoval
+from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.types import Splat, TensorType
+
+Apply = Callable[[Pass, Graph], Graph]
+Lines = Callable[[Graph], list[str]]
+X = TensorType("float32", (2, 3, 4))
+
+
+def start() -> tuple[GraphBuilder, str]:
+    b = GraphBuilder("g")
+    return b, b.input("x", X)
+
+
+def test_folding_computes_what_depends_on_constants_alone(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    table = b.constant("table", np.arange(4, dtype="float32"))
+    half = b.constant("half", Splat(0.5, "float32", (4,)))
+    folded = b.add(Relu(), b.add(Add(), table, half))
+    after = apply(ConstantFolding(), b.finish((b.add(Mul(), x, folded, output="y"),)))
+    assert lines(after) == ["y = Mul(x, relu)"]
+    np.testing.assert_array_equal(after.constants["relu"], np.float32([0.5, 1.5, 2.5, 3.5]))
+    assert not after.constants["relu"].flags.writeable
+
+
+def test_splats_stay_splats_however_large() -> None:
+    b = GraphBuilder("g")
+    one = b.constant("one", Splat(1.5, "float32", (1 << 20, 1 << 10)))
+    two = b.constant("two", Splat(2.0, "float32", (1 << 10,)))
+    total = b.add(Sum(), one, two, two)
+    moved = b.add(Transpose((1, 0)), b.add(Identity(), total))
+    flat = b.add(Reshape((1 << 30,)), moved)
+    joined = b.add(Concat(0), flat, b.add(Relu(), flat), output="y")
+    after = ConstantFolding(max_bytes=0)(b.finish((joined,)))
+    assert after.nodes == ()
+    assert after.constants["y"] == Splat(5.5, "float32", (1 << 31,))
+
+
+def test_folding_stops_at_its_budget(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    a = b.constant("a", np.ones((2, 3, 4), "float32"))
+    first = b.add(Add(), a, a, output="first")
+    second = b.add(Mul(), first, a, output="second")
+    graph = b.finish((b.add(Sum(), x, second, output="y"),))
+    assert lines(apply(ConstantFolding(max_bytes=2 * 96), graph)) == ["y = Sum(x, second)"]
+    after = apply(ConstantFolding(max_bytes=96 + 95), graph)
+    assert lines(after) == ["second = Mul(first, a)", "y = Sum(x, second)"]
+    assert ConstantFolding(max_bytes=95)(graph) is graph
+
+
+def test_folding_leaves_different_splats_and_matrices_to_arrays(apply: Apply) -> None:
+    b, x = start()
+    one, two = (b.constant(f"s{v}", Splat(v, "float32", (4, 4))) for v in (1.0, 2.0))
+    product = b.add(MatMul(), one, two)
+    joined = b.add(Concat(0), one, two)
+    y = b.add(MatMul(), b.add(MatMul(), x, product), b.add(Transpose((1, 0)), joined), output="y")
+    after = apply(ConstantFolding(), b.finish((y,)))
+    assert [node.op for node in after.nodes] == [MatMul(), MatMul()]
+    np.testing.assert_array_equal(after.constants["matmul"], np.full((4, 4), 8.0))
+
+
+def test_dead_nodes_and_constants_go_and_inputs_stay(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    b.input("unused", X)
+    c = b.constant("c", Splat(1.0, "float32", ()))
+    b.constant("d", Splat(1.0, "float32", ()))
+    b.add(Relu(), b.add(Add(), x, c))
+    after = apply(DeadCode(), b.finish((b.add(Relu(), x, output="y"),)))
+    assert lines(after) == ["y = Relu(x)"]
+    assert after.inputs == ("x", "unused")
+    assert dict(after.constants) == {}
+
+
+def test_equal_nodes_are_computed_once(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    c1 = b.constant("c1", np.array([1.0], "float32"))
+    c2 = b.constant("c2", np.array([1.0], "float32"))
+    left = b.add(Relu(), b.add(Add(), x, c1, output="a1"), output="r1")
+    right = b.add(Relu(), b.add(Add(), x, c2, output="a2"), output="r2")
+    after = apply(CommonSubexpressions(), b.finish((b.add(Mul(), left, right, output="y"),)))
+    assert lines(after) == ["a1 = Add(x, c1)", "r1 = Relu(a1)", "y = Mul(r1, r1)"]
+    assert list(after.constants) == ["c1"]
+
+
+def test_an_output_keeps_its_node_though_another_is_equal(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    graph = b.finish((b.add(Relu(), x, output="y"), b.add(Relu(), x, output="z")))
+    assert lines(apply(CommonSubexpressions(), graph)) == ["y = Relu(x)", "z = Relu(x)"]
+
+
+def test_constants_that_only_look_equal_are_kept_apart() -> None:
+    b, x = start()
+    zeros = [b.constant(f"z{n}", np.array([z], "float32")) for n, z in enumerate((0.0, -0.0))]
+    splats = [b.constant(f"s{n}", Splat(z, "float32", (1,))) for n, z in enumerate((0.0, -0.0))]
+    large = [b.constant(f"l{n}", np.zeros((2, 3, 4), "float32")) for n in range(2)]
+    graph = b.finish((b.add(Sum(), x, *zeros, *splats, *large, output="y"),))
+    assert CommonSubexpressions(constant_bytes=95)(graph) is graph
+    assert "l1" not in CommonSubexpressions(constant_bytes=96)(graph).constants
+
+
+def test_nodes_that_change_nothing_go(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    value = b.add(Relu(), b.add(Identity(), x), output="r")
+    value = b.add(Reshape((2, 3, 4)), value)
+    value = b.add(Transpose((0, 1, 2)), value)
+    value = b.add(Sum(), b.add(Concat(2), value))
+    after = apply(IdentityRemoval(), b.finish((b.add(Add(), value, x, output="y"),)))
+    assert lines(after) == ["r = Relu(x)", "y = Add(r, x)"]
+
+
+def test_moves_that_follow_one_another_are_joined(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    shaped = b.add(Reshape((6, 4)), b.add(Reshape((24,)), x, output="flat"), output="shaped")
+    turned = b.add(Transpose((2, 0, 1)), b.add(Transpose((1, 2, 0)), x, output="t1"), output="t2")
+    back = b.add(Reshape((2, 3, 4)), b.add(Reshape((3, 8)), x, output="r1"), output="r2")
+    graph = b.finish((shaped, b.add(Relu(), turned, output="t"), b.add(Relu(), back, output="r")))
+    after = apply(DeadCode(), IdentityRemoval()(graph))
+    assert lines(after) == ["shaped = Reshape[shape=(6, 4)](x)", "t = Relu(x)", "r = Relu(x)"]
+
+
+def test_an_output_takes_the_name_of_the_identity_that_made_it(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    r = b.add(Relu(), x, output="r")
+    first = b.add(Identity(), r, output="y")
+    second = b.add(Identity(), r, output="z")
+    passed = b.add(Reshape((2, 3, 4)), x, output="w")
+    after = apply(IdentityRemoval(), b.finish((first, second, passed)))
+    assert lines(after) == ["y = Relu(x)", "w = Identity(x)", "z = Identity(y)"]

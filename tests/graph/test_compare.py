@@ -1,0 +1,108 @@
+"""The numeric check of a rewrite finds wrong ones and passes right ones, where the graphs differ."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.graph.build import GraphBuilder
+from tilewright.graph.compare import compare
+from tilewright.graph.ir import Graph, Node, rebuilt
+from tilewright.graph.ops.base import Operator
+from tilewright.graph.ops.registry import Add, Concat, Identity, Mul, Relu, Softmax, Transpose
+from tilewright.graph.types import Splat, TensorType
+
+X = TensorType("float32", (3, 3))
+
+
+def graph_of(*steps: tuple[Operator, str, str]) -> Graph:
+    """One node per step (operator, inputs, output); "x" is the input, "c" a splat of 0.5, "y" the output."""
+    b = GraphBuilder("g")
+    b.input("x", X)
+    b.constant("c", Splat(0.5, "float32", ()))
+    for op, inputs, output in steps:
+        b.add(op, *inputs.split(), output=output)
+    return b.finish(("y",))
+
+
+PLAIN = graph_of((Relu(), "x", "a"), (Mul(), "a c", "b"), (Softmax((1,)), "b", "y"))
+
+
+def test_equal_graphs_compare_nothing() -> None:
+    result = compare(PLAIN, PLAIN)
+    assert result.equal
+    assert result.values == 0
+
+
+def test_a_right_rewrite_is_equal_at_its_own_boundary() -> None:
+    after = graph_of(
+        (Relu(), "x", "a"), (Mul(), "c a", "b0"), (Identity(), "b0", "b"), (Softmax((1,)), "b", "y")
+    )
+    result = compare(PLAIN, after)
+    assert result.equal
+    assert (result.values, result.error) == (1, 0.0)  # b alone: a and y are in both graphs
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ((Relu(), "x", "a"), (Add(), "a c", "b"), (Softmax((1,)), "b", "y")),
+        ((Relu(), "x", "a"), (Mul(), "a c", "b"), (Softmax((0,)), "b", "y")),
+        ((Relu(), "x", "a0"), (Transpose((1, 0)), "a0", "a"), (Mul(), "a c", "b"), (Softmax((1,)), "b", "y")),
+        ((Mul(), "x c", "b"), (Softmax((1,)), "b", "y")),
+    ],
+)  # fmt: skip
+def test_a_wrong_rewrite_is_found(wrong: tuple[tuple[Operator, str, str], ...]) -> None:
+    result = compare(PLAIN, graph_of(*wrong))
+    assert not result.equal
+    assert result.error > 0.01
+    assert result.worst in ("a", "b", "y")
+
+
+def test_a_changed_constant_is_found_and_a_renamed_one_is_not_evaluated() -> None:
+    changed = rebuilt(PLAIN, PLAIN.nodes, {"c": Splat(0.25, "float32", ())})
+    assert not compare(PLAIN, changed).equal
+    nodes = tuple(
+        Node(n.op, tuple("d" if v == "c" else v for v in n.inputs), n.outputs) for n in PLAIN.nodes
+    )
+    renamed = rebuilt(PLAIN, nodes, {"d": Splat(0.5, "float32", ())})
+    assert compare(PLAIN, renamed).values == 0
+
+
+def test_merging_equal_nodes_is_right_although_its_boundary_alone_would_not_say_so() -> None:
+    """b2 goes and its reader reads b1: only with the nodes before b1 in view are the two known to be equal."""
+    before = graph_of(
+        (Relu(), "x", "a1"), (Relu(), "x", "a2"), (Mul(), "a1 c", "b1"), (Mul(), "a2 c", "b2"),
+        (Concat(0), "b1 b2", "d"), (Relu(), "d", "y"),
+    )  # fmt: skip
+    after = graph_of(
+        (Relu(), "x", "a1"), (Mul(), "a1 c", "b1"), (Concat(0), "b1 b1", "d"), (Relu(), "d", "y")
+    )
+    assert compare(before, after).equal
+    wrong = graph_of(
+        (Relu(), "x", "a1"), (Mul(), "a1 c", "b1"), (Concat(0), "b1 a1", "d"), (Relu(), "d", "y")
+    )
+    assert not compare(before, wrong).equal
+
+
+def test_a_rewrite_may_rest_on_what_stands_before_it() -> None:
+    """relu(relu(x)) = relu(x), though relu(r) is not r for every r."""
+    before = graph_of((Relu(), "x", "r"), (Relu(), "r", "s"), (Mul(), "s c", "y"))
+    after = graph_of((Relu(), "x", "r"), (Mul(), "r c", "y"))
+    assert compare(before, after).equal
+    wrong = graph_of((Mul(), "x c", "y"))
+    assert not compare(before, wrong).equal
+
+
+def test_a_value_that_changes_its_type_differs() -> None:
+    other = graph_of((Concat(0), "x x", "a"), (Mul(), "a c", "b"), (Softmax((1,)), "b", "y"))
+    result = compare(PLAIN, other)
+    assert result.error == np.inf
+    assert result.worst == "a"
+
+
+def test_infinities_and_nans_count_as_values() -> None:
+    big = graph_of((Add(), "x x", "y"))
+    inf = rebuilt(big, (Node(Mul(), ("x", "c"), ("y",)),), {"c": Splat(np.inf, "float32", ())})
+    assert compare(inf, rebuilt(inf, (Node(Mul(), ("c", "x"), ("y",)),), inf.constants)).equal
+    assert not compare(big, inf).equal

@@ -1,0 +1,297 @@
+"""The text of a program read back: `parse(str(func))` is `func` up to the identity of its
+variables.
+
+The text is Python's syntax, and Python's own parser reads it; nothing is evaluated. Two things are
+said by the text alone: a statement `v: float32 = ...` or `t = alloc(...)` holds until the end of
+its suite, or until `del v`; and `masked(A[i], m) = value`, a store of the lanes that `m` leaves on,
+is the only line that is not Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from .dtype import DType
+from .expr import TRUE, Buffer, Expr, Var
+from .func import PrimFunc
+from .parser_expr import ExprParser, ParseError
+from .printer import LOOP_WORDS
+from .stmt import (
+    NOTHING,
+    Alloc,
+    Barrier,
+    Block,
+    For,
+    If,
+    IterKind,
+    IterVar,
+    LetStmt,
+    Parameter,
+    Prefetch,
+    Role,
+    Seq,
+    Stmt,
+    Store,
+    Tail,
+)
+
+__all__ = ["ParseError", "parse", "parse_expr", "parse_stmt"]
+
+Names = Mapping[str, Var | Buffer]
+KINDS = {word: kind for kind, word in LOOP_WORDS.items()}
+TAILS = {tail.value: tail for tail in Tail}
+ITERS = {kind.value: kind for kind in IterKind}
+ROLES = {role.value: role for role in (Role.INIT, Role.COPY)}
+_MASKED_STORE = re.compile(r"^(\s*masked\(.*?\)) = ", re.MULTILINE)
+
+
+def parse(text: str) -> PrimFunc:
+    """The function that `text` describes. Raises: ParseError with the line that cannot be read."""
+    parser = _Parser(text, {})
+    tree = parser.tree()
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
+        raise parser.error(
+            tree.body[0] if tree.body else tree,
+            "expected one function, 'def name(...):'.",
+            code="parse-function",
+        )
+    return parser.function(tree.body[0])
+
+
+def parse_stmt(text: str, names: Names) -> Stmt:
+    """The statement that `text` describes; `names` gives the variables and buffers around it.
+
+    Raises: ParseError with the line that cannot be read.
+    """
+    parser = _Parser(text, names)
+    return parser.suite(parser.tree().body)
+
+
+def parse_expr(text: str, names: Names) -> Expr:
+    """The expression that `text` describes; `names` gives its variables and buffers.
+
+    Raises: ParseError with the line that cannot be read.
+    """
+    parser = _Parser(text, names)
+    match parser.tree().body:
+        case [ast.Expr(value=value)]:
+            return parser.expr(value)
+    raise parser.error(ast.Module([], []), "expected one expression.", code="parse-single")
+
+
+class _Parser(ExprParser):
+    def __init__(self, text: str, names: Names) -> None:
+        self.text = textwrap.dedent(text).strip("\n")
+        super().__init__(self.text, dict(names))
+
+    def tree(self) -> ast.Module:
+        try:
+            return ast.parse(_MASKED_STORE.sub(r"\1[...] = ", self.text))
+        except (SyntaxError, ValueError, RecursionError) as error:
+            node = ast.Pass(lineno=getattr(error, "lineno", None) or 1)
+            reason = getattr(error, "msg", "it nests too deeply")
+            raise self.error(
+                node, f"the text is not Python: {reason}.", code="parse-syntax"
+            ) from None
+
+    def function(self, node: ast.FunctionDef) -> PrimFunc:
+        parameters = tuple(self.parameter(argument) for argument in node.args.args)
+        for parameter, argument in zip(parameters, node.args.args, strict=True):
+            self.names[argument.arg] = parameter.buffer
+        return PrimFunc(node.name, parameters, self.suite(node.body))
+
+    def parameter(self, node: ast.arg) -> Parameter:
+        role, kind = "input", node.annotation
+        if isinstance(kind, ast.Call) and isinstance(kind.func, ast.Name) and len(kind.args) == 1:
+            role, kind = kind.func.id, kind.args[0]
+        dtype, shape = self.array_type(kind, node)
+        return Parameter(Buffer(node.arg, dtype, shape), role)
+
+    def array_type(self, node: ast.expr | None, line: ast.AST) -> tuple[DType, tuple[int, ...]]:
+        """The type and shape that `float32[64, 48]` stands for."""
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            raise self.error(
+                line, "expected a type and shape such as float32[64, 48].", code="parse-array-type"
+            )
+        shape = tuple(self.integer(extent) for extent in self.sequence(node.slice))
+        return self.dtype(node, node.value.id), shape
+
+    # statements
+
+    def suite(self, nodes: Sequence[ast.stmt]) -> Stmt:
+        """The statements of one indentation; those that bind a name hold what follows."""
+        found: list[Stmt] = []
+        position = 0
+        while position < len(nodes):
+            node, rest = nodes[position], nodes[position + 1 :]
+            name = _scoped_name(node)
+            if name is None:
+                found.append(self.stmt(node))
+                position += 1
+                continue
+            length = next((n for n, item in enumerate(rest) if _deletes(item, name)), len(rest))
+            found.append(self.scoped(node, name, rest[:length]))
+            position += length + 2
+        return found[0] if len(found) == 1 else Seq(tuple(found))
+
+    def scoped(self, node: ast.stmt, name: str, rest: Sequence[ast.stmt]) -> Stmt:
+        if isinstance(node, ast.AnnAssign) and node.value is not None:
+            value = self.expr(node.value)
+            var = Var(name, self.dtype(node, ast.unparse(node.annotation)))
+            return LetStmt(var, value, self.inside({name: var}, rest))
+        assert isinstance(node, ast.Assign)
+        buffer = self.allocation(node.value, name)
+        return Alloc(buffer, self.inside({name: buffer}, rest))
+
+    def inside(self, names: Names, nodes: Sequence[ast.stmt]) -> Stmt:
+        """A suite in which more names are bound."""
+        outer = self.names
+        self.names = {**outer, **names}
+        body = self.suite(nodes)
+        self.names = outer
+        return body
+
+    def allocation(self, node: ast.expr, name: str) -> Buffer:
+        match node:
+            case ast.Call(func=ast.Name(id="alloc"), args=[kind, scope]):
+                dtype, shape = self.array_type(kind, node)
+                origins = {word.arg: word.value for word in node.keywords}
+                origin = self.buffer(origins.pop("origin")) if "origin" in origins else None
+                if not origins:
+                    return Buffer(name, dtype, shape, self.string(scope), origin)
+        raise self.error(
+            node,
+            f"'{name}' is bound to '{ast.unparse(node)}'; "
+            'expected alloc(type[shape], "scope") or alloc(type[shape], "scope", origin=tensor).',
+            code="parse-alloc",
+        )
+
+    def stmt(self, node: ast.stmt) -> Stmt:
+        match node:
+            case ast.For(target=ast.Name()):
+                return self.loop(node)
+            case ast.Assign(targets=[ast.Subscript() as target]):
+                return self.store(target, node.value)
+            case ast.With(
+                items=[ast.withitem(context_expr=ast.Call() as call, optional_vars=None)]
+            ):
+                return self.block(node, call)
+            case ast.If():
+                orelse = self.suite(node.orelse) if node.orelse else None
+                return If(self.expr(node.test), self.suite(node.body), orelse)
+            case ast.Pass():
+                return NOTHING
+            case ast.Expr(value=ast.Call(func=ast.Name(id="barrier"), args=[], keywords=[])):
+                return Barrier()
+            case ast.Expr(value=ast.Call(func=ast.Name(id="prefetch"), args=[element, how, level])):
+                load = self.load(element)
+                write = self.string(how) == "write"
+                return Prefetch(load.buffer, load.indices, write, self.integer(level))
+        raise self.error(
+            node,
+            f"'{ast.unparse(node).splitlines()[0]}' is no statement of the language.",
+            code="parse-statement",
+        )
+
+    def store(self, target: ast.Subscript, value: ast.expr) -> Store:
+        mask: Expr | None = None
+        element: ast.expr = target
+        match target.value:
+            case ast.Call(func=ast.Name(id="masked"), args=[place, condition]):
+                element, mask = place, self.expr(condition)
+        load = self.load(element)
+        return Store(load.buffer, load.indices, self.expr(value), mask)
+
+    def loop(self, node: ast.For) -> For:
+        match node.iter:
+            case ast.Call(func=ast.Name(id=word), args=[extent]) if word in KINDS:
+                options = {item.arg: self.string(item.value) for item in node.iter.keywords}
+                tail = options.pop("tail", None)
+                if not options and (tail is None or tail in TAILS):
+                    assert isinstance(node.target, ast.Name)
+                    var = Var(node.target.id)
+                    count = self.integer(extent)
+                    body = self.inside({var.name: var}, node.body)
+                    return For(var, count, KINDS[word], body, TAILS.get(tail or ""))
+        raise self.error(
+            node,
+            f"a loop runs over '{ast.unparse(node.iter)}'; expected "
+            f"{', '.join(f'{word}(n)' for word in KINDS)}, with tail= one of {', '.join(TAILS)}.",
+            code="parse-loop",
+        )
+
+    def block(self, node: ast.With, call: ast.Call) -> Block:
+        match call:
+            case ast.Call(func=ast.Name(id="block"), args=[title]):
+                name = self.string(title)
+            case _:
+                raise self.error(
+                    node,
+                    f"'with {ast.unparse(call)}' stands here; "
+                    'expected with block("name", v=spatial(extent, value), ...).',
+                    code="parse-block",
+                )
+        iters: list[IterVar] = []
+        bindings: list[Expr] = []
+        role, family, marks = Role.COMPUTE, name, {"padded": False, "recomputed": False}
+        for word in call.keywords:
+            match word.value:
+                case ast.Call(func=ast.Name(id=kind), args=[extent, value]) if kind in ITERS:
+                    iters.append(IterVar(Var(str(word.arg)), self.integer(extent), ITERS[kind]))
+                    bindings.append(self.expr(value))
+                case ast.Constant(value=True) if word.arg in marks:
+                    marks[word.arg] = True
+                case ast.Constant(value=str()) if word.arg in ("family", *ROLES):
+                    role = ROLES.get(word.arg, Role.COMPUTE)
+                    family = self.string(word.value)
+                case _:
+                    raise self.error(
+                        node,
+                        f"block '{name}' has {word.arg}={ast.unparse(word.value)}; "
+                        "expected v=spatial(extent, value), v=reduce(extent, value), family, init "
+                        'or copy="name", padded=True or recomputed=True.',
+                        code="parse-iteration",
+                    )
+        outer = self.names
+        self.names = {**outer, **{iteration.var.name: iteration.var for iteration in iters}}
+        predicate, init, rest = self.block_head(node.body)
+        body = self.suite(rest)
+        self.names = outer
+        return Block(
+            name, tuple(iters), tuple(bindings), body, init, predicate, role, family, **marks
+        )
+
+    def block_head(self, nodes: Sequence[ast.stmt]) -> tuple[Expr, Stmt | None, Sequence[ast.stmt]]:
+        """The predicate, the init and the other statements of a block."""
+        predicate: Expr = TRUE
+        init: Stmt | None = None
+        match nodes:
+            case [ast.Expr(value=ast.Call(func=ast.Name(id="where"), args=[condition])), *_]:
+                predicate, nodes = self.expr(condition), nodes[1:]
+        match nodes:
+            case [
+                ast.With(
+                    items=[ast.withitem(context_expr=ast.Call(func=ast.Name(id="init")))]
+                ) as head,
+                *_,
+            ]:
+                init, nodes = self.suite(head.body), nodes[1:]
+        return predicate, init, nodes
+
+
+def _scoped_name(node: ast.stmt) -> str | None:
+    """The name that a statement binds for those that follow it."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    return None
+
+
+def _deletes(node: ast.stmt, name: str) -> bool:
+    match node:
+        case ast.Delete(targets=[ast.Name(id=deleted)]):
+            return deleted == name
+    return False

@@ -1,0 +1,222 @@
+"""Program: a whole model for one device, as a list of launches over memory that is planned beforehand.
+
+Every tensor is a Slice of one of four spaces: "input" and "output" (the caller's arrays), "constant" (bound when the program is
+built, prepared constants among them) and "arena" (one allocation per context, of `arena_bytes`). Launches run in order; two
+launches between the same two Syncs touch no common memory, one of them writing, so that they may overlap. Meaning: as if each
+launch were `functions[name]` called on the slices, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .dtype import DType
+from .errors import IRError
+from .func import PrimFunc
+
+SPACES = ("input", "constant", "output", "arena")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A dense row-major array: the tensor number `position` of its space, or, in the arena, the bytes from `position` on."""
+
+    space: str
+    position: int
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the array."""
+        size = self.dtype.bytes
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    def overlaps(self, other: Slice) -> bool:
+        """Whether the two share a byte."""
+        if self.space != other.space or not self.bytes or not other.bytes:
+            return False
+        if self.space != "arena":
+            return self.position == other.position
+        return (
+            self.position < other.position + other.bytes
+            and other.position < self.position + self.bytes
+        )
+
+    def __str__(self) -> str:
+        at = f"{self.space}[{self.position}]"
+        return f"{at}: {self.dtype}[{', '.join(map(str, self.shape)) or '()'}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A named array of a program's interface: an input, an output or a constant."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the array."""
+        return Slice("input", 0, self.dtype, self.shape).bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Run a function on slices, one for each of its parameters, in order.
+
+    label: the model's nodes that it computes, for reports.
+    """
+
+    function: str
+    arguments: tuple[Slice, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Every thread arrives before one leaves: what follows depends on what came before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy one slice to another of the same type."""
+
+    source: Slice
+    target: Slice
+
+
+Step = Launch | Sync | Copy
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A model.
+
+    functions: by name, each once, however often it is launched.
+    """
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    constants: tuple[Tensor, ...]
+    functions: tuple[PrimFunc, ...]
+    body: tuple[Step, ...]
+    arena_bytes: int
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The launches, in order."""
+        return tuple(step for step in self.body if isinstance(step, Launch))
+
+    def function(self, name: str) -> PrimFunc:
+        """The function called `name`; KeyError when there is none."""
+        for func in self.functions:
+            if func.name == name:
+                return func
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        lines = [f"program {self.name}: arena {self.arena_bytes} bytes"]
+        for space, tensors in (
+            ("input", self.inputs),
+            ("constant", self.constants),
+            ("output", self.outputs),
+        ):
+            for position, tensor in enumerate(tensors):
+                lines.append(
+                    f"  {tensor.name} = {Slice(space, position, tensor.dtype, tensor.shape)}"
+                )
+        return "\n".join([*lines, *(f"  {line}" for line in map(_step_text, self.body))])
+
+
+def _step_text(step: Step) -> str:
+    match step:
+        case Launch():
+            label = f"  # {step.label}" if step.label else ""
+            return f"{step.function}({'; '.join(map(str, step.arguments))}){label}"
+        case Copy():
+            return f"copy({step.source} -> {step.target})"
+    return "sync()"
+
+
+def written_arguments(func: PrimFunc, launch: Launch) -> tuple[Slice, ...]:
+    """The slices that a launch of `func` writes."""
+    return tuple(
+        a for a, p in zip(launch.arguments, func.parameters, strict=True) if p.role == "output"
+    )
+
+
+def verify_program(program: Program) -> None:
+    """Check that every step is well formed and that launches without a Sync between them are independent.
+
+    Raises: IRError naming the step.
+    """
+    since: list[tuple[tuple[Slice, ...], tuple[Slice, ...], str]] = []
+    for step in program.body:
+        if isinstance(step, Sync):
+            since = []
+            continue
+        touched, written = _effects(program, step)
+        text = _step_text(step)
+        _check_bounds(program, touched, text)
+        for other_touched, other_written, other in since:
+            clash = any(w.overlaps(t) for w in written for t in other_touched)
+            if clash or any(w.overlaps(t) for w in other_written for t in touched):
+                raise IRError(
+                    f"program: '{text}' and '{other}' touch the same memory; expected a sync between them.",
+                    code="program-sync",
+                )
+        since.append((touched, written, text))
+
+
+def _effects(program: Program, step: Launch | Copy) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
+    if isinstance(step, Copy):
+        return (step.source, step.target), (step.target,)
+    func = program.function(step.function)
+    if len(func.parameters) != len(step.arguments):
+        raise IRError(
+            f"program: '{step.function}' takes {len(func.parameters)} slices; got {len(step.arguments)}.",
+            code="program-arguments",
+        )
+    for parameter, argument in zip(func.parameters, step.arguments, strict=True):
+        if parameter.dtype != argument.dtype or parameter.buffer.size != _size(argument):
+            raise IRError(
+                f"program: '{step.function}' takes '{parameter.name}' of {parameter.buffer.size} x "
+                f"{parameter.dtype}; got {argument}.",
+                code="program-argument",
+            )
+    return step.arguments, written_arguments(func, step)
+
+
+def _size(item: Slice) -> int:
+    return item.bytes // item.dtype.bytes
+
+
+def _check_bounds(program: Program, slices: tuple[Slice, ...], text: str) -> None:
+    for item in slices:
+        known = {"input": program.inputs, "constant": program.constants, "output": program.outputs}
+        inside = (
+            item.position >= 0 and item.position + item.bytes <= program.arena_bytes
+            if item.space == "arena"
+            else item.space in known and 0 <= item.position < len(known[item.space])
+        )
+        if not inside:
+            raise IRError(
+                f"program: '{text}' names {item}, which does not exist.", code="program-slice"
+            )
+
+
+def live_slices(program: Program) -> Iterator[tuple[int, Slice, bool]]:
+    """(step number, slice, whether it is written) for every use of the arena, in order."""
+    for number, step in enumerate(program.body):
+        if isinstance(step, Sync):
+            continue
+        touched, written = _effects(program, step)
+        for item in touched:
+            if item.space == "arena":
+                yield number, item, item in written

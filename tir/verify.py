@@ -1,0 +1,394 @@
+"""Is a function what its stage promises? The specification of each stage is data; a failure is a
+defect of ours.
+
+Beyond the nodes that a stage admits, a function of every stage satisfies:
+- variables are bound before they are used, once; buffers are parameters or allocated around their
+  use, once;
+- an access has one integer index per dimension; a Store's value has the type of what it is stored
+  in;
+- operands have one type; conditions, predicates and masks are truth values, one per lane;
+- a block has as many bindings as iteration variables, and its body stores; Barriers stand at the
+  root.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from .dtype import INT64
+from .errors import IRError
+from .expr import (
+    EQ,
+    LE,
+    LT,
+    NE,
+    TRUE,
+    Add,
+    And,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Fma,
+    Let,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Reinterpret,
+    Select,
+    Sub,
+    Var,
+)
+from .func import PrimFunc
+from .node import Node
+from .printer import print_expr, print_stmt
+from .stmt import (
+    Alloc,
+    Barrier,
+    Block,
+    For,
+    ForKind,
+    If,
+    IterVar,
+    LetStmt,
+    Prefetch,
+    Role,
+    Seq,
+    Stmt,
+    Store,
+)
+from .verify_types import access_problem, type_problem
+
+
+class Stage(Enum):
+    """Where a function stands on its way from te to source text."""
+
+    TENSOR = "tensor"
+    SCHEDULED = "scheduled"
+    NEST = "nest"
+    LOWERED = "lowered"
+
+
+@dataclass(frozen=True, slots=True)
+class StageSpec:
+    """What a stage admits.
+
+    nodes: the kinds of nodes. loops: the kinds of loops. roles: the roles of blocks. tails: loops
+    may mark an incomplete last iteration. guards: blocks may have a predicate, be padded or
+    recomputed. init: blocks may hold their init.
+    unique_blocks: no two blocks have one name. vectors: values may have lanes, accesses masks.
+    """
+
+    nodes: frozenset[type[Node]]
+    loops: frozenset[ForKind] = frozenset(ForKind)
+    roles: frozenset[Role] = frozenset(Role)
+    tails: bool = False
+    guards: bool = True
+    init: bool = False
+    unique_blocks: bool = False
+    vectors: bool = False
+
+
+_ARITHMETIC = (Add, Sub, Mul, Div, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, And, Or, Not)
+_VALUES = (Var, Const, Select, Cast, Call, Let, Load, Buffer)
+_PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_VALUES, For, Store, Seq, Alloc))
+_BLOCKS: frozenset[type[Node]] = _PLAIN | {Block, IterVar}
+_SCHEDULED = StageSpec(_BLOCKS | {If, Prefetch}, tails=True, init=True, unique_blocks=True)
+SPECS = {
+    Stage.TENSOR: StageSpec(
+        _BLOCKS,
+        loops=frozenset({ForKind.SERIAL}),
+        roles=frozenset({Role.COMPUTE}),
+        guards=False,
+        init=True,
+        unique_blocks=True,
+    ),
+    Stage.SCHEDULED: _SCHEDULED,
+    Stage.NEST: StageSpec(_BLOCKS | {If, Prefetch, Fma, Barrier}),
+    Stage.LOWERED: StageSpec(
+        _PLAIN | {If, Prefetch, Fma, Barrier, LetStmt, Ramp, Broadcast, Reinterpret}, vectors=True
+    ),
+}
+
+
+class VerificationError(IRError):
+    """A function breaks an invariant of its stage: a defect of tilewright itself."""
+
+
+def verify(func: PrimFunc, stage: Stage) -> None:
+    """Check a function against the specification of its stage.
+
+    Raises: VerificationError, which names the invariant and the text of the node that breaks it.
+    """
+    _Verifier(func, stage).run()
+
+
+class _Verifier:
+    def __init__(self, func: PrimFunc, stage: Stage) -> None:
+        self.func = func
+        self.stage = stage
+        self.spec = SPECS[stage]
+        self.here: Stmt = func.body
+        self.bound: set[Var] = set()
+        self.live: set[Var] = set()
+        self.declared: set[Buffer] = set()
+        self.buffers: set[Buffer] = set()
+        self.blocks: set[str] = set()
+
+    def run(self) -> None:
+        order = [parameter.role for parameter in self.func.parameters]
+        outputs = order.count("output")
+        if not set(order) <= {"input", "constant", "output"} or not outputs:
+            raise self.error(
+                f"the parameters have roles {', '.join(order)}; "
+                "expected inputs and constants, then at least one output",
+                code="verify-parameter",
+            )
+        if "output" in order[:-outputs]:
+            raise self.error(
+                f"the parameters have roles {', '.join(order)}; expected outputs last",
+                code="verify-parameter-order",
+            )
+        for parameter in self.func.parameters:
+            self.declare(parameter.buffer)
+        self.stmt(self.func.body, True)
+
+    def error(self, message: str, *, code: str) -> VerificationError:
+        """An error that shows the statement that is being verified."""
+        lines = print_stmt(self.here).splitlines()
+        shown = lines[:6] + (["..."] if len(lines) > 6 else [])
+        return VerificationError(
+            f"verify: {message}.",
+            code=code,
+            where="\n    ".join([f"in {self.func.name}, stage {self.stage.value}:", *shown]),
+            hints=(
+                "this is a defect of tilewright; please report it with the program that led here.",
+            ),
+        )
+
+    def declare(self, buffer: Buffer) -> None:
+        if buffer in self.declared:
+            raise self.error(f"buffer '{buffer.name}' is declared twice", code="verify-declared")
+        if buffer.origin is not None and buffer.origin not in self.buffers:
+            raise self.error(
+                f"buffer '{buffer.name}' stages '{buffer.origin.name}', which is not in scope",
+                code="verify-origin",
+            )
+        self.admit_lanes(buffer)
+        self.declared.add(buffer)
+        self.buffers.add(buffer)
+
+    def bind(self, var: Var) -> None:
+        if var in self.bound:
+            raise self.error(f"variable '{var.name}' is bound twice", code="verify-bound")
+        self.bound.add(var)
+        self.live.add(var)
+
+    def admit(self, node: Stmt | Expr) -> None:
+        if type(node) not in self.spec.nodes:
+            whole = print_stmt(node) if isinstance(node, Stmt) else print_expr(node)
+            text = whole.split("\n", 1)[0]
+            raise self.error(
+                f"'{text}' is a node {type(node).__name__}, "
+                f"which stage {self.stage.value} does not admit",
+                code="verify-node",
+            )
+
+    def admit_lanes(self, node: Buffer | Expr) -> None:
+        if node.dtype.lanes > 1 and not self.spec.vectors:
+            text = node.name if isinstance(node, Buffer) else print_expr(node)
+            raise self.error(
+                f"'{text}' is {node.dtype}; stage {self.stage.value} admits scalars only",
+                code="verify-lanes",
+            )
+
+    # statements
+
+    def stmt(self, stmt: Stmt, root: bool) -> None:
+        """Verify a statement; `root` tells whether it stands outside all loops and branches."""
+        outer, self.here = self.here, stmt
+        self.admit(stmt)
+        match stmt:
+            case Seq():
+                for child in stmt.body:
+                    self.stmt(child, root)
+            case For():
+                self.loop(stmt)
+            case Store():
+                self.access(stmt)
+            case Prefetch():
+                self.access(stmt)
+            case Block():
+                self.block(stmt)
+            case If():
+                self.condition(stmt.condition)
+                self.stmt(stmt.then, False)
+                if stmt.orelse is not None:
+                    self.stmt(stmt.orelse, False)
+            case LetStmt():
+                self.expr(stmt.value)
+                self.let(stmt)
+                self.stmt(stmt.body, root)
+                self.live.discard(stmt.var)
+            case Alloc():
+                self.declare(stmt.buffer)
+                self.stmt(stmt.body, root)
+                self.buffers.discard(stmt.buffer)
+            case Barrier() if not root:
+                raise self.error(
+                    "a barrier stands inside a loop or a branch; expected it at the root",
+                    code="verify-barrier",
+                )
+        self.here = outer
+
+    def let(self, stmt: LetStmt) -> None:
+        if stmt.var.type != stmt.value.dtype:
+            raise self.error(
+                f"variable '{stmt.var.name}' is {stmt.var.type}, and its value {stmt.value.dtype}",
+                code="verify-let",
+            )
+        self.bind(stmt.var)
+
+    def loop(self, loop: For) -> None:
+        if loop.kind not in self.spec.loops or (loop.tail is not None and not self.spec.tails):
+            tail = "" if loop.tail is None else f" with tail {loop.tail.value}"
+            raise self.error(
+                f"loop '{loop.var.name}' is {loop.kind.value}{tail}, "
+                f"which stage {self.stage.value} does not admit",
+                code="verify-loop",
+            )
+        if loop.extent < 0 or loop.var.type != INT64:
+            raise self.error(
+                f"loop '{loop.var.name}' is {loop.var.type} and has extent {loop.extent}; "
+                "expected int64 and 0 or more",
+                code="verify-extent",
+            )
+        self.bind(loop.var)
+        self.stmt(loop.body, False)
+        self.live.discard(loop.var)
+
+    def block(self, block: Block) -> None:
+        self.block_form(block)
+        for binding in block.bindings:
+            self.expr(binding)
+            if not binding.dtype.is_integer:
+                raise self.error(
+                    f"block '{block.name}' binds '{print_expr(binding)}', of type {binding.dtype}; "
+                    "expected an integer",
+                    code="verify-binding",
+                )
+        for iteration in block.iters:
+            self.bind(iteration.var)
+        self.condition(block.predicate)
+        for part in (block.init, block.body):
+            if part is not None:
+                self.stores(block, part)
+        self.live -= {iteration.var for iteration in block.iters}
+
+    def block_form(self, block: Block) -> None:
+        """Check a block against the stage and its role."""
+        spec = self.spec
+        guarded = block.predicate != TRUE or block.padded or block.recomputed
+        copies = block.role is not Role.COMPUTE
+        problems = (
+            (block.role not in spec.roles, f"role {block.role.value} is not admitted"),
+            (guarded and not spec.guards, "a predicate or mark is not admitted"),
+            (
+                block.init is not None and not spec.init,
+                "its init is not placed",
+            ),
+            (spec.unique_blocks and block.name in self.blocks, "another block has this name"),
+            (not block.family, "it belongs to no family"),
+            (
+                len(block.iters) != len(block.bindings),
+                f"it has {len(block.iters)} iteration variables and {len(block.bindings)} bindings",
+            ),
+            (copies and block.init is not None, f"role {block.role.value} has no init"),
+        )
+        for wrong, problem in problems:
+            if wrong:
+                raise self.error(f"block '{block.name}': {problem}", code="verify-block")
+        self.blocks.add(block.name)
+
+    def stores(self, block: Block, body: Stmt) -> None:
+        """Check that the body of a block stores, and does nothing else."""
+        found = body.body if isinstance(body, Seq) else (body,)
+        if not found or not all(isinstance(item, Store) for item in found):
+            raise self.error(
+                f"block '{block.name}' does more than store; expected stores alone",
+                code="verify-body",
+            )
+        for item in found:
+            self.stmt(item, False)
+
+    # expressions
+
+    def condition(self, condition: Expr) -> None:
+        self.expr(condition)
+        if not condition.dtype.is_bool or condition.dtype.lanes != 1:
+            raise self.error(
+                f"condition '{print_expr(condition)}' is {condition.dtype}; expected bool",
+                code="verify-condition",
+            )
+
+    def access(self, access: Load | Store | Prefetch) -> None:
+        """Verify an access and all the expressions in it."""
+        if access.buffer not in self.buffers:
+            raise self.error(
+                f"buffer '{access.buffer.name}' is used where it is not declared",
+                code="verify-buffer",
+            )
+        parts = list(access.indices)
+        if not isinstance(access, Prefetch) and access.mask is not None:
+            parts.append(access.mask)
+            if not self.spec.vectors:
+                raise self.error(
+                    f"the access to '{access.buffer.name}' has a mask, "
+                    f"which stage {self.stage.value} does not admit",
+                    code="verify-mask",
+                )
+        if isinstance(access, Store):
+            parts.append(access.value)
+        elif isinstance(access, Load) and access.other is not None:
+            parts.append(access.other)
+        for part in parts:
+            self.expr(part)
+        problem = access_problem(access)
+        if problem is not None:
+            raise self.error(problem, code="verify-access")
+
+    def expr(self, expr: Expr) -> None:
+        """Verify an expression, operands first."""
+        self.admit(expr)
+        match expr:
+            case Load():
+                self.access(expr)
+            case Let():
+                self.expr(expr.value)
+                self.bind(expr.var)
+                self.expr(expr.body)
+                self.live.discard(expr.var)
+            case Var():
+                if expr not in self.live:
+                    raise self.error(
+                        f"variable '{expr.name}' is used where nothing binds it",
+                        code="verify-variable",
+                    )
+            case _:
+                for child in expr.children():
+                    if isinstance(child, Expr):
+                        self.expr(child)
+        problem = type_problem(expr)
+        if problem is not None:
+            raise self.error(f"in '{print_expr(expr)}' {problem}", code="verify-type")
+        self.admit_lanes(expr)
