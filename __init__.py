@@ -6,6 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .driver.build import build as build
+    from .driver.build import prove as prove
+    from .schedule.schedule import Schedule as Schedule
+    from .schedule.trace import Trace as Trace
     from .tir import te as te
     from .tir.errors import TilewrightError as TilewrightError
     from .tir.func import PrimFunc as PrimFunc
@@ -16,8 +20,12 @@ __version__ = "0.1.0"
 # name -> "module:name" where it lives, or "module:" for a module itself; the same names as above
 _HOMES = {
     "PrimFunc": "tir.func:PrimFunc",
+    "Schedule": "schedule.schedule:Schedule",
     "Target": "tir.target:Target",
     "TilewrightError": "tir.errors:TilewrightError",
+    "Trace": "schedule.trace:Trace",
+    "build": "driver.build:build",
+    "prove": "driver.build:prove",
     "te": "tir.te:",
 }
 __all__ = ["__version__", *_HOMES]

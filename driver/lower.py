@@ -1,6 +1,5 @@
-"""From a scheduled function to code that a back end can emit, in the order that stands here, once:
-
-rule or log; codegen's first half (contraction, initialisation, partition, storage, barriers); the proof; codegen's second half.
+"""From a function to code that a back end can emit, in the order that stands here, once: rule or log;
+codegen's first half; the proof; codegen's second half.
 """
 
 from __future__ import annotations
@@ -8,13 +7,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from ..codegen.lower.pipeline import first_half, second_half
-from ..codegen.lower.split_prepare import split_prepare
+from ..codegen.artifact import Artifact
+from ..codegen.c.build import build_artifact
+from ..codegen.lower.first_half import contraction, lower_to_nest
 from ..schedule.canonical import canonical_form
-from ..schedule.proof.prove import Verdict, prove
+from ..schedule.proof.prove import prove
 from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
 from ..schedule.source import ScheduleSource
+from ..schedule.verdict import Verdict
 from ..tir.errors import InternalError
 from ..tir.func import PrimFunc
 from ..tir.target import Target
@@ -24,31 +25,36 @@ from ..tir.target import Target
 class Lowered:
     """One function on its way to code.
 
-    original, schedule: what was asked for and how; rule: the rule that made the schedule, or its origin.
-    canonical: the blocks that the nest must compute; nest: the function after codegen's first half; verdict: the proof.
-    prepare, run: the function after the second half, in two parts; prepare is None where nothing depends on constants alone.
-    seconds: what each part took.
+    schedule: what was asked for, and how; rule: the rule that made the schedule, or its origin.
+    canonical: the blocks that the nest must compute; nest: the function after codegen's first half.
+    verdict: the proof that the nest computes the canonical form. seconds: what each part took.
     """
 
-    original: PrimFunc
     schedule: Schedule
     rule: str
     canonical: PrimFunc
     nest: PrimFunc
     verdict: Verdict
-    prepare: PrimFunc | None
-    run: PrimFunc
+    artifact: Artifact
     seconds: tuple[tuple[str, float], ...]
 
 
-def choose_schedule(what: PrimFunc | Schedule, target: Target, source: ScheduleSource | None) -> tuple[Schedule, str]:
-    """The schedule to build, and who made it: the caller, the source, or the rule that recognises the function."""
+def choose_schedule(
+    what: PrimFunc | Schedule, target: Target, source: ScheduleSource | None = None
+) -> tuple[Schedule, str]:
+    """The schedule to build and who made it: the caller, the source, or the rule that fits."""
     if isinstance(what, Schedule):
         return what, what.origin
     found = source.schedule(what, target) if source is not None else None
     if found is not None:
         return found, found.origin
     return default_schedule(what, target), rule_for(what).name
+
+
+def prove_schedule(schedule: Schedule, target: Target, *, strict: bool = False) -> Verdict:
+    """The proof that the lowered nest of a schedule computes what its function defines."""
+    scheduled = contraction(schedule.func, target, strict=strict)
+    return prove(lower_to_nest(scheduled), canonical_form(scheduled))
 
 
 def lower_function(
@@ -58,7 +64,7 @@ def lower_function(
     source: ScheduleSource | None = None,
     strict: bool = False,
 ) -> Lowered:
-    """Schedule, lower and prove one function.
+    """Schedule, lower and prove one function, and write its code.
 
     strict: no contraction; the roundings are those of the definition.
     Raises: ScheduleError, TargetError; InternalError when the proof refutes what legality allowed.
@@ -66,28 +72,22 @@ def lower_function(
     clock = _Clock()
     schedule, rule = choose_schedule(what, target, source)
     clock.lap("schedule")
-    scheduled = first_half(target, strict=strict).contraction(schedule.func)
+    scheduled = contraction(schedule.func, target, strict=strict)
     canonical = canonical_form(scheduled)
-    nest = first_half(target, strict=strict)(schedule.func)
+    nest = lower_to_nest(scheduled)
     clock.lap("lower")
     verdict = prove(nest, canonical)
+    _check_verdict(schedule.func, verdict)
     clock.lap("prove")
-    check_verdict(schedule.func, verdict)
-    parts = split_prepare(nest)
-    half = second_half(target)
-    prepare = None if parts.prepare is None else half(parts.prepare)
-    run = half(parts.run)
+    artifact = build_artifact(nest, target, notes=str(schedule.trace))
     clock.lap("emit")
-    return Lowered(
-        schedule.original, schedule, rule, canonical, nest, verdict, prepare, run, tuple(clock.laps)
-    )
+    return Lowered(schedule, rule, canonical, nest, verdict, artifact, tuple(clock.laps))
 
 
-def check_verdict(func: PrimFunc, verdict: Verdict) -> None:
-    """Raise InternalError when the nest does not compute what the function defines."""
+def _check_verdict(func: PrimFunc, verdict: Verdict) -> None:
     if verdict.status == "refuted":
         raise InternalError(
-            f"proof: the nest of '{func.name}' does not compute its canonical form: {verdict}",
+            f"proof: the nest of '{func.name}' does not compute what it defines: {verdict}",
             code="proof-refuted",
             where=lambda: f"in {func.name}:\n{func}",
         )

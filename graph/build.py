@@ -30,7 +30,7 @@ class GraphBuilder:
 
     @staticmethod
     def like(graph: Graph) -> GraphBuilder:
-        """A builder with the inputs and constants of `graph` and no nodes; `fresh` avoids all of its names."""
+        """A builder with the inputs and constants of `graph`; `fresh` avoids all its names."""
         builder = GraphBuilder(graph.name)
         builder.inputs = {name: graph.types[name] for name in graph.inputs}
         builder.constants = dict(graph.constants)
@@ -79,8 +79,8 @@ class GraphBuilder:
     def finish(self, outputs: Mapping[str, str] | tuple[str, ...]) -> Graph:
         """The graph; `outputs` maps the name of each output of the model to the value that it is.
 
-        A value computed by a node or held by a constant takes the output's name; an input, or a value that is an output
-        already, is passed on by an Identity.
+        A value computed by a node or held by a constant takes the output's name; an input, or a
+        value that is an output already, is passed on by an Identity.
         """
         pairs = outputs if isinstance(outputs, Mapping) else {name: name for name in outputs}
         computed = {value for node in self.nodes for value in node.outputs} | set(self.constants)

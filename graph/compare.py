@@ -1,10 +1,11 @@
-"""Compare a graph with what a pass made of it, on random data, where they differ: the numeric check of a rewrite.
+"""Compare a graph with what a pass made of it, on random data, where they differ.
 
-A pass keeps names honest: a value that both graphs name is the same value. So the check takes the nodes that are not in
-both graphs, its region, feeds random numbers to the values that they read, evaluates both sides in float64 and compares
-every value that both sides compute. A rewrite may rest on more than it touches (two equal nodes were merged; an input is
-never negative), so where the sides differ the region takes in the nodes before it and the comparison is repeated, until
-the sides agree or the region begins at the model's inputs.
+A pass keeps names honest: a value that both graphs name is the same value. So the check takes the
+nodes that are not in both graphs, its region, feeds random numbers to the values that they read,
+evaluates both sides in float64 and compares every value that both sides compute. A rewrite may rest
+on more than it touches (two equal nodes were merged; an input is never negative), so where the
+sides differ the region takes in the nodes before it and the comparison is repeated, until the sides
+agree or the region begins at the model's inputs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .ops.base import Operator
 from .reference import evaluate
 from .types import Array, TensorType, bits_of
 
-# folding rounds each weight once to the graph's dtype; a sum of products is then off by some of these
+# folding rounds each weight once to the graph's dtype; a sum of products is off by some of these
 ALLOWED_ULPS = 64
 ALLOWED_FLOAT64 = 1e-11
 
@@ -29,8 +30,9 @@ ALLOWED_FLOAT64 = 1e-11
 class Comparison:
     """How far two graphs differ.
 
-    values: number of values compared; error: the largest |before - after| / max|before|, inf where one is NaN or of
-    another type; allowed: what rounding explains; worst: the value with the largest error.
+    values: number of values compared; error: the largest |before - after| / max|before|, inf where
+    one is NaN or of another type; allowed: what rounding explains; worst: the value with the
+    largest error.
     """
 
     values: int
@@ -45,7 +47,7 @@ class Comparison:
 
 
 def compare(before: Graph, after: Graph, *, seed: int = 0) -> Comparison:
-    """Evaluate the nodes in which two graphs differ on random numbers and compare what both compute."""
+    """Evaluate the nodes in which two graphs differ and compare what both compute."""
     if retyped := [
         name
         for name in after.types
@@ -77,7 +79,7 @@ def _compared(before: Graph, after: Graph, region: Region, seed: int) -> Compari
 
 
 class _Signature(NamedTuple):
-    """What makes nodes of two graphs the same: constants count by their bits, not by their names."""
+    """What makes nodes of two graphs the same: constants count by bits, not by names."""
 
     op: Operator
     inputs: tuple[Hashable, ...]
@@ -122,7 +124,7 @@ def _inside(graph: Graph, region: Region) -> list[Node]:
 
 
 def _boundary(graph: Graph, region: Region) -> set[str]:
-    """The values that the region reads and does not compute; constants are known and no part of it."""
+    """The values that the region reads and does not compute, without constants."""
     nodes = _inside(graph, region)
     computed = {value for node in nodes for value in node.outputs}
     read = {value for node in nodes for value in node.inputs}

@@ -1,4 +1,4 @@
-"""What can be wrong with a model: its file, its structure, its types, or an operator that we do not have."""
+"""What can be wrong with a model: its file, structure, types, or an operator that we lack."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The model execution graph: named values and the nodes that compute them.
 
-A `Graph` is a value. `nodes` stand in an order in which every value is defined before it is read; a value is defined
-once, by an input, a constant or a node. Values keep the names that the model gave them, so that every message speaks the
-model's language. Nodes have no effects, so a node whose results nobody reads may go, and equal nodes are one.
+A `Graph` is a value. `nodes` stand in an order in which every value is defined before it is read; a
+value is defined once, by an input, a constant or a node. Values keep the names that the model gave
+them, so that every message speaks the model's language. Nodes have no effects, so a node whose
+results nobody reads may go, and equal nodes are one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from .types import Constant, Splat, TensorType, type_of
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation: `outputs` are the values that `op` computes from the values `inputs`. `name` is for messages."""
+    """One operation: `outputs` are the values that `op` computes from the values `inputs`.
+
+    name: what the model calls it, for messages; may be empty.
+    """
 
     op: Operator
     inputs: tuple[str, ...]
@@ -48,7 +52,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Graph:
-    """A model: `inputs` and `outputs` are values in the order of a call; `types` has the type of every value."""
+    """A model.
+
+    inputs, outputs: values in the order of a call; types: the type of every value.
+    """
 
     name: str
     inputs: tuple[str, ...]
@@ -95,7 +102,10 @@ def make_graph(
     nodes: Iterable[Node],
     constants: Mapping[str, Constant],
 ) -> Graph:
-    """A Graph whose types are inferred. Raises: ModelError when a node does not fit its inputs or reads no value."""
+    """A Graph whose types are inferred.
+
+    Raises: ModelError when a node does not fit its inputs or reads what is not defined.
+    """
     types = dict(inputs)
     types.update((value, type_of(constant)) for value, constant in constants.items())
     listed = tuple(nodes)
@@ -123,7 +133,7 @@ def rebuilt(graph: Graph, nodes: Iterable[Node], constants: Mapping[str, Constan
 
 
 def dataflow(graph: Graph) -> nx.DiGraph[str]:
-    """A networkx graph whose vertices are value names; an edge leads from each input of a node to each output."""
+    """Values as vertices, with an edge from each input of a node to each of its outputs."""
     flow: nx.DiGraph[str] = nx.DiGraph()
     flow.add_nodes_from(graph.types)
     for node in graph.nodes:
@@ -170,7 +180,8 @@ def _lines(graph: Graph) -> Iterable[str]:
         values = ", ".join(_operand(graph, value) for value in node.inputs)
         settings = attributes(node.op)
         call = f"{node.op.title}[{settings}]" if settings else node.op.title
-        yield f"    {results} = {call}({values})  # {', '.join(str(graph.types[v]) for v in node.outputs)}"
+        types = ", ".join(str(graph.types[value]) for value in node.outputs)
+        yield f"    {results} = {call}({values})  # {types}"
     yield f"    return {', '.join(map(quoted, graph.outputs))}"
 
 

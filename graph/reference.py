@@ -1,4 +1,4 @@
-"""Evaluate a Graph with NumPy, node by node: the independent oracle. It shares no code with kernels."""
+"""Evaluate a Graph with NumPy, node by node: the oracle, which shares no code with kernels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def evaluate(
     """The model's outputs, or the named `values`, as NumPy computes them.
 
     inputs: one array per input of the graph, of the shape that it declares.
-    dtype: the precision of every floating-point value, "float64" or "float32"; None keeps each as the graph has it.
+    dtype: the precision of every floating-point value, "float64" or "float32"; None keeps each as
+    the graph has it.
     values: names of any values of the graph. What is not asked for is dropped after its last use.
     Raises: ModelError for inputs or values that are missing, unknown or of another shape.
     """

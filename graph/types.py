@@ -1,10 +1,11 @@
 """Types and constants of a model's values.
 
-A value has a `TensorType`: an element type that tilewright's language has and a shape of known sizes. Sizes that a
-model leaves open are `Symbol`s; they exist only while a model is read and are gone before a Graph exists.
+A value has a `TensorType`: an element type that tilewright's language has and a shape of known
+sizes. Sizes that a model leaves open are `Symbol`s; they exist only while a model is read and are
+gone before a Graph exists.
 
-A constant is a NumPy array or a `Splat`: one value, repeated. A splat stays a splat for as long as nobody needs its
-elements in memory.
+A constant is a NumPy array or a `Splat`: one value, repeated. A splat stays a splat for as long as
+nobody needs its elements in memory.
 """
 
 from __future__ import annotations
@@ -92,7 +93,10 @@ def array_of(constant: Constant) -> Array:
 
 
 def bits_of(constant: Constant, most: int = 1 << 16) -> Hashable:
-    """What is equal for constants of equal type and bits (-0.0 and 0.0 differ); large arrays equal only themselves."""
+    """What is equal for constants of equal type and bits; -0.0 and 0.0 differ.
+
+    Arrays of more than `most` bytes equal only themselves.
+    """
     if isinstance(constant, Splat):
         return (
             "splat",
@@ -115,7 +119,7 @@ def frozen(array: Array) -> Array:
 
 
 def owned(array: Array) -> Array:
-    """`array`, which nobody else may write to, dense and read-only; copied only when it is not dense."""
+    """`array`, which nobody else may write to, read-only; copied when it is not dense."""
     dense = np.ascontiguousarray(array)
     dense.flags.writeable = False
     return dense

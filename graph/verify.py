@@ -10,7 +10,7 @@ from .types import type_of
 
 
 def verify(graph: Graph) -> None:
-    """Raise InternalError unless values are defined once and before use, and have the types that their nodes infer."""
+    """Raise InternalError unless values are defined once, before use, with inferred types."""
     defined = set(graph.inputs)
     if len(defined) != len(graph.inputs):
         _refuse(graph, "an input is listed twice")

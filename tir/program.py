@@ -1,15 +1,20 @@
-"""Program: a whole model for one device, as a list of launches over memory that is planned beforehand.
+"""Program: a whole model for one device, as launches over memory that is planned beforehand.
 
-Every tensor is a Slice of one of four spaces: "input" and "output" (the caller's arrays), "constant" (bound when the program is
-built, prepared constants among them) and "arena" (one allocation per context, of `arena_bytes`). Launches run in order; two
-launches between the same two Syncs touch no common memory, one of them writing, so that they may overlap. Meaning: as if each
-launch were `functions[name]` called on the slices, one after the other.
+Every tensor is a Slice of one of four spaces: "input" and "output" (the caller's arrays),
+"constant" (known when the program is built) and "arena" (one allocation per context, of
+`arena_bytes`). Launches run in order; two launches between the same two Syncs touch no common
+memory, one of them writing, so that they may overlap. Meaning: as if each launch were
+`functions[name]` called on the slices, one after the other.
+
+Some constants are computed: `prepare` lists launches that read and write constants only and run
+once, when the program is built. A constant that one of them writes is prepared; the others are
+bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .dtype import DType
 from .errors import IRError
@@ -20,7 +25,9 @@ SPACES = ("input", "constant", "output", "arena")
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A dense row-major array: the tensor number `position` of its space, or, in the arena, the bytes from `position` on."""
+    """A dense row-major array: the tensor number `position` of its space, or, in the arena, the
+    bytes from `position` on.
+    """
 
     space: str
     position: int
@@ -98,6 +105,7 @@ class Program:
     """A model.
 
     functions: by name, each once, however often it is launched.
+    prepare: launches that compute constants from constants, once, before the first run.
     """
 
     name: str
@@ -107,6 +115,16 @@ class Program:
     functions: tuple[PrimFunc, ...]
     body: tuple[Step, ...]
     arena_bytes: int
+    prepare: tuple[Launch, ...] = ()
+
+    @property
+    def prepared(self) -> frozenset[int]:
+        """The positions of the constants that `prepare` computes."""
+        return frozenset(
+            item.position
+            for launch in self.prepare
+            for item in written_arguments(self.function(launch.function), launch)
+        )
 
     @property
     def launches(self) -> tuple[Launch, ...]:
@@ -131,7 +149,8 @@ class Program:
                 lines.append(
                     f"  {tensor.name} = {Slice(space, position, tensor.dtype, tensor.shape)}"
                 )
-        return "\n".join([*lines, *(f"  {line}" for line in map(_step_text, self.body))])
+        lines += [f"  prepare {_step_text(launch)}" for launch in self.prepare]
+        return "\n".join([*lines, *(f"  {_step_text(step)}" for step in self.body)])
 
 
 def _step_text(step: Step) -> str:
@@ -151,36 +170,72 @@ def written_arguments(func: PrimFunc, launch: Launch) -> tuple[Slice, ...]:
     )
 
 
+def place_syncs(program: Program) -> Program:
+    """The program with a Sync wherever a step touches what one since the last Sync wrote, or writes
+    what one touched, and nowhere else. The same program when they stand there already.
+    """
+    placed: list[Step] = []
+    since: list[_Effects] = []
+    for step in program.body:
+        if isinstance(step, Sync):
+            continue
+        effects = _effects(program, step)
+        if any(effects.clash(other) for other in since):
+            placed.append(Sync())
+            since = []
+        placed.append(step)
+        since.append(effects)
+    body = tuple(placed)
+    return program if body == program.body else replace(program, body=body)
+
+
 def verify_program(program: Program) -> None:
-    """Check that every step is well formed and that launches without a Sync between them are independent.
+    """Check that every step is well formed and that steps without a Sync between them are
+    independent.
 
     Raises: IRError naming the step.
     """
-    since: list[tuple[tuple[Slice, ...], tuple[Slice, ...], str]] = []
+    for launch in program.prepare:
+        _check_slices(program, launch, _effects(program, launch), ("constant",), ("constant",))
+    since: list[tuple[_Effects, str]] = []
     for step in program.body:
         if isinstance(step, Sync):
             since = []
             continue
-        touched, written = _effects(program, step)
-        text = _step_text(step)
-        _check_bounds(program, touched, text)
-        for other_touched, other_written, other in since:
-            clash = any(w.overlaps(t) for w in written for t in other_touched)
-            if clash or any(w.overlaps(t) for w in other_written for t in touched):
+        effects, text = _effects(program, step), _step_text(step)
+        _check_slices(program, step, effects, SPACES, ("output", "arena"))
+        for other, other_text in since:
+            if effects.clash(other):
                 raise IRError(
-                    f"program: '{text}' and '{other}' touch the same memory; expected a sync between them.",
+                    f"program: '{text}' and '{other_text}' touch the same memory; expected a sync "
+                    "between them.",
                     code="program-sync",
                 )
-        since.append((touched, written, text))
+        since.append((effects, text))
 
 
-def _effects(program: Program, step: Launch | Copy) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Effects:
+    """The slices that a step touches, and those of them that it writes."""
+
+    touched: tuple[Slice, ...]
+    written: tuple[Slice, ...]
+
+    def clash(self, other: _Effects) -> bool:
+        """Whether the two steps may not overlap."""
+        return any(w.overlaps(t) for w in self.written for t in other.touched) or any(
+            w.overlaps(t) for w in other.written for t in self.touched
+        )
+
+
+def _effects(program: Program, step: Launch | Copy) -> _Effects:
     if isinstance(step, Copy):
-        return (step.source, step.target), (step.target,)
+        return _Effects((step.source, step.target), (step.target,))
     func = program.function(step.function)
     if len(func.parameters) != len(step.arguments):
         raise IRError(
-            f"program: '{step.function}' takes {len(func.parameters)} slices; got {len(step.arguments)}.",
+            f"program: '{step.function}' takes {len(func.parameters)} slices; got "
+            f"{len(step.arguments)}.",
             code="program-arguments",
         )
     for parameter, argument in zip(func.parameters, step.arguments, strict=True):
@@ -190,25 +245,45 @@ def _effects(program: Program, step: Launch | Copy) -> tuple[tuple[Slice, ...], 
                 f"{parameter.dtype}; got {argument}.",
                 code="program-argument",
             )
-    return step.arguments, written_arguments(func, step)
+    return _Effects(step.arguments, written_arguments(func, step))
 
 
 def _size(item: Slice) -> int:
     return item.bytes // item.dtype.bytes
 
 
-def _check_bounds(program: Program, slices: tuple[Slice, ...], text: str) -> None:
-    for item in slices:
-        known = {"input": program.inputs, "constant": program.constants, "output": program.outputs}
-        inside = (
-            item.position >= 0 and item.position + item.bytes <= program.arena_bytes
-            if item.space == "arena"
-            else item.space in known and 0 <= item.position < len(known[item.space])
-        )
-        if not inside:
+def _check_slices(
+    program: Program,
+    step: Step,
+    effects: _Effects,
+    readable: tuple[str, ...],
+    writable: tuple[str, ...],
+) -> None:
+    for item in effects.touched:
+        if not _exists(program, item):
             raise IRError(
-                f"program: '{text}' names {item}, which does not exist.", code="program-slice"
+                f"program: '{_step_text(step)}' names {item}, which does not exist.",
+                code="program-slice",
             )
+        allowed = writable if item in effects.written else readable
+        if item.space not in allowed:
+            verb = "writes" if item in effects.written else "reads"
+            raise IRError(
+                f"program: '{_step_text(step)}' {verb} {item}; expected memory of "
+                f"{' or '.join(allowed)}.",
+                code="program-space",
+            )
+
+
+def _exists(program: Program, item: Slice) -> bool:
+    if item.space == "arena":
+        return item.position >= 0 and item.position + item.bytes <= program.arena_bytes
+    known = {"input": program.inputs, "constant": program.constants, "output": program.outputs}
+    tensors = known.get(item.space, ())
+    if not 0 <= item.position < len(tensors):
+        return False
+    tensor = tensors[item.position]
+    return (tensor.dtype, tensor.bytes) == (item.dtype, item.bytes)
 
 
 def live_slices(program: Program) -> Iterator[tuple[int, Slice, bool]]:
@@ -216,7 +291,7 @@ def live_slices(program: Program) -> Iterator[tuple[int, Slice, bool]]:
     for number, step in enumerate(program.body):
         if isinstance(step, Sync):
             continue
-        touched, written = _effects(program, step)
-        for item in touched:
+        effects = _effects(program, step)
+        for item in effects.touched:
             if item.space == "arena":
-                yield number, item, item in written
+                yield number, item, item in effects.written

@@ -90,8 +90,9 @@ def region(
     what holds at each.
     """
     listed = list(accesses)
+    known = [simplify(condition, {**still, **moving}) for condition in conditions]
     return tuple(
-        span([access[d] for access in listed], moving, still, size, conditions)
+        span([access[d] for access in listed], moving, still, size, known)
         for d, size in enumerate(shape)
     )
 

@@ -148,7 +148,7 @@ class _Verifier:
     def run(self) -> None:
         order = [parameter.role for parameter in self.func.parameters]
         outputs = order.count("output")
-        if not set(order) <= {"input", "constant", "output"} or not outputs:
+        if not set(order) <= {"input", "constant", "prepared", "output"} or not outputs:
             raise self.error(
                 f"the parameters have roles {', '.join(order)}; "
                 "expected inputs and constants, then at least one output",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from ...tir.stmt import (
     Store,
 )
 from ...tir.target import Target
-from ...tir.visit import accesses, stores, walk
+from ...tir.visit import stores, walk
 from .frame import prelude
 from .isa import isa
 from .lines import Lines
@@ -76,18 +77,24 @@ class _FunctionWriter:
         declared = ", ".join(a.declaration for a in arguments) or "void"
         head = f"static __attribute__((noinline)) void {name}({declared})"
         passed = ", ".join(a.value for a in arguments)
-        uses = "".join(a.value for a in arguments)
-        unused = [n for n in ("args", "team", "thread", "threads") if n not in _words(uses)]
+        slices = self._workspace_pointers()
+        uses = _words(" ".join([passed, *slices]))
+        unused = [n for n in ("args", "team", "thread", "threads") if n not in uses]
         entry = [
             f"{'static ' if static else ''}void {self.symbol}(void *const *args, const struct tw_team *team, "
             "int thread, int threads)",
             "{",
             *([f"    {', '.join(f'(void){n}' for n in unused)};"] if unused else []),
-            *(self._workspace_pointers()),
+            *slices,
             f"    {name}({passed});",
             "}",
         ]
-        return "\n".join([self._title(), head, "{", *self.lines.listed, "}", "", *entry]) + "\n"
+        ignored = [n for n in (_words(a.declaration)[-1] for a in arguments) if n not in _words(self._body())]
+        first = [f"    {', '.join(f'(void){n}' for n in ignored)};"] if ignored else []
+        return "\n".join([self._title(), head, "{", *first, self._body(), "}", "", *entry]) + "\n"
+
+    def _body(self) -> str:
+        return "\n".join(self.lines.listed)
 
     def _title(self) -> str:
         listed = [
@@ -132,26 +139,30 @@ class _FunctionWriter:
     # -- the root: what each thread does -------------------------------------------------------------------------------
 
     def _root(self, stmt: Stmt) -> None:
-        for part in _root_statements(stmt, self._declare):
-            if isinstance(part, Barrier):
-                self.lines.add("team->barrier(team->state, thread);")
-            elif isinstance(part, For) and part.kind is ForKind.PARALLEL:
-                self._shared_loop(part)
-            else:
-                with self.lines.block("if (thread == 0) {"):
-                    self.stmt(part)
+        while isinstance(stmt, Alloc):
+            stmt = self._allocations(stmt)
+        if isinstance(stmt, Seq):
+            for child in stmt.body:
+                self._root(child)
+        elif isinstance(stmt, Barrier):
+            self.lines.add("team->barrier(team->state, thread);")
+        elif isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL:
+            self._shared_loop(stmt)
+        else:
+            with self.lines.block("if (thread == 0) {"):
+                self.stmt(stmt)
 
     def _shared_loop(self, loop: For) -> None:
         """Each thread runs one contiguous share of a parallel loop."""
+        before = self.lines.names.used
         name = self.lines.names.declare(loop.var)
         last = self.lines.names.fresh(f"{loop.var.name}_end")
-        extent = f"(int64_t){loop.extent}"
-        self.lines.add(f"const int64_t {last} = {extent} * (thread + 1) / threads;")
-        head = f"for (int64_t {name} = {extent} * thread / threads; {name} < {last}; {name}++) {{"
+        start, end = (f"(int64_t){loop.extent} * {share} / threads" for share in ("thread", "(thread + 1)"))
         self.lines.ranges[loop.var] = (0, loop.extent - 1)
+        head = f"for (int64_t {name} = {start}, {last} = {end}; {name} < {last}; {name}++) {{"
         with self.lines.block(f"{head}{self._comment(loop)}"):
             self.stmt(loop.body)
-        self.lines.names.forget_uses(self.lines.names.used - {name, last})
+        self.lines.names.forget_uses(before)
 
     # -- statements ----------------------------------------------------------------------------------------------------
 
@@ -190,8 +201,8 @@ class _FunctionWriter:
     def _comment(self, loop: For) -> str:
         """Which loop this is, and which tensors it computes."""
         own = {node.buffer for node in walk(loop.body) if isinstance(node, Alloc)}
-        made = {s.buffer if s.buffer not in own else s.buffer.origin for s in stores(loop.body)}
-        listed = sorted({mangle(buffer.name) for buffer in made if buffer is not None})
+        made = {_tensor(s.buffer) for s in stores(loop.body) if s.buffer.origin or s.buffer not in own}
+        listed = sorted({mangle(buffer.name) for buffer in made})
         return f" /* {loop.kind.value} {mangle(loop.var.name)}: {', '.join(listed)} */" if listed else ""
 
     def _if(self, stmt: If) -> None:
@@ -264,15 +275,13 @@ class _FunctionWriter:
         self.lines.add(f"{kind} *const {name} = ({kind} *)({base} + {places[buffer]});")
 
 
-def _root_statements(stmt: Stmt, declare: object = None) -> list[Stmt]:
-    """The statements at the root, looking into allocations, which `declare` is called for."""
+def _root_statements(stmt: Stmt) -> list[Stmt]:
+    """The statements at the root, looking into allocations."""
     found: list[Stmt] = []
     stack = [stmt]
     while stack:
         top = stack.pop()
         if isinstance(top, Alloc):
-            if callable(declare):
-                declare(top.buffer)
             stack.append(top.body)
         elif isinstance(top, Seq):
             stack += reversed(top.body)
@@ -281,5 +290,12 @@ def _root_statements(stmt: Stmt, declare: object = None) -> list[Stmt]:
     return found
 
 
-def _words(text: str) -> set[str]:
-    return set("".join(c if c.isalnum() or c == "_" else " " for c in text).split())
+def _tensor(buffer: Buffer) -> Buffer:
+    """The tensor whose elements a buffer holds."""
+    while buffer.origin is not None:
+        buffer = buffer.origin
+    return buffer
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...tir.expr import Buffer, Expr, Var
+from ...tir.expr import Buffer, Var
 from ...tir.linear import Interval
 from .names import Names
 
@@ -18,7 +18,6 @@ class Lines:
         self.ranges: dict[Var, Interval] = {}
         self.listed: list[str] = []
         self.depth = 1
-        self.values: dict[Expr, str] = {}
 
     def add(self, line: str) -> None:
         """Append a line at the current depth."""

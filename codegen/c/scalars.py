@@ -103,8 +103,7 @@ class Scalars:
                 which = "to" if expr.type.is_float else "of"
                 return f"tw_{which}_f{expr.type.bits}({self.scalar(expr.value)})", ATOM
             case Let():
-                self.bind(expr.var, expr.value)
-                return self._scalar(expr.body)
+                return self._scalar(self.bound(expr))
             case Fma() if not self.isa.has("fma", expr.dtype):
                 name = "tw_fmaf" if expr.dtype.bits == 32 else "tw_fma"
                 return self._function(name, (expr.a, expr.b, expr.c)), ATOM
@@ -119,6 +118,12 @@ class Scalars:
             "expected a pass before to have replaced it.",
             code="c-expression",
         )
+
+    def bound(self, let: Let) -> Expr:
+        """The body of a Let, its variable declared where the body uses it."""
+        if any(node is let.var for node in walk(let.body)):
+            self.bind(let.var, let.value)
+        return let.body
 
     def bind(self, var: Var, value: Expr) -> None:
         """Declare a Let's variable; its scope ends with the C block."""

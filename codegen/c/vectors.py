@@ -57,8 +57,7 @@ class Vectors(Scalars):
             case Load():
                 return self._load(expr)
             case Let():
-                self.bind(expr.var, expr.value)
-                return self.vector(expr.body)
+                return self.vector(self.bound(expr))
             case Broadcast():
                 return self._broadcast(expr)
             case Ramp():
@@ -144,8 +143,7 @@ class Vectors(Scalars):
             case Not():
                 return self.isa.apply("mask_not", like, self.mask(expr.a, like))
             case Let():
-                self.bind(expr.var, expr.value)
-                return self.mask(expr.body, like)
+                return self.mask(self.bound(expr), like)
             case Compare() if is_lane_count(expr):
                 return self._lane_count(expr, like)
             case Compare():

@@ -119,7 +119,7 @@ def _register(buffer: Buffer, key: Key) -> Buffer:
         if extent > count:
             parts.append(str(start // count if start % count == 0 else start))
     name = "_".join((buffer.name, *parts))
-    return Buffer(name, buffer.type.with_lanes(lanes), (), "register", buffer.origin or buffer)
+    return Buffer(name, buffer.type.with_lanes(lanes), (), "register", buffer.origin)
 
 
 def _reads_only_what_it_writes(buffer: Buffer, key: Key, body: Stmt) -> bool:

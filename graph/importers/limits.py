@@ -1,4 +1,4 @@
-"""What a model from anywhere may ask of us: every size is compared with these before memory is allocated for it."""
+"""What a model may ask of us: sizes are compared with these before memory is allocated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class Limits:
 
 
 def checked_type(what: str, dtype: str, shape: tuple[int, ...], limits: Limits) -> TensorType:
-    """The type of `what`. Raises: ModelError for an unknown element type, a negative size, or a limit exceeded."""
+    """The type of `what`.
+
+    Raises: ModelError for an unknown element type, a negative size, or a limit exceeded.
+    """
     if dtype not in dtypes.NAMES:
         raise ModelError(
             f"model: {what} has element type {dtype}; expected one of {', '.join(dtypes.NAMES)}.",

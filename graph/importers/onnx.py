@@ -1,7 +1,8 @@
 """Import an ONNX model, opset 7 to the newest that the onnx package knows, into a Graph.
 
-The model is not trusted: sizes are compared with limits before memory is allocated, external data is read from the
-model's folder only, and whatever is wrong is a ModelError. Nodes that we have no operator for are refused together.
+The model is not trusted: sizes are compared with limits before memory is allocated, external data
+is read from the model's folder only, and whatever is wrong is a ModelError. Nodes that we have no
+operator for are refused together.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ def import_onnx(
     """The Graph of an ONNX model.
 
     model: a path, the bytes of a file, or a ModelProto; external data needs a path.
-    shapes: sizes that the model leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1}.
-    Raises: ModelFileError when a file cannot be read, UnsupportedOperator with every node that we cannot import,
-    ModelError for everything else that is wrong with the model.
+    shapes: sizes that the model leaves open, by input {"x": (1, 3, 224, 224)} or by symbol
+    {"batch": 1}.
+    Raises: ModelFileError when a file cannot be read, UnsupportedOperator with every node that we
+    cannot import, ModelError for everything else that is wrong with the model.
     """
     bounds = limits or Limits()
     proto, folder = _parsed(model, bounds)
@@ -57,7 +59,8 @@ def _parsed(model: Source, limits: Limits) -> tuple[ModelProto, Path | None]:
         try:
             if path.stat().st_size > limits.file_bytes:
                 raise ModelFileError(
-                    f"model: file '{path}' has {path.stat().st_size} bytes; expected at most {limits.file_bytes}.",
+                    f"model: file '{path}' has {path.stat().st_size} bytes; expected at most "
+                    f"{limits.file_bytes}.",
                     code="onnx-file-size",
                 )
             data = path.read_bytes()
@@ -127,7 +130,8 @@ class _Importer:
                 f"model: opset of ai.onnx is {got}; expected {OLDEST_OPSET} to {newest}.",
                 code="onnx-opset",
                 hints=(
-                    "onnx.version_converter.convert_version(model, 17) gives an old model opset 17; "
+                    "onnx.version_converter.convert_version(model, 17) gives an old model opset "
+                    "17; "
                     "a newer onnx package knows newer opsets.",
                 ),
             )
@@ -151,7 +155,7 @@ class _Importer:
             )
 
     def _sorted(self) -> Sequence[NodeProto]:
-        """The nodes in an order in which values are defined before use; the model's own where it is one."""
+        """The nodes so that values are defined before use: the model's own order if it is one."""
         makers = {name: i for i, node in enumerate(self.proto.node) for name in node.output if name}
         flow: nx.DiGraph[int] = nx.DiGraph()
         flow.add_nodes_from(range(len(self.proto.node)))
@@ -161,7 +165,8 @@ class _Importer:
                     flow.add_edge(makers[name], i)
                 elif name and name not in self.builder.types:
                     raise ModelError(
-                        f"model: node '{node_name(node)}' ({node.op_type}) reads '{name}', which nothing defines.",
+                        f"model: node '{node_name(node)}' ({node.op_type}) reads '{name}', which "
+                        "nothing defines.",
                         code="onnx-undefined",
                     )
         if all(a < b for a, b in flow.edges):
@@ -210,7 +215,7 @@ class _Importer:
 
 
 def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[Rule, int]:
-    """The rule for a node and the version of its operator. Raises: NotSupported when there is none."""
+    """The rule for a node and its operator's version. Raises: NotSupported when there is none."""
     if proto.domain not in ("", "ai.onnx") or proto.op_type not in RULES:
         raise NotSupported("there is no such core operator")
     rule = RULES[proto.op_type]

@@ -1,4 +1,4 @@
-"""One ONNX node as an import rule sees it: typed attributes, the types of its inputs, constants where it needs them."""
+"""One ONNX node as an import rule sees it: typed attributes, input types, constant inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS = {
 
 
 class NotSupported(Exception):
-    """A node is valid ONNX, but no core operator says what it means; the importer collects these."""
+    """A node is valid ONNX, but no core operator says what it means; all are collected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +66,25 @@ class NodeReader:
         return self.builder.types[self.value(position)]
 
     def constant(self, position: int, most: int = 1 << 20) -> Array:
-        """The elements of a constant input, at most `most`. Raises: NotSupported when the model computes it."""
+        """The elements of a constant input, at most `most`.
+
+        Raises: NotSupported when the model computes it.
+        """
         name = self.value(position)
         constant = self.builder.constants.get(name)
         if constant is None:
             raise NotSupported(f"input '{name}' is computed by the model; expected a constant")
         if self.builder.types[name].elements > most:
             raise ModelError(
-                f"model: input '{name}' of {self.title} has {self.builder.types[name].elements} elements; "
+                f"model: input '{name}' of {self.title} has {self.builder.types[name].elements} "
+                "elements; "
                 f"expected at most {most}.",
                 code="onnx-input-size",
             )
         return constant.array() if isinstance(constant, Splat) else constant
 
     def sizes(self, position: int) -> tuple[int, ...]:
-        """A constant input that is a list of integers. Raises: ModelError when it is something else."""
+        """A constant input that is a list of integers. Raises: ModelError when it is not."""
         array = self.constant(position)
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
             raise ModelError(
@@ -137,7 +141,8 @@ class NodeReader:
                 if attribute.type != KINDS[kind]:
                     got = AttributeProto.AttributeType.Name(attribute.type).lower()
                     raise ModelError(
-                        f"model: attribute '{name}' of {self.title} is of kind {got}; expected {kind}.",
+                        f"model: attribute '{name}' of {self.title} is of kind {got}; expected "
+                        f"{kind}.",
                         code="onnx-attribute-kind",
                     )
                 return attribute

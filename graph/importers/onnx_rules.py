@@ -1,8 +1,9 @@
-"""What each ONNX operator means in core operators: one rule an operator, for every version of it since opset 7.
+"""What each ONNX operator means in core operators: one rule for each, for all versions since 7.
 
-A rule reads a node and returns the core operator with its inputs, or the constant that the node is. What depends only on
-types is decided here: automatic padding, omitted attributes, shapes given as values. A rule lists the versions whose
-meaning it knows, so a version that a later ONNX brings is refused instead of misread.
+A rule reads a node and returns the core operator with its inputs, or the constant that the node is.
+What depends only on types is decided here: automatic padding, omitted attributes, shapes given as
+values. A rule lists the versions whose meaning it knows, so a version that a later ONNX brings is
+refused instead of misread.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ Result = tuple[Operator, tuple[str, ...]] | Constant
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How to import one operator. versions: as ONNX counts them; attributes: the names that `build` understands."""
+    """How to import one operator.
+
+    versions: as ONNX counts them; attributes: the names that `build` understands.
+    """
 
     versions: tuple[int, ...]
     attributes: tuple[str, ...]
@@ -40,7 +44,7 @@ def _plain(op: Operator) -> Callable[[NodeReader], Result]:
 def _windows(
     node: NodeReader, kernel: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Strides, pads and dilations of a node whose window has `kernel` taps; automatic padding is worked out."""
+    """Strides, pads and dilations of windows of `kernel` taps; automatic padding is resolved."""
     n = len(kernel)
     sizes = node.type(0).shape[2:]
     strides = node.integers("strides", (1,) * n)
@@ -164,7 +168,7 @@ def _flatten(node: NodeReader) -> Result:
 
 
 def _axes(node: NodeReader, rank: int) -> set[int] | None:
-    """The axes of a Squeeze or Unsqueeze, from its attribute or its second input; None when neither is given."""
+    """The axes of a Squeeze or Unsqueeze, an attribute or an input; None when not given."""
     if node.given("axes"):
         axes = node.integers("axes")
     elif node.has(1):
@@ -196,7 +200,8 @@ def _squeeze(node: NodeReader) -> Result:
         axes = {d for d, size in enumerate(source) if size == 1}
     if any(source[d] != 1 for d in axes):
         raise ModelError(
-            f"model: {node.title} removes axes {sorted(axes)} of {node.type(0)}, which are not all of size 1.",
+            f"model: {node.title} removes axes {sorted(axes)} of {node.type(0)}, which are not all "
+            "of size 1.",
             code="onnx-squeeze",
         )
     return _reshaped(node, tuple(size for d, size in enumerate(source) if d not in axes))

@@ -1,7 +1,7 @@
 """Read ONNX tensors: from the model itself, or from files beside it, which are opened with care.
 
-A file named by a model must be a regular file with one name, inside the model's folder, reached through no link; the
-bytes read are those that the tensor's type asks for, no more.
+A file named by a model must be a regular file with one name, inside the model's folder, reached
+through no link; the bytes read are those that the tensor's type asks for, no more.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def dtype_name(elem_type: int) -> str:
 
 
 class TensorReader:
-    """Turns TensorProtos into read-only arrays and keeps count of the bytes. `folder`: where external data may lie."""
+    """Turns TensorProtos into read-only arrays and keeps count of the bytes.
+
+    folder: where external data may lie; None when there is no such place.
+    """
 
     def __init__(self, folder: Path | None, limits: Limits) -> None:
         self.folder = folder
@@ -59,12 +62,16 @@ class TensorReader:
         self.bytes_read = 0
 
     def read(self, tensor: TensorProto, what: str) -> Array:
-        """The elements of `tensor`. Raises: ModelError, ModelFileError; `what` names the tensor in messages."""
+        """The elements of `tensor`; `what` names it in messages.
+
+        Raises: ModelError, ModelFileError.
+        """
         type_ = checked_type(what, dtype_name(tensor.data_type), tuple(tensor.dims), self.limits)
         self.bytes_read += type_.bytes
         if self.bytes_read > self.limits.constant_bytes:
             raise ModelError(
-                f"model: constants take more than {self.limits.constant_bytes} bytes together, at {what}.",
+                f"model: constants take more than {self.limits.constant_bytes} bytes together, at "
+                f"{what}.",
                 code="model-constant-bytes",
             )
         if tensor.data_location == TensorProto.EXTERNAL:
@@ -91,7 +98,8 @@ class TensorReader:
             size = os.fstat(descriptor).st_size
             if offset + length > size:
                 raise ModelFileError(
-                    f"model: {what} ends at byte {offset + length} of '{location}', which has {size} bytes.",
+                    f"model: {what} ends at byte {offset + length} of '{location}', which has "
+                    f"{size} bytes.",
                     code="external-range",
                 )
             return _from_bytes(_read_at(descriptor, offset, length), type_, what)
@@ -124,11 +132,12 @@ def _whole(text: str, key: str, what: str) -> int:
 
 @contextmanager
 def _opened(folder: Path, location: str, what: str) -> Iterator[int]:
-    """A descriptor of the file `location` below `folder`, opened step by step without following a link."""
+    """A descriptor of `location` below `folder`, opened part by part, no link followed."""
     parts = location.split("/")
     if not location or "\0" in location or "\\" in location or {"", ".", ".."} & set(parts):
         raise ModelFileError(
-            f"model: {what} names file {location!r}; expected a relative path inside the model's folder.",
+            f"model: {what} names file {location!r}; expected a relative path inside the model's "
+            "folder.",
             code="external-path",
         )
     current = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -1,4 +1,4 @@
-"""Sizes that a model leaves open, and how the caller closes them: by input or by symbol, never by a guess."""
+"""Sizes that a model leaves open, and how callers close them: by input or symbol, no guess."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Shapes = Mapping[str, Sequence[int] | int]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An input as the model declares it; `dims` is None when not even the number of dimensions is given."""
+    """An input as the model declares it; `dims` is None when even their number is open."""
 
     name: str
     dtype: str
@@ -34,7 +34,7 @@ def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, tu
     """The shape of every input, with every symbol replaced by its size.
 
     shapes: {"input": (1, 3, 224, 224)} and {"symbol": 8} in any mixture.
-    Raises: ModelError when a size stays open (all are listed), contradicts another, or names nothing.
+    Raises: ModelError when a size stays open (all are listed), is contradicted or unknown.
     """
     given = dict(shapes or {})
     _check_names(declared, given)
@@ -72,7 +72,8 @@ def _check_names(declared: Sequence[Declared], given: Shapes) -> None:
             continue
         kind = "symbol" if isinstance(size, int) else "input"
         raise ModelError(
-            f"shapes: the model has no {kind} '{name}'; expected one of {known_names(name, known)}.",
+            f"shapes: the model has no {kind} '{name}'; expected one of "
+            f"{known_names(name, known)}.",
             code="shapes-name",
         )
 

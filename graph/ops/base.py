@@ -1,7 +1,8 @@
-"""What an operator of the graph is: a frozen value with a shape rule, a NumPy meaning and a tensor expression.
+"""What an operator is: a frozen value with a shape rule, a NumPy meaning, a tensor expression.
 
-The three stand side by side in one file per family. `reference` is the meaning: it computes in the dtype of its
-inputs, so that called with float64 it is the oracle. `express` says the same in the language of kernels.
+The three stand side by side in one file per family. `reference` is the meaning: it computes in the
+dtype of its inputs, so that called with float64 it is the oracle. `express` says the same in the
+language of kernels.
 """
 
 from __future__ import annotations

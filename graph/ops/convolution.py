@@ -1,4 +1,4 @@
-"""Convolution, grouped, strided, dilated and padded, over any number of spatial axes, with an optional bias."""
+"""Convolution, grouped, strided, dilated, padded, over any number of axes, perhaps with bias."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ from .window import (
 
 @dataclass(frozen=True, slots=True)
 class Conv(Operator):
-    """y[n, o, q] = sum over c, k of x[n, g*C + c, q*stride + k*dilation - pad] * w[o, c, k], plus bias[o].
+    """y[n, o, q] = sum over c, k of x[n, g*C + c, q*stride + k*dilation - pad] * w[o, c, k], plus
+    bias[o].
 
-    Inputs: x, w and optionally bias [O]. `g` is the group of output channel o; C and O are channels per group and in all.
-    "NCHW": x is [N, groups*C, spatial...], w is [O, C, kernel...]; "NHWC": x is [N, spatial..., groups*C] and w is
-    [kernel..., C, O]. `pads` are those before each spatial axis, then those after.
+    Inputs: x, w and optionally bias [O]. `g` is the group of output channel o; C and O are channels
+    per group and in all. "NCHW": x is [N, groups*C, spatial...], w is [O, C, kernel...]; "NHWC": x
+    is [N, spatial..., groups*C] and w is [kernel..., C, O]. `pads` are those before each spatial
+    axis, then those after.
     """
 
     strides: tuple[int, ...] = (1, 1)

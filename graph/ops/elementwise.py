@@ -16,7 +16,10 @@ from .base import Operator, check_arity, check_number, listed, refuse, tensor_ty
 
 
 def broadcast(operator: Operator, types: tuple[TensorType, ...]) -> TensorType:
-    """The common type of `types`. Raises: ModelError when two sizes of an axis differ and none is 1."""
+    """The common type of `types`.
+
+    Raises: ModelError when two sizes of an axis differ and none is 1.
+    """
     rank = max(type_.rank for type_ in types)
     shape = []
     for axis in range(-rank, 0):

@@ -1,4 +1,4 @@
-"""Matrix products: MatMul over stacks of matrices, and Gemm with its scales, transposes and bias."""
+"""Matrix products: MatMul over stacks of matrices; Gemm with scales, transposes and bias."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .elementwise import broadcast, broadcast_read
 
 @dataclass(frozen=True, slots=True)
 class MatMul(Operator):
-    """y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]; the axes before the last two broadcast."""
+    """y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]; other axes broadcast."""
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 2)
@@ -51,7 +51,7 @@ class MatMul(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Gemm(Operator):
-    """alpha * A @ B + beta * C, where A and B may be transposed first and C, optional, broadcasts to the result."""
+    """alpha * A @ B + beta * C; A and B may be transposed; C is optional and broadcasts."""
 
     alpha: float = 1.0
     beta: float = 1.0
@@ -67,7 +67,10 @@ class Gemm(Operator):
         rows, inner = a.shape[::-1] if self.trans_a else a.shape
         other, columns = b.shape[::-1] if self.trans_b else b.shape
         if inner != other:
-            problem = f"inner sizes {inner} and {other} differ (trans_a={self.trans_a}, trans_b={self.trans_b}): {listed(types)}"
+            problem = (
+                f"inner sizes {inner} and {other} differ "
+                f"(trans_a={self.trans_a}, trans_b={self.trans_b}): {listed(types)}"
+            )
             refuse(self, problem, code="gemm-inner")
         result = TensorType(a.dtype, (rows, columns))
         if len(types) == 3 and (types[2].rank > 2 or broadcast(self, (result, types[2])) != result):

@@ -39,7 +39,10 @@ class Reshape(Operator):
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
         if types[0].elements != math.prod(self.shape) or min(self.shape, default=1) < 0:
-            problem = f"{types[0]} has {types[0].elements} elements, shape {list(self.shape)} has {math.prod(self.shape)}"
+            problem = (
+                f"{types[0]} has {types[0].elements} elements, "
+                f"shape {list(self.shape)} has {math.prod(self.shape)}"
+            )
             refuse(self, problem, code="reshape-count")
         return (TensorType(types[0].dtype, self.shape),)
 
@@ -127,10 +130,11 @@ class Concat(Operator):
 def reshape_groups(
     before: tuple[int, ...], after: tuple[int, ...]
 ) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-    """Split a reshape into the smallest runs of axes that hold the same elements: pairs (axes before, axes after).
+    """Split a reshape into the smallest runs of axes that hold the same elements: pairs (axes
+    before, axes after).
 
-    (2, 12, 5) -> (2, 3, 4, 5) gives ((0,), (0,)), ((1,), (1, 2)), ((2,), (3,)). Axes of size 1 left over at the end
-    form pairs with one side empty. A shape without elements is one group.
+    (2, 12, 5) -> (2, 3, 4, 5) gives ((0,), (0,)), ((1,), (1, 2)), ((2,), (3,)). Axes of size 1 left
+    over at the end form pairs with one side empty. A shape without elements is one group.
     """
     if 0 in before:
         return ((tuple(range(len(before))), tuple(range(len(after)))),)

@@ -19,7 +19,8 @@ from .window import channel_axis
 class BatchNormalization(Operator):
     """(x - mean[c]) * scale[c] / sqrt(variance[c] + epsilon) + bias[c].
 
-    Inputs: x with channels on axis 1 ("NCHW") or last ("NHWC"), then scale, bias, mean, variance of shape [channels].
+    Inputs: x with channels on axis 1 ("NCHW") or last ("NHWC"), then scale, bias, mean, variance of
+    shape [channels].
     """
 
     epsilon: float = 1e-5
@@ -33,7 +34,10 @@ class BatchNormalization(Operator):
             refuse(self, f"expected data with a channel axis, got {x}", code="batch-norm-rank")
         channels = x.shape[channel_axis(self.layout, x.rank)]
         if any(type_.shape != (channels,) for type_ in types[1:]):
-            problem = f"scale, bias, mean and variance must have shape ({channels},), got {listed(types[1:])}"
+            problem = (
+                f"scale, bias, mean and variance must have shape ({channels},), "
+                f"got {listed(types[1:])}"
+            )
             refuse(self, problem, code="batch-norm-channels")
         return (x,)
 
@@ -64,7 +68,7 @@ class BatchNormalization(Operator):
 
 @dataclass(frozen=True, slots=True)
 class LRN(Operator):
-    """x / (bias + alpha / size * s) ** beta, s the sum of squares over `size` channels around each, cut at the ends.
+    """x / (bias + alpha / size * s) ** beta, s the sum of squares over `size` near channels.
 
     Channel c sees channels c - floor((size-1)/2) .. c + ceil((size-1)/2).
     """
@@ -79,7 +83,10 @@ class LRN(Operator):
         check_arity(self, types, 1, 1)
         check_float(self, types)
         if types[0].rank < 2 or self.size < 1:
-            problem = f"expected data with a channel axis and size >= 1, got {types[0]} and size {self.size}"
+            problem = (
+                "expected data with a channel axis and size >= 1, "
+                f"got {types[0]} and size {self.size}"
+            )
             refuse(self, problem, code="lrn-shape")
         return types
 

@@ -1,4 +1,6 @@
-"""Pooling over windows of the spatial axes (MaxPool, AveragePool) and over all of them (GlobalAveragePool)."""
+"""Pooling over windows of the spatial axes (MaxPool, AveragePool) and over all of them
+(GlobalAveragePool).
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,7 @@ class MaxPool(Operator):
 class AveragePool(Operator):
     """The mean of each window.
 
-    With `include_pad` padding counts as elements that are 0; what `ceil` adds beyond the padding never counts.
+    With `include_pad`, padding counts as zeros; what `ceil` adds beyond it never counts.
     """
 
     kernel: tuple[int, ...]

@@ -15,7 +15,8 @@ from .base import Operator, check_arity, check_float, refuse
 
 @dataclass(frozen=True, slots=True)
 class Softmax(Operator):
-    """exp(x - m) / sum of exp(x - m), m and the sum taken over all of `axes` together (ascending, not negative).
+    """exp(x - m) / sum of exp(x - m), m and the sum taken over all of `axes` together (ascending,
+    not negative).
 
     One axis is ONNX's meaning from opset 13 on; all axes from one on is its meaning before.
     """

@@ -1,7 +1,8 @@
-"""Sliding windows over the spatial axes of a tensor: where they lie, how many there are, what pads them.
+"""Sliding windows over the spatial axes of a tensor: where they lie, how many, what pads them.
 
-A tensor of rank 2 + n has a batch axis, a channel axis and n spatial axes; `layout` "NCHW" means channels second,
-"NHWC" channels last, for every n. `pads` are n numbers before, then n after the spatial axes, as in ONNX.
+A tensor of rank 2 + n has a batch axis, a channel axis and n spatial axes; `layout` "NCHW" means
+channels second, "NHWC" channels last, for every n. `pads` are n numbers before, then n after the
+spatial axes, as in ONNX.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ class Axis:
 
     @property
     def windows(self) -> int:
-        """Number of windows; with `ceil` the last may reach past the padding, but must start before its end."""
+        """Number of windows.
+
+        With `ceil` the last may reach past the padding, but it starts before the end of the data.
+        """
         room = self.size + self.before + self.after - self.extent
         if not self.ceil:
             return room // self.stride + 1
@@ -101,7 +105,7 @@ def window_axes(
     dilations: tuple[int, ...],
     ceil: bool = False,
 ) -> tuple[Axis, ...]:
-    """The windows along each spatial axis. Raises: ModelError when they make no sense or none fits."""
+    """The windows along each spatial axis. Raises: ModelError when none fits or makes sense."""
     n = len(sizes)
     if not (len(kernel) == len(strides) == len(dilations) == n and len(pads) == 2 * n):
         problem = (
@@ -130,7 +134,7 @@ def window_axes(
 
 
 def windows_of(array: Array, axes: Sequence[Axis], fill: float) -> Array:
-    """Every window of a channels-first `array`: [N, C, windows..., taps...], a view of the padded array."""
+    """Every window of a channels-first `array`, a view: [N, C, windows..., taps...]."""
     n = len(axes)
     widths = [(0, 0), (0, 0)]
     widths += [(axis.before, max(0, axis.padded - axis.before - axis.size)) for axis in axes]
@@ -144,7 +148,7 @@ def windows_of(array: Array, axes: Sequence[Axis], fill: float) -> Array:
 
 
 def pad_stage(x: Tensor, axes: Sequence[Axis], layout: Layout, fill: float, name: str) -> Tensor:
-    """`x` padded with `fill` as a stage of its own, named "<name>_pad"; `x` itself when no window needs it."""
+    """`x` padded with `fill` by a stage named "<name>_pad"; `x` itself when none is needed."""
     if all(axis.inside for axis in axes):
         return x
     rank = len(axes) + 2

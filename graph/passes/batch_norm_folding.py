@@ -20,7 +20,9 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """A node that computes value * factor[c] + shift[c] from one value, channel by channel (axis 1)."""
+    """A node that computes value * factor[c] + shift[c] from one value, channel by channel (axis
+    1).
+    """
 
     node: Node
     value: str
@@ -30,10 +32,11 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class BatchNormFolding:
-    """Fold each chain of BatchNormalization, Mul and Add per channel into one factor and one shift per channel.
+    """Fold chains of BatchNormalization, Mul and Add into one factor and one shift per channel.
 
-    A chain that follows a convolution of constant weights, whose result nobody else reads, goes into weights and bias;
-    any other chain becomes one Mul and one Add. Factors are computed in float64 and rounded once.
+    A chain that follows a convolution of constant weights, whose result nobody else reads, goes
+    into weights and bias; any other chain becomes one Mul and one Add. Factors are computed in
+    float64 and rounded once.
     Requires: layout NCHW (other nodes are left alone).
     """
 
@@ -179,7 +182,7 @@ def _scale_and_shift(builder: GraphBuilder, graph: Graph, chain: tuple[Affine, .
 
 
 def _scaled(weights: Constant, factor: Doubles, dtype: str) -> Constant:
-    """`weights` times `factor` of their first axis; a splat stays one when the factors are equal."""
+    """`weights` times `factor` of their first axis; a splat stays one if the factors agree."""
     if isinstance(weights, Splat) and np.all(factor == factor[:1]):
         value = np.asarray(weights.value * factor[0]).astype(dtype).item()
         return Splat(value, dtype, weights.shape)

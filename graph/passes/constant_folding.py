@@ -16,8 +16,8 @@ from ..types import Constant, Splat, TensorType, array_of, owned
 class ConstantFolding:
     """Replace every node whose inputs are all constants by constants.
 
-    Splats stay splats where the result is one. Other results are computed in the dtype of the graph until they take
-    `max_bytes` together; nodes beyond that stay.
+    Splats stay splats where the result is one. Other results are computed in the dtype of the graph
+    until they take `max_bytes` together; nodes beyond that stay.
     """
 
     max_bytes: int = 256 << 20

@@ -11,7 +11,10 @@ from ..ir import Graph, dataflow, rebuilt
 
 @dataclass(frozen=True, slots=True)
 class DeadCode:
-    """Remove nodes and constants from which no path leads to an output. Inputs stay: they are the model's interface."""
+    """Remove nodes and constants from which no path leads to an output.
+
+    Inputs stay: they are the model's interface.
+    """
 
     def __call__(self, graph: Graph) -> Graph:
         flow = dataflow(graph)

@@ -14,7 +14,7 @@ from ..types import TensorType, composed
 
 @dataclass(frozen=True, slots=True)
 class IdentityRemoval:
-    """Remove Identity, Reshape and Transpose that do nothing, Concat and Sum of one; join Reshapes and Transposes.
+    """Remove moves that do nothing, Concat and Sum of one; join Reshapes and Transposes.
 
     Only an Identity from an input of the model to an output, or from one output to another, stays.
     """

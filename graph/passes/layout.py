@@ -1,10 +1,11 @@
 """Move a network to channels last: NHWC is the layout in which vectors run along channels.
 
-No transpose is made until somebody needs one. While the nodes are copied in order, each value of the model is known as a
-`View`: some value of the new graph, and the permutation that would turn it into the old one. Spatial operators read and
-give NHWC values, so between two of them the permutations cancel. Operators that do not care where an axis stands
-(elementwise, Concat, Softmax, Reshape of whole axes) work on the new values and pass the permutation on; a Transpose of
-the model only changes the permutation. The others, and the outputs, get the old value back.
+No transpose is made until somebody needs one. While the nodes are copied in order, each value of
+the model is known as a `View`: some value of the new graph, and the permutation that would turn it
+into the old one. Spatial operators read and give NHWC values, so between two of them the
+permutations cancel. Operators that do not care where an axis stands (elementwise, Concat, Softmax,
+Reshape of whole axes) work on the new values and pass the permutation on; a Transpose of the model
+only changes the permutation. The others, and the outputs, get the old value back.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class ChannelsLast:
-    """Rewrite every spatial operator of layout NCHW to NHWC, with as few transposes between them as the model allows.
+    """Rewrite every spatial operator of layout NCHW to NHWC, with few transposes between them.
 
     Constant weights are permuted here and now. `moved_bytes` counts what remains.
     """
@@ -112,7 +113,7 @@ class _Mover:
         return self.plain(self.view(value), value)
 
     def plain(self, view: View, name: str = "") -> str:
-        """A value of the new graph that is `view`, permuted for good where it has to be, once; preferably `name`."""
+        """A value of the new graph that is `view`, permuted once; if possible called `name`."""
         if view.plain:
             return view.base
         if view not in self.made:
@@ -151,7 +152,9 @@ class _Mover:
         self.emit(node, node.op, inputs, tuple(range(self.graph.types[node.outputs[0]].rank)))
 
     def spatial(self, node: Node) -> None:
-        """An operator that is rewritten to NHWC; the weights of a convolution become [kernel..., in, out]."""
+        """An operator that is rewritten to NHWC; the weights of a convolution become [kernel...,
+        in, out].
+        """
         op = cast(Spatial, node.op)
         rank = self.graph.types[node.outputs[0]].rank
         if op.layout == "NHWC" or rank < 3:
@@ -223,7 +226,7 @@ class _Mover:
         self.emit(node, Reshape(permuted(shape, after)), (source,), inverse(after))
 
     def best(self, values: list[str], rank: int) -> Permutation:
-        """The permutation that most elements of `values` have; on a tie, one that moves something."""
+        """The permutation that most elements of `values` have; on a tie, one that moves."""
         weights: dict[Permutation, int] = {tuple(range(rank)): 0}
         for value in values:
             permutation = self.view(value).permutation
@@ -236,7 +239,7 @@ class _Mover:
         return self.plain(self.permute(self.view(value), permutation))
 
     def aligned(self, value: str, rank: int, permutation: Permutation) -> str:
-        """A constant that broadcasts against tensors of `rank`, permuted; leading axes of size 1 go."""
+        """A constant that broadcasts to `rank` axes, permuted, without leading axes of 1."""
         constant = self.builder.constants[value]
         if permutation == tuple(range(rank)) or math.prod(constant.shape) == 1:
             return value

@@ -22,7 +22,7 @@ Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
 
 
 class Pass(Protocol):
-    """A frozen value that turns a Graph into an equal one, and returns the same object when it has nothing to do."""
+    """A frozen value that turns a Graph into an equal one, the same object if nothing is to do."""
 
     def __call__(self, graph: Graph) -> Graph: ...
 
@@ -54,8 +54,10 @@ class PassReport:
 
     verdict: "unchanged"; "equal" when old and new graph agree numerically; "unchecked" when that
     was not asked for or would take too much memory;
-    "undone" when they do not or the result is no valid graph: then `problem` says why and the old graph was kept.
-    operators: (name, count before, count after) of each operator whose count changed. seconds: the pass and its checks.
+    "undone" when they do not or the result is no valid graph: then `problem` says why and the old
+    graph was kept.
+    operators: (name, count before, count after) of each operator whose count changed. seconds: the
+    pass and its checks.
     """
 
     name: str
@@ -83,7 +85,8 @@ def optimise(
 
     check: compare the graph before and after each pass on random numbers (drawn with `seed`) where
     they differ, unless all values of the graph would take more than `check_bytes` in float64.
-    A pass whose result is invalid or differs is undone and the rest go on. Raises: InternalError when `graph` is invalid.
+    A pass whose result is invalid or differs is undone and the rest go on. Raises: InternalError
+    when `graph` is invalid.
     """
     verify(graph)
     reports = []

@@ -57,13 +57,14 @@ class Extreme:
 
 
 Atom = Var | Quotient | Extreme
+Term = tuple[Atom, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Affine:
     """constant + sum of coefficient * atom; no coefficient is 0. The order of the terms does not count."""
 
-    terms: tuple[tuple[Atom, int], ...] = ()
+    terms: tuple[Term, ...] = ()
     constant: int = 0
 
     def __hash__(self) -> int:
@@ -109,7 +110,7 @@ class Affine:
         return self.constant + sum(c * _atom_value(a, point) for a, c in self.terms)
 
 
-def collect(terms: Iterable[tuple[Atom, int]], constant: int) -> Affine:
+def collect(terms: Iterable[Term], constant: int) -> Affine:
     """The form of a list of terms, equal atoms merged."""
     merged: dict[Atom, int] = {}
     for atom, coefficient in terms:

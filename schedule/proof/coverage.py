@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import islpy as isl
-
 from ...tir.stmt import IterVar, Role
 from ..verdict import Failure
 from .affine import Affine, variable
 from .condition import Cases, both, inside, negated
-from .order import agree, common_loops, orders_before, possible_orders
+from .order import Order, common_loops, orders_before, possible_orders
 from .pairing import Families, Family
 from .sets import Sets
 from .shortcuts import Box, box_of
@@ -73,9 +71,7 @@ def check_coverage(sets: Sets, nest: Nest, families: Families) -> Iterator[Findi
             continue
         yield from _outside(sets, group)
         yield from _never(sets, group)
-        if not group.recomputed:
-            yield from _twice(sets, group)
-        elif group.family.is_reduction:
+        if not group.recomputed or group.family.is_reduction:
             yield from _twice(sets, group)
     for update, init in zip(groups, groups[1:], strict=False):
         if update.family is init.family and update.recomputed:
@@ -136,12 +132,9 @@ def _twice(sets: Sets, group: Group) -> Iterator[Finding]:
     for number, one in enumerate(group.statements):
         for two in group.statements[number:]:
             equal = tuple(zip(one.point, two.point, strict=True))
-            orders = orders_before(one, two, group.rounds)
-            if one is not two:
-                orders += orders_before(two, one, group.rounds)
-                orders = [*_reversed_where_needed(one, two, orders, group.rounds)]
-            else:
-                orders = [o for o in orders if o != agree(len(one.loops))]
+            orders = [Order(group.rounds)]
+            if one is two:
+                orders = [Order(n, "<") for n in range(group.rounds, len(one.loops))]
             where = group.valid(one), group.valid(two)
             if not possible_orders(one, where[0], two, where[1], equal, orders):
                 continue
@@ -155,3 +148,58 @@ def _twice(sets: Sets, group: Group) -> Iterator[Finding]:
             both_runs = (iteration(one, first), iteration(two, second))
             yield Finding(Failure("P1", message, both_runs, point), sure=not group.recomputed)
             return
+
+
+def _rounds(sets: Sets, update: Group, init: Group) -> Iterator[Finding]:
+    """In each round, exactly the elements that are initialised get all their points, and get them afterwards."""
+    family = update.family
+    spatial = [n for n, it in enumerate(update.iters) if it in init.iters]
+    started = sets.union_of(
+        sets.image(s, init.valid(s), (*_round(s, init.rounds), *s.point)).range()
+        for s in init.statements
+    )
+    done = sets.union_of(
+        sets.image(s, update.valid(s), (*_round(s, update.rounds), *_split(s.point, spatial))).range()
+        for s in update.statements
+    )
+    if started is None or done is None:
+        return
+    reduced = [it.extent for n, it in enumerate(update.iters) if n not in spatial]
+    wanted = started.flat_product(sets.box(reduced))
+    for difference, what in (
+        (wanted.subtract(done), "lacks point"),
+        (done.subtract(wanted), "was not initialised before point"),
+    ):
+        if not sets.empty(difference):
+            values = sets.member(difference)[update.rounds :]
+            ordered = [0] * len(update.iters)
+            places = [*spatial, *(n for n in range(len(update.iters)) if n not in spatial)]
+            for place, value in zip(places, values, strict=True):
+                ordered[place] = value
+            point = _point_text(update, ordered)
+            message = f"a recomputation of block '{family.name}' {what} {point}"
+            yield Finding(Failure("P3", message, (), point), sure=False)
+    for early in update.statements:
+        for late in init.statements:
+            orders = orders_before(early, late, update.rounds)
+            equal = tuple(zip(_split(early.point, spatial)[: len(spatial)], late.point, strict=True))
+            runs = sets.pairs(early, update.valid(early), late, init.valid(late), equal, orders)
+            if not sets.empty(runs):
+                first, second = runs_of(runs, early, late)
+                message = f"block '{early.name}' runs before its element is initialised"
+                both_runs = (iteration(early, first), iteration(late, second))
+                yield Finding(Failure("P3", message, both_runs), sure=False)
+
+
+def _round(statement: Statement, count: int) -> tuple[Affine, ...]:
+    return tuple(variable(loop.var) for loop in statement.loops[:count])
+
+
+def _split(point: Sequence[Affine], first: Sequence[int]) -> tuple[Affine, ...]:
+    """The forms at the places `first`, then the others."""
+    return (*(point[n] for n in first), *(f for n, f in enumerate(point) if n not in first))
+
+
+def _point_text(group: Group, values: Iterable[int]) -> str:
+    names = [it.var.name for it in group.iters]
+    return f"({', '.join(f'{n}={v}' for n, v in zip(names, values, strict=True))})"

@@ -18,7 +18,7 @@ from .affine import Affine, variable
 from .condition import ALWAYS, Cases, both, branches, differ
 from .pairing import Families, Pairs, Tagged
 from .sets import IN, OUT, Sets
-from .shortcuts import all_implied, earlier_run, follows
+from .shortcuts import all_implied, earlier_run, same_cell_same_element
 from .statements import Access, Nest, Statement
 from ..verdict import Failure
 from .witness import Finding, element_text, iteration, runs_of
@@ -37,11 +37,19 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
+class Reaching:
+    """The dataflow of one buffer; unwritten: the runs of reads that no write reaches."""
+
+    reaches: tuple[Reach, ...]
+    unwritten: tuple[tuple[Tagged, isl.Set], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Flow:
-    """What P2 found, and the dataflow that P3 goes on with."""
+    """What P2 found, and what P3 goes on with: the writes to each buffer, the reads of outputs at the end."""
 
     findings: tuple[Finding, ...]
-    reaches: tuple[Reach, ...]
+    writes: Mapping[Buffer, Sequence[Tagged]]
     ends: tuple[Tagged, ...]
 
 
@@ -74,7 +82,6 @@ def boundary(parameter: Parameter, tensor: str, *, end: bool) -> Tagged:
 def check_flow(sets: Sets, nest: Nest, pairs: Pairs, families: Families) -> Flow:
     """Check P2 for every buffer of the nest."""
     findings: list[Finding] = []
-    reaches: list[Reach] = []
     ends: list[Tagged] = []
     parameters = {p.buffer: p for p in nest.func.parameters}
     writes: dict[Buffer, list[Tagged]] = {}
@@ -92,14 +99,12 @@ def check_flow(sets: Sets, nest: Nest, pairs: Pairs, families: Families) -> Flow
             writes[buffer].append(boundary(parameter, parameter.name, end=False))
     for buffer, wanted in reads.items():
         if buffer in writes:
-            found, reached = _written(sets, writes[buffer], wanted)
-            findings += found
-            reaches += reached
+            findings += _written(sets, writes[buffer], wanted)
         elif buffer in parameters and parameters[buffer].role != "output":
             findings += _only_read(sets, parameters[buffer], wanted)
         else:
             findings += _never_written(sets, wanted)
-    return Flow(tuple(findings), tuple(reaches), tuple(ends))
+    return Flow(tuple(findings), writes, tuple(ends))
 
 
 def _only_read(sets: Sets, parameter: Parameter, reads: Iterable[Tagged]) -> Iterable[Finding]:
@@ -110,6 +115,8 @@ def _only_read(sets: Sets, parameter: Parameter, reads: Iterable[Tagged]) -> Ite
         if read.tensor == parameter.name:
             apart = differ(read.access.indices, read.element, statement.ranges)
             wrong = both(wrong, apart)
+        if not wrong:
+            continue
         runs = sets.domain(statement, wrong)
         if not sets.empty(runs):
             (at,) = runs_of(runs, statement)
@@ -140,13 +147,21 @@ def _uninitialised(read: Tagged, runs: isl.Set) -> Finding:
     return Finding(failure, read.access.exact)
 
 
-def _written(
-    sets: Sets, writes: Sequence[Tagged], reads: Sequence[Tagged]
-) -> tuple[list[Finding], list[Reach]]:
-    """Dataflow of one buffer, by isl where it is not plain."""
+def _written(sets: Sets, writes: Sequence[Tagged], reads: Sequence[Tagged]) -> list[Finding]:
+    """What is wrong in the dataflow of one buffer; isl looks at the reads that are not plainly right."""
     reads = [read for read in reads if not shown(sets, writes, read)]
     if not reads:
-        return [], []
+        return []
+    found = reaching(sets, writes, reads)
+    wrong = (_wrong_element(sets, reach.write, reach.read, reach.runs) for reach in found.reaches)
+    return [
+        *(_uninitialised(read, runs) for read, runs in found.unwritten),
+        *(finding for finding in wrong if finding is not None),
+    ]
+
+
+def reaching(sets: Sets, writes: Sequence[Tagged], reads: Sequence[Tagged]) -> Reaching:
+    """Exact dataflow of one buffer: the last write before each read of a cell."""
     depth = max(len(t.statement.loops) for t in (*writes, *reads))
     sources = _named("W", writes)
     sinks = _named("R", reads)
@@ -154,45 +169,16 @@ def _written(
     access = access.set_must_source(_accesses(sets, sources))
     times = [sets.time(t.statement, name, depth, 1) for name, (t, _, _) in sources.items()]
     times += [sets.time(t.statement, name, depth, 0) for name, (t, _, _) in sinks.items()]
-    schedule = _union(times)
-    flow = access.set_schedule_map(schedule).compute_flow()
-    sets.questions += 1
-    findings: list[Finding] = []
-    for lost in _sets_of(flow.get_must_no_source().domain()):
-        read = sinks[lost.get_tuple_name()][0]
-        if not sets.empty(lost):
-            findings.append(_uninitialised(read, lost))
-    reaches: list[Reach] = []
-    for runs in _maps_of(flow.get_must_dependence()):
-        write, _, _ = sources[runs.get_tuple_name(IN)]
-        read, _, _ = sinks[runs.get_tuple_name(OUT)]
-        reaches.append(Reach(write, read, runs))
-        found = _wrong_element(sets, write, read, runs)
-        if found is not None:
-            findings.append(found)
-    return findings, reaches
-
-
-Named = dict[str, tuple[Tagged, Cases, tuple[Affine, ...]]]
-
-
-def _named(letter: str, tagged: Iterable[Tagged]) -> Named:
-    """A name for each access, and for each choice of operands of the minima and maxima in its indices."""
-    named: Named = {}
-    for item in tagged:
-        for case, forms in branches(item.access.cell):
-            where = both(item.access.where, (case,)) if case else item.access.where
-            named[f"{letter}{len(named)}"] = item, where, forms
-    return named
-
-
-def _accesses(sets: Sets, named: Named) -> isl.UnionMap:
-    return _union(
-        [
-            sets.image(t.statement, where, cell, name, "B")
-            for name, (t, where, cell) in named.items()
-        ]
+    flow = access.set_schedule_map(_union(times)).compute_flow()
+    lost = _sets_of(flow.get_must_no_source().domain())
+    unwritten = tuple(
+        (sinks[runs.get_tuple_name()][0], runs) for runs in lost if not sets.empty(runs)
     )
+    reaches = tuple(
+        Reach(sources[runs.get_tuple_name(IN)][0], sinks[runs.get_tuple_name(OUT)][0], runs)
+        for runs in _maps_of(flow.get_must_dependence())
+    )
+    return Reaching(reaches, unwritten)
 
 
 def shown(sets: Sets, writes: Sequence[Tagged], read: Tagged) -> bool:
@@ -204,9 +190,7 @@ def shown(sets: Sets, writes: Sequence[Tagged], read: Tagged) -> bool:
     """
     right, wrong = [], []
     for write in writes:
-        a, b = write.access, read.access
-        same = write.tensor == read.tensor and follows(a.cell, b.cell, write.element, read.element, b.fresh)
-        (right if same else wrong).append(write)
+        (right if same_cell_same_element(write, read) else wrong).append(write)
     if not _written_before(sets, right, read):
         return False
     return all(
@@ -223,10 +207,9 @@ def _written_before(sets: Sets, right: Sequence[Tagged], read: Tagged) -> bool:
         earlier = earlier_run(write, read)
         if earlier is None:
             continue
-        _, where = earlier
-        if all_implied(read.access.where, where, statement.ranges):
+        if all_implied(read.access.where, earlier, statement.ranges):
             return True
-        runs = sets.domain(statement, both(read.access.where, where))
+        runs = sets.domain(statement, both(read.access.where, earlier))
         covered = runs if covered is None else covered.union(runs)
     if covered is None:
         return False
@@ -253,13 +236,10 @@ def _sets_of(union: isl.UnionSet) -> list[isl.Set]:
 
 def _wrong_element(sets: Sets, write: Tagged, read: Tagged, runs: isl.Map) -> Finding | None:
     """A run of `write` that reaches one of `read`, which expects another element."""
+    runs = sets.unnamed(runs)
     if write.tensor == read.tensor:
-        equal = list(zip(write.element, read.element, strict=True))
-        same = sets.pairs(write.statement, ALWAYS, read.statement, ALWAYS, equal)
-        same = same.set_tuple_name(IN, runs.get_tuple_name(IN)).set_tuple_name(
-            OUT, runs.get_tuple_name(OUT)
-        )
-        runs = runs.subtract(same)
+        equal = tuple(zip(write.element, read.element, strict=True))
+        runs = runs.subtract(sets.pairs(write.statement, ALWAYS, read.statement, ALWAYS, equal))
     if sets.empty(runs):
         return None
     wrote, at = runs_of(runs, write.statement, read.statement)

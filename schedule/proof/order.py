@@ -7,13 +7,23 @@ when they agree on all of them and `a` stands first in the text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ...tir.expr import Var
-from .affine import Affine, Ranges, interval
+from .affine import Affine, Ranges, Term, interval
 from .condition import Case, Cases
 from .statements import Statement
 
-Order = tuple[tuple[int, str], ...]  # (number of a common loop, "=" | "<" | ">"), all of which hold
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Two runs agree on the `same` outermost loops; on the next one the first is ahead ("<"), behind (">"), or anything ("")."""
+
+    same: int
+    sign: str = ""
+
+
+ANY = Order(0)
 Equal = Sequence[tuple[Affine, Affine]]
 
 
@@ -32,27 +42,17 @@ def text_before(a: Statement, b: Statement) -> bool:
     return a.positions[-1] < b.positions[-1]
 
 
-def agree(levels: int) -> Order:
-    """The runs agree on the outermost loops."""
-    return tuple((level, "=") for level in range(levels))
-
-
 def orders_before(a: Statement, b: Statement, same: int = 0) -> list[Order]:
     """When a run of `a` comes before one of `b`, given that they agree on the `same` outermost loops."""
     common = common_loops(a, b)
-    found = [(*agree(level), (level, "<")) for level in range(same, common)]
+    found = [Order(level, "<") for level in range(same, common)]
     if text_before(a, b):
-        found.append(agree(common))
+        found.append(Order(common))
     return found
 
 
 def possible_orders(
-    a: Statement,
-    a_where: Cases,
-    b: Statement,
-    b_where: Cases,
-    equal: Equal,
-    orders: Iterable[Order],
+    a: Statement, a_where: Cases, b: Statement, b_where: Cases, equal: Equal, orders: Iterable[Order]
 ) -> list[Order]:
     """Those of `orders` that may hold for runs at which the forms `equal` are equal.
 
@@ -62,65 +62,92 @@ def possible_orders(
     return [
         order
         for order in orders
-        if not any(_apart(left, right, a, b, order) for left, right in equal)
+        if _leaves_room(a, b, order)
+        and not any(_apart(left, right, a, b, order) for left, right in equal)
         and any(not _exclude(one, two, a, order) for one in a_where for two in b_where)
     ]
 
 
-def _agreeing(a: Statement, order: Order) -> frozenset[Var]:
-    return frozenset(a.loops[level].var for level, sign in order if sign == "=")
+def _leaves_room(a: Statement, b: Statement, order: Order) -> bool:
+    """Whether the ranges of the loops admit the order."""
+    for loop in a.loops[: order.same]:
+        (a_low, a_high), (b_low, b_high) = a.ranges[loop.var], b.ranges[loop.var]
+        if a_high < b_low or b_high < a_low:
+            return False
+    if not order.sign:
+        return True
+    var = a.loops[order.same].var
+    less, more = (a, b) if order.sign == "<" else (b, a)
+    return less.ranges[var][0] < more.ranges[var][1]
 
 
 def _apart(left: Affine, right: Affine, a: Statement, b: Statement, order: Order) -> bool:
     """Whether the two forms differ whenever the order holds."""
-    shared = _agreeing(a, order)
-    same_a, free_a = _parts(left, shared)
-    same_b, free_b = _parts(right, shared)
-    uneven = [(a.loops[level], sign) for level, sign in order if sign != "="]
-    low, high = interval(same_a - same_b, a.ranges)
-    if uneven:
-        loop, sign = uneven[0]
-        factor = next((c for atom, c in free_a.terms if atom is loop.var), 0)
-        if factor and factor == next((c for atom, c in free_b.terms if atom is loop.var), 0):
-            free_a = Affine(tuple(t for t in free_a.terms if t[0] is not loop.var), free_a.constant)
-            free_b = Affine(tuple(t for t in free_b.terms if t[0] is not loop.var), free_b.constant)
-            low, high = _difference(low, high, free_a, free_b, a.ranges, b.ranges)
-            far = abs(factor) * (loop.extent - 1)
-            # factor * (x - y) = -(low .. high)
-            up = high >= abs(factor) and low <= far
-            down = low <= -abs(factor) and high >= -far
-            return not (up if (sign == "<") == (factor > 0) else down)
-    low, high = _difference(low, high, free_a, free_b, a.ranges, b.ranges)
+    shared = a.variables[: order.same]
+    uneven = a.variables[order.same] if order.sign else None
+    mine = _Parts(left, shared, uneven, a.ranges)
+    other = _Parts(right, shared, uneven, b.ranges)
+    low, high = mine.low - other.high, mine.high - other.low
+    if mine.shared != other.shared:
+        difference = Affine(tuple(mine.shared)) - Affine(tuple(other.shared))
+        more = interval(difference, a.ranges)
+        low, high = low + more[0], high + more[1]
+    if uneven is not None and mine.factor and mine.factor == other.factor:
+        # factor * (x - y) = -(low .. high) where 1 <= |x - y| < extent
+        step = abs(mine.factor)
+        far = step * (a.loops[order.same].extent - 1)
+        if (order.sign == "<") == (mine.factor > 0):
+            return high < step or low > far
+        return low > -step or high < -far
+    if uneven is not None:
+        for factor, (bottom, top) in (
+            (mine.factor, a.ranges[uneven]),
+            (-other.factor, b.ranges[uneven]),
+        ):
+            low += min(factor * bottom, factor * top)
+            high += max(factor * bottom, factor * top)
     return low > 0 or high < 0
 
 
-def _difference(
-    low: int, high: int, a: Affine, b: Affine, a_ranges: Ranges, b_ranges: Ranges
-) -> tuple[int, int]:
-    a_low, a_high = interval(a, a_ranges)
-    b_low, b_high = interval(b, b_ranges)
-    return low + a_low - b_high, high + a_high - b_low
+class _Parts:
+    """A form taken apart: its terms of shared variables, its factor of one variable, the interval of the rest."""
 
+    __slots__ = ("factor", "high", "low", "shared")
 
-def _parts(form: Affine, shared: frozenset[Var]) -> tuple[Affine, Affine]:
-    """The terms of the shared variables alone, and the others with the constant."""
-    same, free = [], []
-    for atom, coefficient in form.terms:
-        known = atom in shared if isinstance(atom, Var) else _within(atom, coefficient, shared)
-        (same if known else free).append((atom, coefficient))
-    return Affine(tuple(same)), Affine(tuple(free), form.constant)
-
-
-def _within(atom: object, coefficient: int, shared: frozenset[Var]) -> bool:
-    form = Affine(((atom, coefficient),))  # type: ignore[arg-type]
-    return all(var in shared for var in form.variables())
+    def __init__(
+        self, form: Affine, shared: Sequence[Var], uneven: Var | None, ranges: Ranges
+    ) -> None:
+        self.shared: list[Term] = []
+        self.factor = 0
+        self.low = self.high = form.constant
+        others: list[Term] = []
+        for atom, factor in form.terms:
+            if not isinstance(atom, Var):
+                inner = Affine(((atom, factor),)).variables()
+                (self.shared if all(v in shared for v in inner) else others).append((atom, factor))
+            elif atom in shared:
+                self.shared.append((atom, factor))
+            elif atom is uneven:
+                self.factor = factor
+            elif others:
+                others.append((atom, factor))
+            else:
+                low, high = ranges[atom]
+                self.low += factor * (low if factor > 0 else high)
+                self.high += factor * (high if factor > 0 else low)
+        if others:
+            low, high = interval(Affine(tuple(others)), ranges)
+            self.low, self.high = self.low + low, self.high + high
 
 
 def _exclude(one: Case, two: Case, a: Statement, order: Order) -> bool:
     """Whether a constraint of each case, on agreeing loops alone, cannot hold together."""
-    shared = _agreeing(a, order)
+    if not one or not two:
+        return False
+    shared = a.variables[: order.same]
     mine = [c.form for c in one if all(var in shared for var in c.form.variables())]
     if not mine:
         return False
     theirs = [c.form for c in two if all(var in shared for var in c.form.variables())]
-    return any(interval(f + g, a.ranges)[1] < 0 for f in mine for g in theirs)
+    full = {loop.var: (0, loop.extent - 1) for loop in a.loops[: order.same]}
+    return any(interval(f + g, full)[1] < 0 for f in mine for g in theirs)

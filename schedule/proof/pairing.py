@@ -37,6 +37,9 @@ from .condition import Cases, both, condition, differ, inside, negated
 from .statements import Access, Nest, Statement, access
 
 
+Offsets = tuple[frozenset[tuple[int, Affine]], ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tagged:
     """An access with the logical element that it should bring or set: `element` of `tensor`.
@@ -48,11 +51,32 @@ class Tagged:
     tensor: str
     element: tuple[Affine, ...]
     own: bool = False
+    _offsets: dict[bool, Offsets] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def statement(self) -> Statement:
         """The statement that loads or stores."""
         return self.access.statement
+
+    def offsets(self, *, of_cell: bool) -> Offsets:
+        """How each index of the cell follows from the element, or each of the element from the cell.
+
+        For each index the pairs (n, form) such that it is the other side's index n (-1: nothing) plus the form, which
+        speaks of nothing but the iteration in whose storage the cell lies.
+        """
+        if of_cell not in self._offsets:
+            still = frozenset(loop.var for loop in self.access.fresh)
+            cell, element = self.access.indices, self.element
+            wanted, starts = (cell, element) if of_cell else (element, cell)
+            self._offsets[of_cell] = tuple(_found_from(f, starts, still) for f in wanted)
+        return self._offsets[of_cell]
+
+
+def _found_from(
+    form: Affine, starts: Sequence[Affine], still: frozenset[Var]
+) -> frozenset[tuple[int, Affine]]:
+    offsets = ((number, form - start) for number, start in enumerate((Affine(), *starts), -1))
+    return frozenset((n, rest) for n, rest in offsets if still.issuperset(rest.variables()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +158,7 @@ class Pairs:
     writes: tuple[Tagged, ...]
     reads: tuple[Tagged, ...]
     obligations: tuple[Obligation, ...]
+    assumptions: tuple[str, ...] = ()
 
 
 def pair(nest: Nest, families: Families, is_empty: Callable[[Statement, Cases], bool]) -> Pairs:

@@ -15,7 +15,7 @@ from ...tir.expr import Var
 from ...tir.stmt import For
 from .affine import Affine, Quotient
 from .condition import Case, Cases
-from .order import Equal, Order, orders_before, possible_orders
+from .order import ANY, Equal, Order, orders_before, possible_orders
 from .pairing import Tagged
 from .statements import Statement
 
@@ -104,7 +104,12 @@ class Sets:
         return isl.Map.from_basic_map(result)
 
     def image(
-        self, statement: Statement, where: Cases, forms: Sequence[Affine], name: str, to: str
+        self,
+        statement: Statement,
+        where: Cases,
+        forms: Sequence[Affine],
+        name: str = "",
+        to: str = "",
     ) -> isl.Map:
         """The relation from the runs of a statement, called `name`, to the values of `forms`, called `to`."""
         n_in, n_out = len(statement.loops), len(forms)
@@ -126,7 +131,28 @@ class Sets:
 
     def domain(self, statement: Statement, where: Cases) -> isl.Set:
         """The runs of a statement."""
-        return self.image(statement, where, (), "", "").domain()
+        return self.image(statement, where, ()).domain()
+
+    def box(self, extents: Sequence[int]) -> isl.Set:
+        """The points 0 .. extent-1 of each dimension."""
+        system = _System({}, len(extents))
+        for column, extent in enumerate(extents):
+            system.rows.append(({column: 1}, 0, False))
+            system.rows.append(({column: -1}, extent - 1, False))
+        return self._map(system, 0, len(extents)).range()
+
+    def union_of(self, pieces: Iterable[isl.Set]) -> isl.Set | None:
+        """The union of sets of one space; None of none."""
+        result = None
+        for piece in pieces:
+            result = piece if result is None else result.union(piece)
+        return result
+
+    def member(self, points: isl.Set) -> tuple[int, ...]:
+        """The coordinates of one member of a set that is not empty."""
+        found = sample(points)
+        assert found is not None, "asked for a member of an empty set"
+        return found
 
     def time(self, statement: Statement, name: str, depth: int, last: int) -> isl.Map:
         """The relation from the runs of a statement to times of 2*depth + 2 numbers, the last being `last`."""
@@ -150,7 +176,7 @@ class Sets:
         b: Statement,
         b_where: Cases,
         equal: Equal,
-        orders: Iterable[Order] = ((),),
+        orders: Iterable[Order] = (ANY,),
     ) -> isl.Map:
         """The pairs of runs (of `a`, of `b`) at which forms are equal and one of `orders` holds."""
         n_in, n_out = len(a.loops), len(b.loops)
@@ -162,8 +188,7 @@ class Sets:
             for b_case in b_where:
                 for order in possible:
                     system = _System(columns, n_in + n_out)
-                    for level, sign in order:
-                        _add_order(system, a.loops[level].var, sign)
+                    _add_order(system, a.loops, order)
                     for left, right in equal:
                         system.add([(0, left, 1), (1, right, -1)], equality=True)
                     system.add_domain(0, a.loops, a_case)
@@ -180,18 +205,23 @@ class Sets:
             return False
         return not self.empty(self.pairs(one, a.access.where, two, b.access.where, equal, orders))
 
+    def unnamed(self, relation: isl.Map) -> isl.Map:
+        """A relation without the names of its statements."""
+        return relation.reset_tuple_id(IN).reset_tuple_id(OUT)
+
     def empty(self, relation: isl.Map | isl.Set | isl.UnionMap | isl.UnionSet) -> bool:
         """Whether nothing is in the relation."""
         self.questions += 1
         return bool(relation.is_empty())
 
 
-def _add_order(system: _System, var: Var, sign: str) -> None:
-    form = Affine(((var, 1),))
-    if sign == "=":
+def _add_order(system: _System, loops: Sequence[For], order: Order) -> None:
+    for loop in loops[: order.same]:
+        form = Affine(((loop.var, 1),))
         system.add([(0, form, 1), (1, form, -1)], equality=True)
-    else:
-        ahead = 1 if sign == ">" else -1
+    if order.sign:
+        form = Affine(((loops[order.same].var, 1),))
+        ahead = 1 if order.sign == ">" else -1
         system.add([(0, form, ahead), (1, form, -ahead)], -1)
 
 

@@ -91,32 +91,39 @@ def solve(
     return values, open_needs
 
 
-def earlier_run(write: Tagged, read: Tagged) -> tuple[dict[Var, Affine], Cases] | None:
-    """A run of `write` before each run of `read` that sets the cell read, and the conditions under which it is one.
-
-    The two agree on the loops that hold both, and the write stands first in the text.
-    """
+def earlier_run(write: Tagged, read: Tagged) -> Cases | None:
+    """When `write` sets the cell of a run of `read` in a run before it that agrees on the loops that hold both."""
     a, b = write.statement, read.statement
     if not text_before(a, b) or len(write.access.fresh) > common_loops(a, b):
         return None
-    known = {loop.var: variable(loop.var) for loop in a.loops[: common_loops(a, b)]}
-    used = {var for form in write.access.indices for var in form.variables()}
-    for loop in a.loops:
+    return run_for(write, write.access.indices, read.access.indices, b)
+
+
+def run_for(
+    write: Tagged, forms: Sequence[Affine], wanted: Sequence[Affine], other: Statement
+) -> Cases | None:
+    """Conditions on a run of `other` under which `write` runs where `forms` have the values `wanted`.
+
+    The two runs agree on the loops that hold both statements. None where no such run is visible.
+    """
+    mine = write.statement
+    known = {loop.var: variable(loop.var) for loop in mine.loops[: common_loops(mine, other)]}
+    used = {var for form in forms for var in form.variables()}
+    for loop in mine.loops:
         if loop.var not in known and loop.var not in used:
             least = _least(loop.var, write.access.where)
             if least >= loop.extent:
                 return None
             known[loop.var] = Affine((), least)
-    cell, wanted = write.access.indices, read.access.indices
-    solved = solve(a.loops, cell, wanted, known, b.ranges)
+    solved = solve(mine.loops, forms, wanted, known, other.ranges)
     if solved is None:
         return None
     values, needs = solved
     where: list[Case] = []
     for case in write.access.where:
-        at_run = (Constraint(substituted(c.form, values, b.ranges), c.equality) for c in case)
-        where.append((*needs, *(c for c in at_run if not implied((), c, b.ranges))))
-    return values, tuple(where)
+        at_run = (Constraint(substituted(c.form, values, other.ranges), c.equality) for c in case)
+        where.append((*needs, *(c for c in at_run if not implied((), c, other.ranges))))
+    return tuple(where)
 
 
 def _least(var: Var, where: Cases) -> int:
@@ -125,29 +132,21 @@ def _least(var: Var, where: Cases) -> int:
     return max((0, *lows))
 
 
-def follows(
-    a: Sequence[Affine],
-    b: Sequence[Affine],
-    c: Sequence[Affine],
-    d: Sequence[Affine],
-    fresh: Sequence[For],
-) -> bool:
-    """Whether a = b implies c = d, all forms of two runs that agree on the loops `fresh`.
+def same_cell_same_element(a: Tagged, b: Tagged) -> bool:
+    """Whether two accesses to one tensor and one cell mean one element: both find it from the cell in the same way."""
+    return _linked(a, b, of_cell=False)
 
-    Shown when each form of c is one of a, or none, plus a form of the fresh loops alone, and d is made in the same way.
-    """
-    still = frozenset(loop.var for loop in fresh)
-    starts = [(Affine(), Affine()), *zip(a, b, strict=True)]
-    for left, right in zip(c, d, strict=True):
-        shown = False
-        for start, other in starts:
-            offset = left - start
-            if offset == right - other and all(var in still for var in offset.variables()):
-                shown = True
-                break
-        if not shown:
-            return False
-    return True
+
+def same_element_same_cell(a: Tagged, b: Tagged) -> bool:
+    """Whether two accesses to one element touch one cell, given that they are in the same iteration's storage."""
+    return a.access.buffer is b.access.buffer and _linked(a, b, of_cell=True)
+
+
+def _linked(a: Tagged, b: Tagged, *, of_cell: bool) -> bool:
+    mine, other = a.offsets(of_cell=of_cell), b.offsets(of_cell=of_cell)
+    return a.tensor == b.tensor and all(
+        left & right for left, right in zip(mine, other, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,26 +172,33 @@ class Box:
 def box_of(statement: Statement, point: Sequence[Affine]) -> Box | None:
     """The box that a statement's runs cover, each point once; None where they do not visibly make one.
 
-    Each dimension is sum of c_n * x_n with 0 <= x_n < e_n and c_0 = 1, c_(n+1) = c_n * e_n, so it counts through an
+    Each dimension is sum of c_n * x_n where x_n counts e_n values and c_0 = 1, c_(n+1) = c_n * e_n, so it counts through an
     interval; each loop serves one dimension; each condition bounds one dimension.
     """
     if len(statement.domain) != 1:
         return None
-    free = {loop.var: loop.extent for loop in statement.loops if loop.extent > 1}
+    ranges = statement.ranges
+    free = {var: high - low + 1 for var, (low, high) in ranges.items() if low != high}
     bounds: list[tuple[int, int]] = []
     for form in point:
         step = 1
+        start = form.constant
         for atom, coefficient in sorted(form.terms, key=lambda term: term[1]):
             if not isinstance(atom, Var):
                 return None
+            start += coefficient * ranges[atom][0]
+            if ranges[atom][0] == ranges[atom][1]:
+                continue
             extent = free.pop(atom, 0)
             if not extent or coefficient != step:
                 return None
             step *= extent
-        bounds.append((form.constant, form.constant + step - 1))
+        bounds.append((start, start + step - 1))
     if free:
         return None
     for constraint in statement.domain[0]:
+        if implied((), constraint, ranges):
+            continue
         clipped = _clip(constraint, point, bounds)
         if clipped is None:
             return None

@@ -63,6 +63,11 @@ class Statement:
     ranges: Mapping[Var, tuple[int, int]]
 
     @property
+    def variables(self) -> tuple[Var, ...]:
+        """The loops' variables."""
+        return tuple(loop.var for loop in self.loops)
+
+    @property
     def loop_names(self) -> tuple[str, ...]:
         """The loops' names, made unique as the printer makes them."""
         used: list[str] = []
@@ -121,12 +126,9 @@ class _Walk:
     root: int = -1
     segment: int = 0
     threads: bool = False
+    ranges: dict[Var, tuple[int, int]] = field(default_factory=dict)
     scopes: dict[Buffer, tuple[For, ...]] = field(default_factory=dict)
     found: list[Statement] = field(default_factory=list)
-
-    @property
-    def ranges(self) -> dict[Var, tuple[int, int]]:
-        return {loop.var: (0, loop.extent - 1) for loop in self.loops}
 
     def visit(self, stmt: Stmt, at_root: bool) -> None:
         match stmt:
@@ -155,18 +157,22 @@ class _Walk:
             case For():
                 before = self.loops, self.positions
                 self.loops = (*self.loops, stmt)
+                self.ranges[stmt.var] = (0, stmt.extent - 1)
                 self.positions = (*self.positions, self.next())
                 self.visit(stmt.body, False)
                 self.loops, self.positions = before
             case If():
-                outer = self.domain
-                holds = condition(stmt.condition, self.env, self.ranges)
+                outer, ranges = self.domain, self.ranges
+                holds = condition(stmt.condition, self.env, ranges)
                 self.domain = both(outer, holds)
+                self.ranges = narrowed(ranges, holds)
                 self.visit(stmt.then, False)
                 if stmt.orelse is not None:
-                    self.domain = both(outer, negated(holds, self.ranges))
+                    fails = negated(holds, ranges)
+                    self.domain = both(outer, fails)
+                    self.ranges = narrowed(ranges, fails)
                     self.visit(stmt.orelse, False)
-                self.domain = outer
+                self.domain, self.ranges = outer, ranges
             case LetStmt():
                 self.env[stmt.var] = affine(stmt.value, self.env, self.ranges)
                 self.visit(stmt.body, False)
@@ -210,6 +216,7 @@ class _Walk:
     ) -> None:
         if store.mask is not None:
             domain = both(domain, condition(store.mask, env, self.ranges))
+        ranges = narrowed(self.ranges, domain)
         self.found.append(
             Statement(
                 block.name,
@@ -225,9 +232,29 @@ class _Walk:
                 self.root,
                 self.segment,
                 self.threads,
-                self.ranges,
+                {loop.var: ranges[loop.var] for loop in self.loops},
             )
         )
+
+
+def narrowed(ranges: dict[Var, tuple[int, int]], domain: Cases) -> dict[Var, tuple[int, int]]:
+    """The ranges as far as the bounds on single variables, of a domain of one case, narrow them."""
+    if len(domain) != 1:
+        return ranges
+    result = dict(ranges)
+    for constraint in domain[0]:
+        form = constraint.form
+        if len(form.terms) != 1 or not isinstance(form.terms[0][0], Var):
+            continue
+        ((var, factor),) = form.terms
+        assert isinstance(var, Var)
+        low, high = result[var]
+        if factor > 0:  # factor * var + constant >= 0
+            low = max(low, -(form.constant // factor))
+        if factor < 0 or constraint.equality:
+            high = min(high, form.constant // -factor)
+        result[var] = (low, high)
+    return result
 
 
 def _stores_of(body: Stmt) -> Iterator[Store]:
@@ -244,9 +271,13 @@ def read_nest(func: PrimFunc) -> Nest:
     """
     walk = _Walk()
     walk.visit(func.body, True)
-    statements = tuple(s for s in walk.found if s.domain and all(loop.extent for loop in s.loops))
+    statements = tuple(s for s in walk.found if s.domain and _runs(s))
     accesses = tuple(a for s in statements for a in accesses_of(s, walk.scopes))
     return Nest(func, statements, accesses, walk.scopes)
+
+
+def _runs(statement: Statement) -> bool:
+    return all(low <= high for low, high in statement.ranges.values())
 
 
 def accesses_of(statement: Statement, scopes: Mapping[Buffer, tuple[For, ...]]) -> Iterator[Access]:

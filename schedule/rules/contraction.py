@@ -93,7 +93,8 @@ def _pack(sch: Schedule, found: Contraction, width: int) -> str | None:
     weight = found.weight
     constant = weight.buffer in sch.func.constants
     contiguous = weight.indices[-1] is found.vector.var
-    if contiguous and not constant and math.prod(axis.extent for axis in found.rows) < PACK_ROWS:
+    few_rows = math.prod(axis.extent for axis in found.rows) < PACK_ROWS
+    if width == 1 or (contiguous and not constant and few_rows):
         return None
     block = sch.cache_read(found.block.name, weight.buffer.name, f"{weight.buffer.name}_packed")
     names = [f"i{axis}" for axis in range(len(weight.indices))]

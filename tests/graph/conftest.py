@@ -1,4 +1,4 @@
-"""What the graph tests share: single-node ONNX models, onnxruntime as the independent judge, random arrays."""
+"""What the graph tests share: ONNX models of one node, onnxruntime as the judge, random arrays."""
 
 from __future__ import annotations
 
@@ -35,22 +35,20 @@ def node_model(
     constants: tuple[str, ...] = (),
     **attributes: Attribute,
 ) -> onnx.ModelProto:
-    """A model of one node; inputs named in `constants` are initialisers; "-" is an omitted input."""
-    names = ["" if name.startswith("-") else name for name in inputs]
-    node = helper.make_node(operator, names, ["y"], name="the_node", **attributes)
-    given = {name: array for name, array in inputs.items() if not name.startswith("-")}
+    """A model of one node; inputs named in `constants` are initialisers."""
+    node = helper.make_node(operator, list(inputs), ["y"], name="the_node", **attributes)
     declared = [
         helper.make_tensor_value_info(
             name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
         )
-        for name, array in given.items()
+        for name, array in inputs.items()
         if name not in constants
     ]
     output = onnx.ValueInfoProto(name="y")
     output.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(
-        next(iter(given.values())).dtype
+        next(iter(inputs.values())).dtype
     )
-    initialisers = [numpy_helper.from_array(given[name], name) for name in constants]
+    initialisers = [numpy_helper.from_array(inputs[name], name) for name in constants]
     graph = helper.make_graph([node], "one_node", declared, [output], initialisers)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
@@ -76,9 +74,9 @@ def check_node(
     constants: tuple[str, ...] = (),
     **attributes: Attribute,
 ) -> Graph:
-    """Import a node, compare it, and its NHWC twin, in float32 and float64, with onnxruntime; return the graph.
+    """Import a node and compare it, and its NHWC twin, in both precisions with onnxruntime.
 
-    Then compare the tensor expression of every node, executed by the interpreter, with the reference.
+    Then compare every node's expression, executed by the interpreter, with its reference.
     """
     model = node_model(operator, inputs, opset=opset, constants=constants, **attributes)
     (expected,) = run_onnxruntime(model, inputs)
@@ -97,7 +95,7 @@ def check_node(
 
 
 def check_expression(graph: Graph, node: Node) -> None:
-    """Compare the expression of `node` with its reference on random numbers, watching every access."""
+    """Compare the expression of `node` with its reference, watching every access."""
     types = [graph.types[name] for name in node.inputs]
     arrays = [
         np.abs(random_array(n, *type_.shape, dtype=type_.dtype)) for n, type_ in enumerate(types)

@@ -1,4 +1,4 @@
-"""The numeric check of a rewrite finds wrong ones and passes right ones, where the graphs differ."""
+"""The numeric check of a rewrite finds wrong ones and passes right ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ X = TensorType("float32", (3, 3))
 
 
 def graph_of(*steps: tuple[Operator, str, str]) -> Graph:
-    """One node per step (operator, inputs, output); "x" is the input, "c" a splat of 0.5, "y" the output."""
+    """A node per step (operator, inputs, output); "x" is the input, "c" 0.5, "y" the output."""
     b = GraphBuilder("g")
     b.input("x", X)
     b.constant("c", Splat(0.5, "float32", ()))
@@ -48,7 +48,10 @@ def test_a_right_rewrite_is_equal_at_its_own_boundary() -> None:
     [
         ((Relu(), "x", "a"), (Add(), "a c", "b"), (Softmax((1,)), "b", "y")),
         ((Relu(), "x", "a"), (Mul(), "a c", "b"), (Softmax((0,)), "b", "y")),
-        ((Relu(), "x", "a0"), (Transpose((1, 0)), "a0", "a"), (Mul(), "a c", "b"), (Softmax((1,)), "b", "y")),
+        (
+            (Relu(), "x", "a0"), (Transpose((1, 0)), "a0", "a"),
+            (Mul(), "a c", "b"), (Softmax((1,)), "b", "y"),
+        ),
         ((Mul(), "x c", "b"), (Softmax((1,)), "b", "y")),
     ],
 )  # fmt: skip
@@ -70,7 +73,7 @@ def test_a_changed_constant_is_found_and_a_renamed_one_is_not_evaluated() -> Non
 
 
 def test_merging_equal_nodes_is_right_although_its_boundary_alone_would_not_say_so() -> None:
-    """b2 goes and its reader reads b1: only with the nodes before b1 in view are the two known to be equal."""
+    """b2 goes, its reader reads b1: that the two are equal, the nodes before them show."""
     before = graph_of(
         (Relu(), "x", "a1"), (Relu(), "x", "a2"), (Mul(), "a1 c", "b1"), (Mul(), "a2 c", "b2"),
         (Concat(0), "b1 b2", "d"), (Relu(), "d", "y"),

@@ -113,7 +113,9 @@ def test_the_builder_refuses_names_that_are_taken_or_unknown() -> None:
     assert str(caught.value) == f"ModelError: {expected}"
     with pytest.raises(ModelError) as caught:
         make_graph("g", {"x": X}, ("y",), (Node(Relu(), ("z",), ("y",)),), {})
-    expected = "graph: node 'y' (Relu) reads 'z', which nothing before it defines. [graph-undefined]"
+    expected = (
+        "graph: node 'y' (Relu) reads 'z', which nothing before it defines. [graph-undefined]"
+    )
     assert str(caught.value) == f"ModelError: {expected}"
 
 
@@ -172,7 +174,9 @@ def test_the_checker_finds_what_is_wrong(problem: str, graph: Graph) -> None:
     assert caught.value.message.rstrip(".") == f"verify: graph 'small': {problem.rstrip('.')}"
 
 
-def test_a_failure_of_the_checker_says_that_it_is_our_defect(golden: Callable[[str, str], None]) -> None:
+def test_a_failure_of_the_checker_says_that_it_is_our_defect(
+    golden: Callable[[str, str], None],
+) -> None:
     with pytest.raises(InternalError) as caught:
         verify(replace(small(), outputs=("z",)))
     golden("errors/graph_verify.txt", str(caught.value))

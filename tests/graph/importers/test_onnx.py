@@ -85,9 +85,7 @@ def test_constants_of_shape_stay_splats() -> None:
     make = node("ConstantOfShape", "s", "w", value=value)
     zero = node("ConstantOfShape", "s", "z")
     sizes = tensor("s", [1000, 1000, 1000])
-    graph = import_onnx(
-        model_of(make, zero, RELU, constants=(sizes,), outputs=("y", "w", "z"))
-    )
+    graph = import_onnx(model_of(make, zero, RELU, constants=(sizes,), outputs=("y", "w", "z")))
     assert graph.constants["w"] == Splat(0.5, "float32", (1000, 1000, 1000))
     assert graph.constants["z"] == Splat(0.0, "float32", (1000, 1000, 1000))
     assert graph.constant_bytes == 24

@@ -1,4 +1,4 @@
-"""External data: read from the model's folder only, from regular files only, as many bytes as needed."""
+"""External data: from regular files in the model's folder only, no byte more than needed."""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ def test_shapes_that_do_not_broadcast_are_refused() -> None:
     with pytest.raises(ModelError) as caught:
         Add().infer((TensorType("float32", (2, 3)), TensorType("float32", (4, 3))))
     assert str(caught.value) == (
-        "ModelError: Add: shapes do not broadcast: axis -2 has sizes [2, 4] in float32[2, 3], float32[4, 3]. "
+        "ModelError: Add: shapes do not broadcast: axis -2 has sizes [2, 4] in float32[2, 3], "
+        "float32[4, 3]. "
         "[op-broadcast]"
     )
     with pytest.raises(ModelError) as caught:

@@ -50,7 +50,8 @@ def test_gemm_agrees_with_onnxruntime(
         (
             MatMul(),
             ((2, 3), (4, 5)),
-            "MatMul: expected [..., i, k] times [..., k, j], got float32[2, 3], float32[4, 5]. [matmul-shape]",
+            "MatMul: expected [..., i, k] times [..., k, j], got float32[2, 3], float32[4, 5]. "
+            "[matmul-shape]",
         ),
         (
             Gemm(),
@@ -60,7 +61,8 @@ def test_gemm_agrees_with_onnxruntime(
         (
             Gemm(trans_b=True),
             ((2, 3), (3, 4)),
-            "Gemm: inner sizes 3 and 4 differ (trans_a=False, trans_b=True): float32[2, 3], float32[3, 4]. [gemm-inner]",
+            "Gemm: inner sizes 3 and 4 differ (trans_a=False, trans_b=True): float32[2, 3], "
+            "float32[3, 4]. [gemm-inner]",
         ),
         (
             Gemm(),

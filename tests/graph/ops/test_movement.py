@@ -111,12 +111,14 @@ REFUSALS: list[tuple[Operator, tuple[TensorType, ...], str]] = [
     (
         Transpose((0, 0)),
         (TensorType(F, (3, 4)),),
-        "Transpose: (0, 0) is not a permutation of the axes of float32[3, 4]. [transpose-permutation]",
+        "Transpose: (0, 0) is not a permutation of the axes of float32[3, 4]. "
+        "[transpose-permutation]",
     ),
     (
         Concat(1),
         (TensorType(F, (3, 4)), TensorType(F, (2, 4))),
-        "Concat: inputs must agree on every axis but 1, got float32[3, 4], float32[2, 4]. [concat-shape]",
+        "Concat: inputs must agree on every axis but 1, got float32[3, 4], float32[2, 4]. "
+        "[concat-shape]",
     ),
     (Concat(2), (TensorType(F, (3, 4)),), "Concat: axis 2 lies outside -2 .. 1. [op-axis]"),
 ]

@@ -59,12 +59,14 @@ def test_parameters_that_do_not_fit_are_refused() -> None:
         (
             BatchNormalization(),
             (channels,) * 5,
-            "BatchNormalization: expected data with a channel axis, got float32[3]. [batch-norm-rank]",
+            "BatchNormalization: expected data with a channel axis, got float32[3]. "
+            "[batch-norm-rank]",
         ),
         (
             LRN(0),
             (x,),
-            "LRN: expected data with a channel axis and size >= 1, got float32[1, 3, 4] and size 0. [lrn-shape]",
+            "LRN: expected data with a channel axis and size >= 1, got float32[1, 3, 4] and size "
+            "0. [lrn-shape]",
         ),
     ]
     for op, types, text in cases:

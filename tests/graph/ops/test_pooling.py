@@ -1,4 +1,4 @@
-"""Pooling against onnxruntime, with every mixture of padding, dilation and rounding that it accepts."""
+"""Pooling against onnxruntime, with mixtures of padding, dilation and rounding."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_padding_never_wins_a_maximum() -> None:
 
 
 def test_what_ceil_adds_beyond_the_padding_never_counts() -> None:
-    """Windows at 0 and 2 of 4 elements with one after them: the last sees two elements, one pad, one beyond."""
+    """Of windows at 0 and 2 over 4 elements and a pad, the last has a tap beyond the pad."""
     op = AveragePool((4,), (2,), (0, 1), (1,), ceil=True, include_pad=True)
     (y,) = op.reference(np.ones((1, 1, 4)))
     np.testing.assert_allclose(y, [[[1.0, 2 / 3]]])

@@ -93,7 +93,7 @@ def test_what_is_not_per_channel_or_not_constant_stays() -> None:
     parameters = [b.input(name, TensorType("float32", (4,))) for name in "abcd"]
     outputs = (
         b.add(Mul(), conv, b.random("wide", 1, 1, 1, 5), output="y1"),
-        b.add(Add(), computed, b.random("c", 4, 1, 1), output="y2"),
+        b.add(Add(), computed, b.random("add", 4, 1, 1), output="y2"),
         b.add(BatchNormalization(), b.add(Relu(), b.x), *parameters, output="y3"),
     )
     graph = b.finish(outputs)
@@ -104,7 +104,9 @@ def test_splats_stay_splats_when_every_channel_is_alike(apply: Apply) -> None:
     b = GraphBuilder("g")
     x = b.input("x", TensorType("float32", (1, 3, 4, 4)))
     w = b.constant("w", Splat(0.5, "float32", (8, 3, 1, 1)))
-    numbers = [b.constant(n, Splat(v, "float32", (8,))) for n, v in zip("sbmv", (2, 1, 3, 4), strict=True)]
+    numbers = [
+        b.constant(n, Splat(v, "float32", (8,))) for n, v in zip("sbmv", (2, 1, 3, 4), strict=True)
+    ]
     y = b.add(BatchNormalization(0.0), b.add(Conv(), x, w), *numbers, output="y")
     after = apply(BatchNormFolding(), b.finish((y,)))
     assert after.constants["w.folded"] == Splat(0.5, "float32", (8, 3, 1, 1))

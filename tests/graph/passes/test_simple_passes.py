@@ -67,7 +67,7 @@ def test_folding_stops_at_its_budget(apply: Apply, lines: Lines) -> None:
     second = b.add(Mul(), first, a, output="second")
     graph = b.finish((b.add(Sum(), x, second, output="y"),))
     assert lines(apply(ConstantFolding(max_bytes=2 * 96), graph)) == ["y = Sum(x, second)"]
-    after = apply(ConstantFolding(max_bytes=96 + 95), graph)
+    after = ConstantFolding(max_bytes=96 + 95)(graph)
     assert lines(after) == ["second = Mul(first, a)", "y = Sum(x, second)"]
     assert ConstantFolding(max_bytes=95)(graph) is graph
 

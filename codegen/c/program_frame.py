@@ -1,0 +1,37 @@
+"""The C text around a model's entry: how it is declared, and how it copies."""
+
+from __future__ import annotations
+
+FUNCTION_TYPE = """\
+typedef void tw_function(void *const *args, const struct tw_team *team, int thread, int threads);
+"""
+
+ENTRY = """\
+void {symbol}(void *const *args, const struct tw_team *team, int thread, int threads)
+{{
+    char *const scratch = args[{scratch}];
+    (void)scratch, (void)team, (void)thread, (void)threads;
+{body}
+}}
+"""
+
+LAUNCH = """\
+    {{   /* {label} */
+        void *const given[] = {{{arguments}}};
+        {symbol}(given, team, thread, threads);
+    }}
+"""
+
+SYNC = """\
+    team->barrier(team->state, thread);
+"""
+
+COPY = """\
+/* Each thread copies its part, whole cache lines. */
+static void tw_copy(void *target, const void *source, size_t bytes, int thread, int threads)
+{
+    const size_t part = (bytes / 64 / (size_t)threads + 1) * 64, first = part * (size_t)thread;
+    if (first < bytes)
+        memcpy((char *)target + first, (const char *)source + first, bytes - first < part ? bytes - first : part);
+}
+"""

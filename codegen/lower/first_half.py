@@ -1,0 +1,28 @@
+"""The first half of lowering: from a schedule to the nest that the proof reads, from top to bottom."""
+
+from __future__ import annotations
+
+from ...tir.func import PrimFunc
+from ...tir.target import Target
+from .contract import Contract
+from .fold_storage import FoldStorage
+from .partition import Partition
+from .place_barriers import PlaceBarriers
+from .place_init import PlaceInit
+
+
+def contraction(func: PrimFunc, target: Target, *, strict: bool = False) -> PrimFunc:
+    """The function with its fused multiply-adds decided; strict builds and targets without one keep it as it is."""
+    return Contract()(func) if target.has_fma and not strict else func
+
+
+def lower_to_nest(func: PrimFunc) -> PrimFunc:
+    """From stage SCHEDULED, contracted, to stage NEST."""
+    for step in (
+        PlaceInit(),  # first: a cut loop copies the initialisation along with its reduction
+        Partition(),  # makes every variant; what follows sees boxes without undecided tails
+        FoldStorage(),  # the box of each variant is its own
+        PlaceBarriers(),  # last: shared storage adds dependences
+    ):
+        func = step(func)
+    return func

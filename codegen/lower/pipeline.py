@@ -1,0 +1,69 @@
+"""The second half of lowering: from a nest of blocks to what the C back end writes, read from top to bottom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from ...tir.errors import TilewrightError
+from ...tir.func import PrimFunc
+from ...tir.target import Target
+from ...tir.verify import Stage, verify
+from .common_loads import CommonLoads
+from .erase_blocks import EraseBlocks
+from .fold_masks import FoldMasks
+from .legalise import Legalise
+from .math import ExpandMath
+from .registers import Registers
+from .unroll import Unroll
+from .vectorize import Vectorize
+
+Pass = Callable[[PrimFunc], PrimFunc]
+Watch = Callable[[str, PrimFunc, float], None]
+
+
+def lowering_passes(target: Target) -> tuple[Pass, ...]:
+    """The passes from stage NEST to stage LOWERED for a target."""
+    return (
+        EraseBlocks(),  # first: all others see loops, conditions and stores alone
+        ExpandMath(),  # on scalars, before copies exist, so that every variant of a loop computes the same bits
+        Legalise(target),  # what the target has no instruction for; before the vectoriser asks what it has
+        Vectorize(target),  # before unrolling: one body is rewritten, not its copies
+        Unroll(target),  # makes the indices of register tiles constants
+        FoldMasks(),  # in the copies some masks are on, or off, in every lane
+        Registers(target),  # wants constant indices, and no store left that is masked for nothing
+        CommonLoads(),  # last: sees the straight-line code that unrolling made
+    )
+
+
+def lower(
+    func: PrimFunc, target: Target, *, checked: bool = True, watch: Watch | None = None
+) -> PrimFunc:
+    """Lower a function from stage NEST to stage LOWERED.
+
+    checked: verify the function against its stage before and after. watch: called after each pass with its name, the function
+    and the seconds that the pass took.
+    Raises: TargetError and others of the passes, each with the name of its pass in front.
+    """
+    return run_passes(func, lowering_passes(target), checked=checked, watch=watch)
+
+
+def run_passes(
+    func: PrimFunc, passes: Sequence[Pass], *, checked: bool = True, watch: Watch | None = None
+) -> PrimFunc:
+    """Run passes in order, as `lower` says."""
+    if checked:
+        verify(func, Stage.NEST)
+    for step in passes:
+        name = type(step).__name__
+        began = time.perf_counter()
+        try:
+            func = step(func)
+        except TilewrightError as error:
+            error.message = f"{name}: {error.message}"
+            raise
+        if watch is not None:
+            watch(name, func, time.perf_counter() - began)
+    if checked:
+        verify(func, Stage.LOWERED)
+    return func

@@ -1,0 +1,78 @@
+"""ProgramArtifact: what code generation hands to the runtime for a whole model, as one value.
+
+The object of the sources defines one entry, `symbol`, that runs the model, and the entries of its
+kernels, which the model's entry calls; checks and the profiler call them one by one. All have the
+type that artifact.py states. The arguments of the model's entry are the pointers of the inputs, of
+the constants that it reads, of the outputs, and of scratch memory: the arena, then the workspace,
+then each thread's workspace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..tir.program import Launch, Step
+from ..tir.target import Target
+from .artifact import Entry, Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramArtifact:
+    """A model as C text.
+
+    sources: the translation units of one object.
+    constants: all of them; role "constant" (bound at build) or "prepared" (computed by `prepare`).
+    read: the positions of those that the model's entry takes, in the order of its arguments.
+    kernels: every function that a launch names, by symbol.
+    body: what the model's entry does; launches name symbols, and slices of the space "constant"
+    count in `constants`.
+    prepare: launches that compute the prepared constants, to be run once, in order.
+    arena_bytes, workspace_bytes, thread_workspace_bytes: the parts of its scratch memory, each a
+    multiple of 64.
+    """
+
+    name: str
+    symbol: str
+    sources: tuple[str, ...]
+    target: Target
+    inputs: tuple[Parameter, ...]
+    constants: tuple[Parameter, ...]
+    read: tuple[int, ...]
+    outputs: tuple[Parameter, ...]
+    kernels: tuple[Entry, ...]
+    body: tuple[Step, ...]
+    prepare: tuple[Launch, ...] = ()
+    arena_bytes: int = 0
+    workspace_bytes: int = 0
+    thread_workspace_bytes: int = 0
+
+    @property
+    def entry(self) -> Entry:
+        """The entry that runs the model."""
+        constants = (self.constants[position] for position in self.read)
+        return Entry(
+            self.symbol,
+            (*self.inputs, *constants, *self.outputs),
+            self.arena_bytes + self.workspace_bytes,
+            self.thread_workspace_bytes,
+        )
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The launches of a run, in order."""
+        return tuple(step for step in self.body if isinstance(step, Launch))
+
+    def kernel(self, symbol: str) -> Entry:
+        """The entry called `symbol`; KeyError when there is none."""
+        for entry in self.kernels:
+            if entry.symbol == symbol:
+                return entry
+        raise KeyError(symbol)
+
+    def scratch_bytes(self, threads: int) -> int:
+        """Bytes of scratch memory of a run on `threads` threads."""
+        return self.arena_bytes + self.workspace_bytes + threads * self.thread_workspace_bytes
+
+    def without_sources(self) -> ProgramArtifact:
+        """The same, for where the text is kept elsewhere."""
+        return replace(self, sources=())

@@ -1,0 +1,40 @@
+"""The "python" target: a kernel that the interpreter runs. Slow, but it needs no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..codegen.artifact import Artifact, Parameter
+from ..runtime.arrays import Array
+from ..runtime.kernel import Kernel, accept_constants
+from ..tir.func import PrimFunc
+from ..tir.interpreter import interpret
+from ..tir.target import Target
+
+
+class InterpretedCode:
+    """A function with its constants bound: what an interpreted Kernel runs; pickles."""
+
+    def __init__(self, func: PrimFunc, constants: Mapping[str, Array]) -> None:
+        self.func = func
+        self.constants = dict(constants)
+
+    def run(self, arrays: Sequence[Array], threads: int) -> None:
+        """Run once, whatever the number of threads."""
+        interpret(self.func, *arrays, constants=self.constants)
+
+    def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], object]:
+        """A call that runs on these arrays again and again."""
+        return lambda: self.run(arrays, threads)
+
+
+def interpreted(func: PrimFunc, target: Target, constants: Mapping[str, object]) -> Kernel:
+    """A kernel that interprets `func`; its source is the function's own text.
+
+    Raises: ArgumentError for constants that do not fit.
+    """
+    parameters = tuple(
+        Parameter(p.name, p.buffer.type, p.buffer.shape, p.role) for p in func.parameters
+    )
+    artifact = Artifact(func.name, func.name, str(func), target, parameters)
+    return Kernel(artifact, InterpretedCode(func, accept_constants(artifact, constants)))

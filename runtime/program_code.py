@@ -1,0 +1,134 @@
+"""A model's compiled code: loaded, joined with its constants, run in frames.
+
+A frame is the memory of one run: the arena, the workspaces, and the pointers that the model's entry
+takes. Frames share code and constants and may run at the same time, each in one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..codegen.program_artifact import ProgramArtifact
+from ..tir.errors import TargetError
+from ..tir.program import Launch
+from .arrays import Array, empty_aligned
+from .compile import SharedObject
+from .host import default_threads, host
+from .library import Library, Pointer, ffi
+from .native import NativeEntry
+from .pool import pool_run
+from .workspace import Workspace
+
+_BYTES = ffi.typeof("char[]")
+_POINTERS = ffi.typeof("void *[]")
+
+
+class NativeProgram:
+    """The loaded object of a model. constants: by position; None for those that no run reads."""
+
+    def __init__(
+        self, artifact: ProgramArtifact, shared: SharedObject, constants: Sequence[Array | None]
+    ) -> None:
+        """Load the object.
+
+        Raises: TargetError where this machine lacks the instruction set; LibraryError.
+        """
+        if artifact.target.isa not in host().isas:
+            raise TargetError(
+                f"engine: '{artifact.name}' is compiled for {artifact.target.isa}, which this "
+                f"machine lacks; it has {', '.join(host().isas)}.",
+                code="engine-isa",
+            )
+        self.artifact = artifact
+        self.shared = shared
+        self.constants = tuple(constants)
+        self._library = Library(shared, name=artifact.name)
+        self.function = self._library.entry(artifact.symbol)
+        arrays = [self.constants[position] for position in artifact.read]
+        self.pointers = [ffi.from_buffer(_BYTES, array) for array in arrays]
+
+    def frame(self, threads: int) -> Frame:
+        """Memory for runs on up to `threads` threads; more when a run asks for them."""
+        return Frame(self, threads)
+
+    def kernel(self, symbol: str, fixed: Mapping[str, Array] | None = None) -> NativeEntry:
+        """One kernel, to be run alone. fixed: arrays by parameter name."""
+        return NativeEntry(self._library, self.artifact.kernel(symbol), fixed or {})
+
+
+class Frame:
+    """The memory of one run at a time."""
+
+    def __init__(self, program: NativeProgram, threads: int) -> None:
+        self.program = program
+        artifact = program.artifact
+        self._outputs_at = len(artifact.inputs) + len(program.pointers)
+        self._scratch_at = self._outputs_at + len(artifact.outputs)
+        self._arguments = ffi.new(_POINTERS, self._scratch_at + 1)
+        for position, pointer in enumerate(program.pointers, len(artifact.inputs)):
+            self._arguments[position] = pointer
+        self._reserve(artifact.scratch_bytes(threads))
+
+    @property
+    def scratch(self) -> Workspace:
+        """Arena and workspaces."""
+        return self._scratch
+
+    def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Let the next runs use these arrays, which the caller keeps alive."""
+        arguments = self._arguments
+        for position, array in enumerate(inputs):
+            arguments[position] = ffi.from_buffer(_BYTES, array)
+        for position, array in enumerate(outputs, self._outputs_at):
+            arguments[position] = ffi.from_buffer(_BYTES, array)
+
+    def run(self, threads: int) -> int:
+        """Run on the arrays pointed to; how many threads took part."""
+        needed = self.program.artifact.scratch_bytes(threads)
+        if needed > self._scratch.size:
+            self._reserve(needed)
+        return int(pool_run()(self.program.function, self._arguments, threads))
+
+    def _reserve(self, size: int) -> None:
+        self._scratch = Workspace(size)
+        self._arguments[self._scratch_at] = self._scratch.pointer
+
+    @property
+    def arguments(self) -> Pointer:
+        """The pointers that the model's entry takes."""
+        return self._arguments
+
+
+def prepare_constants(
+    artifact: ProgramArtifact, shared: SharedObject, bound: Mapping[int, Array]
+) -> tuple[Array | None, ...]:
+    """The constants that a run reads, by position: those bound, copied and aligned, and those that
+    `prepare` computes, now, once.
+
+    bound: an array for each constant of role "constant", by position, of its dtype and shape.
+    Raises: LibraryError.
+    """
+    library = Library(shared, name=artifact.name)
+    known: dict[int, Array] = {}
+    for position, parameter in enumerate(artifact.constants):
+        if parameter.role == "prepared":
+            known[position] = empty_aligned(parameter.shape, parameter.dtype.numpy)
+        elif position in artifact.read or _is_prepared_from(artifact, position):
+            known[position] = empty_aligned(parameter.shape, parameter.dtype.numpy)
+            known[position][...] = bound[position]
+    for launch in artifact.prepare:
+        entry = artifact.kernel(launch.function)
+        arrays = [known[item.position] for item in launch.arguments]
+        NativeEntry(library, entry, {}).run(arrays, default_threads())
+    return tuple(
+        known[position] if position in artifact.read else None
+        for position in range(len(artifact.constants))
+    )
+
+
+def _is_prepared_from(artifact: ProgramArtifact, position: int) -> bool:
+    return any(_reads(launch, position) for launch in artifact.prepare)
+
+
+def _reads(launch: Launch, position: int) -> bool:
+    return any(item.position == position for item in launch.arguments)

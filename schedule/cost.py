@@ -1,0 +1,127 @@
+"""The analytical time of a function or a schedule: seconds from the Target alone, nothing measured, so plans are reproducible.
+
+A function runs as passes over memory, one after the other with a barrier between: each block is one, but what follows a
+contraction or a windowed reduction runs on its accumulators. A pass takes as long as the slower of
+- its arithmetic: register tiles for a contraction (rules/tiles.py), vectors for what runs along a contiguous axis, one by
+  one for the rest, shared out over the threads when it is long enough;
+- its traffic: each tensor once, at the bandwidth of the smallest cache level that holds the pass; constants come from memory.
+The figures are for choosing between alternatives, not for prediction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+from ..tir.dtype import DType
+from ..tir.expr import Buffer
+from ..tir.func import PrimFunc
+from ..tir.stmt import Block, IterKind
+from ..tir.target import Target
+from ..tir.visit import loads, stores
+from ..tir.work import block_work, points_of
+from .cost_nest import nest_passes
+from .cost_pass import LATENCY, Pass, arithmetic_cycles, pass_seconds
+from .nest import is_reduction, target_of
+from .rules.contraction import ContractionRule
+from .rules.default import rule_for
+from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
+from .rules.reduction import ReductionRule, is_window
+from .rules.structure import (
+    Contraction,
+    contraction,
+    inline_chains,
+    is_pointwise,
+    pointwise_output,
+    reductions,
+)
+from .rules.tiles import candidates, tile_cycles
+from .schedule import Schedule
+
+LAUNCH_SECONDS = 3e-7  # to enter a kernel and leave it
+
+
+def estimate(what: PrimFunc | Schedule, target: Target) -> float:
+    """Seconds that a function takes with the schedule of its rule, or that a schedule takes, on `target`."""
+    passes = (
+        nest_passes(what.func, target) if isinstance(what, Schedule) else _passes(what, target)
+    )
+    return LAUNCH_SECONDS + sum(pass_seconds(item, target) for item in passes)
+
+
+def _passes(func: PrimFunc, target: Target) -> list[Pass]:
+    rule = rule_for(func)
+    sch = Schedule(func)
+    inline_chains(sch)
+    inlined = sch.func
+    tiled = isinstance(rule, ContractionRule | ReductionRule)
+    anchor = reductions(inlined)[0] if tiled else None
+    epilogue = pointwise_output(inlined, anchor) if anchor is not None else None
+    found = []
+    for block in inlined.blocks:
+        if block is epilogue:
+            continue
+        own = [block, epilogue] if block is anchor and epilogue is not None else [block]
+        vectors = is_pointwise(block) or isinstance(rule, ReductionRule)
+        product = contraction(block) if isinstance(rule, ContractionRule) else None
+        cycles = (
+            _contraction_cycles(product, target)
+            if product is not None
+            else _block_cycles(block, target, vectors)
+        )
+        if len(own) == 2:
+            cycles += _block_cycles(own[1], target, True)
+        found.append(_pass(inlined, own, cycles, target))
+    return found
+
+
+def _pass(func: PrimFunc, blocks: Sequence[Block], cycles: float, target: Target) -> Pass:
+    inside = {target_of(block) for block in blocks[:-1]}
+    read: dict[Buffer, int] = {}
+    for block in blocks:
+        for buffer, count in block_work(block).read:
+            read[buffer] = max(count, read.get(buffer, 0))
+    fixed = set(func.constants)
+    moved = block_work(blocks[-1]).written
+    moved += sum(n for buffer, n in read.items() if buffer not in fixed | inside)
+    constant = sum(n for buffer, n in read.items() if buffer in fixed)
+    points = sum(map(points_of, blocks))
+    rows = max((a.extent for a in blocks[0].iters if a.kind is IterKind.SPATIAL), default=1)
+    threads = min(target.threads, rows) if points >= SERIAL_ELEMENTS else 1
+    return Pass(cycles, threads, moved, constant)
+
+
+def _contraction_cycles(found: Contraction, target: Target) -> float:
+    """Cycles of the best register tile over all groups; without a fused multiply-add each step is two instructions."""
+    rows = found.rows
+    outer = rows[-2].extent if len(rows) > 1 else 1
+    inner = rows[-1].extent if rows else 1
+    batch = math.prod(axis.extent for axis in rows[:-2])
+    steps = math.prod(axis.extent for axis in found.reduced)
+    columns = min(found.group, found.vector.extent)
+    groups = found.vector.extent // max(1, columns)
+    if 0 in (outer, inner, columns):
+        return 0.0
+    best = _best_tile_cycles(outer, inner, columns, steps, found.weight.buffer.type, target)
+    return best * batch * groups * (1 if target.has_fma else 2)
+
+
+@cache
+def _best_tile_cycles(
+    outer: int, inner: int, columns: int, steps: int, dtype: DType, target: Target
+) -> float:
+    best = candidates(outer, inner, columns, steps, dtype, target)[0]
+    return tile_cycles(best, outer, inner, columns, steps, dtype, target)
+
+
+def _block_cycles(block: Block, target: Target, vectors: bool) -> float:
+    """Cycles of a block that is no register tile."""
+    value = stores(block.body)[0].value
+    lanes = vector_lanes(block, target) if vectors and is_window(block) else 1
+    own = target_of(block)
+    read = sum(1 for load in loads(value) if load.buffer is not own)
+    step = max(arithmetic_cycles(value, target), read / 2, 1.0)
+    if is_reduction(block) and lanes == 1:
+        step = max(step, LATENCY)
+    return points_of(block) * step / lanes

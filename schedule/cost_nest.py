@@ -1,0 +1,105 @@
+"""The passes of a scheduled nest, from its loops as they are: what is unrolled, vectorised and parallel counts as such.
+
+Around a block, unrolled loops and the vector loop make a tile, the others repeat it. A tile takes as long as the busiest of
+the arithmetic units, the load units and the latency of an accumulator; a load is repeated only for the unrolled loops that
+move it, and what lies in registers costs none.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..tir.expr import Buffer, Expr, Var
+from ..tir.func import PrimFunc, split_allocations
+from ..tir.stmt import Block, For, ForKind, Role, Stmt
+from ..tir.target import Target
+from ..tir.visit import blocks, free_vars, loads, stores, walk
+from ..tir.work import block_work
+from .canonical import origin_of
+from .cost_pass import LATENCY, Pass, arithmetic_cycles
+from .nest import is_reduction, loops_around, target_of
+
+LOADS_PER_CYCLE = 2
+
+
+def nest_passes(func: PrimFunc, target: Target) -> list[Pass]:
+    """A pass for each statement at the root of a scheduled function; those that depend on constants alone run once and cost nothing."""
+    fixed = set(func.constants)
+    found = []
+    for root in split_allocations(func.body)[1]:
+        inside = blocks(root)
+        if not inside:
+            continue
+        read = {load.buffer for block in inside for load in loads(block.body)}
+        written = {target_of(block) for block in inside}
+        if read and read - written <= fixed:
+            fixed |= written
+            continue
+        found.append(_pass(func, root, fixed, target))
+    return found
+
+
+def _pass(func: PrimFunc, root: Stmt, fixed: set[Buffer], target: Target) -> Pass:
+    inside = blocks(root)
+    parallel = [x.extent for x in walk(root) if isinstance(x, For) and x.kind is ForKind.PARALLEL]
+    cycles = sum(_block_cycles(func, block, target) for block in inside)
+    threads = min(target.threads, math.prod(parallel)) if parallel else 1
+    written = {origin_of(target_of(block)) for block in inside if block.role is Role.COMPUTE}
+    outside = _read_outside(func, inside)
+    moved: dict[Buffer, int] = {}
+    constant: dict[Buffer, int] = {}
+    for block in inside:
+        work = block_work(block)
+        for buffer, count in work.read:
+            tensor = origin_of(buffer)
+            if tensor in fixed or buffer in fixed:
+                constant[tensor] = max(count, constant.get(tensor, 0))
+            elif tensor not in written:
+                moved[tensor] = max(count, moved.get(tensor, 0))
+        if origin_of(target_of(block)) in outside:
+            moved[origin_of(target_of(block))] = work.written
+    return Pass(cycles, threads, sum(moved.values()), sum(constant.values()))
+
+
+def _read_outside(func: PrimFunc, inside: tuple[Block, ...]) -> set[Buffer]:
+    """Tensors that somebody else than the blocks `inside` reads: outputs, and what other nests need."""
+    others = [block for block in func.blocks if not any(block is one for one in inside)]
+    needed = {origin_of(load.buffer) for block in others for load in loads(block.body)}
+    return needed | set(func.outputs)
+
+
+def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
+    around = loops_around(func, block)
+    unrolled = [loop for loop in around if loop.kind is ForKind.UNROLLED]
+    vectors = [loop for loop in around if loop.kind is ForKind.VECTORIZED]
+    repeats = math.prod(
+        loop.extent for loop in around if loop not in unrolled and loop not in vectors
+    )
+    store = stores(block.body)[0]
+    lanes = target.lanes(store.buffer.type)
+    width = math.prod(-(-loop.extent // lanes) for loop in vectors)
+    copies = math.prod(loop.extent for loop in unrolled) * width
+    own = target_of(block)
+    read = 0.0
+    for load in loads(store.value):
+        if load.buffer.scope == "register" or load.buffer is own:
+            continue
+        moving = _loop_vars(block, *load.indices)
+        read += math.prod(loop.extent for loop in unrolled if loop.var in moving)
+    writes = 0 if own.scope == "register" or is_reduction(block) else copies
+    busy = [copies * arithmetic_cycles(store.value, target), read / LOADS_PER_CYCLE, writes]
+    if is_reduction(block):
+        busy.append(LATENCY)
+    return repeats * float(max(busy))
+
+
+def _loop_vars(block: Block, *indices: Expr) -> set[Var]:
+    """The loops that move an index, through the bindings of the block."""
+    bindings = {
+        axis.var: binding for axis, binding in zip(block.iters, block.bindings, strict=True)
+    }
+    found: set[Var] = set()
+    for index in indices:
+        for var in free_vars(index):
+            found |= free_vars(bindings[var]) if var in bindings else {var}
+    return found

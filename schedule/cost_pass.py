@@ -1,0 +1,69 @@
+"""What one pass over memory costs: the figures that the analytical model rests on, and its one formula."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..tir.expr import Add, Call, Div, Expr, Fma, Load, Max, Min, Mul, Select, Sub
+from ..tir.node import Node
+from ..tir.target import Target
+
+LATENCY = 4.0  # cycles until the result of an addition can be used
+BARRIER_SECONDS = 3e-7
+L2_BYTES_PER_CYCLE = 48  # of one core
+L3_BYTES_PER_CYCLE = 24
+DIVISION_CYCLES = 8.0
+CALL_CYCLES = {"exp": 12.0, "log": 16.0, "tanh": 16.0, "erf": 16.0, "pow": 40.0, "sqrt": 8.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One sweep over memory by all threads.
+
+    cycles: of arithmetic, on one thread; threads: how many share it out.
+    moved: bytes of tensors that are read and written; constant: bytes of constants that are read.
+    """
+
+    cycles: float
+    threads: int
+    moved: int
+    constant: int
+
+
+def pass_seconds(item: Pass, target: Target) -> float:
+    """Seconds of a pass: the slower of arithmetic and traffic, and a barrier behind it."""
+    clock = target.clock_ghz * 1e9
+    memory = target.dram_gb_per_s * 1e9
+    if item.moved <= target.l2_bytes * item.threads:
+        bandwidth = L2_BYTES_PER_CYCLE * clock * item.threads
+    elif item.moved <= target.l3_bytes:
+        bandwidth = L3_BYTES_PER_CYCLE * clock * item.threads
+    else:
+        bandwidth = memory
+    traffic = item.moved / bandwidth + item.constant / memory
+    return max(item.cycles / item.threads / clock, traffic) + BARRIER_SECONDS
+
+
+def arithmetic_cycles(value: Node, target: Target) -> float:
+    """Cycles to compute one value, or one vector of it, from what is in registers.
+
+    Index arithmetic is free; a*b+c is one instruction where the target has it.
+    """
+    if isinstance(value, Load):
+        return 0.0
+    own = 0.0
+    children = value.children()
+    match value:
+        case Add(a, Mul(b, c)) | Add(Mul(b, c), a) if target.has_fma:
+            own, children = 1 / target.fma_per_cycle, (a, b, c)
+        case Fma() if not target.has_fma:
+            own = 2 / target.fma_per_cycle
+        case Call(intrinsic):
+            own = CALL_CYCLES.get(intrinsic.name, 1 / target.fma_per_cycle)
+        case Div():
+            own = DIVISION_CYCLES
+        case Add() | Sub() | Mul() | Min() | Max() | Fma() | Select():
+            own = 1 / target.fma_per_cycle
+    if isinstance(value, Expr) and not value.dtype.is_float:
+        own = 0.0
+    return own + sum(arithmetic_cycles(child, target) for child in children)

@@ -1,0 +1,38 @@
+"""P4, bounds: every physical index lies in its buffer wherever the access happens. Prefetches are no accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..verdict import Failure
+from .condition import both, inside, outside
+from .sets import Sets
+from .shortcuts import all_implied
+from .statements import Access, Nest
+from .witness import Finding, element_text, iteration, runs_of
+
+
+def check_bounds(sets: Sets, nest: Nest) -> Iterator[Finding]:
+    """Check P4 for every load and store."""
+    for access in nest.accesses:
+        found = _outside(sets, access)
+        if found is not None:
+            yield found
+
+
+def _outside(sets: Sets, access: Access) -> Finding | None:
+    statement, shape = access.statement, access.buffer.shape
+    beyond = outside(access.indices, shape, statement.ranges)
+    if not beyond:
+        return None
+    if all_implied(access.where, inside(access.indices, shape, statement.ranges), statement.ranges):
+        return None
+    runs = sets.domain(statement, both(access.where, beyond))
+    if sets.empty(runs):
+        return None
+    (at,) = runs_of(runs, statement)
+    element = element_text(access.buffer.name, access.indices, at)
+    extents = ", ".join(map(str, shape)) or "()"
+    verb = "stores to" if access.write else "loads"
+    message = f"block '{statement.name}' {verb} {element}; '{access.buffer.name}' has shape [{extents}]"
+    return Finding(Failure("P4", message, (iteration(statement, at),), element), access.exact)

@@ -1,0 +1,117 @@
+"""prove: is this loop nest the same computation as its canonical form? Decided with integer sets, whole function at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import islpy as isl
+
+from ...tir.func import PrimFunc
+from ..verdict import ASSUMING, PROVED, REFUTED, UNKNOWN, Failure, Verdict
+from .affine import Undecided
+from .bounds import check_bounds
+from .condition import Cases
+from .coverage import check_coverage
+from .flow import check_flow
+from .pairing import Families, Pairs, pair, read_families
+from .races import check_races
+from .reductions import check_reductions
+from .sets import Sets
+from .statements import Nest, Statement, read_nest
+from .witness import Finding, iteration, runs_of
+
+MAX_OPERATIONS = 20_000_000
+
+
+def prove(
+    nest: PrimFunc, canonical: PrimFunc, max_operations: int = MAX_OPERATIONS
+) -> Verdict:
+    """Prove that `nest` (stage NEST, or earlier) computes what its canonical form does: properties P1 to P5.
+
+    It is a pure function of the two. "refuted" comes with concrete iterations; "unknown" with reasons: an index or a guard
+    depends on data, or isl would take more than `max_operations` elementary steps for one property (some seconds).
+    """
+    started = time.perf_counter()
+    sets = Sets(max_operations)
+    proof = _Proof(sets)
+    try:
+        read = read_nest(nest)
+        families = read_families(canonical)
+    except Undecided as undecided:
+        return Verdict(UNKNOWN, reasons=(str(undecided),), milliseconds=_since(started))
+    proof.run("P4", lambda: check_bounds(sets, read))
+    proof.run("P1", lambda: check_coverage(sets, read, families))
+    proof.run("P2", lambda: proof.flow(read, families))
+    proof.run("P5", lambda: check_races(sets, read))
+    return proof.verdict(_since(started))
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1e3
+
+
+class _Proof:
+    """The findings of the properties checked so far."""
+
+    def __init__(self, sets: Sets) -> None:
+        self.sets = sets
+        self.failures: list[Failure] = []
+        self.reasons: list[str] = []
+        self.assumptions: list[str] = []
+
+    def run(self, name: str, check: Callable[[], Iterable[Finding]]) -> None:
+        """Check one property, within its own number of operations."""
+        self.sets.context.reset_operations()
+        try:
+            for finding in check():
+                if finding.sure:
+                    self.failures.append(finding.failure)
+                else:
+                    self.reasons.append(f"it may be that {finding.failure}")
+        except Undecided as undecided:
+            self.reasons.append(f"{name}: {undecided}")
+        except isl.Error as error:
+            if "maximal number of operations" not in str(error):
+                raise
+            limit = self.sets.context.get_max_operations()
+            self.reasons.append(f"{name} takes isl more than {limit} operations")
+
+    def flow(self, nest: Nest, families: Families) -> Iterable[Finding]:
+        """P2, and P3, which rests on it."""
+        pairs = pair(nest, families, self.is_empty)
+        self.assumptions += pairs.assumptions
+        yield from self.obligations(pairs)
+        flow = check_flow(self.sets, nest, pairs, families)
+        yield from flow.findings
+        self.run("P3", lambda: check_reductions(self.sets, nest, pairs, families, flow))
+
+    def is_empty(self, statement: Statement, where: Cases) -> bool:
+        """Whether no run of a statement lies in a domain."""
+        return not where or self.sets.empty(self.sets.domain(statement, where))
+
+    def obligations(self, pairs: Pairs) -> Iterable[Finding]:
+        """What the pairing left to be shown."""
+        for item in pairs.obligations:
+            runs = self.sets.domain(item.statement, item.where)
+            if not self.sets.empty(runs):
+                (at,) = runs_of(runs, item.statement)
+                message = f"in block '{item.statement.name}' {item.claim}"
+                yield Finding(Failure("P2", message, (iteration(item.statement, at),)))
+
+    def verdict(self, milliseconds: float) -> Verdict:
+        """All findings as one value."""
+        if self.failures:
+            status = REFUTED
+        elif self.reasons:
+            status = UNKNOWN
+        else:
+            status = ASSUMING if self.assumptions else PROVED
+        return Verdict(
+            status,
+            tuple(dict.fromkeys(self.failures)),
+            tuple(dict.fromkeys(self.assumptions)),
+            tuple(dict.fromkeys(self.reasons)),
+            milliseconds,
+            self.sets.questions,
+        )

@@ -1,0 +1,56 @@
+"""Where schedules and measured times come from: what tuning knows reaches a build through one protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from ..tir.func import PrimFunc
+from ..tir.target import Target
+from .errors import ScheduleError
+from .schedule import Schedule
+
+Chooser = Callable[[PrimFunc, Target], Schedule | None]
+
+
+@runtime_checkable
+class ScheduleSource(Protocol):
+    """A tuning log is one; `as_source` makes one of a plain callable."""
+
+    def schedule(self, func: PrimFunc, target: Target) -> Schedule | None:
+        """How to run `func`; None: by the rule that recognises it."""
+
+    def seconds(self, func: PrimFunc, target: Target) -> float | None:
+        """What `func` was measured to take, in seconds, its constants cold; None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallableSource:
+    """A function of (func, target) that returns a Schedule or None. It knows no times."""
+
+    choose: Chooser
+
+    def schedule(self, func: PrimFunc, target: Target) -> Schedule | None:
+        """What the function returns."""
+        return self.choose(func, target)
+
+    def seconds(self, func: PrimFunc, target: Target) -> float | None:
+        """Nothing was measured."""
+        return None
+
+
+def as_source(schedules: ScheduleSource | Chooser | None) -> ScheduleSource | None:
+    """`schedules` as a source; None stays None.
+
+    Raises: ScheduleError for what is neither a source nor callable.
+    """
+    if schedules is None or isinstance(schedules, ScheduleSource):
+        return schedules
+    if callable(schedules):
+        return CallableSource(schedules)
+    raise ScheduleError(
+        f"schedules: {schedules!r} is no source of schedules; expected methods 'schedule' and 'seconds', "
+        "or a function of (func, target).",
+        code="source-kind",
+    )

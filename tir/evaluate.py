@@ -1,0 +1,317 @@
+"""The NumPy evaluator: a canonical function computed block by block on whole arrays: a fast oracle.
+
+A block is evaluated over boxes of its points, so temporaries stay within MAX_BYTES. Loads with
+affine indices (plain, windows, transposes) are strided views; others gather. A sum of products
+becomes matrix products; other reductions are NumPy's, in no promised order. In float64 the rounding
+of all that is far below what a float32 kernel may differ by; `error_bound` says how far that is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from .array_expr import ArrayEvaluator
+from .contraction import contract, factors_of
+from .definitions import Definition, definitions
+from .dtype import DType
+from .dtype import dtype as as_dtype
+from .errors import IRError, known_names
+from .expr import Buffer, Const, Expr, FloorDiv, FloorMod, Load, Var, add, index, mul
+from .func import PrimFunc
+from .linear import linear
+from .node import Node
+from .stmt import IterKind, IterVar
+from .visit import free_vars, substitute, transform, walk
+
+Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+Arrays = Mapping[str, Array] | Sequence[Array]
+
+MAX_BYTES = 1 << 28
+_POINTS = 1 << 18  # of a box: its temporaries stay in the cache
+_FACTORS = MAX_BYTES // 8 // 4  # elements of a box's factors: copies and results take the rest
+
+COMBINE: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "max_any": np.maximum,
+}
+
+
+def evaluate(
+    func: PrimFunc,
+    arrays: Arrays,
+    dtype: DType | str | None = None,
+    *,
+    intermediates: bool = False,
+) -> dict[str, Array]:
+    """The outputs of `func` by name, and its intermediate tensors too when asked for.
+
+    arrays: the inputs and constants, in the order of the parameters or by name.
+    dtype: the type that every float is promoted to (inputs, tensors, constants); None: their own.
+    Raises: IRError when the arrays do not fit, `func` is not canonical or an index leaves its
+    buffer.
+    """
+    working = None if dtype is None else as_dtype(dtype)
+    buffers = {
+        buffer: array.astype(promoted(buffer.type, working), copy=False)
+        for buffer, array in bind(func, arrays).items()
+    }
+    with np.errstate(all="ignore"):
+        for definition in definitions(func):
+            compute(definition, buffers, working)
+    kept = (*func.outputs, *(func.allocations if intermediates else ()))
+    return {buffer.name: buffers[buffer] for buffer in kept}
+
+
+def promoted(dtype: DType, working: DType | None) -> np.dtype[np.generic]:
+    """The NumPy type of `dtype` where floats are computed in `working`."""
+    return working.numpy if working is not None and dtype.is_float else dtype.numpy
+
+
+def bind(func: PrimFunc, arrays: Arrays) -> dict[Buffer, Array]:
+    """The arrays of the inputs and constants.
+
+    Raises: IRError when one is missing or does not fit.
+    """
+    wanted = [p.buffer for p in func.parameters if p.role != "output"]
+    names = [buffer.name for buffer in wanted]
+    given = arrays if isinstance(arrays, Mapping) else dict(zip(names, arrays, strict=False))
+    if len(arrays) != len(names) or set(given) != set(names):
+        got = f"'{', '.join(given)}'" if isinstance(arrays, Mapping) else f"{len(arrays)} arrays"
+        raise IRError(
+            f"evaluate: '{func.name}' takes {known_names('', names)}; got {got}.",
+            code="evaluate-arguments",
+        )
+    for buffer in wanted:
+        array = given[buffer.name]
+        if array.shape != buffer.shape or array.dtype != buffer.type.numpy:
+            raise IRError(
+                f"evaluate: '{buffer.name}' is {array.dtype}{list(array.shape)}; "
+                f"expected {buffer.type}{list(buffer.shape)}.",
+                code="evaluate-array",
+            )
+    return {buffer: given[buffer.name] for buffer in wanted}
+
+
+def compute(
+    definition: Definition, buffers: dict[Buffer, Array], working: DType | None = None
+) -> None:
+    """Add to `buffers` what `definition` computes from them; a part when its target is there."""
+    target = definition.target
+    if target not in buffers:
+        buffers[target] = np.zeros(target.shape, dtype=promoted(target.type, working))
+    output = buffers[target]
+    if definition.plain:
+        definition = _split_quotients(definition)
+        output = output.reshape([axis.extent for axis in definition.axes])
+    if definition.reducer is None:
+        _map(definition, definition.value, buffers, output, working)
+        return
+    assert definition.initial is not None
+    _map(definition, definition.initial, buffers, output, working)
+    if definition.reducer == "sum" and _is_contraction(definition):
+        _contract(definition, buffers, output, working)
+    else:
+        _reduce(definition, buffers, output, working)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The points low <= v < high of some axes; arrays of it have a dimension per axis."""
+
+    axes: tuple[IterVar, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Points along each axis."""
+        return tuple(high - low for low, high in zip(self.low, self.high, strict=True))
+
+    def last(self, count: int) -> Box:
+        """The box of the last `count` axes."""
+        first = len(self.axes) - count
+        return Box(self.axes[first:], self.low[first:], self.high[first:])
+
+    def values(self) -> dict[Var, Array]:
+        """Each variable's values, along its own dimension."""
+        rank = len(self.axes)
+        return {
+            axis.var: np.arange(low, high).reshape([-1 if i == d else 1 for i in range(rank)])
+            for d, (axis, low, high) in enumerate(zip(self.axes, self.low, self.high, strict=True))
+        }
+
+    def view(self, load: Load, data: Array) -> Array | None:
+        """The elements that `load` reads, as a strided view; None where it must gather."""
+        dimensions = {axis.var: d for d, axis in enumerate(self.axes)}
+        shape, strides, start = [1] * len(self.axes), [0] * len(self.axes), []
+        for at, size, stride in zip(load.indices, data.shape, data.strides, strict=True):
+            form = linear(at)
+            low = high = first = form.constant
+            for atom, coefficient in form.terms:
+                if not isinstance(atom, Var) or atom not in dimensions:
+                    return None
+                d = dimensions[atom]
+                ends = coefficient * self.low[d], coefficient * (self.high[d] - 1)
+                low, high, first = low + min(ends), high + max(ends), first + ends[0]
+                shape[d] = self.high[d] - self.low[d]
+                strides[d] += coefficient * stride
+            if low < 0 or high >= size:
+                return None
+            start.append(first)
+        corner = data[tuple(slice(s, None) for s in start)]
+        return as_strided(corner, shape, strides, writeable=False)
+
+
+def _evaluator(
+    box: Box, buffers: Mapping[Buffer, Array], working: DType | None
+) -> Callable[[Expr], Array]:
+    def view(load: Load) -> Array | None:
+        return box.view(load, buffers[load.buffer])
+
+    return ArrayEvaluator(box.values(), buffers, working=working, view=view).evaluate
+
+
+def _boxes(axes: tuple[IterVar, ...], chunks: Sequence[int]) -> Iterator[Box]:
+    """The boxes of at most `chunks` points along each axis that cover the domain."""
+    ranges = [range(0, axis.extent, chunk) for axis, chunk in zip(axes, chunks, strict=True)]
+    for low in itertools.product(*ranges):
+        high = (min(i + c, a.extent) for i, c, a in zip(low, chunks, axes, strict=True))
+        yield Box(axes, low, tuple(high))
+
+
+def _chunks(axes: tuple[IterVar, ...], points: int) -> list[int]:
+    """Sizes of boxes of about `points` points: the last axes whole."""
+    chunks: list[int] = []
+    for axis in reversed(axes):
+        chunks.append(max(1, min(axis.extent, points)))
+        points //= chunks[-1]
+    return chunks[::-1]
+
+
+def _store(
+    definition: Definition, output: Array, box: Box, value: Array, combine: np.ufunc | None = None
+) -> None:
+    place: tuple[slice | Array, ...]
+    if definition.plain:
+        place = tuple(slice(low, high) for low, high in zip(box.low, box.high, strict=True))
+    else:
+        found = _evaluator(box, {}, None)
+        place = tuple(np.broadcast_to(found(i), box.extents) for i in definition.indices)
+    output[place] = value if combine is None else combine(output[place], value)
+
+
+def _map(
+    definition: Definition,
+    value: Expr,
+    buffers: Mapping[Buffer, Array],
+    output: Array,
+    working: DType | None,
+) -> None:
+    for box in _boxes(definition.axes, _chunks(definition.axes, _POINTS)):
+        _store(definition, output, box, _evaluator(box, buffers, working)(value))
+
+
+def _reduce(
+    definition: Definition,
+    buffers: Mapping[Buffer, Array],
+    output: Array,
+    working: DType | None,
+) -> None:
+    """Combine the values of each box over the reduction axes, which stand first."""
+    axes = definition.reduced + definition.axes
+    count = len(definition.reduced)
+    combine = COMBINE[definition.reducer or "sum"]
+    for box in _boxes(axes, _chunks(axes, _POINTS)):
+        value = _evaluator(box, buffers, working)(definition.value)
+        own = value.shape[count:] if value.ndim else (1,) * len(definition.axes)
+        value = np.broadcast_to(value, (*box.extents[:count], *own))
+        partial = combine.reduce(value, axis=tuple(range(count)), dtype=value.dtype)
+        _store(definition, output, box.last(len(definition.axes)), partial, combine)
+
+
+def _is_contraction(definition: Definition) -> bool:
+    """Whether the value is a product of factors none of which depends on every axis."""
+    axes = {axis.var for axis in definition.reduced + definition.axes if axis.extent > 1}
+    factors = factors_of(definition.value)
+    return len(factors) > 1 and all(axes - free_vars(factor) for factor in factors)
+
+
+def _contract(
+    definition: Definition,
+    buffers: Mapping[Buffer, Array],
+    output: Array,
+    working: DType | None,
+) -> None:
+    axes = definition.reduced + definition.axes
+    factors = factors_of(definition.value)
+    rank = len(axes)
+    for box in _boxes(axes, _contraction_chunks(definition, axes, factors)):
+        evaluator = _evaluator(box, buffers, working)
+        arrays = [evaluator(factor) for factor in factors]
+        arrays = [a if a.ndim else a.reshape((1,) * rank) for a in arrays]
+        partial = contract(arrays, box.extents, len(definition.reduced))
+        _store(definition, output, box.last(len(definition.axes)), partial, np.add)
+
+
+def _contraction_chunks(
+    definition: Definition, axes: tuple[IterVar, ...], factors: Sequence[Expr]
+) -> list[int]:
+    """Sizes of boxes whose factors and result together have at most _FACTORS elements."""
+    chunks = [axis.extent for axis in axes]
+    place = {axis.var: d for d, axis in enumerate(axes)}
+    parts = [[place[v] for v in free_vars(factor) if v in place] for factor in factors]
+    parts.append([place[axis.var] for axis in definition.axes])
+    while True:
+        sizes = [math.prod(chunks[d] for d in part) for part in parts]
+        if sum(sizes) <= _FACTORS:
+            return [max(1, chunk) for chunk in chunks]
+        largest = parts[sizes.index(max(sizes))]
+        widest = max(largest, key=lambda d: chunks[d])
+        chunks[widest] = -(-chunks[widest] // 2)
+
+
+def _split_quotients(definition: Definition) -> Definition:
+    """Axes v that are read as v // q, as by groups, split in two: v = g*q + r, and v // q = g."""
+    for axis in definition.axes:
+        divisors = {
+            int(node.b.value)
+            for node in walk(definition.value)
+            if isinstance(node, FloorDiv) and node.a is axis.var and isinstance(node.b, Const)
+        }
+        if len(divisors) == 1 and axis.extent % (q := divisors.pop()) == 0 and q < axis.extent:
+            definition = _split_axis(definition, axis, q)
+    return definition
+
+
+def _split_axis(definition: Definition, axis: IterVar, q: int) -> Definition:
+    group = IterVar(Var(f"{axis.var.name}_group"), axis.extent // q, IterKind.SPATIAL)
+    rest = IterVar(Var(f"{axis.var.name}_rest"), q, IterKind.SPATIAL)
+    joined = add(mul(group.var, index(q)), rest.var)
+    known = {FloorDiv(joined, index(q)): group.var, FloorMod(joined, index(q)): rest.var}
+
+    def rule(node: Node) -> Node:
+        return known.get(node, node) if isinstance(node, FloorDiv | FloorMod) else node
+
+    def split(expr: Expr) -> Expr:
+        return transform(substitute(expr, {axis.var: joined}), rule)
+
+    axes = tuple(
+        new for old in definition.axes for new in ((group, rest) if old is axis else (old,))
+    )
+    initial = None if definition.initial is None else split(definition.initial)
+    return replace(
+        definition,
+        axes=axes,
+        indices=tuple(new.var for new in axes),
+        value=split(definition.value),
+        initial=initial,
+    )

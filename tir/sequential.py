@@ -1,0 +1,157 @@
+"""A canonical function at chosen elements, in its own types, reductions combined one by one.
+
+This is what a plain C loop computes: each value rounded as written, each reduction accumulated in
+the order of its definition, never by BLAS or pairwise. Only what the chosen elements depend on is
+computed; the tensors between are evaluated at the elements that are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .array_expr import ArrayEvaluator
+from .definitions import Definition
+from .evaluate import COMBINE
+from .expr import Buffer, Expr, Load, Var
+from .visit import free_vars, loads
+
+Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+Elements = Mapping[Buffer, Array]
+
+_CELLS = 1 << 18  # values evaluated at once
+_COLUMNS = 1 << 14  # elements accumulated at once
+_FEW = 64  # elements below which a running sum is faster than a loop over the steps
+
+
+def dependencies(
+    listed: Sequence[Definition], wanted: Elements, budget: int | None = None
+) -> dict[Buffer, Array] | None:
+    """The elements (flat indices) of each computed tensor that the `wanted` ones depend on.
+
+    None when that takes more than `budget` values, counted over all steps of the reductions.
+    """
+    masks = {d.target: np.zeros(d.target.size, dtype=bool) for d in listed}
+    for target, flat in wanted.items():
+        masks[target][flat] = True
+    cost = 0
+    for definition in reversed(listed):
+        points = _points(definition, np.flatnonzero(masks[definition.target]))
+        cost += points.count * definition.steps
+        if budget is not None and cost > budget:
+            return None
+        expressions = [definition.value]
+        expressions += [definition.initial] if definition.initial is not None else []
+        for load in {load for expr in expressions for load in loads(expr)}:
+            if load.buffer in masks:
+                _mark(definition, load, points, masks[load.buffer])
+    return {target: np.flatnonzero(mask) for target, mask in masks.items()}
+
+
+def evaluate_at(
+    listed: Sequence[Definition], inputs: Mapping[Buffer, Array], elements: Elements
+) -> dict[Buffer, Array]:
+    """Each tensor as a whole array of its own type, of which only `elements` are computed."""
+    buffers = dict(inputs)
+    with np.errstate(all="ignore"):
+        for definition in listed:
+            target = definition.target
+            if target not in buffers:
+                buffers[target] = np.zeros(target.shape, dtype=target.type.numpy)
+            points = _points(definition, elements[target])
+            for part in points.parts(_COLUMNS):
+                place = part.values.values()
+                if not definition.plain:
+                    find = ArrayEvaluator(part.values, {}).evaluate
+                    place = [find(index) for index in definition.indices]
+                buffers[target][tuple(place)] = _compute(definition, part, buffers)
+    return buffers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Points:
+    """Points of a definition's axes: `count` values of each variable, in order of the axes."""
+
+    count: int
+    values: Mapping[Var, Array]
+
+    def parts(self, size: int) -> Iterator[_Points]:
+        """These points, at most `size` at a time."""
+        for low in range(0, self.count, size):
+            high = min(low + size, self.count)
+            yield _Points(high - low, {v: a[low:high] for v, a in self.values.items()})
+
+
+def _points(definition: Definition, flat: Array) -> _Points:
+    """The points that define the elements `flat` of the target; all points where that is not plain."""
+    extents = [axis.extent for axis in definition.axes]
+    if not definition.plain:
+        flat, shape = np.arange(math.prod(extents)), extents
+    else:
+        shape = list(definition.target.shape)
+    if not shape:
+        return _Points(len(flat), {})
+    places = np.unravel_index(flat.astype(np.int64), shape)
+    inside = np.ones(len(flat), dtype=bool)
+    for place, extent in zip(places, extents, strict=True):
+        inside &= place < extent
+    found = {a.var: p[inside] for a, p in zip(definition.axes, places, strict=True)}
+    return _Points(int(np.count_nonzero(inside)), found)
+
+
+def _steps(definition: Definition, columns: int) -> Iterator[tuple[int, dict[Var, Array]]]:
+    """The reduction points in order, as many at a time as suit `columns` elements."""
+    extents = [axis.extent for axis in definition.reduced]
+    total, size = definition.steps, max(1, _CELLS // max(1, columns))
+    for low in range(0, total, size):
+        flat = np.arange(low, min(low + size, total))
+        places = np.unravel_index(flat, extents) if extents else ()
+        values = {a.var: p[:, None] for a, p in zip(definition.reduced, places, strict=True)}
+        yield len(flat), values
+
+
+def _mark(definition: Definition, load: Load, points: _Points, mask: Array) -> None:
+    """Set the elements that `load` may read; all of them where its indices are data."""
+    known = {axis.var for axis in definition.axes + definition.reduced}
+    if any(loads(index) or free_vars(index) - known for index in load.indices):
+        mask[...] = True
+        return
+    for part in points.parts(_COLUMNS):
+        for _, steps in _steps(definition, part.count):
+            find = ArrayEvaluator({**part.values, **steps}, {}).evaluate
+            flat = np.asarray(0)
+            for index, size in zip(load.indices, load.buffer.shape, strict=True):
+                flat = flat * size + np.clip(find(index), 0, size - 1)
+            mask[flat] = True
+
+
+def _compute(definition: Definition, points: _Points, buffers: Mapping[Buffer, Array]) -> Array:
+    """The elements at `points`."""
+    shape = (points.count,)
+
+    def value_of(expr: Expr, values: Mapping[Var, Array]) -> Array:
+        return ArrayEvaluator(values, buffers).evaluate(expr)
+
+    if definition.reducer is None or definition.initial is None:
+        return np.broadcast_to(value_of(definition.value, points.values), shape)
+    result: Array = np.broadcast_to(value_of(definition.initial, points.values), shape)
+    for count, steps in _steps(definition, points.count):
+        values = value_of(definition.value, {**points.values, **steps})
+        result = _accumulate(definition.reducer, result, values, (count, *shape))
+    return result
+
+
+def _accumulate(reducer: str, result: Array, values: Array, shape: tuple[int, int]) -> Array:
+    """`result` combined with the rows of `values`, first to last."""
+    combine, rows = COMBINE[reducer], np.broadcast_to(values, shape)
+    if shape[1] < _FEW:
+        everything = np.concatenate([result[None], rows])
+        last: Array = combine.accumulate(everything, axis=0, dtype=result.dtype)[-1]
+        return last
+    result = result.copy()
+    for row in rows:
+        combine(result, row, out=result)
+    return result
