@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .driver.build import build as build
     from .driver.build import prove as prove
+    from .schedule.errors import ScheduleError as ScheduleError
     from .schedule.schedule import Schedule as Schedule
     from .schedule.trace import Trace as Trace
     from .tir import te as te
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 # name -> "module:name" where it lives, or "module:" for a module itself; the same names as above
 _HOMES = {
     "PrimFunc": "tir.func:PrimFunc",
+    "ScheduleError": "schedule.errors:ScheduleError",
     "Schedule": "schedule.schedule:Schedule",
     "Target": "tir.target:Target",
     "TilewrightError": "tir.errors:TilewrightError",

@@ -1,8 +1,10 @@
-"""Artifact: what code generation hands to the runtime, as one value: source text and how to call what it defines.
+"""Artifact: what code generation hands to the runtime, as one value: source text and how to call
+what it defines.
 
-Every entry has the type `void (void *const *args, const struct tw_team *team, int thread, int threads)` and is called once
-per thread, each time with the same `args`: the data pointers of its parameters, in order, then one pointer to scratch
-memory, 64-byte aligned, of `workspace_bytes + threads * thread_workspace_bytes` bytes.
+Every entry has the type `void (void *const *args, const struct tw_team *team, int thread, int
+threads)` and is called once per thread, each time with the same `args`: the data pointers of its
+parameters, in order, then one pointer to scratch memory, 64-byte aligned, of `workspace_bytes +
+threads * thread_workspace_bytes` bytes.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from ..tir.target import Target
 class Parameter:
     """One pointer of a call.
 
-    role: "input", "constant" (bound when a kernel is built), "prepared" (a result of `prepare`, or an input of `run` that
-    `prepare` made; 64-byte aligned) or "output".
+    role: "input", "constant" (bound when a kernel is built), "prepared" (a result of `prepare`, or
+    an input of `run` that `prepare` made; 64-byte aligned) or "output".
     """
 
     name: str
@@ -37,7 +39,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A function of the source: its name, its parameters and the scratch memory that it needs, in bytes."""
+    """A function of the source: its name, its parameters and the scratch memory that it needs, in
+    bytes.
+    """
 
     symbol: str
     parameters: tuple[Parameter, ...]
@@ -50,9 +54,9 @@ class Artifact:
     """A kernel as C text.
 
     symbol, parameters, workspace_bytes, thread_workspace_bytes: the entry that a call runs.
-    prepare: the entry that computes the parameters of role "prepared" from the constants, once; its own parameters are
-    constants, then, with role "output", the prepared buffers under the names that `parameters` has for them. None where
-    nothing depends on constants alone.
+    prepare: the entry that computes the parameters of role "prepared" from the constants, once; its
+    own parameters are constants, then, with role "output", the prepared buffers under the names
+    that `parameters` has for them. None where nothing depends on constants alone.
     """
 
     name: str

@@ -6,11 +6,13 @@ takes. Frames share code and constants and may run at the same time, each in one
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
 
 from ..codegen.program_artifact import ProgramArtifact
 from ..tir.errors import TargetError
-from ..tir.program import Launch
+from ..tir.program import Copy, Launch, Slice, Step, Sync
 from .arrays import Array, empty_aligned
 from .compile import SharedObject
 from .host import default_threads, host
@@ -20,6 +22,7 @@ from .pool import pool_run
 from .workspace import Workspace
 
 _BYTES = ffi.typeof("char[]")
+_CHARS = ffi.typeof("char *")
 _POINTERS = ffi.typeof("void *[]")
 
 
@@ -51,9 +54,9 @@ class NativeProgram:
         """Memory for runs on up to `threads` threads; more when a run asks for them."""
         return Frame(self, threads)
 
-    def kernel(self, symbol: str, fixed: Mapping[str, Array] | None = None) -> NativeEntry:
-        """One kernel, to be run alone. fixed: arrays by parameter name."""
-        return NativeEntry(self._library, self.artifact.kernel(symbol), fixed or {})
+    def kernel_function(self, symbol: str) -> Pointer:
+        """The address of one kernel's entry."""
+        return self._library.entry(symbol)
 
 
 class Frame:
@@ -68,11 +71,6 @@ class Frame:
         for position, pointer in enumerate(program.pointers, len(artifact.inputs)):
             self._arguments[position] = pointer
         self._reserve(artifact.scratch_bytes(threads))
-
-    @property
-    def scratch(self) -> Workspace:
-        """Arena and workspaces."""
-        return self._scratch
 
     def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Let the next runs use these arrays, which the caller keeps alive."""
@@ -89,14 +87,43 @@ class Frame:
             self._reserve(needed)
         return int(pool_run()(self.program.function, self._arguments, threads))
 
+    def steps(self, threads: int) -> list[tuple[Step, Callable[[], object]]]:
+        """Each step of the program as a call of its own, on the arrays pointed to."""
+        needed = self.program.artifact.scratch_bytes(threads)
+        if needed > self._scratch.size:
+            self._reserve(needed)
+        return [(step, self._alone(step, threads)) for step in self.program.artifact.body]
+
+    def _alone(self, step: Step, threads: int) -> Callable[[], object]:
+        match step:
+            case Launch():
+                function = self.program.kernel_function(step.function)
+                workspace = ffi.cast(_CHARS, self._scratch.pointer)
+                pointers = [self._pointer(item) for item in step.arguments]
+                pointers.append(workspace + self.program.artifact.arena_bytes)
+                arguments = ffi.new(_POINTERS, pointers)
+                return lambda: pool_run()(function, arguments, threads)
+            case Copy():
+                target, source = self._pointer(step.target), self._pointer(step.source)
+                return lambda: ffi.memmove(target, source, step.source.bytes)
+            case Sync():
+                return lambda: None
+
+    def _pointer(self, item: Slice) -> Pointer:
+        artifact = self.program.artifact
+        match item.space:
+            case "arena":
+                return ffi.cast(_CHARS, self._scratch.pointer) + item.position
+            case "input":
+                return self._arguments[item.position]
+            case "constant":
+                return self._arguments[len(artifact.inputs) + artifact.read.index(item.position)]
+            case _:
+                return self._arguments[self._outputs_at + item.position]
+
     def _reserve(self, size: int) -> None:
         self._scratch = Workspace(size)
         self._arguments[self._scratch_at] = self._scratch.pointer
-
-    @property
-    def arguments(self) -> Pointer:
-        """The pointers that the model's entry takes."""
-        return self._arguments
 
 
 def prepare_constants(
@@ -111,24 +138,17 @@ def prepare_constants(
     library = Library(shared, name=artifact.name)
     known: dict[int, Array] = {}
     for position, parameter in enumerate(artifact.constants):
-        if parameter.role == "prepared":
+        if parameter.role == "prepared" or position in artifact.read:
             known[position] = empty_aligned(parameter.shape, parameter.dtype.numpy)
-        elif position in artifact.read or _is_prepared_from(artifact, position):
-            known[position] = empty_aligned(parameter.shape, parameter.dtype.numpy)
-            known[position][...] = bound[position]
+            if parameter.role != "prepared":
+                known[position][...] = bound[position]
     for launch in artifact.prepare:
-        entry = artifact.kernel(launch.function)
-        arrays = [known[item.position] for item in launch.arguments]
-        NativeEntry(library, entry, {}).run(arrays, default_threads())
+        arrays = [
+            known[at] if (at := item.position) in known else np.ascontiguousarray(bound[at])
+            for item in launch.arguments
+        ]
+        NativeEntry(library, artifact.kernel(launch.function), {}).run(arrays, default_threads())
     return tuple(
         known[position] if position in artifact.read else None
         for position in range(len(artifact.constants))
     )
-
-
-def _is_prepared_from(artifact: ProgramArtifact, position: int) -> bool:
-    return any(_reads(launch, position) for launch in artifact.prepare)
-
-
-def _reads(launch: Launch, position: int) -> bool:
-    return any(item.position == position for item in launch.arguments)

@@ -64,10 +64,10 @@ class Expected:
         bound = np.full(self.value.shape, 8.0 * self.spread)
         if self.dtype.is_float:
             with np.errstate(all="ignore"):
-                size = np.abs(self.value).astype(self.dtype.numpy)
-                ulp = np.spacing(np.minimum(size, np.finfo(self.dtype.numpy).max))
-            bound = bound + 4.0 * np.nan_to_num(ulp.astype(np.float64))
-        return np.multiply(bound, growth)
+                ulp = np.spacing(np.abs(self.value).astype(self.dtype.numpy)).astype(np.float64)
+            bound = np.add(bound, np.where(np.isfinite(ulp), 4.0 * ulp, 0.0))
+        result: Array = np.multiply(bound, growth)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Reference:
 
 
 def _ratios(array: Array, expected: Expected, allowed: Array) -> Array:
-    """Error over bound at each element; infinite where only one is finite or they differ in sign."""
+    """Error over bound at each element; infinite where one is not finite and the other differs."""
     with np.errstate(all="ignore"):
         rounded = expected.value.astype(expected.dtype.numpy)
         both_nan = np.logical_and(np.not_equal(array, array), np.not_equal(rounded, rounded))

@@ -17,6 +17,7 @@ from .array_expr import ArrayEvaluator
 from .definitions import Definition
 from .evaluate import COMBINE
 from .expr import Buffer, Expr, Load, Var
+from .stmt import IterVar
 from .visit import free_vars, loads
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
@@ -63,11 +64,8 @@ def evaluate_at(
                 buffers[target] = np.zeros(target.shape, dtype=target.type.numpy)
             points = _points(definition, elements[target])
             for part in points.parts(_COLUMNS):
-                place = part.values.values()
-                if not definition.plain:
-                    find = ArrayEvaluator(part.values, {}).evaluate
-                    place = [find(index) for index in definition.indices]
-                buffers[target][tuple(place)] = _compute(definition, part, buffers)
+                found = _compute(definition, part, buffers)
+                buffers[target][_place(definition, part)] = found if target.shape else found[0]
     return buffers
 
 
@@ -86,7 +84,7 @@ class _Points:
 
 
 def _points(definition: Definition, flat: Array) -> _Points:
-    """The points that define the elements `flat` of the target; all points where that is not plain."""
+    """The points that define the elements `flat` of the target; all where that is not plain."""
     extents = [axis.extent for axis in definition.axes]
     if not definition.plain:
         flat, shape = np.arange(math.prod(extents)), extents
@@ -102,6 +100,14 @@ def _points(definition: Definition, flat: Array) -> _Points:
     return _Points(int(np.count_nonzero(inside)), found)
 
 
+def _place(definition: Definition, points: _Points) -> tuple[Array, ...]:
+    """The indices of the elements that `points` define."""
+    if definition.plain:
+        return tuple(points.values.values())
+    find = ArrayEvaluator(points.values, {}).evaluate
+    return tuple(find(index) for index in definition.indices)
+
+
 def _steps(definition: Definition, columns: int) -> Iterator[tuple[int, dict[Var, Array]]]:
     """The reduction points in order, as many at a time as suit `columns` elements."""
     extents = [axis.extent for axis in definition.reduced]
@@ -109,7 +115,8 @@ def _steps(definition: Definition, columns: int) -> Iterator[tuple[int, dict[Var
     for low in range(0, total, size):
         flat = np.arange(low, min(low + size, total))
         places = np.unravel_index(flat, extents) if extents else ()
-        values = {a.var: p[:, None] for a, p in zip(definition.reduced, places, strict=True)}
+        columns_of: Iterator[tuple[IterVar, Array]] = zip(definition.reduced, places, strict=True)
+        values: dict[Var, Array] = {axis.var: place[:, None] for axis, place in columns_of}
         yield len(flat), values
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import intrinsics
-from .dtype import INT64, DType
+from .dtype import INT64, DType, Kind
 from .dtype import dtype as as_dtype
 from .errors import IRError
 from .expr import (
@@ -205,11 +205,19 @@ def _reduce(reducer: Reducer, value: Expr, axis: Axes) -> Expr:
 
 
 def _lowest(dtype: DType) -> Expr:
-    return const(-_INFINITY if dtype.is_float else -(1 << (dtype.bits - 1)), dtype)
+    return const(-_INFINITY if dtype.is_float else _integer_range(dtype)[0], dtype)
 
 
 def _highest(dtype: DType) -> Expr:
-    return const(_INFINITY if dtype.is_float else (1 << (dtype.bits - 1)) - 1, dtype)
+    return const(_INFINITY if dtype.is_float else _integer_range(dtype)[1], dtype)
+
+
+def _integer_range(dtype: DType) -> tuple[int, int]:
+    if dtype.is_bool:
+        return 0, 1
+    if dtype.kind is Kind.UINT:
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
 
 
 _INFINITY = float("inf")

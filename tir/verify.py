@@ -179,7 +179,8 @@ class _Verifier:
     def declare(self, buffer: Buffer) -> None:
         if buffer in self.declared:
             raise self.error(f"buffer '{buffer.name}' is declared twice", code="verify-declared")
-        if buffer.origin is not None and buffer.origin not in self.buffers:
+        folded = self.stage in (Stage.NEST, Stage.LOWERED)  # the origin's storage may be shared
+        if not folded and buffer.origin is not None and buffer.origin not in self.buffers:
             raise self.error(
                 f"buffer '{buffer.name}' stages '{buffer.origin.name}', which is not in scope",
                 code="verify-origin",

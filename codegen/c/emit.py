@@ -1,4 +1,6 @@
-"""A LOWERED function as C text: one static function with the loops, one entry with the ABI of generated code."""
+"""A LOWERED function as C text: one static function with the loops, one entry with the ABI of
+generated code.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ _WIDTH = 100
 def emit(func: PrimFunc, target: Target, symbol: str) -> str:
     """The C source of one function: `symbol` is its entry.
 
-    Requires: stage LOWERED, for this target. Raises: InternalError where a pass left what C has no text for.
+    Requires: stage LOWERED, for this target. Raises: InternalError where a pass left what C has no
+    text for.
     """
     body = emit_function(func, target, symbol)
     return f"{prelude(target, body)}\n{body}"
@@ -74,34 +77,40 @@ class _FunctionWriter:
         arguments = self._arguments()
         self._root(self.func.body)
         name = f"{self.symbol}_body"
-        declared = ", ".join(a.declaration for a in arguments) or "void"
-        head = f"static __attribute__((noinline)) void {name}({declared})"
+        declared = _wrapped([a.declaration for a in arguments] or ["void"], "    ")
+        head = f"static __attribute__((noinline)) void\n{name}({declared})"
         passed = ", ".join(a.value for a in arguments)
         slices = self._workspace_pointers()
         uses = _words(" ".join([passed, *slices]))
         unused = [n for n in ("args", "team", "thread", "threads") if n not in uses]
         entry = [
-            f"{'static ' if static else ''}void {self.symbol}(void *const *args, const struct tw_team *team, "
+            f"{'static ' if static else ''}void {self.symbol}(void *const *args, const struct "
+            "tw_team *team, "
             "int thread, int threads)",
             "{",
             *([f"    {', '.join(f'(void){n}' for n in unused)};"] if unused else []),
             *slices,
-            f"    {name}({passed});",
+            f"    {name}({_wrapped([a.value for a in arguments], '        ')});",
             "}",
         ]
-        ignored = [n for n in (_words(a.declaration)[-1] for a in arguments) if n not in _words(self._body())]
+        ignored = [
+            n
+            for n in (_words(a.declaration)[-1] for a in arguments)
+            if n not in _words(self._body())
+        ]
         first = [f"    {', '.join(f'(void){n}' for n in ignored)};"] if ignored else []
         return "\n".join([self._title(), head, "{", *first, self._body(), "}", "", *entry]) + "\n"
 
     def _body(self) -> str:
-        return "\n".join(self.lines.listed)
+        return "\n".join([*self.lines.top, *self.lines.listed])
 
     def _title(self) -> str:
         listed = [
-            f"{p.role} {self.lines.names[p.buffer]}: {p.buffer.type}[{', '.join(map(str, p.buffer.shape))}]"
+            f"{p.role} {self.lines.names[p.buffer]}: "
+            f"{p.buffer.type}[{', '.join(map(str, p.buffer.shape))}]"
             for p in self.func.parameters
         ]
-        return f"/* {mangle(self.func.name)}({', '.join(listed)}) */"
+        return f"/* {mangle(self.func.name)}({_wrapped(listed, '   ')}) */"
 
     def _arguments(self) -> list[_Argument]:
         written = {store.buffer for store in stores(self.func.body)}
@@ -136,7 +145,7 @@ class _FunctionWriter:
             lines.append(f"    char *const own = workspace + {offset};")
         return lines
 
-    # -- the root: what each thread does -------------------------------------------------------------------------------
+    # -- the root: what each thread does
 
     def _root(self, stmt: Stmt) -> None:
         while isinstance(stmt, Alloc):
@@ -154,21 +163,24 @@ class _FunctionWriter:
 
     def _shared_loop(self, loop: For) -> None:
         """Each thread runs one contiguous share of a parallel loop."""
+        last = self.lines.names.fresh(f"{loop.var.name}_end")
         before = self.lines.names.used
         name = self.lines.names.declare(loop.var)
-        last = self.lines.names.fresh(f"{loop.var.name}_end")
-        start, end = (f"(int64_t){loop.extent} * {share} / threads" for share in ("thread", "(thread + 1)"))
+        start, end = (f"(int64_t){loop.extent} * {n} / threads" for n in ("thread", "(thread + 1)"))
         self.lines.ranges[loop.var] = (0, loop.extent - 1)
-        head = f"for (int64_t {name} = {start}, {last} = {end}; {name} < {last}; {name}++) {{"
+        self.lines.add(f"const int64_t {last} = {end};")
+        head = f"for (int64_t {name} = {start}; {name} < {last}; {name}++) {{"
         with self.lines.block(f"{head}{self._comment(loop)}"):
             self.stmt(loop.body)
         self.lines.names.forget_uses(before)
 
-    # -- statements ----------------------------------------------------------------------------------------------------
+    # -- statements
 
     def stmt(self, stmt: Stmt) -> None:
         """Append the lines of a statement."""
-        while isinstance(stmt, Alloc | LetStmt):  # a chain of them may be longer than Python's stack
+        while isinstance(
+            stmt, Alloc | LetStmt
+        ):  # a chain of them may be longer than Python's stack
             stmt = self._allocations(stmt) if isinstance(stmt, Alloc) else self._let(stmt)
         match stmt:
             case Seq():
@@ -201,9 +213,15 @@ class _FunctionWriter:
     def _comment(self, loop: For) -> str:
         """Which loop this is, and which tensors it computes."""
         own = {node.buffer for node in walk(loop.body) if isinstance(node, Alloc)}
-        made = {_tensor(s.buffer) for s in stores(loop.body) if s.buffer.origin or s.buffer not in own}
+        made = {
+            _tensor(s.buffer) for s in stores(loop.body) if s.buffer.origin or s.buffer not in own
+        }
         listed = sorted({mangle(buffer.name) for buffer in made})
-        return f" /* {loop.kind.value} {mangle(loop.var.name)}: {', '.join(listed)} */" if listed else ""
+        return (
+            f" /* {loop.kind.value} {mangle(loop.var.name)}: {', '.join(listed)} */"
+            if listed
+            else ""
+        )
 
     def _if(self, stmt: If) -> None:
         with self.lines.block(f"if ({self.expressions.scalar(stmt.condition)}) {{"):
@@ -229,7 +247,7 @@ class _FunctionWriter:
         place = self.expressions.place(stmt.buffer, stmt.indices)
         self.lines.add(f"__builtin_prefetch(&{place}, {int(stmt.write)}, {_LOCALITY[stmt.level]});")
 
-    # -- allocations ---------------------------------------------------------------------------------------------------
+    # -- allocations
 
     def _allocations(self, stmt: Alloc) -> Stmt:
         """Declare the buffers of a chain of allocations; registers of one type share lines."""
@@ -244,7 +262,9 @@ class _FunctionWriter:
                 vector = buffer.type.lanes > 1
                 kind = self.isa.types[buffer.type] if vector else c_type(buffer.type)
                 start = "{0}" if vector else "0"
-                registers.setdefault(kind, []).append(f"{self.lines.names.declare(buffer)} = {start}")
+                registers.setdefault(kind, []).append(
+                    f"{self.lines.names.declare(buffer)} = {start}"
+                )
             else:
                 self._declare(buffer)
         for kind, names in registers.items():
@@ -288,6 +308,16 @@ def _root_statements(stmt: Stmt) -> list[Stmt]:
         else:
             found.append(top)
     return found
+
+
+def _wrapped(items: Sequence[str], indent: str) -> str:
+    """The items separated by commas, over several lines where one would be long."""
+    lines = [""]
+    for item in items:
+        if len(lines[-1]) + len(item) > _WIDTH - 20 and lines[-1]:
+            lines.append(indent)
+        lines[-1] += item if not lines[-1].strip() else f", {item}"
+    return ",\n".join(lines)
 
 
 def _tensor(buffer: Buffer) -> Buffer:

@@ -1,6 +1,8 @@
-"""The C text around generated code: what every source starts with, and the few functions that expressions may call.
+"""The C text around generated code: what every source starts with, and the few functions that
+expressions may call.
 
-This is the only longer C text of the back end; all else comes from the program, one expression or statement at a time.
+This is the only longer C text of the back end; all else comes from the program, one expression or
+statement at a time.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ static inline int64_t tw_of_f64(double value)
     ),
     "tw_add_to_odd": (
         """\
-/* a + b; where it is not exact, the neighbour whose last bit is 1, so that one more rounding is the only one. */
+/* a + b; if not exact, the neighbour whose last bit is 1: so the next rounding is the only one. */
 static inline double tw_add_to_odd(double a, double b)
 {
     const double sum = a + b, part = sum - a, lost = (a - (sum - part)) + (b - part);
@@ -104,7 +106,7 @@ static inline float tw_fmaf(float a, float b, float c)
     ),
     "tw_fma": (
         """\
-/* a*b + c, rounded once, without such an instruction (Boldo and Melquiond), short of overflow and underflow. */
+/* a*b + c, rounded once, without an instruction (Boldo and Melquiond), in the normal range. */
 static inline double tw_fma(double a, double b, double c)
 {
     const double as = a * 134217729.0, ah = as - (as - a), al = a - ah;
@@ -122,7 +124,9 @@ static inline double tw_fma(double a, double b, double c)
 
 
 def prelude(target: Target, body: str) -> str:
-    """What stands above `body`: headers, the table that every entry is handed, and the helpers that it calls."""
+    """What stands above `body`: headers, the table that every entry is handed, and the helpers that
+    it calls.
+    """
     intrinsics = "#include <immintrin.h>\n" if target.vector_bytes else ""
     parts = [f"{intrinsics}#include <stdint.h>\n#include <string.h>\n", TEAM]
     parts += [HELPERS[name][0] for name in _needed(body)]

@@ -1,9 +1,11 @@
-"""The instruction sets of the C back end as tables: (operation, type of the result or data) -> one C expression.
+"""The instruction sets of the C back end as tables: (operation, type of the result or data) -> one
+C expression.
 
-`{0}`, `{1}`, `{2}` stand for the operands, in the order that each group of the tables states. A vector operation is looked up
-with a type of several lanes, a scalar one with one lane. What has no entry cannot be done: the passes ask `has` and choose
-another form. A mask is `__mmask16` or `__mmask8` on AVX-512, elsewhere a vector of integers as wide as the data, all bits on
-in the lanes that are on; `mask_type` says which.
+`{0}`, `{1}`, `{2}` stand for the operands, in the order that each group of the tables states. A
+vector operation is looked up with a type of several lanes, a scalar one with one lane. What has no
+entry cannot be done: the passes ask `has` and choose another form. A mask is `__mmask16` or
+`__mmask8` on AVX-512, elsewhere a vector of integers as wide as the data, all bits on in the lanes
+that are on; `mask_type` says which.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ MIN_LANES = 4
 class Isa:
     """The vectors of one instruction set.
 
-    types: the C type of each vector type. operations: the C expression of each operation on each type.
-    vector_bytes: the widest register; 0 without vectors. predicates: masks are registers of their own, one bit per lane.
+    types: the C type of each vector type. operations: the C expression of each operation on each
+    type.
+    vector_bytes: the widest register; 0 without vectors. predicates: masks are registers of their
+    own, one bit per lane.
     """
 
     name: str
@@ -43,16 +47,18 @@ class Isa:
         return self.operations[operation, dtype].format(*operands)
 
     def mask_bits(self, lanes: int, data: DType | None = None) -> int:
-        """Bits of one lane of a mask for vectors of `data`; of a mask kept in a variable by default."""
+        """Bits of one lane of a mask for vectors of `data`; of a mask kept in a variable by
+        default.
+        """
         if self.predicates:
             return 1
         return data.bits if data is not None else self.vector_bytes * 8 // lanes
 
-    def mask_type(self, lanes: int) -> str:
-        """The C type of a mask kept in a variable."""
+    def mask_type(self, lanes: int, data: DType | None = None) -> str:
+        """The C type of such a mask."""
         if self.predicates:
             return "__mmask16" if lanes == 16 else "__mmask8"
-        return f"__m{self.vector_bytes * 8}i"
+        return f"__m{lanes * self.mask_bits(lanes, data)}i"
 
 
 def isa(target: Target) -> Isa:
@@ -97,7 +103,8 @@ def _suffix(dtype: DType) -> str:
     return {FLOAT32: "ps", FLOAT64: "pd"}.get(dtype.scalar, f"epi{dtype.bits}")
 
 
-# Scalars, in standard C and what gcc and clang turn into instructions: no function of libm is called.
+# Scalars, in standard C and what gcc and clang turn into instructions: no function of libm is
+# called.
 _SCALAR_FLOAT = {
     "min": "({0} < {1} || {0} != {0} ? {0} : {1})",
     "max": "({0} > {1} || {0} != {0} ? {0} : {1})",
@@ -105,7 +112,10 @@ _SCALAR_FLOAT = {
     "max_any": "({0} > {1} ? {0} : {1})",
     "abs": "__builtin_fabs{f}({0})",
     "sqrt": "__builtin_sqrt{f}({0})",
-    "round": "(__builtin_fabs{f}({0}) < {big} ? __builtin_copysign{f}(__builtin_fabs{f}({0}) + {big} - {big}, {0}) : {0})",
+    "round": (
+        "(__builtin_fabs{f}({0}) < {big}"
+        " ? __builtin_copysign{f}(__builtin_fabs{f}({0}) + {big} - {big}, {0}) : {0})"
+    ),
 }
 
 
@@ -137,7 +147,8 @@ def _scalar_avx512() -> dict[tuple[str, DType], str]:
     }
 
 
-# Vectors: {p} is _mm512, _mm256 or _mm; {s} is ps, pd, epi32 or epi64; {v} is si512, si256 or si128; {i} and {f} are the
+# Vectors: {p} is _mm512, _mm256 or _mm; {s} is ps, pd, epi32 or epi64; {v} is si512, si256 or
+# si128; {i} and {f} are the
 # integer and the float type of the same register, {c} and {d} the casts to them.
 _FLOAT = {
     "add": "{p}_add_{s}({0}, {1})",
@@ -167,7 +178,8 @@ _FLOAT_AVX2 = {
     "load_masked": "{p}_maskload_{s}({0}, {1})",  # pointer, mask; 0 where off
     "store_masked": "{p}_maskstore_{s}({0}, {1}, {2})",  # pointer, mask, value
     "gather": "{p}_i32gather_{s}({0}, {1}, {b})",  # pointer, index
-    "gather_masked": "{p}_mask_i32gather_{s}({3}, {0}, {1}, {d}({2}), {b})",  # pointer, index, mask, other
+    # pointer, index, mask, other
+    "gather_masked": "{p}_mask_i32gather_{s}({3}, {0}, {1}, {d}({2}), {b})",
 }
 _FLOAT_AVX512 = {
     "min": "{p}_mask_mov_{s}({p}_min_{s}({0}, {1}), {p}_cmp_{s}_mask({0}, {0}, _CMP_UNORD_Q), {0})",
@@ -229,14 +241,16 @@ _GATHER_VL = {
     "gather": "{p}_i32gather_{s}((const {w} *)({0}), {1}, {b})",
     "gather_masked": "{p}_mmask_i32gather_{s}({3}, {2}, {1}, {0}, {b})",
 }
-# Masks as vectors of integers; the first operand of `mask_both` and `mask_all` is a C condition.
+# Masks as vectors of integers; the first operand of `mask_all`, `mask_both` (and) and
+# `mask_either` (or) is a C condition.
 _MASK_VECTOR = {
     "mask_and": "{p}_and_{v}({0}, {1})",
     "mask_or": "{p}_or_{v}({0}, {1})",
     "mask_not": "{p}_xor_{v}({0}, {p}_set1_epi32(-1))",
     "mask_all": "{p}_set1_epi32({0} ? -1 : 0)",
     "mask_both": "({0} ? {1} : {p}_setzero_{v}())",
-    "mask_first": "{p}_cmpgt_{e}({p}_set1_{t}(({k})({0})), {n})",  # lanes below a count of 0 .. lanes
+    "mask_either": "({0} ? {p}_set1_epi32(-1) : {1})",
+    "mask_first": "{p}_cmpgt_{e}({p}_set1_{t}(({k}){0}), {n})",  # lanes below a count of 0 .. lanes
 }
 _MASK_BITS = {
     "mask_and": "({m})({0} & {1})",
@@ -244,7 +258,8 @@ _MASK_BITS = {
     "mask_not": "({m})~{0}",
     "mask_all": "({m})({0} ? {a} : 0)",
     "mask_both": "({m})({0} ? {1} : 0)",
-    "mask_first": "({m})({a}u >> ({l} - ({0})))",
+    "mask_either": "({m})({0} ? {a} : {1})",
+    "mask_first": "({m})({a}u >> ({l} - {0}))",
 }
 
 
@@ -320,7 +335,9 @@ def _conversions(
         if result.bits == source.bits:
             bits = _bits(source)
             names = (
-                (_suffix(source), f"si{bits}") if source.is_float else (f"si{bits}", _suffix(result))
+                (_suffix(source), f"si{bits}")
+                if source.is_float
+                else (f"si{bits}", _suffix(result))
             )
             table[f"reinterpret_{result.scalar}", source] = (
                 f"{_prefix(source)}_cast{names[0]}_{names[1]}({{0}})"

@@ -11,13 +11,17 @@ from .names import Names
 
 
 class Lines:
-    """The lines of one function. Statements append; an expression that needs a statement first appends it too."""
+    """The lines of one function. Statements append; an expression that needs a statement first
+    appends it too.
+    """
 
     def __init__(self) -> None:
         self.names = Names()
         self.ranges: dict[Var, Interval] = {}
         self.listed: list[str] = []
         self.depth = 1
+        self.top: list[str] = []
+        self._once: dict[str, str] = {}
 
     def add(self, line: str) -> None:
         """Append a line at the current depth."""
@@ -25,7 +29,9 @@ class Lines:
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Iterator[None]:
-        """`head {`, the lines added inside, one level deeper, `tail`; names declared inside end with it."""
+        """`head {`, the lines added inside, one level deeper, `tail`; names declared inside end
+        with it.
+        """
         self.add(head)
         before = self.names.used
         self.depth += 1
@@ -46,6 +52,16 @@ class Lines:
     def declare(self, c_type: str, item: Var | Buffer, value: str) -> None:
         """Append `const c_type name = value;`."""
         self.add(f"const {c_type} {self.names.declare(item)} = {value};")
+
+    def once(self, c_type: str, hint: str, value: str) -> str:
+        """The name of a constant that is declared at the top of the function, however often it is
+        asked for.
+        """
+        name = self._once.get(value)
+        if name is None:
+            name = self._once[value] = self.names.reserve(hint)
+            self.top.append(f"    const {c_type} {name} = {value};")
+        return name
 
     def keep(self, c_type: str, hint: str, value: str) -> str:
         """Append a constant for `value` and return its name."""

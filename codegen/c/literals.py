@@ -37,7 +37,8 @@ def float_literal(value: float, dtype: DType) -> str:
     if math.isinf(value):
         text = "__builtin_inff()" if single else "__builtin_inf()"
         return text if value > 0 else f"-{text}"
-    text = np.format_float_positional(dtype.numpy.type(value), unique=True, trim="0")
+    number = np.float32(value) if single else np.float64(value)
+    text = np.format_float_positional(number, unique=True, trim="0")
     if len(text) > 16:
-        text = np.format_float_scientific(dtype.numpy.type(value), unique=True, trim="0")
+        text = np.format_float_scientific(number, unique=True, trim="0")
     return f"{text}f" if single else text

@@ -1,4 +1,6 @@
-"""C identifiers for the names of users and models: readable, legal, unique, and never the text itself."""
+"""C identifiers for the names of users and models: readable, legal, unique, and never the text
+itself.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,92 @@ from ...tir.expr import Buffer, Var
 
 _LONGEST = 40
 _RESERVED = frozenset(
-    """
-    alignas alignof asm auto bool break case char const constexpr continue default do double else enum extern false float
-    for goto if inline int long nullptr register restrict return short signed sizeof static static_assert struct switch
-    thread_local true typedef typeof union unsigned void volatile while main errno NULL EOF stdin stdout stderr
-    args team thread threads workspace own signbit isnan isinf linux unix i386
-    int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t intptr_t uintptr_t
-    """.split()
+    [
+        "alignas",
+        "alignof",
+        "asm",
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "char",
+        "const",
+        "constexpr",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "nullptr",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "static_assert",
+        "struct",
+        "switch",
+        "thread_local",
+        "true",
+        "typedef",
+        "typeof",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "main",
+        "errno",
+        "NULL",
+        "EOF",
+        "stdin",
+        "stdout",
+        "stderr",
+        "args",
+        "team",
+        "thread",
+        "threads",
+        "workspace",
+        "own",
+        "signbit",
+        "isnan",
+        "isinf",
+        "linux",
+        "unix",
+        "i386",
+        "int8_t",
+        "int16_t",
+        "int32_t",
+        "int64_t",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uint64_t",
+        "size_t",
+        "ptrdiff_t",
+        "intptr_t",
+        "uintptr_t",
+    ]
 )
 _TAKEN_PREFIXES = ("tw_", "mm_", "INT", "UINT", "SIZE_", "memcpy", "memset", "memmove", "str")
 
 
 def mangle(name: str) -> str:
-    """A legal C identifier that recalls `name`: letters, digits and single underscores, at most 40, not a word of C."""
+    """A legal C identifier that recalls `name`: letters, digits and single underscores, at most 40,
+    not a word of C.
+    """
     text = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST].rstrip("_") or "v"
     if text[0].isdigit() or text in _RESERVED or text.startswith(_TAKEN_PREFIXES):
         text = f"v_{text}"
@@ -28,11 +103,14 @@ def mangle(name: str) -> str:
 
 
 class Names:
-    """The identifiers of one C function: one per variable or buffer, all different, so nothing is ever shadowed."""
+    """The identifiers of one C function: one per variable or buffer, all different, so nothing is
+    ever shadowed.
+    """
 
     def __init__(self) -> None:
         self._given: dict[Var | Buffer, str] = {}
         self._used: set[str] = set()
+        self._reserved: set[str] = set()
 
     def __getitem__(self, item: Var | Buffer) -> str:
         return self._given[item]
@@ -49,10 +127,17 @@ class Names:
         """A new identifier that recalls `hint`."""
         base = name = mangle(hint)
         count = 0
-        while name in self._used:
+        while name in self._used or name in self._reserved:
             count += 1
             name = f"{base}_{count}"
         self._used.add(name)
+        return name
+
+    def reserve(self, name: str) -> str:
+        """A new identifier for the whole function. `name` must be legal and unlike what `mangle`
+        gives.
+        """
+        self._reserved.add(name)
         return name
 
     def forget_uses(self, kept: frozenset[str]) -> None:

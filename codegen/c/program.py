@@ -151,9 +151,7 @@ def _scratch(
                 used.bytes + _aligned(kernel.workspace_bytes),
                 used.thread_bytes + _aligned(kernel.thread_workspace_bytes),
             )
-            most = Scratch(
-                max(most.bytes, used.bytes), max(most.thread_bytes, used.thread_bytes)
-            )
+            most = Scratch(max(most.bytes, used.bytes), max(most.thread_bytes, used.thread_bytes))
     return tuple(offsets), most
 
 
@@ -202,9 +200,7 @@ def _scratch_pointer(artifact: ProgramArtifact, offset: Scratch) -> str:
     return text if not offset.thread_bytes else f"{text} + (size_t)threads * {offset.thread_bytes}"
 
 
-def _units(
-    artifact: ProgramArtifact, main: str, kernels: list[str], units: int
-) -> tuple[str, ...]:
+def _units(artifact: ProgramArtifact, main: str, kernels: list[str], units: int) -> tuple[str, ...]:
     """The sources: the entry stands in the first; kernels go, the longest first, to the shortest."""
     parts: list[list[int]] = [[] for _ in range(max(1, min(units, len(kernels))))]
     sizes = [0] * len(parts)
@@ -231,7 +227,11 @@ def _units(
 
 def _comment(text: str) -> str:
     lines = [_plain(line) for line in text.splitlines()]
-    return "".join([f"/* {lines[0]}", *(f"\n * {line}" for line in lines[1:]), " */\n"]) if lines else ""
+    return (
+        "".join([f"/* {lines[0]}", *(f"\n * {line}" for line in lines[1:]), " */\n"])
+        if lines
+        else ""
+    )
 
 
 def _plain(text: str) -> str:

@@ -36,6 +36,8 @@ from ...tir.expr import (
     Select,
     Sub,
     Var,
+    index,
+    mul,
 )
 from ...tir.visit import walk
 from ..lower.lanes import access
@@ -58,6 +60,22 @@ _OPERATORS: dict[type[Expr], tuple[str, int]] = {
     LE: ("<=", LESS),
 }
 
+LONGEST_OPERANDS = 64  # characters of an operation's operands; longer ones get a name
+_HINTS = {
+    "add": "sum",
+    "sub": "difference",
+    "mul": "product",
+    "div": "quotient",
+    "fma": "sum",
+    "blend": "chosen",
+    "Load": "loaded",
+}
+
+
+def hint(expr: Expr) -> str:
+    """What to call the value of an expression that has no name of its own."""
+    return _HINTS.get(operation(expr)[0], "t")
+
 
 class Scalars:
     """Writes scalar expressions; what needs a statement first puts it among `lines`."""
@@ -70,6 +88,8 @@ class Scalars:
     def scalar(self, expr: Expr, level: int = TERNARY) -> str:
         """The text of a scalar expression, in parentheses where it binds less than `level`."""
         text, own = self._scalar(expr)
+        if len(text) > LONGEST_OPERANDS and isinstance(expr, Add | Sub | Mul | Div | Fma | Call):
+            return self.lines.keep(c_type(expr.dtype), hint(expr), text)
         return f"({text})" if own < level else text
 
     def _scalar(self, expr: Expr) -> tuple[str, int]:
@@ -83,14 +103,16 @@ class Scalars:
                 return self.element(expr)
             case Add() | Sub() | Mul() if expr.dtype.is_integer and not self._is_index(expr):
                 return self._wrapping(expr)
+            case Add(Mul(a, Const() as factor), b) if expr.dtype == INT64 and factor.value < 0:
+                return self._operator(Sub(b, mul(a, index(-int(factor.value)))))  # a * -2 + b
             case Add() | Sub() | Mul() | Div() | Compare():
                 return self._operator(expr)
             case FloorDiv() | FloorMod():
                 return self._floor(expr)
             case Min() | Max() if expr.dtype.is_integer:
                 symbol = "<" if isinstance(expr, Min) else ">"
-                a, b = self.atom(expr.a), self.atom(expr.b)
-                return f"({a} {symbol} {b} ? {a} : {b})", ATOM
+                left, right = self.atom(expr.a), self.atom(expr.b)
+                return f"({left} {symbol} {right} ? {left} : {right})", ATOM
             case And() | Or():
                 return self._logical(expr)
             case Not():
@@ -134,10 +156,12 @@ class Scalars:
         """Text that may stand twice: a name or a number; anything else is named first."""
         if isinstance(expr, Var | Const) or (isinstance(expr, Load) and not expr.buffer.shape):
             return self.scalar(expr, ATOM)
-        return self.lines.keep(c_type(expr.dtype), "t", self.scalar(expr))
+        return self.lines.keep(c_type(expr.dtype), hint(expr), self.scalar(expr))
 
     def _is_index(self, expr: Expr) -> bool:
-        """Whether an integer is index arithmetic, proved not to overflow: int64, of variables and constants alone."""
+        """Whether an integer is index arithmetic, proved not to overflow: int64, of variables and
+        constants alone.
+        """
         known = self._index.get(expr)
         if known is None:
             known = expr.dtype == INT64 and not any(
@@ -149,11 +173,14 @@ class Scalars:
     def _operator(self, expr: Binary | Compare) -> tuple[str, int]:
         symbol, own = _OPERATORS[type(expr)]
         left = SHIFT if isinstance(expr, Compare) else own  # a < b == c wants parentheses
-        return f"{self.scalar(expr.a, left)} {symbol} {self.scalar(expr.b, max(left, own + 1))}", own
+        return (
+            f"{self.scalar(expr.a, left)} {symbol} {self.scalar(expr.b, max(left, own + 1))}",
+            own,
+        )
 
     def _wrapping(self, expr: Add | Sub | Mul) -> tuple[str, int]:
         """Data wraps around, which C promises for unsigned integers alone."""
-        symbol, own = _OPERATORS[type(expr)]
+        symbol, _ = _OPERATORS[type(expr)]
         wide = "uint64_t" if expr.dtype.bits == 64 else "uint32_t"
         a, b = (f"({wide}){self.scalar(side, UNARY)}" for side in (expr.a, expr.b))
         return f"({c_type(expr.dtype)})({a} {symbol} {b})", UNARY
@@ -163,7 +190,9 @@ class Scalars:
         shift = power_of_two(expr.b)
         if shift is not None:
             inner = self.scalar(expr.a, UNARY)
-            return (f"({inner} >> {shift})" if quotient else f"({inner} & {(1 << shift) - 1})"), ATOM
+            return (
+                f"({inner} >> {shift})" if quotient else f"({inner} & {(1 << shift) - 1})"
+            ), ATOM
         low, _ = bounds(expr.a, self.lines.ranges)
         divisor, _ = bounds(expr.b, self.lines.ranges)
         if low is not None and low >= 0 and divisor is not None and divisor > 0:
@@ -181,7 +210,9 @@ class Scalars:
             raise self.unknown(expr)
         template = self.isa.operations[name, dtype]
         operands = [item for item in expr.children() if isinstance(item, Expr)]
-        if isinstance(expr, Min | Max):  # a constant is no NaN: one comparison, with the constant first
+        if isinstance(
+            expr, Min | Max
+        ):  # a constant is no NaN: one comparison, with the constant first
             return self._extremum(expr, template)
         texts = [
             self.atom(operand) if template.count(f"{{{position}}}") > 1 else self.scalar(operand)
@@ -199,7 +230,8 @@ class Scalars:
 
     def _logical(self, expr: And | Or) -> tuple[str, int]:
         symbol, own = ("&&", AND) if isinstance(expr, And) else ("||", OR)
-        a = self.scalar(expr.a, EQUAL if isinstance(expr.a, And | Or) and type(expr.a) is not type(expr) else own)
+        mixed = isinstance(expr.a, And | Or) and type(expr.a) is not type(expr)
+        a = self.scalar(expr.a, EQUAL if mixed else own)
         with self.lines.apart() as first:
             b = self.scalar(expr.b, EQUAL)
         if not first:

@@ -1,4 +1,6 @@
-"""Which operation of the ISA tables a vector expression is. The vectoriser asks what exists, the writer what to write."""
+"""Which operation of the ISA tables a vector expression is. The vectoriser asks what exists, the
+writer what to write.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ _SHIFTS: dict[type[Expr], str] = {Mul: "shift_left", FloorDiv: "shift_right", Fl
 
 
 def operation(expr: Expr) -> tuple[str, DType]:
-    """The name of the operation and the type that it is looked up with. Unknown nodes have the name of their class."""
+    """The name of the operation and the type that it is looked up with. Unknown nodes have the name
+    of their class.
+    """
     match expr:
         case Call():
             return expr.intrinsic.name, expr.dtype
@@ -73,7 +77,9 @@ def power_of_two(expr: Expr) -> int | None:
 
 
 def is_lane_count(expr: Compare) -> bool:
-    """Whether the lanes where a comparison holds are known by a count: base + stride * lane < limit."""
+    """Whether the lanes where a comparison holds are known by a count: base + stride * lane <
+    limit.
+    """
     sides = (expr.a, expr.b)
     return (
         isinstance(expr, LT | LE)

@@ -1,18 +1,23 @@
-"""Vector expressions as C text: one table entry per operation; masks; loads that are contiguous, strided or scattered."""
+"""Vector expressions as C text: one table entry per operation; masks; loads that are contiguous,
+strided or scattered.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...tir.dtype import FLOAT32, INT32, DType
+from ...tir.dtype import INT32, DType
 from ...tir.expr import (
     LT,
     And,
     Broadcast,
+    Buffer,
     Call,
     Compare,
     Const,
     Expr,
+    FloorDiv,
+    FloorMod,
     Let,
     Load,
     Max,
@@ -32,7 +37,7 @@ from ...tir.linear import expression, linear
 from ...tir.simplify import simplify
 from ...tir.stmt import Store
 from ..lower.lanes import Access, access, narrow, narrow_scalar
-from .scalars import ATOM, OR, Scalars, constant_first
+from .scalars import LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, constant_first, hint
 from .selection import is_lane_count, operation, power_of_two
 
 
@@ -76,18 +81,16 @@ class Vectors(Scalars):
             self.lines.declare(self.type_of(var.type), var, self.value(value))
 
     def _operands(self, expr: Expr, name: str) -> Sequence[Expr | str]:
-        if isinstance(expr, Mul) and name == "shift_left":
-            return expr.a, str(power_of_two(expr.b))
-        if name == "shift_right":
-            return expr.children()[0], str(power_of_two(expr.children()[1]))  # type: ignore[arg-type,return-value]
-        if name == "and":
-            a, b = expr.children()
-            ones = const((1 << (power_of_two(b) or 0)) - 1, expr.dtype.scalar)  # type: ignore[arg-type]
-            return a, Broadcast(ones, expr.dtype.lanes)  # type: ignore[return-value]
-        if isinstance(expr, Min | Max):
-            return constant_first(expr)
-        if isinstance(expr, Call):
-            return expr.arguments
+        match expr:
+            case Mul() | FloorDiv() if name.startswith("shift"):
+                return expr.a, str(power_of_two(expr.b))
+            case FloorMod() if (exponent := power_of_two(expr.b)) is not None:
+                ones = const((1 << exponent) - 1, expr.dtype.scalar)
+                return expr.a, Broadcast(ones, expr.dtype.lanes)
+            case Min() | Max():
+                return constant_first(expr)
+            case Call():
+                return expr.arguments
         return [item for item in expr.children() if isinstance(item, Expr)]
 
     def _apply(self, name: str, dtype: DType, operands: Sequence[Expr | str]) -> str:
@@ -98,9 +101,22 @@ class Vectors(Scalars):
         for position, operand in enumerate(operands):
             text = operand if isinstance(operand, str) else self.vector(operand)
             if template.count(f"{{{position}}}") > 1 and not text.isidentifier():
-                text = self.lines.keep(self.type_of(dtype), "t", text)
+                text = self._named(operand, text)
             texts.append(text)
-        return template.format(*texts)
+        return template.format(*self._shortened(operands, texts))
+
+    def _shortened(self, operands: Sequence[Expr | str], texts: list[str]) -> list[str]:
+        """The operands, the longest ones named where they would make a long line."""
+        while sum(map(len, texts)) > LONGEST_OPERANDS:
+            longest = max(range(len(texts)), key=lambda position: len(texts[position]))
+            if isinstance(operands[longest], str) or texts[longest].isidentifier():
+                break
+            texts[longest] = self._named(operands[longest], texts[longest])
+        return texts
+
+    def _named(self, operand: Expr | str, text: str) -> str:
+        assert isinstance(operand, Expr)
+        return self.lines.keep(self.type_of(operand.dtype), hint(operand), text)
 
     def _broadcast(self, expr: Broadcast) -> str:
         value = expr.value
@@ -109,21 +125,29 @@ class Vectors(Scalars):
         return self.isa.apply("broadcast", expr.dtype, self.scalar(value))
 
     def _ramp(self, expr: Ramp) -> str:
-        text = self.isa.apply("lane_numbers", expr.dtype)
+        text = self._lane_numbers(expr.dtype)
         if expr.stride != 1:
             stride = Broadcast(const(expr.stride, expr.base.dtype), expr.lanes)
             text = self.isa.apply("mul", expr.dtype, text, self._broadcast(stride))
         if is_const(expr.base, 0):
             return text
-        return self.isa.apply("add", expr.dtype, self._broadcast(Broadcast(expr.base, expr.lanes)), text)
+        return self.isa.apply(
+            "add", expr.dtype, self._broadcast(Broadcast(expr.base, expr.lanes)), text
+        )
+
+    def _lane_numbers(self, dtype: DType) -> str:
+        """The vector 0, 1, 2, ..., which is declared once, at the top of the function."""
+        text = self.isa.apply("lane_numbers", dtype)
+        return self.lines.once(self.isa.types[dtype], f"lane_{dtype.scalar}x{dtype.lanes}", text)
 
     def _blend(self, expr: Select) -> str:
         if expr.condition.dtype.lanes == 1:
             return self.select(expr, self.vector, self.type_of(expr.dtype))[0]
-        mask = self.mask(expr.condition, expr.dtype)
-        return self.isa.apply("blend", expr.dtype, mask, self.vector(expr.on_true), self.vector(expr.on_false))
+        mask = self._short_mask(expr.condition, expr.dtype)
+        operands = (mask, expr.on_true, expr.on_false)
+        return self._apply("blend", expr.dtype, operands)
 
-    # -- masks ---------------------------------------------------------------------------------------------------------
+    # -- masks
 
     def mask(self, expr: Expr, data: DType | None = None) -> str:
         """The text of a mask for vectors of `data`; by default, of one to be kept in a variable."""
@@ -137,6 +161,9 @@ class Vectors(Scalars):
             case And(Broadcast() as shared, other) | And(other, Broadcast() as shared):
                 condition = self.scalar(shared.value, OR + 1)
                 return self.isa.apply("mask_both", like, condition, self.mask(other, like))
+            case Or(Broadcast() as shared, other) | Or(other, Broadcast() as shared):
+                condition = self.scalar(shared.value, OR + 1)
+                return self.isa.apply("mask_either", like, condition, self.mask(other, like))
             case And() | Or():
                 name = "mask_and" if isinstance(expr, And) else "mask_or"
                 return self.isa.apply(name, like, self.mask(expr.a, like), self.mask(expr.b, like))
@@ -152,11 +179,20 @@ class Vectors(Scalars):
                 return self._converted(text, dtype, like)
         raise self.unknown(expr)
 
+    def _short_mask(self, expr: Expr, data: DType) -> str:
+        """The text of a mask for vectors of `data`, named where it is long."""
+        text = self.mask(expr, data)
+        if len(text) <= LONGEST_OPERANDS // 2:
+            return text
+        return self.lines.keep(self.isa.mask_type(data.lanes, data), "on", text)
+
     def _mask_like(self, lanes: int) -> DType:
         """The integer vector whose lanes are as wide as those of a mask in a variable."""
         if self.isa.predicates:
             return INT32.with_lanes(lanes)
-        return next(t for t in self.isa.types if t.lanes == lanes and t.bits == self.isa.mask_bits(lanes))
+        return next(
+            t for t in self.isa.types if t.lanes == lanes and t.bits == self.isa.mask_bits(lanes)
+        )
 
     def _converted(self, text: str, source: DType, result: DType) -> str:
         """A mask made for vectors of `source`, for vectors of `result`."""
@@ -166,7 +202,9 @@ class Vectors(Scalars):
         return self.isa.apply(name, INT32.with_lanes(source.lanes), text)
 
     def _lane_count(self, expr: Compare, like: DType) -> str:
-        """The mask of base + stride * lane < limit: it is on in the first lanes, or off in the first ones."""
+        """The mask of base + stride * lane < limit: it is on in the first lanes, or off in the
+        first ones.
+        """
         left, right = (self._ends(side) for side in (expr.a, expr.b))
         step = right[1] - left[1]
         apart = linear(right[0]) - linear(left[0])
@@ -174,7 +212,9 @@ class Vectors(Scalars):
             apart += linear(index(-1))
         room = expression(apart)  # on where room + step * lane >= 0
         if step == 0:
-            return self.isa.apply("mask_all", like, f"{self.scalar(simplify(room, self.lines.ranges), 6)} >= 0")
+            return self.isa.apply(
+                "mask_all", like, f"{self.scalar(simplify(room, self.lines.ranges), LESS + 1)} >= 0"
+            )
         if step < 0:
             return self._first(floordiv(room, index(-step)) + 1, like)
         off = floordiv(room, index(step)) * index(-1)
@@ -188,9 +228,11 @@ class Vectors(Scalars):
 
     def _first(self, count: Expr, like: DType) -> str:
         clamped = simplify(Max(Min(count, index(like.lanes)), index(0)), self.lines.ranges)
-        return self.isa.apply("mask_first", like, self.scalar(clamped))
+        if isinstance(clamped, Const) and self.isa.predicates:
+            return f"({self.isa.mask_type(like.lanes)}){hex((1 << int(clamped.value)) - 1)}"
+        return self.isa.apply("mask_first", like, self.scalar(clamped, UNARY))
 
-    # -- memory --------------------------------------------------------------------------------------------------------
+    # -- memory
 
     def _load(self, load: Load) -> str:
         if not load.buffer.shape and load.buffer.scope == "register":
@@ -202,14 +244,14 @@ class Vectors(Scalars):
         if load.mask is None:
             return self.isa.apply("gather", load.dtype, pointer, offsets)
         other = self._other(load)
-        mask = self.mask(load.mask, load.dtype)
+        mask = self._short_mask(load.mask, load.dtype)
         return self.isa.apply("gather_masked", load.dtype, pointer, offsets, mask, other)
 
     def _contiguous(self, load: Load, found: Access) -> str:
         pointer = self._pointer(load.buffer, found.base)
         if load.mask is None:
             return self.isa.apply("load", load.dtype, pointer)
-        mask = self.mask(load.mask, load.dtype)
+        mask = self._short_mask(load.mask, load.dtype)
         other = self._other(load)
         if other == self.isa.apply("zero", load.dtype):
             return self.isa.apply("load_masked", load.dtype, pointer, mask)
@@ -240,8 +282,8 @@ class Vectors(Scalars):
             raise self.unknown(load)
         return self.lines.names[load.buffer], self.vector(distances)
 
-    def _pointer(self, buffer: object, offset: Expr) -> str:
-        name = self.lines.names[buffer]  # type: ignore[index]
+    def _pointer(self, buffer: Buffer, offset: Expr) -> str:
+        name = self.lines.names[buffer]
         return name if is_const(offset, 0) else f"&{name}[{self.scalar(offset)}]"
 
     def store(self, store: Store) -> str:
@@ -252,7 +294,8 @@ class Vectors(Scalars):
         value = self.vector(store.value)
         if store.mask is None:
             return self.isa.apply("store", dtype, pointer, value)
-        return self.isa.apply("store_masked", dtype, pointer, self.mask(store.mask, dtype), value)
+        mask = self._short_mask(store.mask, dtype)
+        return self.isa.apply("store_masked", dtype, pointer, mask, value)
 
 
 def _is_number(operand: object) -> bool:

@@ -1,4 +1,6 @@
-"""Where allocations live: slices of the scratch memory that a call is given, at 64-byte offsets fixed here."""
+"""Where allocations live: slices of the scratch memory that a call is given, at 64-byte offsets
+fixed here.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ LARGEST_LOCAL = 1 << 14  # bytes of a tile that may be an array on the stack
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Offsets in bytes: `shared` from the start of the workspace, `own` from the start of the thread's slice.
+    """Offsets in bytes: `shared` from the start of the workspace, `own` from the start of the
+    thread's slice.
 
     A buffer in neither is a local variable.
     """
@@ -29,8 +32,9 @@ class Workspace:
 def plan_workspace(func: PrimFunc) -> Workspace:
     """Give every allocation of a LOWERED function its place.
 
-    One at the root is shared by the threads and has memory of its own; one inside a loop, and one of scope "thread", is
-    private to a thread, and shares memory with those whose loops it is not in.
+    One at the root is shared by the threads and has memory of its own; one inside a loop, and one
+    of scope "thread", is private to a thread, and shares memory with those whose loops it is not
+    in.
     """
     shared: dict[Buffer, int] = {}
     own: dict[Buffer, int] = {}
@@ -57,5 +61,7 @@ def plan_workspace(func: PrimFunc) -> Workspace:
 
 
 def is_local(buffer: Buffer) -> bool:
-    """Whether an allocation is a local variable: a register, or a small tile where there are no vector registers."""
+    """Whether an allocation is a local variable: a register, or a small tile where there are no
+    vector registers.
+    """
     return buffer.scope == "register" and buffer.bytes <= LARGEST_LOCAL

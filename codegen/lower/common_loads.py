@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -13,7 +12,6 @@ from ...tir.node import Node
 from ...tir.stmt import LetStmt, Prefetch, Seq, Stmt, Store, seq
 from ...tir.visit import transform, walk
 
-
 NodeT = TypeVar("NodeT", bound=Node)
 
 
@@ -23,9 +21,11 @@ class CommonLoads:
 
     C_0 = fma(broadcast(A[k], 16), B[r], C_0)              b: float32x16 = B[r]
     C_1 = fma(broadcast(A[k + 9], 16), B[r], C_1)    ->    C_0 = fma(broadcast(A[k], 16), b, C_0)
-                                                           C_1 = fma(broadcast(A[k + 9], 16), b, C_1)
+                                                           C_1 = fma(broadcast(A[k + 9], 16), b,
+                                                           C_1)
 
-    A load ends with the next store to its buffer. What a scalar Select, And or Or may skip is not loaded early.
+    A load ends with the next store to its buffer. What a scalar Select, And or Or may skip is not
+    loaded early.
     Requires: no loop is VECTORIZED or UNROLLED. Ensures: the same, with LetStmts.
     """
 
@@ -52,7 +52,9 @@ class CommonLoads:
         return node if tuple(parts) == node.body else seq(*parts)
 
     def _run(self, run: Sequence[Store | Prefetch]) -> Stmt:
-        """The stores with their common values named. The same statements where nothing is common."""
+        """The stores with their common values named. The same statements where nothing is
+        common.
+        """
         groups = _groups(run)
         chosen = [group for group in groups if group.uses > 1]
         if not chosen:
@@ -65,7 +67,9 @@ class CommonLoads:
 
 @dataclass(slots=True)
 class _Group:
-    """One value, used by the statements `first` .. `last` without a store to its buffer in between."""
+    """One value, used by the statements `first` .. `last` without a store to its buffer in
+    between.
+    """
 
     value: Expr
     first: int
@@ -106,8 +110,6 @@ def _values(stmt: Store) -> Iterator[Expr]:
         for value in _sure(part):
             if not bound or bound.isdisjoint(walk(value)):
                 yield value
-    if stmt.mask is not None and _is_nameable_mask(stmt.mask):
-        yield stmt.mask
 
 
 def _sure(expr: Expr) -> Iterator[Expr]:
@@ -131,15 +133,14 @@ def _sure(expr: Expr) -> Iterator[Expr]:
     for child in expr.children():
         if isinstance(child, Expr):
             yield from _sure(child)
-    if isinstance(expr, Load):
-        if expr.mask is not None and _is_nameable_mask(expr.mask):
-            yield expr.mask
-        if expr.buffer.scope != "register":
-            yield expr
+    if (isinstance(expr, Load) and expr.buffer.scope != "register") or _is_nameable_mask(expr):
+        yield expr
 
 
 def _is_nameable_mask(mask: Expr) -> bool:
-    return mask.dtype.lanes > 1 and not isinstance(mask, Var | Broadcast)
+    return (
+        mask.dtype.is_bool and mask.dtype.lanes > 1 and not isinstance(mask, Var | Broadcast | Let)
+    )
 
 
 def _name(value: Expr) -> str:
@@ -150,7 +151,9 @@ def _name(value: Expr) -> str:
 
 
 def _named(run: Sequence[Store | Prefetch], groups: Sequence[_Group]) -> list[Stmt]:
-    """Put each group's LetStmt before its first statement; its scope ends where all overlapping ones end."""
+    """Put each group's LetStmt before its first statement; its scope ends where all overlapping
+    ones end.
+    """
     ends: dict[int, int] = {}  # first statement of a scope -> its last
     start = end = -1
     for group in groups:
@@ -188,12 +191,14 @@ def _scope(run: Sequence[Store | Prefetch], groups: Sequence[_Group], start: int
 
 
 def _replace(node: NodeT, values: dict[Expr, Var]) -> NodeT:
-    """The tree with each expression in `values`, outermost first, replaced by its variable."""
+    """The tree with each expression in `values`, outermost first, replaced by its variable.
+
+    `node` itself stays: a statement, or a value that is about to be named.
+    """
 
     def visit(item: Node) -> Node:
         if isinstance(item, Expr) and item in values:
             return values[item]
         return item.map_children(visit)
 
-    result = node.map_children(visit) if isinstance(node, Stmt) else visit(node)
-    return result  # type: ignore[return-value]
+    return node.map_children(visit)

@@ -1,4 +1,6 @@
-"""Replace blocks by their bodies: iteration variables become their bindings, predicates become conditions."""
+"""Replace blocks by their bodies: iteration variables become their bindings, predicates become
+conditions.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def _erase(node: Node) -> Node:
         return node
     if node.init is not None:
         raise InternalError(
-            f"erase_blocks: block '{node.name}' still has an init; expected it as a block of its own.",
+            f"erase_blocks: block '{node.name}' still has an init; expected it as a block of "
+            "its own.",
             code="erase-init",
         )
     values = {it.var: binding for it, binding in zip(node.iters, node.bindings, strict=True)}

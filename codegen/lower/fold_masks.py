@@ -34,7 +34,8 @@ from ...tir.stmt import NOTHING, For, Stmt, Store
 class FoldMasks:
     """Drop masks that are on in all lanes, and stores and loads that are off in all.
 
-    masked(C[ramp(i*16, 1, 16)], ramp(i*16, 1, 16) < 40) = x      i = 0: C[ramp(0, 1, 16)] = x        i = 3: nothing
+    masked(C[ramp(i*16, 1, 16)], ramp(i*16, 1, 16) < 40) = x      i = 0: C[ramp(0, 1, 16)] = x
+    i = 3: nothing
 
     Requires: no loop is VECTORIZED or UNROLLED. Ensures: no mask is a constant.
     """

@@ -1,7 +1,9 @@
-"""How an index or an address moves from lane to lane: which accesses are contiguous, strided, scattered.
+"""How an index or an address moves from lane to lane: which accesses are contiguous, strided,
+scattered.
 
-Vector indices are read lane by lane: a variable `lane` stands for the number of the lane, so that what is known about
-scalar integers (linear forms, bounds, the simplifier) answers for vectors as well.
+Vector indices are read lane by lane: a variable `lane` stands for the number of the lane, so that
+what is known about scalar integers (linear forms, bounds, the simplifier) answers for vectors as
+well.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ INT32_LIMIT = 1 << 31
 class Access:
     """The address of an access in elements, as a function of the variable `lane`.
 
-    offset = base + stride * lane where `stride` is a number; where it is None, offset is no such sum.
+    offset = base + stride * lane where `stride` is a number; where it is None, offset is no such
+    sum.
     values: variables that stand for vectors loaded to compute the address, with those vectors.
     """
 
@@ -59,7 +62,9 @@ class Access:
 
 
 def flat_offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
-    """The distance of an element from the start of its row-major buffer, in elements; scalar indices."""
+    """The distance of an element from the start of its row-major buffer, in elements; scalar
+    indices.
+    """
     offset: Expr = index(0)
     for extent, item in zip(buffer.shape, indices, strict=True):
         offset = add(mul(offset, index(extent)), item)
@@ -112,7 +117,9 @@ def _of_lane(expr: Expr, lane: Var, values: dict[Var, Expr]) -> Expr:
 def linear_in(
     expr: Expr, var: Var, others: Mapping[Var, Expr] | None = None
 ) -> tuple[Expr, int] | None:
-    """(base, stride) with expr = base + stride * var and nothing that varies in base; None where it is no such sum."""
+    """(base, stride) with expr = base + stride * var and nothing that varies in base; None where it
+    is no such sum.
+    """
     form = linear(expr)
     rest = form.without(var)
     varying = {var, *(others or ())}
@@ -154,10 +161,11 @@ def narrow(
     ranges: Ranges,
     values: Mapping[Var, Expr] | None = None,
 ) -> Expr | None:
-    """The vector of int32 of a scalar integer expression that mentions `lane`; None where int32 may not hold it.
+    """The vector of int32 of a scalar integer expression that mentions `lane`; None where int32 may
+    not hold it.
 
-    Sums and products wrap around alike in both widths, so only the final value, which the caller bounds, and the operands
-    of other operations must fit.
+    Sums and products wrap around alike in both widths, so only the final value, which the caller
+    bounds, and the operands of other operations must fit.
     """
     found = values or {}
     varying = {lane, *found}

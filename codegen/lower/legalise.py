@@ -35,9 +35,11 @@ class Legalise:
     """Replace `floor` and `scale` where the target has no instruction for them.
 
     floor(x)    ->  r = round(x); r - 1 where x < r, else r
-    scale(x, n) ->  x * 2^q * 2^q * 2^q * 2^(n - 3*q), q = n // 4, each power made of its exponent bits
+    scale(x, n) ->  x * 2^q * 2^q * 2^q * 2^(n - 3*q), q = n // 4, each power made of its exponent
+    bits
 
-    Requires: no elementary function is left. Ensures: every Call has an entry in the target's tables.
+    Requires: no elementary function is left. Ensures: every Call has an entry in the target's
+    tables.
     """
 
     target: Target
@@ -53,7 +55,8 @@ class Legalise:
             if node.intrinsic == SCALE:
                 return _scale(*node.arguments)
             raise InternalError(
-                f"legalise: '{node.intrinsic.name}' of {node.dtype} has no instruction and no expansion for "
+                f"legalise: '{node.intrinsic.name}' of {node.dtype} has no instruction and no "
+                "expansion for "
                 f"{self.target}; expected an elementary function to be expanded before.",
                 code="legalise-call",
             )
@@ -69,7 +72,9 @@ def _floor(x: Expr) -> Expr:
 
 
 def _scale(x: Expr, n: Expr) -> Expr:
-    """2^n in four factors: the exponent of each fits, whatever n is, and only the last product rounds."""
+    """2^n in four factors: the exponent of each fits, whatever n is, and only the last product
+    rounds.
+    """
     limit = 496.0 if x.dtype == FLOAT32 else 4080.0  # beyond it every result is 0 or infinite
     most, least = (const(sign * limit, n.dtype) for sign in (1, -1))
     clamped = Call(MAX_ANY, (Call(MIN_ANY, (n, most)), least))

@@ -1,4 +1,6 @@
-"""The second half of lowering: from a nest of blocks to what the C back end writes, read from top to bottom."""
+"""The second half of lowering: from a nest of blocks to what the C back end writes, read from top
+to bottom.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,11 @@ def lowering_passes(target: Target) -> tuple[Pass, ...]:
     """The passes from stage NEST to stage LOWERED for a target."""
     return (
         EraseBlocks(),  # first: all others see loops, conditions and stores alone
-        ExpandMath(),  # on scalars, before copies exist, so that every variant of a loop computes the same bits
-        Legalise(target),  # what the target has no instruction for; before the vectoriser asks what it has
+        # on scalars, before copies exist, so that every variant of a loop computes the same bits
+        ExpandMath(),
+        Legalise(
+            target
+        ),  # what the target has no instruction for; before the vectoriser asks what it has
         Vectorize(target),  # before unrolling: one body is rewritten, not its copies
         Unroll(target),  # makes the indices of register tiles constants
         FoldMasks(),  # in the copies some masks are on, or off, in every lane
@@ -41,8 +46,8 @@ def lower(
 ) -> PrimFunc:
     """Lower a function from stage NEST to stage LOWERED.
 
-    checked: verify the function against its stage before and after. watch: called after each pass with its name, the function
-    and the seconds that the pass took.
+    checked: verify the function against its stage before and after. watch: called after each pass
+    with its name, the function and the seconds that the pass took.
     Raises: TargetError and others of the passes, each with the name of its pass in front.
     """
     return run_passes(func, lowering_passes(target), checked=checked, watch=watch)

@@ -1,9 +1,12 @@
-"""Keep register-scope buffers in named vectors: the buffer disappears, each element or vector of it becomes a variable."""
+"""Keep register-scope buffers in named vectors: the buffer disappears, each element or vector of it
+becomes a variable.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ...tir.errors import TargetError
 from ...tir.expr import Buffer, Const, Expr, Load, Ramp, Select, conjuncts
@@ -18,14 +21,17 @@ Key = tuple[Expr, ...]
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """Replace each register-scope buffer by one buffer of shape () per index, a vector's worth each.
+    """Replace each register-scope buffer by one buffer of shape () per index, a vector's worth
+    each.
 
-    C[0, ramp(16, 1, 16)] = fma(a, b, C[0, ramp(16, 1, 16)])      ->      C_0_1[()] = fma(a, b, C_0_1[()])
+    C[0, ramp(16, 1, 16)] = fma(a, b, C[0, ramp(16, 1, 16)])      ->      C_0_1[()] = fma(a, b,
+    C_0_1[()])
 
-    A masked store drops its mask where the lanes that are off are never read, else it keeps their old values by a Select.
-    Without vector registers nothing happens: a tile stays a small array.
+    A masked store drops its mask where the lanes that are off are never read, else it keeps their
+    old values by a Select. Without vector registers nothing happens: a tile stays a small array.
     Requires: no loop is VECTORIZED or UNROLLED. Ensures: register-scope buffers have shape ().
-    Raises: TargetError where an index is not constant, or where two vectors of a buffer overlap in part.
+    Raises: TargetError where an index is not constant, or where two vectors of a buffer overlap in
+    part.
     """
 
     target: Target
@@ -63,17 +69,20 @@ def _named(node: Node) -> Node:
 
 
 def _keys(buffer: Buffer, body: Stmt) -> list[Key]:
-    """The indices that the buffer is accessed with, in order; each a constant or a run of neighbours."""
+    """The indices that the buffer is accessed with, in order; each a constant or a run of
+    neighbours.
+    """
     found: dict[Key, tuple[tuple[int, int], ...]] = {}
     for node in walk(body):
         if isinstance(node, Load | Store) and node.buffer is buffer and node.indices not in found:
             found[node.indices] = tuple(_place(buffer, i) for i in node.indices)
     order = sorted(found, key=lambda key: found[key])
-    for first, second in zip(order, order[1:], strict=False):
+    for first, second in pairwise(order):
         if _overlap(found[first], found[second]):
             raise TargetError(
                 f"registers: '{buffer.name}' is accessed as vectors that overlap in part, at "
-                f"{_text(found[first])} and {_text(found[second])}; expected the same vectors everywhere.",
+                f"{_text(found[first])} and {_text(found[second])}; expected the same vectors "
+                "everywhere.",
                 code="register-overlap",
                 hints=(
                     "vectorise the same loop, by the same extent, in every block that touches it.",

@@ -1,4 +1,6 @@
-"""Cut off what depends on constants alone: it runs once, when a kernel is built, in a function of its own."""
+"""Cut off what depends on constants alone: it runs once, when a kernel is built, in a function of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ from .place_barriers import PlaceBarriers
 class Prepared:
     """A function in two parts.
 
-    prepare: parameters are constants, then (role "output") the buffers that it computes; None when there is nothing to do.
-    run: the rest; it takes those buffers, under the same names, as parameters of role "prepared", before its outputs. A
-    constant that only `prepare` reads is no parameter of it.
+    prepare: parameters are constants, then (role "output") the buffers that it computes; None when
+    there is nothing to do.
+    run: the rest; it takes those buffers, under the same names, as parameters of role "prepared",
+    before its outputs. A constant that only `prepare` reads is no parameter of it.
     """
 
     prepare: PrimFunc | None
@@ -54,7 +57,9 @@ def _writes(stmt: Stmt) -> frozenset[Buffer]:
 def _made_from_constants(
     func: PrimFunc, allocated: Sequence[Buffer], statements: Sequence[Stmt]
 ) -> frozenset[Buffer]:
-    """The allocations at the root all of whose writers read constants and other such allocations only."""
+    """The allocations at the root all of whose writers read constants and other such allocations
+    only.
+    """
     made = frozenset(
         b for b in allocated if b.scope == "global" and any(b in _writes(s) for s in statements)
     )

@@ -16,7 +16,8 @@ from ...tir.visit import transform, walk
 
 @dataclass(frozen=True, slots=True)
 class Unroll:
-    """Unroll every loop marked UNROLLED; without vector registers, where a tile is an array, run it serially instead.
+    """Unroll every loop marked UNROLLED; without vector registers, where a tile is an array, run it
+    serially instead.
 
     for i in unrolled(2): C[i] = A[i]      ->      C[0] = A[0]; C[1] = A[1]
 

@@ -1,4 +1,6 @@
-"""The body of a vectorised loop as vectors: every expression that depends on the lane becomes one value per lane."""
+"""The body of a vectorised loop as vectors: every expression that depends on the lane becomes one
+value per lane.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ class NotVectorizable(Exception):
 class VectorBody:
     """Rewrites statements that run for `lane` = 0 .. lanes-1 into statements that run once.
 
-    `on` is everywhere the scalar condition, in terms of `lane`, under which a lane takes part; None: all do.
+    `on` is everywhere the scalar condition, in terms of `lane`, under which a lane takes part;
+    None: all do.
     """
 
     def __init__(self, lane: Var, lanes: int, ranges: Ranges) -> None:
@@ -56,7 +59,7 @@ class VectorBody:
         self._widened: dict[Buffer, Buffer] = {}
         self._varying: dict[Expr, bool] = {}
 
-    # -- statements ----------------------------------------------------------------------------------------------------
+    # -- statements
 
     def stmt(self, stmt: Stmt, on: Expr | None) -> Stmt:
         """The statement for all lanes at once. Raises: NotVectorizable, TargetError."""
@@ -92,7 +95,9 @@ class VectorBody:
         return seq(then, self.stmt(stmt.orelse, _both(on, negated(stmt.condition))))
 
     def _parts(self, condition: Expr, on: Expr | None) -> tuple[list[Expr], list[Expr]]:
-        """The conjuncts that all lanes share and that may be computed before the others; and those others."""
+        """The conjuncts that all lanes share and that may be computed before the others; and those
+        others.
+        """
         scalar: list[Expr] = []
         rest: list[Expr] = []
         for part in conjuncts(condition):
@@ -120,13 +125,16 @@ class VectorBody:
                 f"'{buffer.name}'; expected a store that moves with the loop.",
                 code="vectorize-store-lanes",
                 hints=(
-                    "vectorise a spatial loop instead, or reduce into one partial result per lane (rfactor).",
+                    "vectorise a spatial loop instead, or reduce into one partial result per "
+                    "lane (rfactor).",
                 ),
             )
         return Store(buffer, scalars, value)
 
     def _element(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
-        """An access with scalar indices, moved to the lane's own storage where the buffer has some."""
+        """An access with scalar indices, moved to the lane's own storage where the buffer has
+        some.
+        """
         if buffer in self._widened:
             return self._widened[buffer], (*indices, self.lane)
         return buffer, tuple(indices)
@@ -155,7 +163,7 @@ class VectorBody:
             hints=(hint,),
         )
 
-    # -- expressions ---------------------------------------------------------------------------------------------------
+    # -- expressions
 
     def varies(self, expr: Expr) -> bool:
         """Whether the value may differ from lane to lane."""

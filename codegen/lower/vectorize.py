@@ -42,14 +42,16 @@ LONGEST_UNROLLED = 8  # vectors of one loop that are written out; more of them s
 
 @dataclass(frozen=True, slots=True)
 class Vectorize:
-    """Turn each VECTORIZED loop into vector loads, arithmetic and stores, with masks where lanes differ.
+    """Turn each VECTORIZED loop into vector loads, arithmetic and stores, with masks where lanes
+    differ.
 
     for i in vectorized(40): C[i] = A[i]
     ->  for i in unrolled(2): C[ramp(i*16, 1, 16)] = A[ramp(i*16, 1, 16)]
         masked(C[ramp(32, 1, 16)], lane < 8) = masked(A[ramp(32, 1, 16)], lane < 8)
 
-    The lanes are those that the widest type in the loop has in one register. What the instruction set cannot do with vectors
-    (a type or an operation that it lacks) runs lane after lane; so does an outer one of two nested vectorised loops.
+    The lanes are those that the widest type in the loop has in one register. What the instruction
+    set cannot do with vectors (a type or an operation that it lacks) runs lane after lane; so does
+    an outer one of two nested vectorised loops.
     Requires: stage NEST without blocks. Ensures: no loop is VECTORIZED.
     Raises: TargetError for lanes that store to elements that are not neighbours.
     """
@@ -113,7 +115,9 @@ class _Rewriter:
         return max(MIN_LANES, min(full, needed))
 
     def _body(self, loop: For, base: Expr, lanes: int, ranges: Ranges, count: int | None) -> Stmt:
-        """The loop's body for var = base .. base + lanes - 1, of which the first `count` take part."""
+        """The loop's body for var = base .. base + lanes - 1, of which the first `count` take
+        part.
+        """
         lane = Var(loop.var.name)
         known = {**ranges, lane: (0, lanes - 1)}
         body = simplify_stmt(substitute(fresh_copy(loop.body), {loop.var: add(base, lane)}), known)
@@ -124,7 +128,9 @@ class _Rewriter:
 
 
 def _element_types(body: Stmt) -> set[DType]:
-    """The types of the data that a body touches or makes; truth values and index arithmetic are not data."""
+    """The types of the data that a body touches or makes; truth values and index arithmetic are not
+    data.
+    """
     found: set[DType] = set()
     for node in walk(body):
         match node:
@@ -138,7 +144,9 @@ def _element_types(body: Stmt) -> set[DType]:
 
 
 def _data(node: Node) -> Iterator[Expr]:
-    """The vector expressions that are computed as data: not indices, nor the sides of a lane count."""
+    """The vector expressions that are computed as data: not indices, nor the sides of a lane
+    count.
+    """
     if isinstance(node, Expr) and node.dtype.lanes > 1:
         yield node
     below: tuple[Node | None, ...] = node.children()

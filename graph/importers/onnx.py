@@ -260,7 +260,7 @@ def _declared(item: ValueInfoProto) -> Declared:
         return Declared(item.name, dtype_name(tensor.elem_type), None)
     dims: list[int | Symbol] = []
     for axis, dim in enumerate(tensor.shape.dim):
-        if dim.dim_value > 0:
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
             dims.append(dim.dim_value)
         else:
             dims.append(Symbol(dim.dim_param) if dim.dim_param else unnamed(item.name, axis))

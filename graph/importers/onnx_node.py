@@ -73,7 +73,7 @@ class NodeReader:
         name = self.value(position)
         constant = self.builder.constants.get(name)
         if constant is None:
-            raise NotSupported(f"input '{name}' is computed by the model; expected a constant")
+            raise NotSupported(f"input '{name}' is not a constant")
         if self.builder.types[name].elements > most:
             raise ModelError(
                 f"model: input '{name}' of {self.title} has {self.builder.types[name].elements} "

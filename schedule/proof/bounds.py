@@ -25,7 +25,8 @@ def _outside(sets: Sets, access: Access) -> Finding | None:
     beyond = outside(access.indices, shape, statement.ranges)
     if not beyond:
         return None
-    if all_implied(access.where, inside(access.indices, shape, statement.ranges), statement.ranges):
+    within = inside(access.indices, shape, statement.ranges)
+    if sets.shortcuts and all_implied(access.where, within, statement.ranges):
         return None
     runs = sets.domain(statement, both(access.where, beyond))
     if sets.empty(runs):

@@ -15,7 +15,7 @@ from ...tir.stmt import IterVar, Role
 from ..verdict import Failure
 from .affine import Affine, variable
 from .condition import Cases, both, inside, negated
-from .order import Order, common_loops, orders_before, possible_orders
+from .order import Order, common_loops, orders_before
 from .pairing import Families, Family
 from .sets import Sets
 from .shortcuts import Box, box_of
@@ -67,7 +67,7 @@ def check_coverage(sets: Sets, nest: Nest, families: Families) -> Iterator[Findi
     """Check P1 for every family."""
     groups = groups_of(nest, families)
     for group in groups:
-        if any(it.extent == 0 for it in group.iters) or _plainly_once(group):
+        if any(it.extent == 0 for it in group.iters) or (sets.shortcuts and _plainly_once(group)):
             continue
         yield from _outside(sets, group)
         yield from _never(sets, group)
@@ -136,7 +136,7 @@ def _twice(sets: Sets, group: Group) -> Iterator[Finding]:
             if one is two:
                 orders = [Order(n, "<") for n in range(group.rounds, len(one.loops))]
             where = group.valid(one), group.valid(two)
-            if not possible_orders(one, where[0], two, where[1], equal, orders):
+            if not sets.possible(one, where[0], two, where[1], equal, orders):
                 continue
             runs = sets.pairs(one, where[0], two, where[1], equal, orders)
             if sets.empty(runs):

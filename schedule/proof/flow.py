@@ -149,7 +149,8 @@ def _uninitialised(read: Tagged, runs: isl.Set) -> Finding:
 
 def _written(sets: Sets, writes: Sequence[Tagged], reads: Sequence[Tagged]) -> list[Finding]:
     """What is wrong in the dataflow of one buffer; isl looks at the reads that are not plainly right."""
-    reads = [read for read in reads if not shown(sets, writes, read)]
+    if sets.shortcuts:
+        reads = [read for read in reads if not shown(sets, writes, read)]
     if not reads:
         return []
     found = reaching(sets, writes, reads)
@@ -167,18 +168,32 @@ def reaching(sets: Sets, writes: Sequence[Tagged], reads: Sequence[Tagged]) -> R
     sinks = _named("R", reads)
     access = isl.UnionAccessInfo.from_sink(_accesses(sets, sinks))
     access = access.set_must_source(_accesses(sets, sources))
-    times = [sets.time(t.statement, name, depth, 1) for name, (t, _, _) in sources.items()]
-    times += [sets.time(t.statement, name, depth, 0) for name, (t, _, _) in sinks.items()]
+    times = [sets.time(t.statement, name, depth, 1) for name, t in sources.items()]
+    times += [sets.time(t.statement, name, depth, 0) for name, t in sinks.items()]
     flow = access.set_schedule_map(_union(times)).compute_flow()
     lost = _sets_of(flow.get_must_no_source().domain())
     unwritten = tuple(
-        (sinks[runs.get_tuple_name()][0], runs) for runs in lost if not sets.empty(runs)
+        (sinks[runs.get_tuple_name()], runs) for runs in lost if not sets.empty(runs)
     )
     reaches = tuple(
-        Reach(sources[runs.get_tuple_name(IN)][0], sinks[runs.get_tuple_name(OUT)][0], runs)
+        Reach(sources[runs.get_tuple_name(IN)], sinks[runs.get_tuple_name(OUT)], runs)
         for runs in _maps_of(flow.get_must_dependence())
     )
     return Reaching(reaches, unwritten)
+
+
+def _named(letter: str, tagged: Iterable[Tagged]) -> dict[str, Tagged]:
+    """A name for each access, for isl."""
+    return {f"{letter}{number}": item for number, item in enumerate(tagged)}
+
+
+def _accesses(sets: Sets, named: Mapping[str, Tagged]) -> isl.UnionMap:
+    return _union(
+        [
+            sets.image(t.statement, t.access.where, t.access.cell, name, "B")
+            for name, t in named.items()
+        ]
+    )
 
 
 def shown(sets: Sets, writes: Sequence[Tagged], read: Tagged) -> bool:

@@ -170,12 +170,14 @@ def pair(nest: Nest, families: Families, is_empty: Callable[[Statement, Cases], 
     writes: list[Tagged] = []
     reads: list[Tagged] = []
     obligations: list[Obligation] = []
+    assumptions: list[str] = []
     for statement in nest.statements:
         one = _Pairing(statement, nest, families, is_empty)
         writes.append(one.pair())
         reads += one.reads
         obligations += one.obligations
-    return Pairs(tuple(writes), tuple(reads), tuple(obligations))
+        assumptions += one.assumptions
+    return Pairs(tuple(writes), tuple(reads), tuple(obligations), tuple(assumptions))
 
 
 class _Mismatch(Undecided):
@@ -194,6 +196,7 @@ class _Pairing:
     tensor: str = ""
     reads: list[Tagged] = field(default_factory=list)
     obligations: list[Obligation] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
 
     def pair(self) -> Tagged:
         statement = self.statement
@@ -203,11 +206,10 @@ class _Pairing:
             indices, value, extents = self.computed()
         valid = both(statement.domain, inside(statement.point, extents, statement.ranges))
         mine = statement.store
-        if isinstance(mine.value, Const) and isinstance(value, Const) and mine.value != value:
-            claim = f"{print_expr(mine.value)} is stored, where the canonical form stores {print_expr(value)}"
-            self.obligations.append(Obligation(statement, valid, claim))
-        else:
-            self.match(mine.value, value, valid, True)
+        try:
+            self.match(mine.value, value, valid, True, top=True)
+        except _Mismatch as mismatch:
+            self.in_order(mine.value, value, valid, mismatch)
         stored = access(statement, mine.buffer, mine.indices, statement.domain, self.nest.scopes)
         element = tuple(affine(i, self.env, statement.ranges) for i in indices)
         return Tagged(stored, self.tensor, element)
@@ -242,26 +244,45 @@ class _Pairing:
         store = stores(body)[0]
         return store.indices, store.value, tuple(it.extent for it in iters)
 
-    def match(self, nest: Expr, canon: Expr, where: Cases, exact: bool) -> None:
-        """Pair the loads of two expressions on the points `where`."""
+    def in_order(self, nest: Expr, canon: Expr, where: Cases, mismatch: _Mismatch) -> None:
+        """Pair the loads in the order of the text, assuming that the rest is the same arithmetic."""
+        mine, theirs = loads(nest), loads(canon)
+        if len(mine) != len(theirs):
+            raise mismatch
+        self.reads.clear()
+        self.obligations.clear()
+        for left, right in zip(mine, theirs, strict=True):
+            self.read(left, right, where, False)
+        self.assumptions.append(
+            f"block '{self.statement.name}' may compute {print_expr(nest)} for {print_expr(canon)}"
+        )
+
+    def match(
+        self, nest: Expr, canon: Expr, where: Cases, exact: bool, *, top: bool = False
+    ) -> None:
+        """Pair the loads of two expressions on the points `where`; top: they are the whole value."""
         if isinstance(nest, Let):
             nest = substitute(nest.body, {nest.var: nest.value})
         if isinstance(nest, Load) and nest.mask is not None:
             other = nest.other if nest.other is not None else const(0, nest.dtype)
             nest = Select(nest.mask, Load(nest.buffer, nest.indices), other)
         if isinstance(nest, Select) or isinstance(canon, Select):
-            if self.split(nest, canon, where, exact):
+            if self.split(nest, canon, where, exact, top=top):
                 return
         elif isinstance(nest, Load) and isinstance(canon, Load):
             self.read(nest, canon, where, exact)
             return
-        elif (
-            nest.dtype.is_integer and canon.dtype.is_integer and self.same_index(nest, canon, where)
-        ):
+        elif top and _unlike(nest, canon):
+            claim = f"{print_expr(nest)} is stored, where the canonical form has {print_expr(canon)}"
+            self.obligations.append(Obligation(self.statement, where, claim))
+            return
+        elif self.same_index(nest, canon, where):
             return
         self.attempt(self.alternatives(nest, canon), nest, canon, where, exact)
 
-    def split(self, nest: Expr, canon: Expr, where: Cases, exact: bool) -> bool:
+    def split(
+        self, nest: Expr, canon: Expr, where: Cases, exact: bool, *, top: bool
+    ) -> bool:
         """Go on along the branches of selects over indices; False where the condition depends on data."""
         ranges = self.statement.ranges
         mine = self.chosen(nest, self.statement.env)
@@ -274,8 +295,9 @@ class _Pairing:
             and isinstance(canon, Select)
             and mine is not None
         ):
-            self.match(nest.on_true, canon.on_true, both(where, mine), exact)
-            self.match(nest.on_false, canon.on_false, both(where, negated(mine, ranges)), exact)
+            self.match(nest.on_true, canon.on_true, both(where, mine), exact, top=top)
+            otherwise = both(where, negated(mine, ranges))
+            self.match(nest.on_false, canon.on_false, otherwise, exact, top=top)
             return True
         holds = theirs if theirs is not None else mine
         assert holds is not None
@@ -292,7 +314,7 @@ class _Pairing:
             else:
                 assert isinstance(nest, Select)
                 left = nest.on_true if taken else nest.on_false
-            self.match(left, right, side, exact)
+            self.match(left, right, side, exact, top=top)
         return True
 
     def chosen(self, expr: Expr, env: Mapping[Var, Affine]) -> Cases | None:
@@ -319,7 +341,8 @@ class _Pairing:
     def same_index(self, nest: Expr, canon: Expr, where: Cases) -> bool:
         """Whether both are index arithmetic: then they must be equal on the points."""
         ranges = self.statement.ranges
-        if loads(nest) or loads(canon):
+        integers = nest.dtype.is_integer and canon.dtype.is_integer
+        if not integers or loads(nest) or loads(canon):
             return False
         try:
             left, right = affine(nest, self.statement.env, ranges), affine(canon, self.env, ranges)
@@ -375,6 +398,12 @@ class _Pairing:
             f"block '{self.statement.name}' computes {print_expr(nest)}, "
             f"where the canonical form has {print_expr(canon)}"
         )
+
+
+def _unlike(nest: Expr, canon: Expr) -> bool:
+    """Whether one is a constant and the other is a load or another constant."""
+    leaves = isinstance(nest, Const | Load) and isinstance(canon, Const | Load)
+    return leaves and not (isinstance(nest, Load) and isinstance(canon, Load)) and nest != canon
 
 
 def _plain(expr: Expr) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from ...tir.expr import Buffer
 from ...tir.stmt import For, ForKind
 from ..verdict import Failure
-from .order import ANY, Order, possible_orders
+from .order import ANY, Order
 from .sets import Sets
 from .statements import Access, Nest
 from .witness import Finding, element_text, iteration, runs_of
@@ -77,7 +77,7 @@ def _clash(
 ) -> Finding | None:
     a, b = one.statement, two.statement
     equal = tuple(zip(one.cell, two.cell, strict=True))
-    possible = possible_orders(a, one.where, b, two.where, equal, orders)
+    possible = sets.possible(a, one.where, b, two.where, equal, orders)
     if not possible:
         return None
     runs = sets.pairs(a, one.where, b, two.where, equal, possible)

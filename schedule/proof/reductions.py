@@ -17,7 +17,7 @@ from ..verdict import Failure
 from .condition import ALWAYS
 from .coverage import groups_of
 from .flow import END, Flow, reaching
-from .order import Order, common_loops, orders_before, possible_orders, text_before
+from .order import Order, common_loops, orders_before, text_before
 from .pairing import Families, Pairs, Tagged
 from .sets import Sets
 from .shortcuts import all_implied, run_for, same_element_same_cell
@@ -73,7 +73,7 @@ def _pair(
     sets: Sets, a: Tagged, b: Tagged, orders: Sequence[Order]
 ) -> tuple[Mapping[Var, int], Mapping[Var, int]] | None:
     """Runs of two accesses to one element, in one of `orders`; None when there are none."""
-    orders = _possible(a, b, orders)
+    orders = _possible(sets, a, b, orders)
     if not orders:
         return None
     one, two = a.statement, b.statement
@@ -85,9 +85,9 @@ def _pair(
     return first, second
 
 
-def _possible(a: Tagged, b: Tagged, orders: Sequence[Order]) -> list[Order]:
+def _possible(sets: Sets, a: Tagged, b: Tagged, orders: Sequence[Order]) -> list[Order]:
     equal = tuple(zip(a.element, b.element, strict=True))
-    return possible_orders(
+    return sets.possible(
         a.statement, a.access.where, b.statement, b.access.where, equal, orders
     )
 
@@ -106,14 +106,14 @@ def _stale(
     fresh = read.access.fresh
     for change in changes:
         common = common_loops(change.statement, read.statement)
-        if common < len(fresh) or same_element_same_cell(change, read):
+        if common < len(fresh) or (sets.shortcuts and same_element_same_cell(change, read)):
             continue
         same = max(len(fresh), min(rounds, common))
         orders = orders_before(change.statement, read.statement, same)
-        if not _possible(change, read, orders):
+        if not _possible(sets, change, read, orders):
             continue
         local = writes.get(read.access.buffer, ())
-        if any(_copied(change, write, read) for write in local):
+        if sets.shortcuts and any(_copied(change, write, read) for write in local):
             continue
         if _pair(sets, change, read, orders) is None:
             continue

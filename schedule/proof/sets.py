@@ -6,6 +6,7 @@ question counts, and the context gives up after a number of elementary operation
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ import islpy as isl
 from ...tir.expr import Var
 from ...tir.stmt import For
 from .affine import Affine, Quotient
-from .condition import Case, Cases
+from .condition import Case, Cases, branches
 from .order import ANY, Equal, Order, orders_before, possible_orders
 from .pairing import Tagged
 from .statements import Statement
@@ -76,7 +77,8 @@ class _System:
 class Sets:
     """A context in which to build relations and to ask about them."""
 
-    def __init__(self, max_operations: int) -> None:
+    def __init__(self, max_operations: int, *, shortcuts: bool = True) -> None:
+        self.shortcuts = shortcuts
         self.context = isl.Context()
         self.context.set_max_operations(max_operations)
         self.questions = 0
@@ -113,16 +115,17 @@ class Sets:
     ) -> isl.Map:
         """The relation from the runs of a statement, called `name`, to the values of `forms`, called `to`."""
         n_in, n_out = len(statement.loops), len(forms)
+        columns = {(0, loop.var): column for column, loop in enumerate(statement.loops)}
         result = None
-        for case in where:
-            columns = {(0, loop.var): column for column, loop in enumerate(statement.loops)}
-            system = _System(columns, n_in + n_out)
-            system.add_domain(0, statement.loops, case)
-            for column, form in enumerate(forms, n_in):
-                system.add([(0, form, 1)], equality=True)
-                system.rows[-1][0][column] = -1
-            piece = self._map(system, n_in, n_out)
-            result = piece if result is None else result.union(piece)
+        for choice, plain in branches(tuple(forms)):
+            for case in where:
+                system = _System(columns, n_in + n_out)
+                system.add_domain(0, statement.loops, (*case, *choice))
+                for column, form in enumerate(plain, n_in):
+                    system.add([(0, form, 1)], equality=True)
+                    system.rows[-1][0][column] = -1
+                piece = self._map(system, n_in, n_out)
+                result = piece if result is None else result.union(piece)
         if result is None:
             result = isl.Map.empty(isl.Space.alloc(self.context, 0, n_in, n_out))
         if not name:
@@ -183,27 +186,43 @@ class Sets:
         result = isl.Map.empty(isl.Space.alloc(self.context, 0, n_in, n_out))
         columns = {(0, loop.var): column for column, loop in enumerate(a.loops)}
         columns |= {(1, loop.var): column for column, loop in enumerate(b.loops, n_in)}
-        possible = possible_orders(a, a_where, b, b_where, equal, orders)
-        for a_case in a_where:
-            for b_case in b_where:
-                for order in possible:
+        possible = self.possible(a, a_where, b, b_where, equal, orders)
+        for a_choice, left in branches(tuple(form for form, _ in equal)):
+            for b_choice, right in branches(tuple(form for _, form in equal)):
+                for a_case, b_case, order in itertools.product(a_where, b_where, possible):
                     system = _System(columns, n_in + n_out)
                     _add_order(system, a.loops, order)
-                    for left, right in equal:
-                        system.add([(0, left, 1), (1, right, -1)], equality=True)
-                    system.add_domain(0, a.loops, a_case)
-                    system.add_domain(1, b.loops, b_case)
+                    for one, two in zip(left, right, strict=True):
+                        system.add([(0, one, 1), (1, two, -1)], equality=True)
+                    system.add_domain(0, a.loops, (*a_case, *a_choice))
+                    system.add_domain(1, b.loops, (*b_case, *b_choice))
                     result = result.union(self._map(system, n_in, n_out))
         return result
+
+    def possible(
+        self,
+        a: Statement,
+        a_where: Cases,
+        b: Statement,
+        b_where: Cases,
+        equal: Equal,
+        orders: Iterable[Order],
+    ) -> list[Order]:
+        """Those of `orders` that plain arithmetic does not exclude."""
+        if not self.shortcuts:
+            return list(orders)
+        return possible_orders(a, a_where, b, b_where, equal, orders)
 
     def may_precede(self, a: Tagged, b: Tagged) -> bool:
         """Whether a run of `a` comes before one of `b` that touches the same cell."""
         equal = tuple(zip(a.access.cell, b.access.cell, strict=True))
         one, two = a.statement, b.statement
-        orders = possible_orders(one, a.access.where, two, b.access.where, equal, orders_before(one, two))
+        before = orders_before(one, two)
+        orders = self.possible(one, a.access.where, two, b.access.where, equal, before)
         if not orders:
             return False
-        return not self.empty(self.pairs(one, a.access.where, two, b.access.where, equal, orders))
+        runs = self.pairs(one, a.access.where, two, b.access.where, equal, orders)
+        return not self.empty(runs)
 
     def unnamed(self, relation: isl.Map) -> isl.Map:
         """A relation without the names of its statements."""

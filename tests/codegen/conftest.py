@@ -1,4 +1,6 @@
-"""Programs of codegen's tests: from the text of a nest to arrays, by way of gcc or clang, beside the interpreter."""
+"""Programs of codegen's tests: from the text of a nest to arrays, by way of gcc or clang, beside
+the interpreter.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,10 @@ def _run_entry(library: Library, entry: Entry, values: Arrays, threads: int) -> 
         else:
             flat[GUARD : GUARD + size] = values[p.name].reshape(-1)
         placed.append(flat)
-    scratch = empty_aligned((1 << 14) + entry.workspace_bytes + threads * entry.thread_workspace_bytes, np.dtype(np.uint8))
+    scratch = empty_aligned(
+        (1 << 14) + entry.workspace_bytes + threads * entry.thread_workspace_bytes,
+        np.dtype(np.uint8),
+    )
     scratch[:] = 0xA5
     pointers = [ffi.from_buffer("char[]", flat) + GUARD * flat.itemsize for flat in placed]
     pointers.append(ffi.from_buffer("char[]", scratch))
@@ -90,9 +95,13 @@ def _run_entry(library: Library, entry: Entry, values: Arrays, threads: int) -> 
 
 @pytest.fixture
 def check(target: Target) -> Callable[..., Outputs]:
-    """check(text): compile the nest for `target`, run it on 1 and 3 threads, compare with the interpreter."""
+    """check(text): compile the nest for `target`, run it on 1 and 3 threads, compare with the
+    interpreter.
+    """
 
-    def compare(what: str | PrimFunc, arrays: Arrays | None = None, *, rtol: float = 0.0, atol: float = 0.0) -> Outputs:
+    def compare(
+        what: str | PrimFunc, arrays: Arrays | None = None, *, rtol: float = 0.0, atol: float = 0.0
+    ) -> Outputs:
         func = parse(what) if isinstance(what, str) else what
         given = arrays if arrays is not None else random_arrays(func)
         expected = interpret(func, *given.values())
@@ -105,7 +114,12 @@ def check(target: Target) -> Callable[..., Outputs]:
     return compare
 
 
-def compare_outputs(results: Sequence[np.ndarray], expected: Sequence[np.ndarray], rtol: float = 0.0, atol: float = 0.0) -> None:
+def compare_outputs(
+    results: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    rtol: float = 0.0,
+    atol: float = 0.0,
+) -> None:
     """Equal values (NaN equals NaN), or close ones where a tolerance is given."""
     for result, reference in zip(results, expected, strict=True):
         if rtol or atol:

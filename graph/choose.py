@@ -1,0 +1,115 @@
+"""Decide, by price, how much of a group runs in one kernel and by which algorithm.
+
+A group that begins with a convolution, a matrix product, a pooling, a normalisation or a softmax may run whole, or with only
+the first of its elementwise operators, the others in a kernel of their own; a convolution of 1x1 windows may also run as a
+matrix product. Every alternative is built and priced; the cheapest total is taken, and of equals the one with the fewest
+kernels. Groups that only move or combine elements always run whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .collapse import as_matrix_product, collapsed
+from .form import ELEMENTWISE, Form, form_of
+from .fusion import ordered
+from .groups import Group
+from .ir import Graph
+from .ops.movement import Concat, Transpose
+from .pricing import Kernel, Pricer
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kernel of an alternative. values: what of the graph each operand of the form is."""
+
+    group: Group
+    form: Form
+    values: tuple[str, ...]
+    kernel: Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to compute a group: kernels one after the other."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The sum of the prices."""
+        return sum(part.kernel.price.seconds for part in self.parts)
+
+    @property
+    def measured(self) -> bool:
+        """Whether every price was measured."""
+        return all(part.kernel.price.measured is not None for part in self.parts)
+
+    @property
+    def title(self) -> str:
+        """The kernels in words: "Conv (matmul) | Add+Relu"."""
+        return " | ".join(
+            part.group.title + ("" if part.group.algorithm == "direct" else " as matmul")
+            for part in self.parts
+        )
+
+    def __str__(self) -> str:
+        estimated = sum(part.kernel.price.estimated for part in self.parts)
+        text = f"{self.title}: estimated {estimated * 1e6:.1f} us"
+        known = [p.kernel.price.measured for p in self.parts if p.kernel.price.measured is not None]
+        if not known:
+            return text
+        share = "" if self.measured else f" in {len(known)} of {len(self.parts)} kernels"
+        return f"{text}, measured {sum(known) * 1e6:.1f} us{share}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The alternatives for one group, and the one that was taken."""
+
+    group: Group
+    alternatives: tuple[Alternative, ...]
+    chosen: Alternative
+
+
+def choose(graph: Graph, groups: tuple[Group, ...], pricer: Pricer) -> tuple[Decision, ...]:
+    """A decision for each group, in order."""
+    decisions = []
+    for group in groups:
+        found = tuple(alternatives(graph, group, pricer))
+        chosen = min(found, key=lambda one: (one.seconds, len(one.parts)))
+        decisions.append(Decision(group, found, chosen))
+    return tuple(decisions)
+
+
+def chosen_parts(graph: Graph, decisions: tuple[Decision, ...]) -> tuple[Part, ...]:
+    """The kernels to launch, in an order in which each finds what it reads."""
+    parts = {part.group: part for decision in decisions for part in decision.chosen.parts}
+    return tuple(parts[group] for group in ordered(graph, tuple(parts)))
+
+
+def alternatives(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Alternative]:
+    """Every way to compute a group; the whole group, as its operators say, comes first."""
+    whole = isinstance(group.nodes[0].op, (*ELEMENTWISE, Concat, Transpose))
+    sizes = [len(group.nodes)] if whole else range(len(group.nodes), 0, -1)
+    for size in sizes:
+        rest = group.nodes[size:]
+        tail = (_direct(graph, Group(rest), pricer),) if rest else ()
+        for first in _versions(graph, Group(group.nodes[:size]), pricer):
+            yield Alternative((first, *tail))
+
+
+def _versions(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Part]:
+    yield _direct(graph, group, pricer)
+    form, values = form_of(graph, group)
+    product = as_matrix_product(form)
+    if product is not None:
+        matmul = Group(group.nodes, "matmul")
+        yield Part(matmul, product, values, pricer.kernel(product))
+
+
+def _direct(graph: Graph, group: Group, pricer: Pricer) -> Part:
+    form, values = form_of(graph, group)
+    small = collapsed(form)
+    return Part(group, small, values, pricer.kernel(small))

@@ -1,0 +1,43 @@
+"""Groups: the nodes that one kernel computes together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .ir import Node
+
+Algorithm = Literal["direct", "matmul"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes in order; each but the first reads the one before, and nobody outside reads any but the last.
+
+    algorithm: "direct", as the operators say; "matmul", a 1x1 convolution as a matrix product on flat views.
+    """
+
+    nodes: tuple[Node, ...]
+    algorithm: Algorithm = "direct"
+
+    @property
+    def output(self) -> str:
+        """The value that the group stores."""
+        return self.nodes[-1].outputs[0]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The values that the group reads and does not compute, in order of first use."""
+        own = {value for node in self.nodes for value in node.outputs}
+        read = (value for node in self.nodes for value in node.inputs)
+        return tuple(dict.fromkeys(value for value in read if value not in own))
+
+    @property
+    def title(self) -> str:
+        """The operators in words: "Conv+Relu"."""
+        return "+".join(node.op.title for node in self.nodes)
+
+    @property
+    def label(self) -> str:
+        """The names of the model's nodes that the group computes."""
+        return ", ".join(node.name or node.outputs[0] for node in self.nodes)

@@ -1,0 +1,155 @@
+"""From chosen kernels to a Program: functions, each once; slices for every argument; the arena planned and checked.
+
+Launches stand in an order in which each finds what it reads; where a thread must wait for another is for the driver to say.
+A value that is an output of the model is computed in the caller's array. An output that is another name for an input, a
+constant or another output becomes a Copy. Tensors without elements are not computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..tir.dtype import dtype
+from ..tir.func import PrimFunc
+from ..tir.in_place import overwritable_inputs
+from ..tir.program import Copy, Launch, Program, Slice, Step, Tensor
+from .choose import Part
+from .ir import Graph
+from .memory_check import check_plan
+from .memory_plan import MemoryPlan, Use, plan_memory
+from .types import Array, TensorType, array_of
+from .views import storage
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A Program with what belongs to it.
+
+    constants: one array for each of the program's constants; a splat is a view that repeats one element.
+    plan: where the arena's tensors lie; uses: what each step does with them; sizes: their bytes.
+    """
+
+    program: Program
+    constants: tuple[Array, ...]
+    plan: MemoryPlan
+    uses: tuple[Use, ...]
+    sizes: Mapping[str, int]
+
+
+def lower(graph: Graph, parts: Sequence[Part]) -> Lowered:
+    """The Program of a graph, computed by `parts` in order.
+
+    Raises: InternalError when the memory plan does not pass its check.
+    """
+    return _Lowering(graph, parts).run()
+
+
+class _Lowering:
+    def __init__(self, graph: Graph, parts: Sequence[Part]) -> None:
+        self.graph = graph
+        self.parts = [part for part in parts if graph.types[part.group.output].elements]
+        self.roots = storage(graph)
+        self.inputs = {name: n for n, name in enumerate(graph.inputs)}
+        self.outputs = {name: n for n, name in enumerate(graph.outputs)}
+        self.homes: dict[str, str] = {}  # computed value -> the output of the model whose array it lies in
+        self.copies: list[str] = []  # outputs that are copied
+        for name in graph.outputs:
+            root = self.roots[name]
+            fixed = root in self.inputs or root in graph.constants or root in self.homes
+            if fixed and graph.types[name].elements:
+                self.copies.append(name)
+            elif not fixed:
+                self.homes[root] = name
+        used = [v for part in self.parts for v, o in zip(part.values, part.form.operands, strict=True) if not o.scalar]
+        used += self.copies
+        constants = dict.fromkeys(self.roots[value] for value in used)
+        self.constants = {
+            name: n for n, name in enumerate(v for v in constants if v in graph.constants)
+        }
+        self.functions: dict[str, PrimFunc] = {}  # workload key -> function under its name in the program
+
+    def run(self) -> Lowered:
+        """The program, planned and checked."""
+        for part in self.parts:
+            self._function(part.kernel.key, part.kernel.func)
+        uses = (*map(self._use, self.parts), *map(self._copy_use, self.copies))
+        stored = [use.write for use in uses if use.write is not None]
+        sizes = {name: self.graph.types[name].bytes for name in stored}
+        arrays = tuple(array_of(self.graph.constants[name]) for name in self.constants)
+        weights = sum(self.graph.types[name].bytes for name in self.constants)
+        plan = plan_memory(uses, sizes, weight_bytes=weights)
+        check_plan(plan, uses, sizes)
+        body: list[Step] = [self._launch(part, plan) for part in self.parts]
+        body += [self._copy(name, plan) for name in self.copies]
+        program = Program(
+            self.graph.name,
+            self._tensors(self.graph.inputs),
+            self._tensors(self.graph.outputs),
+            self._tensors(self.constants),
+            tuple(self.functions.values()),
+            tuple(body),
+            plan.arena_bytes,
+        )
+        return Lowered(program, arrays, plan, uses, sizes)
+
+    def _tensors(self, names: Sequence[str] | Mapping[str, int]) -> tuple[Tensor, ...]:
+        types = self.graph.types
+        return tuple(Tensor(n, dtype(types[n].dtype), types[n].shape) for n in names)
+
+    def _function(self, key: str, func: PrimFunc) -> None:
+        if key in self.functions:
+            return
+        taken = {other.name for other in self.functions.values()}
+        name, number = func.name, 0
+        while name in taken:
+            number += 1
+            name = f"{func.name}_{number}"
+        self.functions[key] = func if name == func.name else replace(func, name=name)
+
+    def _in_arena(self, value: str) -> bool:
+        root = self.roots[value]
+        fixed = root in self.inputs or root in self.graph.constants
+        return not fixed and root not in self.homes and self.graph.types[value].elements > 0
+
+    def _use(self, part: Part) -> Use:
+        read = tuple(dict.fromkeys(self.roots[v] for v in part.values if self._in_arena(v)))
+        stored = part.group.output if self._in_arena(part.group.output) else None
+        return Use(read, stored, self._reusable(part) if stored is not None else ())
+
+    def _reusable(self, part: Part) -> tuple[str, ...]:
+        func = part.kernel.func
+        free = overwritable_inputs(func)
+        arguments = [v for v, o in zip(part.values, part.form.operands, strict=True) if not o.scalar]
+        named = zip((p.buffer for p in func.parameters), arguments, strict=False)
+        return tuple(self.roots[v] for buffer, v in named if buffer in free and self._in_arena(v))
+
+    def _copy_use(self, name: str) -> Use:
+        root = self.roots[name]
+        return Use((root,) if self._in_arena(root) else (), None)
+
+    def _slice(self, value: str, type_: TensorType, plan: MemoryPlan) -> Slice:
+        root = self.roots[value]
+        kind = dtype(type_.dtype)
+        if root in self.inputs:
+            return Slice("input", self.inputs[root], kind, type_.shape)
+        if root in self.constants:
+            return Slice("constant", self.constants[root], kind, type_.shape)
+        if root in self.homes:
+            return Slice("output", self.outputs[self.homes[root]], kind, type_.shape)
+        return Slice("arena", plan.offsets.get(root, 0), kind, type_.shape)
+
+    def _launch(self, part: Part, plan: MemoryPlan) -> Launch:
+        arguments = [
+            self._slice(value, operand.type, plan)
+            for value, operand in zip(part.values, part.form.operands, strict=True)
+            if operand.scalar is None
+        ]
+        arguments.append(self._slice(part.group.output, part.form.result, plan))
+        name = self.functions[part.kernel.key].name
+        return Launch(name, tuple(arguments), part.group.label)
+
+    def _copy(self, name: str, plan: MemoryPlan) -> Copy:
+        type_ = self.graph.types[name]
+        target = Slice("output", self.outputs[name], dtype(type_.dtype), type_.shape)
+        return Copy(self._slice(self.roots[name], type_, plan), target)

@@ -1,0 +1,205 @@
+"""Where each intermediate tensor lies in the arena: offsets found by several packings, the smallest kept.
+
+Two tensors may share bytes when no step needs both. A tensor lives from the step that writes it to the last step that reads
+it. The bytes that live at one step are a lower bound for every packing; the largest of these stands beside the result.
+Where a step may write over an input that nobody needs afterwards, both are one tenant of the arena.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .ir import megabytes
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What one step does with tensors of the arena.
+
+    reads: names, in any order; write: the name that it defines, None for a step that stores elsewhere.
+    reusable: those of `reads` whose place the result may take, element for element.
+    """
+
+    reads: tuple[str, ...]
+    write: str | None
+    reusable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A tensor in the arena: `bytes` from `offset` on, needed from step `first` to step `last`."""
+
+    name: str
+    offset: int
+    bytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """The arena of a model.
+
+    arena_bytes: its size; lower_bound: no packing of these tensors is smaller. packing: how the smallest one was found.
+    in_place: pairs (result, input whose place it takes). weight_bytes: constants, shared by all contexts.
+    """
+
+    arena_bytes: int
+    lower_bound: int
+    packing: str
+    placements: tuple[Placement, ...]
+    in_place: tuple[tuple[str, str], ...] = ()
+    weight_bytes: int = 0
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        """Where each tensor begins."""
+        return {item.name: item.offset for item in self.placements}
+
+    @property
+    def excess(self) -> float:
+        """How much larger than the lower bound the arena is: 0.05 is five percent."""
+        return self.arena_bytes / self.lower_bound - 1 if self.lower_bound else 0.0
+
+    @property
+    def certificate(self) -> str:
+        """The promise in one line."""
+        return (
+            f"weights {megabytes(self.weight_bytes)} (shared) + {megabytes(self.arena_bytes)} per context"
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            self.certificate,
+            f"  {len(self.placements)} tensors packed {self.packing}; lower bound {self.lower_bound} bytes, "
+            f"arena {self.arena_bytes} bytes ({self.excess:+.1%})",
+        ]
+        lines += [f"  '{result}' takes the place of '{source}'" for result, source in self.in_place]
+        return "\n".join(lines)
+
+
+def plan_memory(
+    uses: Sequence[Use], sizes: Mapping[str, int], *, weight_bytes: int = 0
+) -> MemoryPlan:
+    """The smallest packing found for the tensors that `uses`, in order of execution, write and read.
+
+    sizes: bytes of each tensor.
+    """
+    plans = [
+        _packed(uses, sizes, weight_bytes, in_place, name, order, best_fit)
+        for in_place in (True, False)
+        for name, order in _ORDERS.items()
+        for best_fit in (False, True)
+    ]
+    return min(plans, key=lambda plan: plan.arena_bytes)
+
+
+@dataclass(slots=True)
+class _Tenant:
+    """Tensors that share one place, one after the other."""
+
+    names: list[str]
+    size: int
+    first: int
+    last: int
+    offset: int = field(default=-1)
+
+    @property
+    def length(self) -> int:
+        return self.last - self.first + 1
+
+    def meets(self, other: _Tenant) -> bool:
+        """Whether some step needs both."""
+        return self.first <= other.last and other.first <= self.last
+
+
+_ORDERS: dict[str, Callable[[_Tenant], tuple[int, ...]]] = {
+    "by size": lambda t: (-t.size, t.first),
+    "by lifetime": lambda t: (-t.length, -t.size, t.first),
+    "by size times lifetime": lambda t: (-t.size * t.length, t.first),
+    "by first use": lambda t: (t.first, -t.size),
+    "by last use": lambda t: (-t.last, -t.size),
+}
+
+
+def _packed(
+    uses: Sequence[Use],
+    sizes: Mapping[str, int],
+    weight_bytes: int,
+    in_place: bool,
+    name: str,
+    order: Callable[[_Tenant], tuple[int, ...]],
+    best_fit: bool,
+) -> MemoryPlan:
+    tenants, pairs = _tenants(uses, sizes, in_place)
+    placed: list[_Tenant] = []
+    for tenant in sorted(tenants, key=order):
+        tenant.offset = _place(tenant, placed, best_fit)
+        placed.append(tenant)
+    arena = max((t.offset + t.size for t in tenants), default=0)
+    lives = dict(_lives(uses))
+    placements = (
+        Placement(item, t.offset, sizes[item], *lives[item]) for t in tenants for item in t.names
+    )
+    listed = tuple(sorted(placements, key=lambda p: (p.first, p.name)))
+    title = f"{name}, {'best' if best_fit else 'first'} fit"
+    return MemoryPlan(arena, _lower_bound(tenants, len(uses)), title, listed, pairs, weight_bytes)
+
+
+def _lives(uses: Sequence[Use]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """First and last step of each tensor."""
+    last = {name: step for step, use in enumerate(uses) for name in use.reads}
+    for step, use in enumerate(uses):
+        if use.write is not None:
+            yield use.write, (step, max(step, last.get(use.write, step)))
+
+
+def _tenants(
+    uses: Sequence[Use], sizes: Mapping[str, int], in_place: bool
+) -> tuple[list[_Tenant], tuple[tuple[str, str], ...]]:
+    lives = dict(_lives(uses))
+    home: dict[str, _Tenant] = {}
+    pairs = []
+    for step, use in enumerate(uses):
+        if use.write is None:
+            continue
+        first, last = lives[use.write]
+        size = -(-sizes[use.write] // ALIGNMENT) * ALIGNMENT
+        dying = [n for n in use.reusable if lives[n][1] == step and home[n].size == size]
+        if in_place and dying:
+            home[use.write] = home[dying[0]]
+            home[use.write].names.append(use.write)
+            home[use.write].last = last
+            pairs.append((use.write, dying[0]))
+        else:
+            home[use.write] = _Tenant([use.write], size, first, last)
+    return list({id(tenant): tenant for tenant in home.values()}.values()), tuple(pairs)
+
+
+def _place(tenant: _Tenant, placed: Iterable[_Tenant], best_fit: bool) -> int:
+    """The lowest gap, or the tightest one, among the tenants that live at the same time."""
+    others = sorted((t for t in placed if t.meets(tenant)), key=lambda t: t.offset)
+    end, best, tightest = 0, -1, 0
+    for other in others:
+        gap = other.offset - end
+        if gap >= tenant.size and (best < 0 or gap < tightest):
+            best, tightest = end, gap
+            if not best_fit:
+                break
+        end = max(end, other.offset + other.size)
+    return best if best >= 0 else end
+
+
+def _lower_bound(tenants: Sequence[_Tenant], steps: int) -> int:
+    live = [0] * (steps + 1)
+    for tenant in tenants:
+        live[tenant.first] += tenant.size
+        live[tenant.last + 1] -= tenant.size
+    most = now = 0
+    for change in live:
+        now += change
+        most = max(most, now)
+    return most

@@ -1,0 +1,63 @@
+"""What a form costs: seconds that a schedule source knows, else the analytical estimate. Each form becomes a function once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..schedule.cost import estimate
+from ..schedule.source import ScheduleSource
+from ..tir.canonical import workload_key
+from ..tir.func import PrimFunc
+from ..tir.target import Target
+from .express import express
+from .form import Form
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Seconds of one kernel. measured: what the source knows, None where it knows nothing."""
+
+    estimated: float
+    measured: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """What a choice goes by."""
+        return self.estimated if self.measured is None else self.measured
+
+    def __str__(self) -> str:
+        known = "" if self.measured is None else f", measured {self.measured * 1e6:.1f} us"
+        return f"estimated {self.estimated * 1e6:.1f} us{known}"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The function of a form, its workload key and its price."""
+
+    func: PrimFunc
+    key: str
+    price: Price
+
+
+class Pricer:
+    """Functions and prices of forms on one target; equal forms are built and priced once."""
+
+    def __init__(self, target: Target, source: ScheduleSource | None = None) -> None:
+        self.target = target
+        self.source = source
+        self._kernels: dict[Form, Kernel] = {}
+        self._by_key: dict[str, Kernel] = {}
+
+    def kernel(self, form: Form) -> Kernel:
+        """The kernel of a form; forms with the same workload share one."""
+        if form not in self._kernels:
+            func = express(form)
+            key = workload_key(func)
+            if key not in self._by_key:
+                self._by_key[key] = Kernel(func, key, self._price(func))
+            self._kernels[form] = self._by_key[key]
+        return self._kernels[form]
+
+    def _price(self, func: PrimFunc) -> Price:
+        measured = self.source.seconds(func, self.target) if self.source is not None else None
+        return Price(estimate(func, self.target), measured)

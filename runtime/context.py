@@ -1,0 +1,84 @@
+"""A Context: an engine bound to arrays, for calls without checks.
+
+    ctx = engine.context(threads=2)
+    ctx.bind({"input": x}, {"logits": y})
+    ctx.run()                                       # reads x, writes y
+
+Each context has an arena and workspaces of its own, so that contexts run at the same time; one
+context serves one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..tir.errors import TilewrightError
+from .arrays import Array
+from .interface import Interface
+
+
+class ContextError(TilewrightError, RuntimeError):
+    """A context is run before arrays are bound to it."""
+
+
+class RunFrame(Protocol):
+    """The memory of one run at a time."""
+
+    def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Let the next runs use these arrays, which the caller keeps alive."""
+
+    def run(self, threads: int) -> int:
+        """Run; how many threads took part."""
+
+
+class Context:
+    """An engine's own memory for runs on `threads` threads, and the arrays bound to it."""
+
+    def __init__(self, interface: Interface, frame: RunFrame, threads: int) -> None:
+        self.threads = threads
+        self._interface = interface
+        self._frame = frame
+        self._arrays: tuple[list[Array], list[Array]] | None = None
+
+    def bind(
+        self, inputs: Mapping[str, object], outputs: Mapping[str, object] | None = None
+    ) -> Context:
+        """Check the arrays and let the next runs read and write them; this context.
+
+        Outputs that are not given are made.
+        Raises: ArgumentTypeError, ArgumentValueError.
+        """
+        arrays = self._interface.accept(inputs, outputs)
+        self._frame.point(*arrays)
+        self._arrays = arrays
+        return self
+
+    def run(self) -> None:
+        """Run on the bound arrays; nothing is checked.
+
+        Raises: ContextError where none are bound.
+        """
+        if self._arrays is None:
+            raise self._unbound()
+        self._frame.run(self.threads)
+
+    __call__ = run
+
+    @property
+    def outputs(self) -> dict[str, Array]:
+        """The bound arrays that a run writes, by name.
+
+        Raises: ContextError where none are bound.
+        """
+        if self._arrays is None:
+            raise self._unbound()
+        return self._interface.named(self._arrays[1])
+
+    def _unbound(self) -> ContextError:
+        names = ", ".join(f"{spec.name!r}: ..." for spec in self._interface.inputs)
+        return ContextError(
+            f"context: no arrays are bound to this context of '{self._interface.name}'.",
+            code="context-unbound",
+            hints=(f"context.bind({{{names}}})",),
+        )

@@ -1,0 +1,273 @@
+"""An Engine: a model, ready to run on arrays, with all there is to say about it.
+
+An engine is immutable, and any number of threads may run it at once: each run borrows a frame of
+memory from a pool, which grows to as many as run at the same time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from html import escape
+from pathlib import Path
+from typing import Literal
+
+from ..tir.errors import TilewrightError
+from .arrays import ArgumentTypeError, ArgumentValueError, Array
+from .context import Context, RunFrame
+from .engine_file import read_parts, write_parts
+from .engine_parts import EngineParts
+from .export_c import export_c
+from .host import default_threads
+from .interface import Interface, TensorSpec
+from .interpreted_program import InterpretedProgram
+from .profile import Profile, profile_steps
+from .program_code import NativeProgram
+from .report import EngineReport, MemoryPlan
+from .verification import Report, compare_outputs, random_inputs
+
+Reference = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+
+_PROFILE_ROUNDS = 20
+
+
+class EngineError(TilewrightError, ValueError):
+    """An engine is asked for what it was not built with."""
+
+
+class Engine:
+    """A model on arrays; make one with `tilewright.compile` or `tilewright.load`.
+
+    `engine.run({"input": x})` returns a dict of new arrays; `engine(x)` takes the inputs in order.
+    It pickles, with its compiled code and its weights.
+
+    parts: everything that it consists of, as values. report, memory_plan: what is known of it.
+    """
+
+    def __init__(
+        self,
+        parts: EngineParts,
+        *,
+        reference: Reference | None = None,
+        threads: int | None = None,
+        max_contexts: int | None = None,
+    ) -> None:
+        """Load the code of the parts.
+
+        reference: computes the outputs from the inputs, for `verify`; by default the parts' own.
+        threads: of runs that do not say. max_contexts: the most runs at one time; others wait.
+        Raises: TargetError where this machine lacks the instruction set; LibraryError; EngineError
+        where the parts hold no code.
+        """
+        self.parts = parts
+        self.max_contexts = max_contexts
+        self.interface = Interface(parts.artifact)
+        self._code = _code(parts)
+        self._reference = reference if reference is not None else parts.reference
+        self._default_threads = threads
+        self._frames: deque[RunFrame] = deque()
+        self._turn: AbstractContextManager[object] = (
+            nullcontext() if max_contexts is None else threading.BoundedSemaphore(max_contexts)
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _from_bytes, (write_parts(self.parts), self._default_threads, self.max_contexts)
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.parts.artifact.name
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """What a run takes."""
+        return self.interface.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """What a run gives."""
+        return self.interface.outputs
+
+    @property
+    def source(self) -> str:
+        """The generated source text."""
+        return "\n".join(self.parts.artifact.sources)
+
+    @property
+    def memory_plan(self) -> MemoryPlan:
+        """How much memory runs take, promised before the first."""
+        return self.parts.plan
+
+    def explain(self) -> EngineReport:
+        """What each kernel is and how it was checked, and what was not done, and why."""
+        return self.parts.report
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Engine {self.interface}",
+            f"  target: {self.parts.artifact.target}",
+            f"  memory: {self.memory_plan}",
+            *(f"  {line}" for line in str(self.explain()).splitlines()[:2]),
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        details = f"<details><summary>kernels</summary>{self.explain()._repr_html_()}</details>"
+        return f"<pre>{escape(repr(self))}</pre>{details}"
+
+    # -- runs ------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        inputs: Mapping[str, object],
+        *,
+        outputs: Iterable[str] | None = None,
+        out: Mapping[str, object] | None = None,
+        threads: int | None = None,
+    ) -> dict[str, Array]:
+        """Run on arrays by name; the outputs by name, new arrays but for those that `out` gives.
+
+        outputs: the names of those to return; all by default. threads: default
+        TILEWRIGHT_NUM_THREADS, else the CPUs allowed to this process now; the result has the same
+        bits at any number.
+        Raises: ArgumentTypeError, ArgumentValueError.
+        """
+        arrays = self.interface.accept(inputs, out)
+        count = self._threads(threads)
+        with self._turn:
+            frame = self._borrow(count)
+            try:
+                frame.point(*arrays)
+                frame.run(count)
+            finally:
+                self._frames.append(frame)
+        return self.interface.named(arrays[1], outputs)
+
+    def __call__(self, *arrays: object, threads: int | None = None) -> Array | tuple[Array, ...]:
+        """Run on the inputs in order; the output, or a tuple where there are several.
+
+        Raises: ArgumentTypeError, ArgumentValueError.
+        """
+        if len(arrays) != len(self.inputs):
+            raise ArgumentTypeError(
+                f"{self.name}: {len(arrays)} arrays given; expected {len(self.inputs)}: "
+                f"{', '.join(map(str, self.inputs))}.",
+                code="engine-count",
+            )
+        named = {spec.name: array for spec, array in zip(self.inputs, arrays, strict=True)}
+        results = tuple(self.run(named, threads=threads).values())
+        return results[0] if len(results) == 1 else results
+
+    def context(self, threads: int | None = None) -> Context:
+        """Memory of its own for runs on `threads` threads, to be bound to arrays.
+
+        Raises: ArgumentValueError for a number of threads below 1.
+        """
+        count = self._threads(threads)
+        return Context(self.interface, self._code.frame(count), count)
+
+    def verify(
+        self,
+        inputs: Mapping[str, Array] | None = None,
+        *,
+        against: Literal["reference"] = "reference",
+        atol: float | None = None,
+        rtol: float | None = None,
+        seed: int = 0,
+    ) -> Report:
+        """Run on the inputs and compare with the reference in float64.
+
+        inputs: random ones by default. atol, rtol: see `compare_outputs`.
+        Raises: EngineError where the engine has no reference; ArgumentTypeError,
+        ArgumentValueError.
+        """
+        if self._reference is None:
+            raise EngineError(
+                f"verify: '{self.name}' carries no {against} to compare with.",
+                code="engine-reference",
+                hints=('engine.save(path, keep_weights=True) keeps it in the file.',),
+            )
+        given = random_inputs(self.inputs, seed) if inputs is None else dict(inputs)
+        got = self.run(given)
+        return compare_outputs(self.name, got, self._reference(given), atol, rtol)
+
+    def profile(
+        self,
+        inputs: Mapping[str, object] | None = None,
+        *,
+        threads: int | None = None,
+        rounds: int = _PROFILE_ROUNDS,
+    ) -> Profile:
+        """Time each launch alone; random inputs by default.
+
+        Raises: EngineError where the engine is interpreted; ArgumentTypeError, ArgumentValueError.
+        """
+        if not isinstance(self._code, NativeProgram):
+            raise EngineError(
+                f"profile: '{self.name}' is interpreted, launch by launch is not timed; expected "
+                "an engine of a compiled target.",
+                code="engine-profile",
+            )
+        given = random_inputs(self.inputs) if inputs is None else inputs
+        arrays = self.interface.accept(given)
+        count = self._threads(threads)
+        frame = self._code.frame(count)
+        frame.point(*arrays)
+        steps = frame.steps(count)
+        return profile_steps(self.name, steps, lambda: frame.run(count), count, rounds)
+
+    # -- ways out --------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, keep_weights: bool = True) -> Path:
+        """Write the engine to a file that `tilewright.load` reads; the file.
+
+        keep_weights: also the program before schedules, the original weights and the reference, so
+        that it can be built anew on another machine, and verified there.
+        """
+        file = Path(path)
+        write_parts(self.parts, file, keep_weights=keep_weights)
+        return file
+
+    def export_c(self, folder: str | Path) -> Path:
+        """Write the model as C that needs nothing else: model.c, model.h, weights.bin, Makefile.
+
+        The folder is made where it is not there. Returns it.
+        Raises: EngineError where the engine holds no C.
+        """
+        return export_c(self.parts, Path(folder))
+
+    def _borrow(self, threads: int) -> RunFrame:
+        try:
+            return self._frames.pop()
+        except IndexError:
+            return self._code.frame(threads)
+
+    def _threads(self, threads: int | None) -> int:
+        count = threads if threads is not None else self._default_threads
+        if count is None:
+            return default_threads()
+        if count < 1:
+            raise ArgumentValueError(
+                f"{self.name}: threads is {count}; expected a whole number of at least 1.",
+                code="argument-threads",
+            )
+        return count
+
+
+def _code(parts: EngineParts) -> NativeProgram | InterpretedProgram:
+    if parts.shared is not None:
+        return NativeProgram(parts.artifact, parts.shared, parts.constants)
+    if parts.plain is not None:
+        return InterpretedProgram(parts.plain.model())
+    raise EngineError(
+        f"engine: '{parts.artifact.name}' has neither compiled code nor a program to interpret.",
+        code="engine-code",
+    )
+
+
+def _from_bytes(data: bytes, threads: int | None, max_contexts: int | None) -> Engine:
+    return Engine(read_parts(data), threads=threads, max_contexts=max_contexts)

@@ -1,0 +1,43 @@
+"""A model run by the interpreter, element by element: the target "python", which needs no compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..tir.program_evaluate import interpret_program
+from .arrays import Array
+from .model import Model
+
+
+class InterpretedProgram:
+    """A model whose functions are interpreted as they are defined, without schedules."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def frame(self, threads: int) -> InterpretedFrame:
+        """Memory for runs; the interpreter makes its own, and uses one thread."""
+        return InterpretedFrame(self.model)
+
+
+class InterpretedFrame:
+    """The arrays of one run at a time."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._inputs: Sequence[Array] = ()
+        self._outputs: Sequence[Array] = ()
+
+    def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Let the next runs use these arrays."""
+        self._inputs, self._outputs = inputs, outputs
+
+    def run(self, threads: int) -> int:
+        """Run on one thread."""
+        program = self._model.program
+        inputs = {t.name: a for t, a in zip(program.inputs, self._inputs, strict=True)}
+        found = interpret_program(program, inputs, self._model.constants)
+        for tensor, array in zip(program.outputs, self._outputs, strict=True):
+            array[...] = found[tensor.name]
+        return 1

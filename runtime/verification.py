@@ -1,0 +1,123 @@
+"""The check of an engine's outputs against a reference, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..tir.errors import TilewrightError
+from .arrays import Array
+from .interface import TensorSpec
+from .report import html_table
+
+RELATIVE = {"float32": 1e-5, "float64": 1e-12}  # of the largest magnitude of the reference
+
+
+class VerifyError(TilewrightError, ArithmeticError):
+    """The outputs of an engine differ from the reference."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputReport:
+    """How one output compares.
+
+    error: the largest |output - reference|. share: the largest error over what is allowed; inf
+    where one side is not finite and the other is, or differs in sign. place: the element of the
+    largest share.
+    """
+
+    name: str
+    error: float
+    share: float
+    place: tuple[int, ...]
+
+    def __str__(self) -> str:
+        at = ", ".join(map(str, self.place))
+        return f"{self.name}: error {self.error:.3g} at [{at}], {self.share:.2g} of the allowed"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The comparison of an engine with its reference; true where every output is close enough."""
+
+    engine: str
+    outputs: tuple[OutputReport, ...]
+
+    def __bool__(self) -> bool:
+        return all(output.share <= 1 for output in self.outputs)
+
+    def __str__(self) -> str:
+        head = f"{self.engine}: {'equal within bounds' if self else 'different'}"
+        return "\n".join([head, *(f"  {output}" for output in self.outputs)])
+
+    def _repr_html_(self) -> str:
+        rows = [(o.name, f"{o.error:.3g}", f"{o.share:.2g}") for o in self.outputs]
+        return html_table(("output", "largest error", "of the allowed"), rows)
+
+    def raise_for_difference(self) -> None:
+        """Raises: VerifyError where an output differs."""
+        if not self:
+            worst = max(self.outputs, key=lambda output: output.share)
+            raise VerifyError(
+                f"verify: '{self.engine}' differs from its reference: {worst}.",
+                code="verify-differs",
+            )
+
+
+def compare_outputs(
+    engine: str,
+    got: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> Report:
+    """Compare outputs by name.
+
+    atol, rtol: |got - expected| <= atol + rtol * |expected|, element by element. Where neither is
+    given, the error may be 1e-5 (float64: 1e-12) of the largest magnitude of the output.
+    """
+    return Report(
+        engine, tuple(_compare(name, got[name], expected[name], atol, rtol) for name in got)
+    )
+
+
+def random_inputs(specs: Sequence[TensorSpec], seed: int = 0) -> dict[str, Array]:
+    """Normal numbers for floats, small whole numbers for integers, truth values."""
+    rng = np.random.default_rng(seed)
+    made: dict[str, Array] = {}
+    for spec in specs:
+        if spec.dtype.kind == "f":
+            made[spec.name] = rng.standard_normal(spec.shape).astype(spec.dtype)
+        else:
+            high = 2 if spec.dtype.kind == "b" else 100
+            made[spec.name] = rng.integers(0, high, spec.shape).astype(spec.dtype)
+    return made
+
+
+def _compare(
+    name: str, got: Array, expected: Array, atol: float | None, rtol: float | None
+) -> OutputReport:
+    kind = got.dtype.name
+    exact = got.dtype.kind != "f"
+    found, wanted = got.astype(np.float64), expected.astype(np.float64)
+    if not found.size:
+        return OutputReport(name, 0.0, 0.0, (0,) * found.ndim)
+    finite = np.isfinite(wanted) & np.isfinite(found)
+    same = finite | (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+    with np.errstate(invalid="ignore"):
+        error = np.where(finite, np.abs(found - wanted), np.where(same, 0.0, np.inf))
+    if exact:
+        allowed = np.zeros(wanted.shape)
+    elif atol is None and rtol is None:
+        largest = float(np.abs(wanted, where=finite, out=np.zeros(wanted.shape)).max())
+        allowed = np.full(wanted.shape, RELATIVE[kind] * largest)
+    else:
+        allowed = (atol or 0.0) + (rtol or 0.0) * np.abs(wanted, where=finite, out=np.zeros(wanted.shape))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(error == 0, 0.0, error / allowed)
+    place = np.unravel_index(int(share.argmax()), share.shape)
+    return OutputReport(
+        name, float(error.max()), float(share.max()), tuple(int(index) for index in place)
+    )

@@ -1,0 +1,182 @@
+"""Programs of the schedule tests: small te functions whose numbers stay exact in float32.
+
+Inputs are small integers, so sums and products in any order give the same bits, and a schedule may
+be compared with NumPy for equality.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.trace import Trace
+from tilewright.tir import te
+from tilewright.tir.evaluate import evaluate
+from tilewright.tir.expr import Expr
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.interpreter import interpret
+from tilewright.tir.printer import print_stmt
+from tilewright.tir.target import Target
+
+Array = np.ndarray
+
+
+def matmul(m: int, n: int, k: int, *, dtype: str = "float32", constant: bool = False) -> PrimFunc:
+    """C = A B."""
+    a = te.placeholder((m, k), dtype, name="A")
+    b = te.placeholder((k, n), dtype, name="B", constant=constant)
+    axis = te.reduce_axis(k, name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, axis] * b[axis, j], axis=axis), name="C")
+    return te.func(a, b, c, name="matmul")
+
+
+def matmul_relu(
+    m: int, n: int, k: int, *, dtype: str = "float32", constant: bool = False
+) -> PrimFunc:
+    """Y = max(A B + bias, 0)."""
+    a = te.placeholder((m, k), dtype, name="A")
+    b = te.placeholder((k, n), dtype, name="B", constant=constant)
+    bias = te.placeholder((n,), dtype, name="bias", constant=constant)
+    axis = te.reduce_axis(k, name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, axis] * b[axis, j], axis=axis), name="C")
+    y = te.compute((m, n), lambda i, j: te.maximum(c[i, j] + bias[j], 0.0), name="Y")
+    return te.func(a, b, bias, y, name="matmul_relu")
+
+
+def chain(m: int, n: int, *, dtype: str = "float32") -> PrimFunc:
+    """Y = max(2 X + bias, 0) * X, in three steps."""
+    x = te.placeholder((m, n), dtype, name="X")
+    bias = te.placeholder((n,), dtype, name="bias")
+    p = te.compute((m, n), lambda i, j: x[i, j] * 2.0 + bias[j], name="P")
+    q = te.compute((m, n), lambda i, j: te.maximum(p[i, j], 0.0), name="Q")
+    y = te.compute((m, n), lambda i, j: q[i, j] * x[i, j], name="Y")
+    return te.func(x, bias, y, name="chain")
+
+
+def blur(m: int, n: int) -> PrimFunc:
+    """Y[i, j] = R[i, j] + R[i + 1, j], R[i, j] = X[i, j] + X[i, j + 1]: readers that overlap."""
+    x = te.placeholder((m + 1, n + 1), "float32", name="X")
+    r = te.compute((m + 1, n), lambda i, j: x[i, j] + x[i, j + 1], name="R")
+    y = te.compute((m, n), lambda i, j: r[i, j] + r[i + 1, j], name="Y")
+    return te.func(x, y, name="blur")
+
+
+def conv(
+    height: int,
+    width: int,
+    channels: int,
+    outputs: int,
+    *,
+    kernel: int = 3,
+    stride: int = 1,
+    pad: int = 1,
+    dilation: int = 1,
+    groups: int = 1,
+    batch: int = 1,
+    dtype: str = "float32",
+) -> PrimFunc:
+    """relu(conv(X, W) + bias), channels last; `channels` per group."""
+    total = channels * groups
+    x = te.placeholder((batch, height, width, total), dtype, name="X")
+    w = te.placeholder((kernel, kernel, channels, outputs), dtype, name="W", constant=True)
+    bias = te.placeholder((outputs,), dtype, name="bias", constant=True)
+    span = dilation * (kernel - 1) + 1
+    rows, columns = (height + 2 * pad - span) // stride + 1, (width + 2 * pad - span) // stride + 1
+    source = padded(x, pad, 0.0) if pad else x
+    c, r, s = (te.reduce_axis(n, name=a) for a, n in zip("crs", (channels, kernel, kernel)))
+    per_group = outputs // groups
+
+    def element(n: Expr, h: Expr, v: Expr, o: Expr) -> Expr:
+        channel = o // per_group * channels + c if groups > 1 else c
+        data = source[n, h * stride + r * dilation, v * stride + s * dilation, channel]
+        return te.sum(data * w[r, s, c, o], axis=(c, r, s))
+
+    shape = (batch, rows, columns, outputs)
+    y = te.compute(shape, element, name="conv")
+    z = te.compute(shape, lambda n, h, v, o: te.maximum(y[n, h, v, o] + bias[o], 0.0), name="relu")
+    return te.func(x, w, bias, z, name="conv2d")
+
+
+def padded(x: te.Tensor, pad: int, value: float) -> te.Tensor:
+    """The two middle axes of X, `value` around them."""
+    batch, height, width, channels = x.shape
+
+    def element(n: Expr, h: Expr, v: Expr, c: Expr) -> Expr:
+        inside = te.all_of(h >= pad, h < height + pad, v >= pad, v < width + pad)
+        return te.select(inside, x[n, h - pad, v - pad, c], value)
+
+    return te.compute((batch, height + 2 * pad, width + 2 * pad, channels), element, name="X_pad")
+
+
+def pool(
+    height: int,
+    width: int,
+    channels: int,
+    *,
+    kernel: int = 3,
+    stride: int = 2,
+    pad: int = 0,
+    batch: int = 1,
+    dtype: str = "float32",
+) -> PrimFunc:
+    """The largest element of each window, channels last."""
+    x = te.placeholder((batch, height, width, channels), dtype, name="X")
+    rows, columns = (height + 2 * pad - kernel) // stride + 1, (width + 2 * pad - kernel) // stride + 1
+    source = padded(x, pad, float("-inf")) if pad else x
+    r, s = te.reduce_axis(kernel, name="r"), te.reduce_axis(kernel, name="s")
+    y = te.compute(
+        (batch, rows, columns, channels),
+        lambda n, h, v, c: te.max(source[n, h * stride + r, v * stride + s, c], axis=(r, s)),
+        name="Y",
+    )
+    return te.func(x, y, name="pool")
+
+
+def integers(func: PrimFunc, seed: int = 0) -> dict[str, Array]:
+    """Small integers for every parameter that is not an output, by name."""
+    rng = np.random.default_rng(seed)
+    return {
+        p.name: rng.integers(-3, 4, p.buffer.shape).astype(p.dtype.numpy)
+        for p in func.parameters
+        if p.role != "output"
+    }
+
+
+def assert_same_values(func: PrimFunc, original: PrimFunc, *, barriers: bool = False) -> None:
+    """`func`, in the checked interpreter, gives what NumPy gives for `original`, bit by bit."""
+    arrays = integers(original)
+    expected = evaluate(original, arrays)
+    results = interpret(func, *arrays.values(), checked=True, barriers=barriers)
+    for buffer, result in zip(func.outputs, results, strict=True):
+        np.testing.assert_array_equal(result, expected[buffer.name], err_msg=buffer.name)
+
+
+def assert_meaning_kept(sch: Schedule, target: str = "c:avx512") -> PrimFunc:
+    """The schedule's function and its nest mean what the original does; the nest is returned."""
+    assert_same_values(sch.func, sch.original)
+    nest = lower_to_nest(contraction(sch.func, Target.parse(target)))
+    assert_same_values(nest, sch.original, barriers=True)
+    return nest
+
+
+def assert_replays(sch: Schedule) -> None:
+    """The trace, through JSON, makes the same text of the same function."""
+    trace = Trace.from_json(json.loads(json.dumps(sch.trace.to_json())))
+    assert str(Schedule.replay(sch.original, trace)) == str(sch)
+
+
+def scheduled(func: PrimFunc, steps: Callable[[Schedule], object]) -> Schedule:
+    """The schedule after `steps`: its values are kept and its trace replays."""
+    sch = Schedule(func).apply(steps)
+    assert_meaning_kept(sch)
+    assert_replays(sch)
+    return sch
+
+
+def body_of(sch: Schedule) -> str:
+    """The text of the function without its first line and one step of indentation."""
+    return print_stmt(sch.func.body)
