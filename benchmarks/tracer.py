@@ -18,18 +18,17 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
-from tilewright.runtime.limits import fma_peak
-from tilewright.runtime.timing import compare
 
 from . import peers, report
 from .gelu_matmul import SHAPES, fast, gelu_matmul
+from .rounds import paired_rounds
 
 ROTATED_BYTES = 80 << 20
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: GFLOP/s at the median, and the share of the peak measured beside it."""
+    """One measurement: GFLOP/s at the median, the share of the peak measured beside it, rounds repeated."""
 
     shape: str
     threads: int
@@ -37,6 +36,7 @@ class Row:
     system: str
     gflops: float
     share: float
+    repeated_rounds: int
 
 
 def weights(columns: int, inner: int, seed: int) -> dict[str, np.ndarray]:
@@ -88,18 +88,14 @@ def measure(shape: tuple[int, int, int], threads: int, rounds: int) -> list[Row]
         model = onnx_model(*shape, constants) if theirs else b""
         for name, made in theirs.items():
             made.append(peers.CALLS[name](model, {"X": x}, threads))
-    probe = fma_peak(threads)
     found = []
     for cache in ("warm", "cold"):
         pick = (lambda made: made[0]) if cache == "warm" else rotating
         calls = {"tilewright": pick(ours), **{name: pick(made) for name, made in theirs.items()}}
-        timings = compare({**calls, "peak": probe}, rounds)
-        peak = probe.rate(timings["peak"].median)
-        flops = 2 * rows * columns * inner
+        results, repeated = paired_rounds(calls, 2.0 * rows * columns * inner, threads, rounds)
         label = "x".join(map(str, shape))
-        for name in calls:
-            gflops = flops / timings[name].median / 1e9
-            found.append(Row(label, threads, cache, name, gflops, gflops / peak))
+        for name, result in results.items():
+            found.append(Row(label, threads, cache, name, result.gflops, result.share, repeated))
     return found
 
 

@@ -1,7 +1,7 @@
 """ProgramArtifact: what code generation hands to the runtime for a whole model, as one value.
 
-The object of the sources defines one entry, `symbol`, that runs the model, and the entries of its
-kernels, which the model's entry calls; checks and the profiler call them one by one. All have the
+The object defines one entry, `symbol`, that runs the model, and the entries of its kernels, which
+the model's entry calls; checks and the profiler call them one by one. All have the
 type that artifact.py states. The arguments of the model's entry are the pointers of the inputs, of
 the constants that it reads, of the outputs, and of scratch memory: the arena, then the workspace,
 then each thread's workspace.
@@ -9,7 +9,7 @@ then each thread's workspace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..tir.program import Launch, Step
 from ..tir.target import Target
@@ -20,10 +20,10 @@ from .artifact import Entry, Parameter
 class ProgramArtifact:
     """A model as C text.
 
-    sources: the translation units of one object.
     constants: all of them; role "constant" (bound at build) or "prepared" (computed by `prepare`).
     read: the positions of those that the model's entry takes, in the order of its arguments.
-    kernels: every function that a launch names, by symbol.
+    kernels: every function that a launch names, by symbol; texts: the C definitions of each; main:
+    those of the model's entry. `c.program.program_sources` makes whole sources of them.
     body: what the model's entry does; launches name symbols, and slices of the space "constant"
     count in `constants`.
     prepare: launches that compute the prepared constants, to be run once, in order.
@@ -33,13 +33,14 @@ class ProgramArtifact:
 
     name: str
     symbol: str
-    sources: tuple[str, ...]
     target: Target
     inputs: tuple[Parameter, ...]
     constants: tuple[Parameter, ...]
     read: tuple[int, ...]
     outputs: tuple[Parameter, ...]
     kernels: tuple[Entry, ...]
+    texts: tuple[str, ...]
+    main: str
     body: tuple[Step, ...]
     prepare: tuple[Launch, ...] = ()
     arena_bytes: int = 0
@@ -72,7 +73,3 @@ class ProgramArtifact:
     def scratch_bytes(self, threads: int) -> int:
         """Bytes of scratch memory of a run on `threads` threads."""
         return self.arena_bytes + self.workspace_bytes + threads * self.thread_workspace_bytes
-
-    def without_sources(self) -> ProgramArtifact:
-        """The same, for where the text is kept elsewhere."""
-        return replace(self, sources=())

@@ -142,7 +142,7 @@ def as_matrix_product(form: Form) -> Form | None:
     if not _is_pointwise_conv(first.op, w):
         return None
     shape = form.result.shape
-    matrix = {first.inputs[0]: (math.prod(x.shape[:-1]), x.shape[-1])}
+    matrix: dict[int, Shape] = {first.inputs[0]: (math.prod(x.shape[:-1]), x.shape[-1])}
     matrix[first.inputs[1]] = w.shape[-2:]
     operands = []
     for n, operand in enumerate(form.operands):

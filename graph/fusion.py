@@ -35,9 +35,7 @@ class Miss:
     edit: str
 
     def __str__(self) -> str:
-        return (
-            f"not fused: {self.consumer} behind {self.producer}: {self.condition}; to fuse: {self.edit}"
-        )
+        return f"not fused: {self.consumer} behind {self.producer}: {self.condition}; to fuse: {self.edit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +101,12 @@ class _Fuser:
         reasons = {value: self._obstacle(node, value) for value in computed}
         free = [value for value, reason in reasons.items() if reason is None]
         joined = max(free, key=self.order.__getitem__, default=None)
-        for value, reason in reasons.items():
-            if reason is not None:
-                self.misses.append(reason)
-            elif value != joined and joined is not None:
-                self.misses.append(self._miss_second(node, value, joined))
         if joined is None:
+            self.misses += [reason for reason in reasons.values() if reason is not None]
             self.members[node.outputs[0]] = [node]
-        else:
-            self.members[node.outputs[0]] = [*self.members.pop(joined), node]
+            return
+        self.misses += [self._miss_second(node, v, joined) for v in free if v != joined]
+        self.members[node.outputs[0]] = [*self.members.pop(joined), node]
 
     def _obstacle(self, node: Node, value: str) -> Miss | None:
         """Why `node` cannot run in the kernel that computes `value`; None when it can."""

@@ -23,21 +23,21 @@ from .views import storage
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredModel:
     """A Program with what belongs to it.
 
-    constants: one array for each of the program's constants; a splat is a view that repeats one element.
+    constants: an array for each of the program's constants, by name; a splat is a view that repeats one element.
     plan: where the arena's tensors lie; uses: what each step does with them; sizes: their bytes.
     """
 
     program: Program
-    constants: tuple[Array, ...]
+    constants: Mapping[str, Array]
     plan: MemoryPlan
     uses: tuple[Use, ...]
     sizes: Mapping[str, int]
 
 
-def lower(graph: Graph, parts: Sequence[Part]) -> Lowered:
+def lower(graph: Graph, parts: Sequence[Part]) -> LoweredModel:
     """The Program of a graph, computed by `parts` in order.
 
     Raises: InternalError when the memory plan does not pass its check.
@@ -52,7 +52,8 @@ class _Lowering:
         self.roots = storage(graph)
         self.inputs = {name: n for n, name in enumerate(graph.inputs)}
         self.outputs = {name: n for n, name in enumerate(graph.outputs)}
-        self.homes: dict[str, str] = {}  # computed value -> the output of the model whose array it lies in
+        # computed value -> the output of the model in whose array it lies
+        self.homes: dict[str, str] = {}
         self.copies: list[str] = []  # outputs that are copied
         for name in graph.outputs:
             root = self.roots[name]
@@ -61,22 +62,22 @@ class _Lowering:
                 self.copies.append(name)
             elif not fixed:
                 self.homes[root] = name
-        used = [v for part in self.parts for v, o in zip(part.values, part.form.operands, strict=True) if not o.scalar]
-        used += self.copies
-        constants = dict.fromkeys(self.roots[value] for value in used)
+        used = [value for part in self.parts for value in _arguments(part)]
+        constants = dict.fromkeys(self.roots[value] for value in (*used, *self.copies))
         self.constants = {
             name: n for n, name in enumerate(v for v in constants if v in graph.constants)
         }
-        self.functions: dict[str, PrimFunc] = {}  # workload key -> function under its name in the program
+        # workload key -> the function, under its name in the program
+        self.functions: dict[str, PrimFunc] = {}
 
-    def run(self) -> Lowered:
+    def run(self) -> LoweredModel:
         """The program, planned and checked."""
         for part in self.parts:
             self._function(part.kernel.key, part.kernel.func)
         uses = (*map(self._use, self.parts), *map(self._copy_use, self.copies))
         stored = [use.write for use in uses if use.write is not None]
         sizes = {name: self.graph.types[name].bytes for name in stored}
-        arrays = tuple(array_of(self.graph.constants[name]) for name in self.constants)
+        arrays = {name: array_of(self.graph.constants[name]) for name in self.constants}
         weights = sum(self.graph.types[name].bytes for name in self.constants)
         plan = plan_memory(uses, sizes, weight_bytes=weights)
         check_plan(plan, uses, sizes)
@@ -91,7 +92,7 @@ class _Lowering:
             tuple(body),
             plan.arena_bytes,
         )
-        return Lowered(program, arrays, plan, uses, sizes)
+        return LoweredModel(program, arrays, plan, uses, sizes)
 
     def _tensors(self, names: Sequence[str] | Mapping[str, int]) -> tuple[Tensor, ...]:
         types = self.graph.types
@@ -118,11 +119,15 @@ class _Lowering:
         return Use(read, stored, self._reusable(part) if stored is not None else ())
 
     def _reusable(self, part: Part) -> tuple[str, ...]:
+        """Tensors of the arena that the kernel reads at the element it computes, under all their names."""
         func = part.kernel.func
         free = overwritable_inputs(func)
-        arguments = [v for v, o in zip(part.values, part.form.operands, strict=True) if not o.scalar]
-        named = zip((p.buffer for p in func.parameters), arguments, strict=False)
-        return tuple(self.roots[v] for buffer, v in named if buffer in free and self._in_arena(v))
+        parameters = [p.buffer for p in func.parameters if p.role != "output"]
+        read = [
+            (buffer, self.roots[v]) for buffer, v in zip(parameters, _arguments(part), strict=True)
+        ]
+        kept = {root for buffer, root in read if buffer not in free}
+        return tuple(root for _, root in read if root not in kept and self._in_arena(root))
 
     def _copy_use(self, name: str) -> Use:
         root = self.roots[name]
@@ -153,3 +158,9 @@ class _Lowering:
         type_ = self.graph.types[name]
         target = Slice("output", self.outputs[name], dtype(type_.dtype), type_.shape)
         return Copy(self._slice(self.roots[name], type_, plan), target)
+
+
+def _arguments(part: Part) -> tuple[str, ...]:
+    """The values that a kernel is called with: a scalar stands in its code."""
+    pairs = zip(part.values, part.form.operands, strict=True)
+    return tuple(value for value, operand in pairs if operand.scalar is None)

@@ -50,7 +50,9 @@ def check_plan(plan: MemoryPlan, uses: Sequence[Use], sizes: Mapping[str, int]) 
 
 
 def _clash(a: slice, b: slice) -> bool:
-    return max(a.start, b.start) < min(a.stop, b.stop)
+    start: int = max(a.start, b.start)
+    stop: int = min(a.stop, b.stop)
+    return start < stop
 
 
 def _refuse(problem: str) -> None:

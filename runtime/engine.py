@@ -14,15 +14,18 @@ from html import escape
 from pathlib import Path
 from typing import Literal
 
+from ..codegen.c.program import program_sources
 from ..tir.errors import TilewrightError
 from .arrays import ArgumentTypeError, ArgumentValueError, Array
 from .context import Context, RunFrame
-from .engine_file import read_parts, write_parts
 from .engine_parts import EngineParts
+from .engine_reader import EngineFile
+from .engine_writer import to_bytes, write_file
 from .export_c import export_c
 from .host import default_threads
 from .interface import Interface, TensorSpec
 from .interpreted_program import InterpretedProgram
+from .pool import use_pool
 from .profile import Profile, profile_steps
 from .program_code import NativeProgram
 from .report import EngineReport, MemoryPlan
@@ -73,7 +76,7 @@ class Engine:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _from_bytes, (write_parts(self.parts), self._default_threads, self.max_contexts)
+        return _from_bytes, (to_bytes(self.parts), self._default_threads, self.max_contexts)
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -95,7 +98,7 @@ class Engine:
     @property
     def source(self) -> str:
         """The generated source text."""
-        return "\n".join(self.parts.artifact.sources)
+        return program_sources(self.parts.artifact)[0]
 
     @property
     def memory_plan(self) -> MemoryPlan:
@@ -229,7 +232,7 @@ class Engine:
         that it can be built anew on another machine, and verified there.
         """
         file = Path(path)
-        write_parts(self.parts, file, keep_weights=keep_weights)
+        write_file(self.parts, file, keep_weights=keep_weights)
         return file
 
     def export_c(self, folder: str | Path) -> Path:
@@ -260,6 +263,8 @@ class Engine:
 
 def _code(parts: EngineParts) -> NativeProgram | InterpretedProgram:
     if parts.shared is not None:
+        if parts.pool is not None:
+            use_pool(parts.pool)
         return NativeProgram(parts.artifact, parts.shared, parts.constants)
     if parts.plain is not None:
         return InterpretedProgram(parts.plain.model())
@@ -270,4 +275,4 @@ def _code(parts: EngineParts) -> NativeProgram | InterpretedProgram:
 
 
 def _from_bytes(data: bytes, threads: int | None, max_contexts: int | None) -> Engine:
-    return Engine(read_parts(data), threads=threads, max_contexts=max_contexts)
+    return Engine(EngineFile(data).parts(), threads=threads, max_contexts=max_contexts)

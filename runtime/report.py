@@ -95,8 +95,9 @@ class MemoryPlan:
 
     weights_bytes: constants, shared by all contexts. arena_bytes: tensors between kernels;
     lower_bound_bytes: of what is alive at once, the most, below which no arena can be; None: not
-    known. workspace_bytes, thread_workspace_bytes: what kernels need for themselves. Arrays of
-    inputs and outputs are the caller's.
+    known. workspace_bytes, thread_workspace_bytes: what kernels need for themselves. kept_bytes:
+    original weights and the imported model's, kept for `save` and `verify` alone. Arrays of inputs
+    and outputs are the caller's.
     """
 
     weights_bytes: int
@@ -104,18 +105,18 @@ class MemoryPlan:
     workspace_bytes: int
     thread_workspace_bytes: int
     lower_bound_bytes: int | None = None
+    kept_bytes: int = 0
 
     def context_bytes(self, threads: int) -> int:
         """What one context takes that runs on `threads` threads."""
         return self.arena_bytes + self.workspace_bytes + threads * self.thread_workspace_bytes
 
     def peak_bytes(self, threads: int, contexts: int = 1) -> int:
-        """What `contexts` contexts take at most, with the weights."""
+        """What `contexts` contexts take at most, with the weights, without what is kept."""
         return self.weights_bytes + contexts * self.context_bytes(threads)
 
     def __str__(self) -> str:
-        share = self.arena_bytes
-        parts = [f"arena {bytes_text(share)}"]
+        parts = [f"arena {bytes_text(self.arena_bytes)}"]
         if self.lower_bound_bytes is not None:
             parts[0] += f" (lower bound {bytes_text(self.lower_bound_bytes)})"
         if self.workspace_bytes:
@@ -123,7 +124,8 @@ class MemoryPlan:
         if self.thread_workspace_bytes:
             parts.append(f"{bytes_text(self.thread_workspace_bytes)} per thread")
         weights = bytes_text(self.weights_bytes)
-        return f"weights {weights} (shared) + {' + '.join(parts)} per context"
+        kept = f"; kept to save: {bytes_text(self.kept_bytes)}" if self.kept_bytes else ""
+        return f"weights {weights} (shared) + {' + '.join(parts)} per context{kept}"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self))}</p>"

@@ -11,7 +11,7 @@ from ..tir.errors import InternalError
 from ..tir.expr import TRUE, Buffer, Expr, Var
 from ..tir.func import PrimFunc
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt, seq
-from ..tir.visit import fresh_copy, loads, replace_buffers, stores, substitute
+from ..tir.visit import accesses, fresh_copy, loads, replace_buffers, stores, substitute
 
 
 def canonical_form(func: PrimFunc) -> PrimFunc:
@@ -31,10 +31,10 @@ def canonical_form(func: PrimFunc) -> PrimFunc:
             families.setdefault(block.family or block.name, block)
     plain = {name: _plain(block, inits.get(name), origins) for name, block in families.items()}
     ordered = _producers_first(plain, func.name)
-    written = [stores(block.body)[0].buffer for block in ordered]
     body = seq(*(_over_domain(block) for block in ordered))
     outer = {p.buffer for p in func.parameters}
-    for buffer in reversed(dict.fromkeys(b for b in written if b not in outer)):
+    used = (access.buffer for access in accesses(body))
+    for buffer in reversed(dict.fromkeys(b for b in used if b not in outer)):
         body = Alloc(buffer, body)
     return func.with_body(fresh_copy(body))
 

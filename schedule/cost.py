@@ -44,9 +44,7 @@ LAUNCH_SECONDS = 3e-7  # to enter a kernel and leave it
 
 def estimate(what: PrimFunc | Schedule, target: Target) -> float:
     """Seconds that a function takes with the schedule of its rule, or that a schedule takes, on `target`."""
-    passes = (
-        nest_passes(what.func, target) if isinstance(what, Schedule) else _passes(what, target)
-    )
+    passes = nest_passes(what.func, target) if isinstance(what, Schedule) else _passes(what, target)
     return LAUNCH_SECONDS + sum(pass_seconds(item, target) for item in passes)
 
 

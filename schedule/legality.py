@@ -49,7 +49,8 @@ def check_factors(func: PrimFunc, loop: For, factors: Sequence[int | None]) -> t
     """The factors cover the extent; at most one is None. Returns the extents of the new loops."""
     known = [factor for factor in factors if factor is not None]
     shown = ", ".join(map(str, factors))
-    if any(factor < 1 for factor in known) or len(factors) - len(known) > 1:
+    numbers = all(isinstance(f, int) and not isinstance(f, bool) and f >= 1 for f in known)
+    if not factors or not numbers or len(factors) - len(known) > 1:
         raise refuse(
             func,
             f"split: factors ({shown}) of loop '{loop.var.name}'; expected positive integers, "
@@ -74,6 +75,13 @@ def check_factors(func: PrimFunc, loop: For, factors: Sequence[int | None]) -> t
 
 def check_directly_nested(func: PrimFunc, loops: Sequence[For]) -> None:
     """Each loop is the whole body of the one before it."""
+    if not loops:
+        raise refuse(
+            func,
+            "fuse: no loop is named; expected one or more.",
+            code="fuse-none",
+            hints=("i_j = sch.fuse(i, j)",),
+        )
     for outer, inner in zip(loops, loops[1:], strict=False):
         if outer.body is not inner:
             raise refuse(
@@ -110,7 +118,7 @@ def check_chain(func: PrimFunc, loops: Sequence[For]) -> list[For]:
     raise refuse(
         func,
         f"reorder: loop '{stray.var.name}' is not on one chain with loop '{outer.var.name}': "
-        f"loop '{node.var.name}' holds more than one loop.",
+        f"loop '{node.var.name}' holds other statements.",
         code="reorder-chain",
         hints=(
             "reorder before the step that put another statement there (stage, compute_at, "
@@ -148,21 +156,40 @@ def check_unrollable(func: PrimFunc, loop: For) -> None:
         )
 
 
-def check_independent(func: PrimFunc, loop: For, primitive: str) -> None:
+def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer, ...]:
     """No two iterations of the loop touch one element, one of them writing.
 
-    An element is private to an iteration when all accesses to its buffer stand below the loop.
+    A point of a block runs once, so two iterations write one element only where they differ in a
+    reduction variable alone, or where the block is recomputed. A parallel loop may give each
+    iteration a tensor of its own where all accesses to it stand below the loop: returns those.
+    """
+    private: list[Buffer] = []
+    for block in blocks(loop.body):
+        target = target_of(block)
+        if _reduces_over(block, loop.var):
+            raise _clash(func, loop, block, primitive)
+        if allocated_in(loop, target):
+            continue
+        if loop.var in free_vars(_written_element(block)) and not block.recomputed:
+            continue
+        if primitive != "parallel" or not is_private(func, loop, target):
+            raise _clash(func, loop, block, primitive)
+        private.append(target)
+    return tuple(dict.fromkeys(private))
+
+
+def allocated_in(loop: For, buffer: Buffer) -> bool:
+    """Whether a buffer's storage begins anew in each iteration of the loop."""
+    return any(isinstance(node, Alloc) and node.buffer is buffer for node in walk(loop.body))
+
+
+def is_private(func: PrimFunc, loop: For, tensor: Buffer) -> bool:
+    """Whether all accesses to an intermediate tensor stand below the loop: an iteration reads only
+    what it has written itself, since only the accumulation of a reduction carries over.
     """
     inside = blocks(loop.body)
-    for block in inside:
-        target = target_of(block)
-        everyone = {b.name for b in (*writers(func, target), *readers(func, target))}
-        private = everyone <= {b.name for b in inside} and target in func.allocations
-        if private and not _reduces_over(block, loop.var):
-            continue
-        if loop.var in free_vars(_written_element(block)):
-            continue
-        raise _clash(func, loop, block, primitive)
+    everyone = (*writers(func, tensor), *readers(func, tensor))
+    return tensor in func.allocations and all(any(b is x for x in inside) for b in everyone)
 
 
 def _reduces_over(block: Block, var: Var) -> bool:
@@ -184,7 +211,11 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
     first = dict.fromkeys(around, 0)
     second = {**first, loop.var: 1}
     element = element_at(block, first)
-    why = "reduces over it" if _reduces_over(block, loop.var) else "does not depend on it"
+    why = "does not depend on it"
+    if _reduces_over(block, loop.var):
+        why = "reduces over it"
+    elif block.recomputed:
+        why = "computes parts that overlap"
     return refuse(
         func,
         f"{primitive}: iterations of loop '{loop.var.name}' write the same element: block "

@@ -8,11 +8,13 @@ from typing import Self
 
 from ..tir.expr import Buffer, Var
 from ..tir.func import PrimFunc
+from ..tir.html import STEPS, details, highlight
 from ..tir.target import Target
 from .decisions import Decisions, Default, Replay
 from .errors import ScheduleError
 from .nest import Rewrite
 from .references import LoopRef, References
+from .steps import step_line
 from .trace import Step, Trace
 
 RECORDED = frozenset(
@@ -73,6 +75,22 @@ class Recorder:
         """The steps so far."""
         return self._states[-1].trace
 
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps so far, as lines that name the loops and blocks which they met and made."""
+        return tuple(
+            step_line(number, step, before.func, before.references, after.references)
+            for number, (step, before, after) in enumerate(
+                zip(self.trace.steps, self._states[:-1], self._states[1:], strict=True)
+            )
+        )
+
+    def show(self) -> None:
+        """Print the loop nest as it is now, and the steps that led here."""
+        print(self.func)
+        for number, line in enumerate(self.steps):
+            print(f"# {number}: {line}")
+
     @classmethod
     def replay(cls, func: PrimFunc, trace: Trace, target: Target | None = None) -> Self:
         """The schedule that `trace` recorded, on a function with the same workload.
@@ -125,11 +143,23 @@ class Recorder:
             self._states.pop()
         return self
 
+    def reset(self) -> Self:
+        """Take back every step. Returns this schedule."""
+        del self._states[1:]
+        return self
+
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[PrimFunc, Trace, Target | None]]:
         return type(self).replay, (self.original, self.trace, self.target)
 
     def __repr__(self) -> str:
         return str(self.func)
+
+    def _repr_html_(self) -> str:
+        steps = self.steps
+        lines = "\n".join(f"{number:2}  {line}" for number, line in enumerate(steps))
+        title = f"{len(steps)} step{'' if len(steps) == 1 else 's'} so far"
+        list_of_steps = details(title, highlight(lines, STEPS), shown=True) if steps else ""
+        return highlight(str(self.func)) + list_of_steps
 
     def _loop(self, ref: LoopRef, primitive: str) -> Var:
         state = self._states[-1]

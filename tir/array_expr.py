@@ -7,8 +7,8 @@ of points, or a list of them.
 - `working` promotes: every float (buffers, constants, casts) is of that type, so a cast to a
   narrower float rounds nothing.
 - Fma is rounded once in float32 (the float64 sum is rounded to odd first); in float64 it is a
-  compensated sum, which may differ from one rounding where the exact value lies within 2**-106 of a
-  tie. With `fused` off it is a product and a sum, as a target without the instruction computes it.
+  compensated sum, which may differ from one rounding next to a tie. With `fused` off it is a
+  product and a sum, as a target without the instruction computes it.
 """
 
 from __future__ import annotations

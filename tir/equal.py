@@ -23,7 +23,7 @@ def equal(a: Node, b: Node) -> bool:
 
 def difference(a: Node, b: Node) -> str | None:
     """The first place where two trees differ, as a text; None when they are equal."""
-    found = _Matcher().node(a, b)
+    found = _Matcher(isinstance(a, PrimFunc)).node(a, b)
     if found is None:
         return None
     return f"{_text(found[0])}  <>  {_text(found[1])}"
@@ -33,7 +33,8 @@ Difference = tuple[object, object]
 
 
 class _Matcher:
-    def __init__(self) -> None:
+    def __init__(self, whole: bool) -> None:
+        self._whole = whole
         self._partner: dict[Var | Buffer, Var | Buffer] = {}
         self._taken: set[Var | Buffer] = set()
         self._names: dict[str, str] = {}
@@ -77,6 +78,9 @@ class _Matcher:
             return False
         if a.origin is None or b.origin is None:
             return a.origin is b.origin
+        if self._whole and a.origin not in self._partner and b.origin not in self._taken:
+            self._partner[a.origin] = b.origin  # its storage was folded away: nothing declares it
+            self._taken.add(b.origin)
         return self._partner.get(a.origin, a.origin) is b.origin
 
     def _field(self, name: str, a: object, b: object) -> Difference | None:

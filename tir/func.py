@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from .errors import IRError, known_names
 from .expr import Buffer
+from .html import highlight
 from .node import Node
 from .printer import print_header, print_stmt
 from .stmt import Alloc, Block, Parameter, Seq, Stmt
@@ -70,6 +71,9 @@ class PrimFunc(Node):
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return highlight(str(self))
 
 
 def split_allocations(body: Stmt) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:

@@ -86,6 +86,7 @@ class _Parser(ExprParser):
     def __init__(self, text: str, names: Names) -> None:
         self.text = textwrap.dedent(text).strip("\n")
         super().__init__(self.text, dict(names))
+        self.folded: dict[str, Buffer] = {}
 
     def tree(self) -> ast.Module:
         try:
@@ -159,7 +160,7 @@ class _Parser(ExprParser):
             case ast.Call(func=ast.Name(id="alloc"), args=[kind, scope]):
                 dtype, shape = self.array_type(kind, node)
                 origins = {word.arg: word.value for word in node.keywords}
-                origin = self.buffer(origins.pop("origin")) if "origin" in origins else None
+                origin = self.origin(origins.pop("origin", None), dtype, shape)
                 if not origins:
                     return Buffer(name, dtype, shape, self.string(scope), origin)
         raise self.error(
@@ -168,6 +169,12 @@ class _Parser(ExprParser):
             'expected alloc(type[shape], "scope") or alloc(type[shape], "scope", origin=tensor).',
             code="parse-alloc",
         )
+
+    def origin(self, node: ast.expr | None, dtype: DType, shape: tuple[int, ...]) -> Buffer | None:
+        """The tensor that a buffer stages; one whose storage was folded away is known by name."""
+        if not isinstance(node, ast.Name) or node.id in self.names:
+            return None if node is None else self.buffer(node)
+        return self.folded.setdefault(node.id, Buffer(node.id, dtype, shape))
 
     def stmt(self, node: ast.stmt) -> Stmt:
         match node:

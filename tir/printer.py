@@ -126,7 +126,8 @@ def _expr(expr: Expr, names: Names, outer: int) -> str:
     if symbol is not None:
         text, precedence = symbol
         a, b = expr.a, expr.b  # type: ignore[attr-defined]
-        body = f"{_expr(a, names, precedence)} {text} {_expr(b, names, precedence + 1)}"
+        left = precedence + (precedence == 4)  # Python chains comparisons
+        body = f"{_expr(a, names, left)} {text} {_expr(b, names, precedence + 1)}"
         return f"({body})" if precedence < outer else body
     match expr:
         case Var():
@@ -221,7 +222,7 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
             names.release(stmt.var)
             return lines
         case Seq():
-            return [line for child in stmt.body for line in _lines(child, names)] or [(0, "pass")]
+            return _sequence(stmt, names)
         case Store():
             element = _element(stmt.buffer, stmt.indices, names)
             if stmt.mask is not None:
@@ -250,6 +251,18 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
             how = f'"{"write" if stmt.write else "read"}", {stmt.level}'
             return [(0, f"prefetch({_element(stmt.buffer, stmt.indices, names)}, {how})")]
     raise TypeError(f"printer: no text for {type(stmt).__name__}")
+
+
+def _sequence(stmt: Seq, names: Names) -> list[tuple[int, str]]:
+    """Statements in order. A name that one of them binds, and not all that follow see, ends at `del`."""
+    lines: list[tuple[int, str]] = []
+    for child in stmt.body:
+        lines += _lines(child, names)
+        if isinstance(child, Alloc | LetStmt) and child is not stmt.body[-1]:
+            bound = child.buffer if isinstance(child, Alloc) else child.var
+            lines.append((0, f"del {names[bound]}"))
+            names.release(bound)
+    return lines or [(0, "pass")]
 
 
 def _block(block: Block, names: Names) -> list[tuple[int, str]]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .dtype import DType
-from .errors import IRError
+from .errors import IRError, known_names
 from .func import PrimFunc
 
 SPACES = ("input", "constant", "output", "arena")
@@ -231,6 +231,13 @@ class _Effects:
 def _effects(program: Program, step: Launch | Copy) -> _Effects:
     if isinstance(step, Copy):
         return _Effects((step.source, step.target), (step.target,))
+    names = [func.name for func in program.functions]
+    if step.function not in names:
+        raise IRError(
+            f"program: there is no function '{step.function}'; there are "
+            f"{known_names(step.function, names)}.",
+            code="program-function",
+        )
     func = program.function(step.function)
     if len(func.parameters) != len(step.arguments):
         raise IRError(

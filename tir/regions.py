@@ -4,11 +4,11 @@ still.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .bounds import bounds
-from .expr import LE, LT, Expr, Var, index
+from .expr import LE, LT, Const, Expr, FloorDiv, FloorMod, Var, index
 from .linear import Linear, Ranges, expression, linear
 from .simplify import simplify
 from .visit import free_vars
@@ -101,19 +101,82 @@ def disjoint(spans: Sequence[Span], loops: Sequence[tuple[Var, int]]) -> bool:
     """Whether the box is another one, without overlap, in each iteration of `loops` ((variable,
     extent) pairs).
 
-    Sufficient: in each dimension the coefficients grow like the digits of a number, and every loop
-    moves some dimension.
+    Sufficient: box after box, the digits of loop variables that are not known yet have coefficients
+    that grow like those of a number, so that the position of the box gives them; and in the end
+    every variable is known by its digits.
     """
     extents = dict(loops)
-    moved: set[Var] = set()
-    for item in spans:
-        width = item.extent
-        terms = [(a, c) for a, c in linear(item.low).terms if isinstance(a, Var) and a in extents]
-        if len(terms) != len(linear(item.low).terms):
-            continue
-        for atom, coefficient in sorted(terms, key=lambda term: term[1]):
-            if coefficient < width or not isinstance(atom, Var):
-                break
-            width = coefficient * extents[atom]
-            moved.add(atom)
-    return all(var in moved or extent == 1 for var, extent in loops)
+    known: set[Digit] = set()
+    pending = [item for item in spans if all(digit_of(a) for a, _ in linear(item.low).terms)]
+    while pending:
+        solved = [item for item in pending if _adds_digits(item, extents, known)]
+        if not solved:
+            break
+        pending = [item for item in pending if item not in solved]
+    return all(extent <= 1 or _is_known(var, extent, known) for var, extent in loops)
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """The digit var // weight % modulus of a variable; modulus None: no remainder is taken."""
+
+    var: Var
+    weight: int
+    modulus: int | None
+
+    def count(self, extent: int) -> int:
+        """How many values it has where the variable has `extent`."""
+        most = -(-extent // self.weight)
+        return most if self.modulus is None else min(self.modulus, most)
+
+
+def digit_of(expr: Expr) -> Digit | None:
+    """`expr` as a digit of one variable; None when it is something else."""
+    match expr:
+        case Var():
+            return Digit(expr, 1, None)
+        case FloorDiv(a, Const() as c) if (inner := digit_of(a)) is not None and c.value > 0:
+            size = int(c.value)
+            if inner.modulus is None:  # v // w // c -> v // (w*c)
+                return Digit(inner.var, inner.weight * size, None)
+            if inner.modulus % size == 0:  # v // w % (c*m) // c -> v // (w*c) % m
+                return Digit(inner.var, inner.weight * size, inner.modulus // size)
+        case FloorMod(a, Const() as c) if (inner := digit_of(a)) is not None and c.value > 0:
+            size = int(c.value)
+            if inner.modulus is None or inner.modulus % size == 0:  # v // w % (c*m) % m
+                return Digit(inner.var, inner.weight, size)
+    return None
+
+
+def _adds_digits(item: Span, extents: Mapping[Var, int], known: set[Digit]) -> bool:
+    """Whether the position of a span tells the digits that it depends on and that are not in
+    `known`, where they are put.
+    """
+    unknown = []
+    for atom, coefficient in linear(item.low).terms:
+        digit = digit_of(atom)
+        if digit is None or digit.var not in extents or coefficient < 0:
+            return False
+        if digit not in known and digit.count(extents[digit.var]) > 1:
+            unknown.append((coefficient, digit))
+    width = item.extent
+    for coefficient, digit in sorted(unknown, key=lambda term: term[0]):
+        if coefficient < width:
+            return False
+        width = coefficient * digit.count(extents[digit.var])
+    known.update(digit for _, digit in unknown)
+    return True
+
+
+def _is_known(var: Var, extent: int, known: set[Digit]) -> bool:
+    """Whether the digits in `known` tell the variable."""
+    weight = 1
+    while weight < extent:
+        found = [d for d in known if d.var is var and d.weight == weight]
+        if any(digit.modulus is None for digit in found):
+            return True
+        sizes = [digit.modulus for digit in found if digit.modulus is not None]
+        if not sizes or max(sizes) < 2:
+            return False
+        weight *= max(sizes)
+    return True

@@ -298,6 +298,13 @@ class _Verifier:
 
     def block_form(self, block: Block) -> None:
         """Check a block against the stage and its role."""
+        if len(block.iters) != len(block.bindings):
+            self.here = block.body  # the block itself has no text
+            raise self.error(
+                f"block '{block.name}' has {len(block.iters)} iteration variables "
+                f"and {len(block.bindings)} bindings",
+                code="verify-bindings",
+            )
         spec = self.spec
         guarded = block.predicate != TRUE or block.padded or block.recomputed
         copies = block.role is not Role.COMPUTE
@@ -310,10 +317,6 @@ class _Verifier:
             ),
             (spec.unique_blocks and block.name in self.blocks, "another block has this name"),
             (not block.family, "it belongs to no family"),
-            (
-                len(block.iters) != len(block.bindings),
-                f"it has {len(block.iters)} iteration variables and {len(block.bindings)} bindings",
-            ),
             (copies and block.init is not None, f"role {block.role.value} has no init"),
         )
         for wrong, problem in problems:

@@ -36,10 +36,12 @@ from .expr import (
 )
 from .func import PrimFunc
 from .node import Node
-from .stmt import Block, Role
+from .stmt import Block, Role, Store
 from .visit import free_vars, loads, stores
 
-MOST_POINTS = 1 << 20  # values of one index that are listed; beyond, it is taken to reach everything
+MOST_POINTS = (
+    1 << 20
+)  # values of one index that are listed; beyond, it is taken to reach everything
 _ARITHMETIC = (Add, Sub, Mul, Div, Min, Max)
 Values = NDArray[np.int64]
 Box = tuple[Values, ...]
@@ -69,7 +71,8 @@ def bytes_moved(func: PrimFunc) -> int:
     boxes: dict[Buffer, list[Box]] = {p.buffer: [] for p in func.parameters}
     for block in func.blocks:
         target = stores(block.body)[0]
-        for access in (target, *loads(block.body)):
+        accesses: tuple[Load | Store, ...] = (target, *loads(block.body))
+        for access in accesses:
             if access.buffer in boxes:
                 boxes[access.buffer].append(touched(access.buffer, access.indices, block))
     return sum(_union(buffer, found) * buffer.type.bytes for buffer, found in boxes.items())
@@ -96,7 +99,9 @@ def points_of(block: Block) -> int:
 
 def block_operations(block: Block) -> int:
     """Floating-point operations of a block."""
-    return points_of(block) * sum(expression_operations(store.value) for store in stores(block.body))
+    return points_of(block) * sum(
+        expression_operations(store.value) for store in stores(block.body)
+    )
 
 
 def expression_operations(expr: Node) -> int:

@@ -140,7 +140,7 @@ def _scalar_x86() -> dict[tuple[str, DType], str]:
 
 
 def _scalar_avx512() -> dict[tuple[str, DType], str]:
-    both = "(_mm_setzero_p{s}(), _mm_set_s{s}({0}), _mm_set_s{s}({1})))"
+    both = "(_mm_set_s{s}({0}), _mm_set_s{s}({1})))"
     return {
         ("scale", FLOAT32): "_mm_cvtss_f32(_mm_scalef_ss" + both.replace("{s}", "s"),
         ("scale", FLOAT64): "_mm_cvtsd_f64(_mm_scalef_sd" + both.replace("{s}", "d"),

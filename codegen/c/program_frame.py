@@ -7,6 +7,7 @@ typedef void tw_function(void *const *args, const struct tw_team *team, int thre
 """
 
 ENTRY = """\
+/* The whole model: every thread runs every launch, its share of each. */
 void {symbol}(void *const *args, const struct tw_team *team, int thread, int threads)
 {{
     char *const scratch = args[{scratch}];

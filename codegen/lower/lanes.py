@@ -177,7 +177,7 @@ def narrow(
     if isinstance(expr, Var):
         return Cast(found[expr], INT32.with_lanes(lanes))
     form = linear(expr)
-    if len(form.terms) > 1 or form.constant or form.terms[0][1] != 1:
+    if form.terms != ((expr, 1),) or form.constant:
         return _sum(form, lane, lanes, ranges, found)
     known = {**ranges, lane: (0, lanes - 1)}
     if not isinstance(expr, FloorDiv | FloorMod | Min | Max):

@@ -47,7 +47,7 @@ def _named(node: Node) -> Node:
         return node
     buffer = node.buffer
     registers = {key: _register(buffer, key) for key in _keys(buffer, node.body)}
-    unmasked = {key for key in registers if _reads_only_what_it_writes(buffer, key, node.body)}
+    unmasked = _unmasked(buffer, node.body)
 
     def rule(item: Node) -> Node:
         if isinstance(item, Load) and item.buffer is buffer:
@@ -131,17 +131,21 @@ def _register(buffer: Buffer, key: Key) -> Buffer:
     return Buffer(name, buffer.type.with_lanes(lanes), (), "register", buffer.origin)
 
 
-def _reads_only_what_it_writes(buffer: Buffer, key: Key, body: Stmt) -> bool:
-    """Whether each read of a register needs no lane that a masked store to it leaves out."""
-    reads: set[Expr | None] = set()
-    writes: set[Expr] = set()
+def _unmasked(buffer: Buffer, body: Stmt) -> set[Key]:
+    """The registers of which each read needs no lane that a masked store to it leaves out."""
+    reads: dict[Key, set[Expr | None]] = {}
+    writes: dict[Key, set[Expr]] = {}
     for node in walk(body):
-        if isinstance(node, Load) and node.buffer is buffer and node.indices == key:
-            reads.add(node.mask)
-        elif isinstance(node, Store) and node.buffer is buffer and node.indices == key:
-            writes |= {node.mask} if node.mask is not None else set()
-    return all(
-        read is not None and (write == read or write in conjuncts(read))
-        for write in writes
-        for read in reads
-    )
+        if isinstance(node, Load) and node.buffer is buffer:
+            reads.setdefault(node.indices, set()).add(node.mask)
+        elif isinstance(node, Store) and node.buffer is buffer and node.mask is not None:
+            writes.setdefault(node.indices, set()).add(node.mask)
+    return {
+        key
+        for key, masks in writes.items()
+        if all(_implies(read, mask) for read in reads.get(key, ()) for mask in masks)
+    }
+
+
+def _implies(read: Expr | None, mask: Expr) -> bool:
+    return read is not None and (mask == read or mask in conjuncts(read))

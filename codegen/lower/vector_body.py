@@ -13,6 +13,7 @@ from ...tir.expr import (
     LE,
     LT,
     NE,
+    TRUE,
     And,
     Broadcast,
     Buffer,
@@ -34,7 +35,8 @@ from ...tir.expr import (
     index,
 )
 from ...tir.linear import Linear, Ranges, expression, linear
-from ...tir.simplify import provable, simplify
+from ...tir.node import Node
+from ...tir.simplify import narrowed, provable, simplify, simplify_stmt
 from ...tir.stmt import Alloc, For, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
 from ...tir.visit import free_vars, substitute, walk
 from .lanes import address, fits_int32, linear_in, narrow, settle
@@ -119,17 +121,26 @@ class VectorBody:
             self._check_contiguous(buffer, scalars)
             mask = None if on is None else self.vector(on, None)
             return Store(buffer, self._indices(scalars, on), self._spread(value), mask)
-        if value.dtype.lanes > 1 or on is not None:
-            raise TargetError(
-                f"vectorize: the lanes of loop '{self.lane.name}' all store to one element of "
-                f"'{buffer.name}'; expected a store that moves with the loop.",
-                code="vectorize-store-lanes",
-                hints=(
-                    "vectorise a spatial loop instead, or reduce into one partial result per "
-                    "lane (rfactor).",
-                ),
-            )
-        return Store(buffer, scalars, value)
+        if value.dtype.lanes == 1 and on is None:
+            return Store(buffer, scalars, value)
+        low, high = narrowed(self.ranges, on if on is not None else TRUE)[self.lane]
+        if on is not None and low is not None and low == high and self._is_plain(store):
+            return self._only_lane(store, on, low)
+        raise TargetError(
+            f"vectorize: the lanes of loop '{self.lane.name}' all store to one element of "
+            f"'{buffer.name}'; expected a store that moves with the loop.",
+            code="vectorize-store-lanes",
+            hints=(
+                "vectorise a spatial loop instead, or reduce into one partial result per lane "
+                "(rfactor).",
+            ),
+        )
+
+    def _only_lane(self, store: Store, on: Expr, lane: int) -> Stmt:
+        """A store by the one lane that the condition leaves on: a scalar one."""
+        values: dict[Var, Expr] = {self.lane: index(lane)}
+        condition = simplify(substitute(on, values), self.ranges)
+        return simplify_stmt(If(condition, substitute(store, values)), self.ranges)
 
     def _element(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
         """An access with scalar indices, moved to the lane's own storage where the buffer has
@@ -293,9 +304,11 @@ class VectorBody:
             return type(expr)(Ramp(start, stride, self.lanes), Broadcast(limit, self.lanes))
         return type(expr)(self._narrowed(apart), self._narrowed(index(0)))
 
-    def _is_plain(self, expr: Expr) -> bool:
-        """Whether the expression is index arithmetic of scalars and the lane alone."""
-        return free_vars(expr).isdisjoint(self._vectors)
+    def _is_plain(self, node: Node) -> bool:
+        """Whether nothing but the lane itself makes the value differ from lane to lane."""
+        if any(isinstance(n, Load | Store) and n.buffer in self._widened for n in walk(node)):
+            return False
+        return free_vars(node).isdisjoint(self._vectors)
 
     def _narrowed(self, expr: Expr) -> Expr:
         found = narrow(expr, self.lane, self.lanes, self.ranges)

@@ -35,5 +35,7 @@ def _outside(sets: Sets, access: Access) -> Finding | None:
     element = element_text(access.buffer.name, access.indices, at)
     extents = ", ".join(map(str, shape)) or "()"
     verb = "stores to" if access.write else "loads"
-    message = f"block '{statement.name}' {verb} {element}; '{access.buffer.name}' has shape [{extents}]"
+    message = (
+        f"block '{statement.name}' {verb} {element}; '{access.buffer.name}' has shape [{extents}]"
+    )
     return Finding(Failure("P4", message, (iteration(statement, at),), element), access.exact)

@@ -1,6 +1,7 @@
 """P1, coverage: every point of every block runs, exactly once unless the block is marked recomputed.
 
-The points of a family are the values of its iteration variables; its statements together must reach each one. Points outside
+The points of a family are the values of its iteration variables; its statements together must reach each one whose element
+somebody needs: a schedule may leave out the others. Points outside
 the domain may run only in blocks marked padded (that nobody reads what they set is P2's business). A recomputed reduction
 runs in rounds, one per iteration of the loops that hold all its statements: within a round each point runs once, or the
 element is not touched at all.
@@ -11,15 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ...tir.stmt import IterVar, Role
+import islpy as isl
+
+from ...tir.stmt import NOTHING, For, ForKind, IterVar, Role
+from ...tir.visit import stores
 from ..verdict import Failure
-from .affine import Affine, variable
-from .condition import Cases, both, inside, negated
+from .affine import Affine, affine, variable
+from .condition import ALWAYS, Cases, both, inside, negated
 from .order import Order, common_loops, orders_before
-from .pairing import Families, Family
+from .pairing import Families, Family, Pairs
 from .sets import Sets
 from .shortcuts import Box, box_of
-from .statements import Nest, Statement
+from .statements import Nest, Statement, plain_statement
 from .witness import Finding, iteration, runs_of
 
 
@@ -63,16 +67,19 @@ def groups_of(nest: Nest, families: Families) -> list[Group]:
     return found
 
 
-def check_coverage(sets: Sets, nest: Nest, families: Families) -> Iterator[Finding]:
+def check_coverage(sets: Sets, nest: Nest, families: Families, pairs: Pairs) -> Iterator[Finding]:
     """Check P1 for every family."""
     groups = groups_of(nest, families)
     for group in groups:
         if any(it.extent == 0 for it in group.iters) or (sets.shortcuts and _plainly_once(group)):
             continue
         yield from _outside(sets, group)
-        yield from _never(sets, group)
-        if not group.recomputed or group.family.is_reduction:
+        yield from _never(sets, group, families, pairs)
+        if group.role is Role.COMPUTE and not (group.recomputed and not group.family.is_reduction):
             yield from _twice(sets, group)
+        if group.role is Role.INIT:
+            update = next(g for g in groups if g.family is group.family)
+            yield from _again(sets, update, group)
     for update, init in zip(groups, groups[1:], strict=False):
         if update.family is init.family and update.recomputed:
             yield from _rounds(sets, update, init)
@@ -112,8 +119,8 @@ def _outside(sets: Sets, group: Group) -> Iterator[Finding]:
             yield Finding(Failure("P1", message, (iteration(statement, at),), point))
 
 
-def _never(sets: Sets, group: Group) -> Iterator[Finding]:
-    """Points that no statement runs."""
+def _never(sets: Sets, group: Group, families: Families, pairs: Pairs) -> Iterator[Finding]:
+    """Points that no statement runs although somebody needs their element."""
     extents = [it.extent for it in group.iters]
     missing = sets.box(extents)
     for statement in group.statements:
@@ -121,10 +128,34 @@ def _never(sets: Sets, group: Group) -> Iterator[Finding]:
         missing = missing.subtract(runs.range())
     if sets.empty(missing):
         return
+    missing = missing.intersect(_needed(sets, group, families, pairs))
+    if sets.empty(missing):
+        return
     point = _point_text(group, sets.member(missing))
     what = "is never initialised" if group.role is Role.INIT else "never runs"
     message = f"point {point} of block '{group.family.name}' {what}"
     yield Finding(Failure("P1", message, (), point))
+
+
+def _needed(sets: Sets, group: Group, families: Families, pairs: Pairs) -> isl.Set:
+    """The points whose elements are read by another block, or are results of the function."""
+    family = group.family
+    wanted = sets.box(family.tensor.shape)
+    if family.name not in families.results.values():
+        wanted = wanted.subtract(wanted)
+        for read in pairs.reads:
+            if read.tensor == family.name and not read.own:
+                runs = sets.image(read.statement, read.access.where, read.element)
+                wanted = wanted.union(runs.range())
+    loops = tuple(For(it.var, it.extent, ForKind.SERIAL, NOTHING) for it in group.iters)
+    ranges = {loop.var: (0, loop.extent - 1) for loop in loops}
+    indices = family.store.indices
+    if group.role is Role.INIT:
+        assert family.block.init is not None
+        indices = stores(family.block.init)[0].indices
+    forms = [affine(index, {}, ranges) for index in indices]
+    element = sets.image(plain_statement(family.name, family.block, loops), ALWAYS, forms)
+    return element.intersect_range(wanted).domain()
 
 
 def _twice(sets: Sets, group: Group) -> Iterator[Finding]:
@@ -143,8 +174,7 @@ def _twice(sets: Sets, group: Group) -> Iterator[Finding]:
                 continue
             first, second = runs_of(runs, one, two)
             point = _point_text(group, [form.value(first) for form in one.point])
-            what = "is initialised twice" if group.role is Role.INIT else "runs twice"
-            message = f"point {point} of block '{group.family.name}' {what}"
+            message = f"point {point} of block '{group.family.name}' runs twice"
             both_runs = (iteration(one, first), iteration(two, second))
             yield Finding(Failure("P1", message, both_runs, point), sure=not group.recomputed)
             return
@@ -159,7 +189,9 @@ def _rounds(sets: Sets, update: Group, init: Group) -> Iterator[Finding]:
         for s in init.statements
     )
     done = sets.union_of(
-        sets.image(s, update.valid(s), (*_round(s, update.rounds), *_split(s.point, spatial))).range()
+        sets.image(
+            s, update.valid(s), (*_round(s, update.rounds), *_split(s.point, spatial))
+        ).range()
         for s in update.statements
     )
     if started is None or done is None:
@@ -179,16 +211,26 @@ def _rounds(sets: Sets, update: Group, init: Group) -> Iterator[Finding]:
             point = _point_text(update, ordered)
             message = f"a recomputation of block '{family.name}' {what} {point}"
             yield Finding(Failure("P3", message, (), point), sure=False)
+
+
+def _again(sets: Sets, update: Group, init: Group) -> Iterator[Finding]:
+    """An initialisation after an update of its element: the update is lost."""
+    spatial = [n for n, it in enumerate(update.iters) if it in init.iters]
     for early in update.statements:
         for late in init.statements:
             orders = orders_before(early, late, update.rounds)
-            equal = tuple(zip(_split(early.point, spatial)[: len(spatial)], late.point, strict=True))
-            runs = sets.pairs(early, update.valid(early), late, init.valid(late), equal, orders)
-            if not sets.empty(runs):
-                first, second = runs_of(runs, early, late)
-                message = f"block '{early.name}' runs before its element is initialised"
-                both_runs = (iteration(early, first), iteration(late, second))
-                yield Finding(Failure("P3", message, both_runs), sure=False)
+            equal = tuple(zip(_split(early.point, spatial), late.point, strict=False))
+            where = update.valid(early), init.valid(late)
+            orders = sets.possible(early, where[0], late, where[1], equal, orders)
+            runs = sets.pairs(early, where[0], late, where[1], equal, orders)
+            if not orders or sets.empty(runs):
+                continue
+            first, second = runs_of(runs, early, late)
+            point = _point_text(init, [form.value(second) for form in late.point])
+            message = f"point {point} of block '{init.family.name}' is initialised after an update"
+            both_runs = (iteration(early, first), iteration(late, second))
+            yield Finding(Failure("P3", message, both_runs, point), sure=not update.recomputed)
+            return
 
 
 def _round(statement: Statement, count: int) -> tuple[Affine, ...]:

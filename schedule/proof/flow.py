@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import islpy as isl
 
 from ...tir.expr import TRUE, Buffer, Load, Var
-from ...tir.stmt import NOTHING, Block, For, ForKind, IterKind, IterVar, Parameter, Role, Store
-from .affine import Affine, variable
-from .condition import ALWAYS, Cases, both, branches, differ
+from ...tir.stmt import NOTHING, Block, For, ForKind, IterKind, IterVar, Parameter, Store
+from .affine import variable
+from .condition import ALWAYS, Cases, both, differ
 from .pairing import Families, Pairs, Tagged
 from .sets import IN, OUT, Sets
 from .shortcuts import all_implied, earlier_run, same_cell_same_element
-from .statements import Access, Nest, Statement
+from .statements import Access, Nest, plain_statement
 from ..verdict import Failure
 from .witness import Finding, element_text, iteration, runs_of
 
@@ -69,12 +69,7 @@ def boundary(parameter: Parameter, tensor: str, *, end: bool) -> Tagged:
         for var, loop in zip(at, loops, strict=True)
     )
     block = Block(name, iters, at, store, None, TRUE)
-    positions = (LAST if end else 0,) * (len(loops) + 1)
-    role = Role.COPY
-    ranges = {loop.var: (0, loop.extent - 1) for loop in loops}
-    statement = Statement(
-        name, "", role, block, store, loops, positions, ALWAYS, {}, forms, -1, 0, False, ranges
-    )
+    statement = plain_statement(name, block, loops, LAST if end else 0)
     access = Access(statement, buffer, forms, ALWAYS, (), not end)
     return Tagged(access, tensor, forms)
 
@@ -91,11 +86,11 @@ def check_flow(sets: Sets, nest: Nest, pairs: Pairs, families: Families) -> Flow
     for tagged in pairs.reads:
         reads.setdefault(tagged.access.buffer, []).append(tagged)
     for buffer, parameter in parameters.items():
-        if parameter.role == "output":
+        if parameter.role == "output" and buffer.size:
             last = boundary(parameter, families.results.get(parameter.name, ""), end=True)
             ends.append(last)
             reads.setdefault(buffer, []).append(last)
-        elif buffer in writes:
+        elif parameter.role != "output" and buffer in writes:
             writes[buffer].append(boundary(parameter, parameter.name, end=False))
     for buffer, wanted in reads.items():
         if buffer in writes:
@@ -172,9 +167,7 @@ def reaching(sets: Sets, writes: Sequence[Tagged], reads: Sequence[Tagged]) -> R
     times += [sets.time(t.statement, name, depth, 0) for name, t in sinks.items()]
     flow = access.set_schedule_map(_union(times)).compute_flow()
     lost = _sets_of(flow.get_must_no_source().domain())
-    unwritten = tuple(
-        (sinks[runs.get_tuple_name()], runs) for runs in lost if not sets.empty(runs)
-    )
+    unwritten = tuple((sinks[runs.get_tuple_name()], runs) for runs in lost if not sets.empty(runs))
     reaches = tuple(
         Reach(sources[runs.get_tuple_name(IN)], sinks[runs.get_tuple_name(OUT)], runs)
         for runs in _maps_of(flow.get_must_dependence())

@@ -52,7 +52,12 @@ def orders_before(a: Statement, b: Statement, same: int = 0) -> list[Order]:
 
 
 def possible_orders(
-    a: Statement, a_where: Cases, b: Statement, b_where: Cases, equal: Equal, orders: Iterable[Order]
+    a: Statement,
+    a_where: Cases,
+    b: Statement,
+    b_where: Cases,
+    equal: Equal,
+    orders: Iterable[Order],
 ) -> list[Order]:
     """Those of `orders` that may hold for runs at which the forms `equal` are equal.
 

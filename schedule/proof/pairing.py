@@ -172,7 +172,7 @@ def pair(nest: Nest, families: Families, is_empty: Callable[[Statement, Cases], 
     obligations: list[Obligation] = []
     assumptions: list[str] = []
     for statement in nest.statements:
-        one = _Pairing(statement, nest, families, is_empty)
+        one = _Pairing(statement, families, is_empty)
         writes.append(one.pair())
         reads += one.reads
         obligations += one.obligations
@@ -189,7 +189,6 @@ class _Pairing:
     """The pairing of one statement."""
 
     statement: Statement
-    nest: Nest
     families: Families
     is_empty: Callable[[Statement, Cases], bool]
     env: dict[Var, Affine] = field(default_factory=dict)
@@ -210,7 +209,7 @@ class _Pairing:
             self.match(mine.value, value, valid, True, top=True)
         except _Mismatch as mismatch:
             self.in_order(mine.value, value, valid, mismatch)
-        stored = access(statement, mine.buffer, mine.indices, statement.domain, self.nest.scopes)
+        stored = access(statement, mine.buffer, mine.indices, statement.domain)
         element = tuple(affine(i, self.env, statement.ranges) for i in indices)
         return Tagged(stored, self.tensor, element)
 
@@ -273,16 +272,16 @@ class _Pairing:
             self.read(nest, canon, where, exact)
             return
         elif top and _unlike(nest, canon):
-            claim = f"{print_expr(nest)} is stored, where the canonical form has {print_expr(canon)}"
+            claim = (
+                f"{print_expr(nest)} is stored, where the canonical form has {print_expr(canon)}"
+            )
             self.obligations.append(Obligation(self.statement, where, claim))
             return
         elif self.same_index(nest, canon, where):
             return
         self.attempt(self.alternatives(nest, canon), nest, canon, where, exact)
 
-    def split(
-        self, nest: Expr, canon: Expr, where: Cases, exact: bool, *, top: bool
-    ) -> bool:
+    def split(self, nest: Expr, canon: Expr, where: Cases, exact: bool, *, top: bool) -> bool:
         """Go on along the branches of selects over indices; False where the condition depends on data."""
         ranges = self.statement.ranges
         mine = self.chosen(nest, self.statement.env)
@@ -330,9 +329,7 @@ class _Pairing:
             return
         statement = self.statement
         element = tuple(affine(i, self.env, statement.ranges) for i in canon.indices)
-        taken = access(
-            statement, nest.buffer, nest.indices, where, self.nest.scopes, load=nest, exact=exact
-        )
+        taken = access(statement, nest.buffer, nest.indices, where, load=nest, exact=exact)
         copied = statement.role is Role.COPY
         tensor = self.tensor if copied else self.families.sources[statement.family, canon.buffer]
         own = tensor == self.tensor and not copied

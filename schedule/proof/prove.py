@@ -46,8 +46,7 @@ def prove(
     except Undecided as undecided:
         return Verdict(UNKNOWN, reasons=(str(undecided),), milliseconds=_since(started))
     proof.run("P4", lambda: check_bounds(sets, read))
-    proof.run("P1", lambda: check_coverage(sets, read, families))
-    proof.run("P2", lambda: proof.flow(read, families))
+    proof.run("P2", lambda: proof.elements(read, families))
     proof.run("P5", lambda: check_races(sets, read))
     return proof.verdict(_since(started))
 
@@ -82,10 +81,11 @@ class _Proof:
             limit = self.sets.context.get_max_operations()
             self.reasons.append(f"{name} takes isl more than {limit} operations")
 
-    def flow(self, nest: Nest, families: Families) -> Iterable[Finding]:
-        """P2, and P3, which rests on it."""
+    def elements(self, nest: Nest, families: Families) -> Iterable[Finding]:
+        """P1, P2 and P3: what is computed where, and who reads it."""
         pairs = pair(nest, families, self.is_empty)
         self.assumptions += pairs.assumptions
+        self.run("P1", lambda: check_coverage(self.sets, nest, families, pairs))
         yield from self.obligations(pairs)
         flow = check_flow(self.sets, nest, pairs, families)
         yield from flow.findings
@@ -114,7 +114,7 @@ class _Proof:
             status = ASSUMING if self.assumptions else PROVED
         return Verdict(
             status,
-            tuple(dict.fromkeys(self.failures)),
+            tuple(sorted(dict.fromkeys(self.failures), key=lambda failure: failure.property)),
             tuple(dict.fromkeys(self.assumptions)),
             tuple(dict.fromkeys(self.reasons)),
             milliseconds,

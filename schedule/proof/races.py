@@ -2,7 +2,8 @@
 
 - Two iterations of one parallel loop, or two lanes of a vectorized one, clash when both touch a cell and one writes it.
 - At the root of a function each thread runs its share of every parallel loop, and thread 0 what is not in one. Between two
-  statements there, at least one a parallel loop, that touch a cell, one writing, a barrier must stand.
+  statements there, at least one a parallel loop, that touch a cell, one writing, a barrier must stand. A buffer that is
+  not global is another one for each thread: no barrier makes such a pair right.
 
 Storage that is allocated inside of a loop is another one in each of its iterations.
 """
@@ -19,7 +20,10 @@ from .sets import Sets
 from .statements import Access, Nest
 from .witness import Finding, element_text, iteration, runs_of
 
-AT_ONCE = {ForKind.PARALLEL: "iterations of parallel loop", ForKind.VECTORIZED: "lanes of vectorized loop"}
+AT_ONCE = {
+    ForKind.PARALLEL: "iterations of parallel loop",
+    ForKind.VECTORIZED: "lanes of vectorized loop",
+}
 
 
 def check_races(sets: Sets, nest: Nest) -> Iterator[Finding]:
@@ -52,11 +56,17 @@ def _loops(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
 
 def _roots(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
     """Clashes of statements at the root that no barrier separates."""
+    private = accesses[0].buffer.scope != "global"
+    what = "two statements with no barrier between them"
+    if private:
+        what = "different threads, each with a buffer of its own,"
     for one, two in _conflicts(accesses):
         a, b = one.statement, two.statement
-        if a.root == b.root or a.segment != b.segment or not (a.threads or b.threads):
+        if a.root == b.root or not (a.threads or b.threads):
             continue
-        found = _clash(sets, one, two, [ANY], "two statements with no barrier between them")
+        found = None
+        if private or a.segment == b.segment:
+            found = _clash(sets, one, two, [ANY], what)
         if found is not None:
             yield found
             return

@@ -46,9 +46,7 @@ def check_reductions(
                 yield Finding(found.failure, found.sure and not again)
 
 
-def _incomplete(
-    sets: Sets, read: Tagged, changes: Sequence[Tagged], rounds: int
-) -> Finding | None:
+def _incomplete(sets: Sets, read: Tagged, changes: Sequence[Tagged], rounds: int) -> Finding | None:
     """A run of another block that reads an element before one of its updates."""
     if read.own or read.statement.role is Role.COPY:
         return None
@@ -87,9 +85,7 @@ def _pair(
 
 def _possible(sets: Sets, a: Tagged, b: Tagged, orders: Sequence[Order]) -> list[Order]:
     equal = tuple(zip(a.element, b.element, strict=True))
-    return sets.possible(
-        a.statement, a.access.where, b.statement, b.access.where, equal, orders
-    )
+    return sets.possible(a.statement, a.access.where, b.statement, b.access.where, equal, orders)
 
 
 def _stale(
@@ -112,7 +108,9 @@ def _stale(
         orders = orders_before(change.statement, read.statement, same)
         if not _possible(sets, change, read, orders):
             continue
-        local = writes.get(read.access.buffer, ())
+        local = writes.get(read.access.buffer)
+        if not local:
+            return None  # nothing was ever stored there: P2 has said so
         if sets.shortcuts and any(_copied(change, write, read) for write in local):
             continue
         if _pair(sets, change, read, orders) is None:

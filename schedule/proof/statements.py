@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ...tir.expr import Buffer, Expr, Load, Select, Var
 from ...tir.func import PrimFunc
@@ -44,6 +44,7 @@ class Statement:
     name: the block's; loops: around it, outermost first; positions: one more than loops.
     point: the block's iteration variables, as forms of the loops; root, segment: the statement at the function's root
     that holds it, and the number of barriers before that; threads: whether that statement is a parallel loop.
+    scopes: the buffers that may be used, each with the loops around its Alloc.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Statement:
     threads: bool
 
     ranges: Mapping[Var, tuple[int, int]]
+    scopes: Mapping[Buffer, tuple[For, ...]]
 
     @property
     def variables(self) -> tuple[Var, ...]:
@@ -111,7 +113,6 @@ class Nest:
     func: PrimFunc
     statements: tuple[Statement, ...]
     accesses: tuple[Access, ...]
-    scopes: Mapping[Buffer, tuple[For, ...]]
 
 
 @dataclass(slots=True)
@@ -128,6 +129,7 @@ class _Walk:
     threads: bool = False
     ranges: dict[Var, tuple[int, int]] = field(default_factory=dict)
     scopes: dict[Buffer, tuple[For, ...]] = field(default_factory=dict)
+    allocated: set[Buffer] = field(default_factory=set)
     found: list[Statement] = field(default_factory=list)
 
     def visit(self, stmt: Stmt, at_root: bool) -> None:
@@ -137,8 +139,13 @@ class _Walk:
                     self.visit(child, at_root)
                 return
             case Alloc():
-                self.scopes[stmt.buffer] = self.loops
+                if stmt.buffer in self.allocated:
+                    raise Undecided(f"buffer '{stmt.buffer.name}' is allocated twice")
+                self.allocated.add(stmt.buffer)
+                outer = self.scopes
+                self.scopes = {**outer, stmt.buffer: self.loops}
                 self.visit(stmt.body, at_root)
+                self.scopes = outer
                 return
             case Barrier():
                 if not at_root:
@@ -233,6 +240,7 @@ class _Walk:
                 self.segment,
                 self.threads,
                 {loop.var: ranges[loop.var] for loop in self.loops},
+                self.scopes,
             )
         )
 
@@ -258,10 +266,13 @@ def narrowed(ranges: dict[Var, tuple[int, int]], domain: Cases) -> dict[Var, tup
 
 
 def _stores_of(body: Stmt) -> Iterator[Store]:
-    for stmt in body.body if isinstance(body, Seq) else (body,):
-        if not isinstance(stmt, Store):
-            raise Undecided(f"a block's body holds a {type(stmt).__name__}")
-        yield stmt
+    if isinstance(body, Seq):
+        for stmt in body.body:
+            yield from _stores_of(stmt)
+    elif isinstance(body, Store):
+        yield body
+    else:
+        raise Undecided(f"a block's body holds a {type(body).__name__}")
 
 
 def read_nest(func: PrimFunc) -> Nest:
@@ -269,26 +280,24 @@ def read_nest(func: PrimFunc) -> Nest:
 
     Raises: Undecided for what integer sets cannot express: conditions or indices that depend on data.
     """
-    walk = _Walk()
+    walk = _Walk(scopes={p.buffer: () for p in func.parameters})
     walk.visit(func.body, True)
     statements = tuple(s for s in walk.found if s.domain and _runs(s))
-    accesses = tuple(a for s in statements for a in accesses_of(s, walk.scopes))
-    return Nest(func, statements, accesses, walk.scopes)
+    accesses = tuple(a for s in statements for a in accesses_of(s))
+    return Nest(func, statements, accesses)
 
 
 def _runs(statement: Statement) -> bool:
     return all(low <= high for low, high in statement.ranges.values())
 
 
-def accesses_of(statement: Statement, scopes: Mapping[Buffer, tuple[For, ...]]) -> Iterator[Access]:
+def accesses_of(statement: Statement) -> Iterator[Access]:
     """The loads of a statement in the order of the text, then its store."""
     store = statement.store
     for item in (*store.indices, store.value):
         for load, where, exact in _loads(item, statement, statement.domain, True):
-            yield access(
-                statement, load.buffer, load.indices, where, scopes, load=load, exact=exact
-            )
-    yield access(statement, store.buffer, store.indices, statement.domain, scopes)
+            yield access(statement, load.buffer, load.indices, where, load=load, exact=exact)
+    yield access(statement, store.buffer, store.indices, statement.domain)
 
 
 def access(
@@ -296,14 +305,15 @@ def access(
     buffer: Buffer,
     indices: tuple[Expr, ...],
     where: Cases,
-    scopes: Mapping[Buffer, tuple[For, ...]],
     *,
     load: Load | None = None,
     exact: bool = True,
 ) -> Access:
     """The access of a statement to `buffer`; the store's where no load is given."""
     forms = tuple(affine(i, statement.env, statement.ranges) for i in indices)
-    fresh = scopes.get(buffer, ())
+    if buffer not in statement.scopes:
+        raise Undecided(f"buffer '{buffer.name}' is used outside its Alloc")
+    fresh = statement.scopes[buffer]
     return Access(statement, buffer, forms, where, fresh, load is None, exact, load)
 
 
@@ -339,11 +349,28 @@ def index_condition(expr: Expr, statement: Statement) -> Cases | None:
         return None
 
 
-def outermost_parallel(statement: Statement) -> For | None:
-    """The parallel loop at the function's root that holds the statement."""
-    return statement.loops[0] if statement.threads else None
-
-
-def same_but(statement: Statement, domain: Cases) -> Statement:
-    """The statement with another domain."""
-    return replace(statement, domain=domain)
+def plain_statement(
+    name: str, block: Block, loops: tuple[For, ...], position: int = 0
+) -> Statement:
+    """A statement of a block in loops of its own, which stand at one place in time."""
+    ranges = {loop.var: (0, loop.extent - 1) for loop in loops}
+    point = tuple(variable(loop.var) for loop in loops)
+    places = (position,) * (len(loops) + 1)
+    store = next(_stores_of(block.body))
+    return Statement(
+        name,
+        "",
+        Role.COPY,
+        block,
+        store,
+        loops,
+        places,
+        ALWAYS,
+        {},
+        point,
+        -1,
+        0,
+        False,
+        ranges,
+        {},
+    )

@@ -58,6 +58,12 @@ def random_arrays(func: PrimFunc, seed: int = 0) -> Arrays:
     return found
 
 
+@pytest.fixture(name="run_artifact")
+def _run_artifact() -> Callable[..., Outputs]:
+    """run_artifact(artifact, arrays, threads=1): the outputs of compiled code."""
+    return run_artifact
+
+
 def run_artifact(artifact: Artifact, arrays: Arrays, threads: int = 1) -> Outputs:
     """Compile and run an artifact; arrays stand between guards, the workspace is poisoned."""
     library = Library(compile_shared(artifact.source, artifact.target), name=artifact.name)

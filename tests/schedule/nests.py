@@ -66,7 +66,9 @@ def packed(m: int, n: int, k: int, width: int) -> PrimFunc:
         name="P",
     )
     c = te.compute(
-        (m, n), lambda i, j: te.sum(a[i, axis] * p[j // width, axis, j % width], axis=axis), name="C"
+        (m, n),
+        lambda i, j: te.sum(a[i, axis] * p[j // width, axis, j % width], axis=axis),
+        name="C",
     )
     y = te.compute((m, n), lambda i, j: te.exp(c[i, j] + bias[j]), name="Y")
     return te.func(a, b, bias, y, name="packed")
@@ -79,7 +81,9 @@ class PackedNest:
     loaded by all but the first; the last computes Y from it.
     """
 
-    def __init__(self, m: int, n: int, k: int, rows: int, width: int, block: int, lanes: int) -> None:
+    def __init__(
+        self, m: int, n: int, k: int, rows: int, width: int, block: int, lanes: int
+    ) -> None:
         self.m, self.n, self.k = m, n, k
         self.rows, self.width, self.block, self.lanes = rows, width, block, lanes
         self.lines: list[str] = []
@@ -132,7 +136,9 @@ class PackedNest:
         if count > 1:
             self.tile(depth, i, width, rows, str(count - 1), first=False, last=True)
 
-    def tile(self, depth: int, i: str, width: int, rows: int, k0: str, *, first: bool, last: bool) -> None:
+    def tile(
+        self, depth: int, i: str, width: int, rows: int, k0: str, *, first: bool, last: bool
+    ) -> None:
         self.tiles += 1
         tile = f"C_reg{self.tiles}"
         vectors = -(-width // self.lanes)
@@ -248,9 +254,7 @@ def conv(X: float32[8, 8], W: float32[2, 3, 3], Z: output(float32[2, 8, 8])):
 def blur(rows: int, columns: int) -> PrimFunc:
     """The sum of three neighbours along the columns, then along the rows."""
     x = te.placeholder((rows + 2, columns + 2), "float32", name="X")
-    b = te.compute(
-        (rows + 2, columns), lambda i, j: x[i, j] + x[i, j + 1] + x[i, j + 2], name="B"
-    )
+    b = te.compute((rows + 2, columns), lambda i, j: x[i, j] + x[i, j + 1] + x[i, j + 2], name="B")
     y = te.compute((rows, columns), lambda i, j: b[i, j] + b[i + 1, j] + b[i + 2, j], name="Y")
     return te.func(x, y, name="blur")
 

@@ -1,4 +1,4 @@
-"""tir/parser.py: print -> parse -> print is the identity; what cannot be read is refused with its line."""
+"""tir/parser.py: print, parse, print is the identity; a text that is no program shows its line."""
 
 from __future__ import annotations
 
@@ -183,6 +183,23 @@ def test_a_scope_ends_at_del() -> None:
     assert isinstance(first, Alloc)
     assert isinstance(first.body, Store)
     assert isinstance(second, Store)
+
+
+def test_a_tensor_whose_storage_was_folded_away_is_known_by_name() -> None:
+    text = """
+        def f(C: output(float32[4])):
+            r = alloc(float32[2], "register", origin=T)
+            s = alloc(float32[2], "register", origin=T)
+            C[0] = 1.0
+    """
+    func = parse(text)
+    first, second = func.allocations
+    assert first.origin is second.origin
+    assert first.origin is not None
+    assert first.origin.name == "T"
+    assert str(func) == textwrap.dedent(text).strip()
+    assert difference(func, parse(text)) is None
+    assert difference(func, parse(text.replace("origin=T", "origin=C", 1))) is not None
 
 
 def test_an_empty_suite_is_pass() -> None:

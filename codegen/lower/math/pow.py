@@ -1,7 +1,7 @@
 """pow: |x|**y = 2**(y * log2 |x|), the exponent as a sum of two numbers; then signs and exceptions.
 
 Promises, with or without fused multiply-add: error at most 2.5 ulp where the result lies between
-2**-16 and 2**16, at most 8 between 2**-64 and 2**64, elsewhere at most 20 in float32 and 150 in
+2**-16 and 2**16, at most 10 between 2**-64 and 2**64, elsewhere at most 24 in float32 and 200 in
 float64 (the largest errors are those of x near sqrt(2) or its inverse, to a power beyond 100). A
 result below the smallest normal number is flushed to 0. Exceptional values are those of IEEE 754:
 pow(x, 0) = pow(1, y) = 1 even for NaN, a negative x takes an integral y only, and so on.

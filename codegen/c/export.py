@@ -1,0 +1,113 @@
+"""A model as C for other projects: one source with kernels, entry and thread pool, a header, a
+makefile. Its weights lie in a file of their own, each constant at a multiple of 64 bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..artifact import Parameter
+from ..program_artifact import ProgramArtifact
+from .export_frame import GUARD, HEADER, MAKEFILE, SOURCE
+from .frame import TEAM, prelude
+from .literals import c_type
+from .names import Names, mangle
+from .program import plain, static_definitions
+from .workspace import ALIGNMENT
+
+FILE = "model"  # the stem of the files' names
+
+_MACROS = {"avx2": "__AVX2__", "avx512": "__AVX512F__"}
+_POOL_NAMES = re.compile(r"\btw_pool_")
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The texts of an exported model."""
+
+    source: str
+    header: str
+    makefile: str
+
+
+def weight_offsets(artifact: ProgramArtifact) -> tuple[tuple[int, ...], int]:
+    """Where each constant that a run reads stands in the file of weights, and the file's bytes."""
+    offsets: list[int] = []
+    size = 0
+    for position in artifact.read:
+        offsets.append(size)
+        size += -(-artifact.constants[position].bytes // ALIGNMENT) * ALIGNMENT
+    return tuple(offsets), size
+
+
+def export_texts(
+    artifact: ProgramArtifact, pool: str, flags: Sequence[str], sums: tuple[int, int]
+) -> Export:
+    """The texts of an exported model.
+
+    pool: the C text of the thread pool. flags: of the compiler, those of the instruction set among
+    them. sums: of the 64-bit words of the weights: the sum, and the sum of the running sums.
+    """
+    name, title = mangle(artifact.name), f"{plain(artifact.name)} for {artifact.target}"
+    offsets, weights = weight_offsets(artifact)
+    names = _argument_names(artifact)
+    inputs = [
+        f"const {c_type(p.dtype)} *{n}" for p, n in zip(artifact.inputs, names, strict=False)
+    ]
+    rest = names[len(artifact.inputs) :]
+    outputs = [f"{c_type(p.dtype)} *{n}" for p, n in zip(artifact.outputs, rest, strict=True)]
+    model = f"const {name}_model *model"
+    parameters = ", ".join([model, *inputs, *outputs, "void *scratch", "int threads"])
+    arguments = [f"(void *){n}" for n in names[: len(artifact.inputs)]]
+    arguments += [f"weights + {offset}" for offset in offsets]
+    arguments += [*rest, "scratch"]
+    definitions = static_definitions(artifact)
+    macro = _MACROS.get(artifact.target.isa)
+    isa = " ".join(flag for flag in flags if flag.startswith("-m"))
+    source = SOURCE.format(
+        title=title,
+        file=FILE,
+        name=name,
+        pool=_POOL_NAMES.sub(f"{name}_pool_", pool),
+        prelude=prelude(artifact.target, definitions).replace(TEAM, ""),
+        guard=GUARD.format(macro=macro, flags=isa) if macro else "",
+        definitions=definitions,
+        scratch=artifact.scratch_bytes(0),
+        thread_scratch=artifact.thread_workspace_bytes,
+        weights=weights,
+        sum=sums[0],
+        sums=sums[1],
+        parameters=parameters,
+        arguments=", ".join(arguments),
+        symbol=artifact.symbol,
+    )
+    header = HEADER.format(
+        title=title,
+        file=FILE,
+        name=name,
+        guard=name.upper(),
+        tensors="\n".join(_described(artifact, names)),
+        weights=weights,
+        parameters=parameters,
+    )
+    makefile = MAKEFILE.format(title=title, file=FILE, flags=" ".join(flags))
+    return Export(source, header, makefile)
+
+
+def _argument_names(artifact: ProgramArtifact) -> list[str]:
+    """A C name for each input and output."""
+    names = Names()
+    for taken in ("model", "scratch", "threads", "weights", "args", "own"):
+        names.fresh(taken)
+    return [names.fresh(parameter.name) for parameter in (*artifact.inputs, *artifact.outputs)]
+
+
+def _described(artifact: ProgramArtifact, names: Sequence[str]) -> list[str]:
+    """A line for each input and output."""
+    parameters: Sequence[Parameter] = (*artifact.inputs, *artifact.outputs)
+    return [
+        f" *   {p.role} {name}: {p.dtype}[{', '.join(map(str, p.shape))}] ({plain(p.name)[:60]})"
+        for p, name in zip(parameters, names, strict=True)
+    ]

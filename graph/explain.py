@@ -1,0 +1,60 @@
+"""What was decided for a model, and why not otherwise, one line for each fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..tir.program import Copy
+from .choose import Decision
+from .ir import megabytes
+from .plan import Planned
+from .views import is_view
+
+
+def explain(planned: Planned) -> tuple[str, ...]:
+    """The lines: passes, launches, fused groups, prices, misses, memory."""
+    return tuple(_lines(planned))
+
+
+def _lines(planned: Planned) -> Iterator[str]:
+    graph, program = planned.graph, planned.lowered.program
+    yield from (f"pass {report}" for report in planned.passes)
+    views = [node for node in graph.nodes if is_view(node, graph.types)]
+    fused = [
+        part.group
+        for decision in planned.decisions
+        for part in decision.chosen.parts
+        if len(part.group.nodes) > 1
+    ]
+    copies = [step for step in program.body if isinstance(step, Copy)]
+    yield (
+        f"{len(graph.nodes)} nodes: {len(program.launches)} launches of {len(program.functions)} functions, "
+        f"{sum(len(group.nodes) for group in fused)} nodes in {len(fused)} fused groups, "
+        f"{len(views)} views, {len(copies)} copies"
+    )
+    yield from (f"fused: {group.title}: {group.label}" for group in fused)
+    for decision in planned.decisions:
+        if len(decision.alternatives) > 1:
+            yield _choice(decision)
+        if len(decision.chosen.parts) > 1:
+            yield _apart(decision)
+    yield from map(str, planned.fusion.misses)
+    for node in views:
+        yield f"view: {node.title} is '{node.inputs[0]}' under another shape"
+    for copy in copies:
+        yield f"copy: {megabytes(copy.source.bytes)} to output '{program.outputs[copy.target.position].name}'"
+    yield from str(planned.lowered.plan).splitlines()
+
+
+def _choice(decision: Decision) -> str:
+    others = [str(one) for one in decision.alternatives if one is not decision.chosen]
+    return f"priced: {decision.group.label}: took {decision.chosen}; not {'; '.join(others)}"
+
+
+def _apart(decision: Decision) -> str:
+    """The line of a fusion that is possible and was not made."""
+    whole = decision.alternatives[0]
+    return (
+        f"not fused: {decision.group.title} ({decision.group.label}): in one kernel {whole.seconds * 1e6:.1f} us, "
+        f"apart {decision.chosen.seconds * 1e6:.1f} us; to fuse: tune the function of the whole group"
+    )

@@ -1,0 +1,200 @@
+"""The values of an engine's file as JSON and back; reading refuses what writing cannot have made."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from ..codegen.artifact import Entry, Parameter
+from ..codegen.program_artifact import ProgramArtifact
+from ..tir.errors import IRError
+from ..tir.json_reader import Json, Reader
+from ..tir.program import Launch, Slice, Step, Sync
+from ..tir.program_json import launch_from_json, step_from_json, step_to_json
+from ..tir.target import ISAS, KINDS, Target
+from .report import EngineReport, KernelReport, MemoryPlan
+
+_ROLES = ("input", "constant", "prepared", "output")
+_SYMBOL = 200  # characters
+
+
+def artifact_to_json(artifact: ProgramArtifact) -> dict[str, Json]:
+    """A program's artifact without its texts."""
+    return {
+        "name": artifact.name,
+        "symbol": artifact.symbol,
+        "target": dict(artifact.target.to_json()),
+        "inputs": [_parameter_to_json(p) for p in artifact.inputs],
+        "constants": [_parameter_to_json(p) for p in artifact.constants],
+        "read": list(artifact.read),
+        "outputs": [_parameter_to_json(p) for p in artifact.outputs],
+        "kernels": [_entry_to_json(kernel) for kernel in artifact.kernels],
+        "body": [step_to_json(step) for step in artifact.body],
+        "prepare": [step_to_json(launch) for launch in artifact.prepare],
+        "arena_bytes": artifact.arena_bytes,
+        "workspace_bytes": artifact.workspace_bytes,
+        "thread_workspace_bytes": artifact.thread_workspace_bytes,
+    }
+
+
+def artifact_from_json(data: Reader, sources: tuple[str, ...]) -> ProgramArtifact:
+    """The artifact that `artifact_to_json` wrote. sources: a text for each kernel, then the main one.
+
+    Raises: IRError.
+    """
+    artifact = ProgramArtifact(
+        name=data["name"].text(),
+        symbol=data["symbol"].text(_SYMBOL),
+        target=_target(data["target"]),
+        inputs=tuple(_parameter(item) for item in data["inputs"].items()),
+        constants=tuple(_parameter(item) for item in data["constants"].items()),
+        read=tuple(item.integer() for item in data["read"].items()),
+        outputs=tuple(_parameter(item) for item in data["outputs"].items()),
+        kernels=tuple(_entry(item) for item in data["kernels"].items()),
+        texts=sources[:-1],
+        main=sources[-1],
+        body=tuple(step_from_json(item) for item in data["body"].items()),
+        prepare=tuple(launch_from_json(item) for item in data["prepare"].items()),
+        arena_bytes=data["arena_bytes"].integer(),
+        workspace_bytes=data["workspace_bytes"].integer(),
+        thread_workspace_bytes=data["thread_workspace_bytes"].integer(),
+    )
+    _check(artifact)
+    return artifact
+
+
+def report_to_json(report: EngineReport) -> Json:
+    """How an engine was built, as plain JSON values."""
+    return {
+        "kernels": [{**asdict(kernel), "labels": list(kernel.labels)} for kernel in report.kernels],
+        "notes": list(report.notes),
+        "seconds": [[name, seconds] for name, seconds in report.seconds],
+    }
+
+
+def report_from_json(data: Reader) -> EngineReport:
+    """The report that `report_to_json` wrote. Raises: IRError."""
+    pairs = [list(item.items(2)) for item in data["seconds"].items()]
+    return EngineReport(
+        tuple(_kernel_report(item) for item in data["kernels"].items()),
+        tuple(item.text(1 << 16) for item in data["notes"].items()),
+        tuple((pair[0].text(), pair[-1].number()) for pair in pairs if pair),
+    )
+
+
+def plan_to_json(plan: MemoryPlan) -> Json:
+    """A memory plan as plain JSON values."""
+    return asdict(plan)
+
+
+def plan_from_json(data: Reader) -> MemoryPlan:
+    """The plan that `plan_to_json` wrote. Raises: IRError."""
+    bound = data["lower_bound_bytes"]
+    return MemoryPlan(
+        data["weights_bytes"].integer(),
+        data["arena_bytes"].integer(),
+        data["workspace_bytes"].integer(),
+        data["thread_workspace_bytes"].integer(),
+        None if bound.value is None else bound.integer(),
+        data["kept_bytes"].integer(),
+    )
+
+
+def _parameter_to_json(parameter: Parameter) -> Json:
+    return {
+        "name": parameter.name,
+        "dtype": str(parameter.dtype),
+        "shape": list(parameter.shape),
+        "role": parameter.role,
+    }
+
+
+def _parameter(data: Reader) -> Parameter:
+    return Parameter(
+        data["name"].text(),
+        data["dtype"].dtype(),
+        data["shape"].shape(),
+        data["role"].one_of(*_ROLES),
+    )
+
+
+def _entry_to_json(entry: Entry) -> Json:
+    return {
+        "symbol": entry.symbol,
+        "parameters": [_parameter_to_json(p) for p in entry.parameters],
+        "workspace_bytes": entry.workspace_bytes,
+        "thread_workspace_bytes": entry.thread_workspace_bytes,
+    }
+
+
+def _entry(data: Reader) -> Entry:
+    return Entry(
+        data["symbol"].text(_SYMBOL),
+        tuple(_parameter(item) for item in data["parameters"].items(1 << 10)),
+        data["workspace_bytes"].integer(),
+        data["thread_workspace_bytes"].integer(),
+    )
+
+
+def _target(data: Reader) -> Target:
+    whole = ("vector_bytes", "vector_registers", "fma_per_cycle", "l1_bytes", "l2_bytes")
+    numbers = {name: data[name].integer() for name in (*whole, "l3_bytes", "threads")}
+    return Target(
+        kind=data["kind"].one_of(*KINDS),
+        isa=data["isa"].one_of(*ISAS),
+        clock_ghz=data["clock_ghz"].number(),
+        dram_gb_per_s=data["dram_gb_per_s"].number(),
+        **numbers,
+    )
+
+
+def _kernel_report(data: Reader) -> KernelReport:
+    error = data["error"]
+    return KernelReport(
+        name=data["name"].text(),
+        symbol=data["symbol"].text(_SYMBOL),
+        labels=tuple(item.text(1 << 16) for item in data["labels"].items()),
+        rule=data["rule"].text(),
+        origin=data["origin"].text(),
+        proof=data["proof"].text(1 << 16),
+        proof_seconds=data["proof_seconds"].number(),
+        check=data["check"].text(1 << 16),
+        check_seconds=data["check_seconds"].number(),
+        error=None if error.value is None else error.number(),
+    )
+
+
+def _check(artifact: ProgramArtifact) -> None:
+    """Refuse steps that name what does not exist: no pointer is computed from such a number."""
+    counts = {
+        "input": len(artifact.inputs),
+        "constant": len(artifact.constants),
+        "output": len(artifact.outputs),
+    }
+    if len(artifact.texts) != len(artifact.kernels):
+        raise _wrong(f"{len(artifact.kernels)} kernels have {len(artifact.texts)} sources")
+    if any(position >= len(artifact.constants) for position in artifact.read):
+        raise _wrong("'read' names a constant that does not exist")
+    symbols = {kernel.symbol: len(kernel.parameters) for kernel in artifact.kernels}
+    for step in (*artifact.body, *artifact.prepare):
+        if isinstance(step, Launch) and symbols.get(step.function) != len(step.arguments):
+            raise _wrong(f"a launch of '{step.function}' does not fit the kernels")
+        for item in _slices(step):
+            end = item.position + item.bytes
+            inside = end <= artifact.arena_bytes if item.space == "arena" else (
+                item.position < counts[item.space]
+            )
+            if not inside:
+                raise _wrong(f"{item} does not exist")
+    for launch in artifact.prepare:
+        if any(item.space != "constant" for item in launch.arguments):
+            raise _wrong("'prepare' touches more than constants")
+
+
+def _slices(step: Step) -> tuple[Slice, ...]:
+    if isinstance(step, Sync):
+        return ()
+    return step.arguments if isinstance(step, Launch) else (step.source, step.target)
+
+
+def _wrong(problem: str) -> IRError:
+    return IRError(f"program: {problem}.", code="artifact-json")

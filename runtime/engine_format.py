@@ -1,0 +1,71 @@
+"""The file of an engine, `.twe`: a zip without compression, whose weights are used where they lie.
+
+    manifest.json        format, requirements, and bytes and SHA-256 of every other section
+    program.json         what the engine is: artifact, reports, memory plan
+    weights.safetensors  every constant, once, however many programs name it
+    source/<n>.c         the generated sources
+    binary/model.so      the compiled object
+    binary/pool.so       the thread pool's
+    plain.json           the program before schedules, to build from    } with keep_weights
+    reference.json       the model as imported, to verify against       }
+
+Nothing in it is a pickle. Loading checks hashes and bounds, writes no file of its own and needs no
+compiler. But it loads code: a file is as trustworthy as where it came from. While an engine is in
+use its file may be replaced, but must not be changed in place.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+
+from ..tir.errors import TilewrightError
+
+FORMAT = 1  # of the file; a newer one is refused
+ABI = 1  # of the compiled entries; another one does not fit
+
+MANIFEST, PROGRAM, WEIGHTS = "manifest.json", "program.json", "weights.safetensors"
+BINARY, POOL = "binary/model.so", "binary/pool.so"
+PLAIN, REFERENCE = "plain.json", "reference.json"
+
+
+class EngineFileError(TilewrightError, ValueError):
+    """A file is no engine, is damaged, or does not fit this machine."""
+
+
+def source_section(number: int) -> str:
+    """The name of the section of a source."""
+    return f"source/{number}.c"
+
+
+def platform_name() -> str:
+    """The operating system and the machine, such as "linux-x86_64"."""
+    return f"{sys.platform}-{os.uname().machine}"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a compiled object needs: the entries' convention, an operating system and machine, an
+    instruction set; and, for people, what made it.
+    """
+
+    abi: int
+    platform: str
+    isa: str
+    compiler: str
+    tool: str
+
+    def missing(self, isas: tuple[str, ...]) -> tuple[str, ...]:
+        """What a machine with these instruction sets lacks, one line each; () where it fits."""
+        lines = []
+        if self.platform != platform_name():
+            lines.append(f"it was built for {self.platform}; this is {platform_name()}.")
+        elif self.isa not in isas:
+            lines.append(f"it was built for {self.isa}; this machine has {', '.join(isas)}.")
+        if self.abi != ABI:
+            lines.append(
+                f"its code follows convention {self.abi} of tilewright {self.tool}; this version "
+                f"follows {ABI}."
+            )
+        return tuple(lines)

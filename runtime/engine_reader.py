@@ -1,0 +1,246 @@
+"""Read the file of an engine: see engine_format.py. What it says is believed only within bounds."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import mmap
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from ..tir.errors import IRError
+from ..tir.json_reader import Reader, parse_json
+from .arrays import ALIGNMENT, Array, address, empty_aligned
+from .artifact_json import artifact_from_json, plan_from_json, report_from_json
+from .compile import SharedObject
+from .engine_format import (
+    BINARY,
+    FORMAT,
+    MANIFEST,
+    PLAIN,
+    POOL,
+    PROGRAM,
+    REFERENCE,
+    WEIGHTS,
+    EngineFileError,
+    Requirements,
+    source_section,
+)
+from .engine_parts import EngineParts
+from .model import StoredModel
+from .safetensors import read_safetensors
+
+_MOST_SECTIONS = 1 << 10
+_LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
+_SIGNATURE = b"PK\x03\x04"
+_LARGEST_MANIFEST = 1 << 22  # bytes
+
+
+class EngineFile:
+    """An engine's file, its bounds checked and its hashes verified."""
+
+    def __init__(self, source: Path | bytes) -> None:
+        """Open and verify the file, or the bytes of one.
+
+        Raises: OSError where the file cannot be read; EngineFileError.
+        """
+        self.title = str(source) if isinstance(source, Path) else "bytes"
+        self._sections = self._read(source)
+        if MANIFEST not in self._sections or len(self._sections[MANIFEST]) > _LARGEST_MANIFEST:
+            raise self._no_engine("it has no manifest")
+        try:
+            manifest = parse_json(bytes(self._sections.pop(MANIFEST)), "manifest")
+            self._check_format(manifest)
+            self.name = manifest["name"].text()
+            self.requirements = _requirements(manifest["requires"])
+            self._verify(manifest["sections"])
+        except IRError as error:
+            raise self._malformed(error) from error
+
+    def parts(self) -> EngineParts:
+        """The parts of the engine; its weights stay in the file, which is mapped.
+
+        Raises: EngineFileError for sections that contradict each other.
+        """
+        try:
+            program = parse_json(bytes(self._section(PROGRAM)), "program")
+            weights = read_safetensors(self._section(WEIGHTS))
+            artifact = artifact_from_json(program["artifact"], self._sources())
+            items = list(program["constants"].items())
+            constants = tuple(
+                None if item.value is None else _aligned(_constant(item, weights)) for item in items
+            )
+            _check_constants(artifact.read, [p.bytes for p in artifact.constants], constants)
+            return EngineParts(
+                artifact,
+                self._object(BINARY),
+                constants,
+                report_from_json(program["report"]),
+                plan_from_json(program["plan"]),
+                self._object(POOL),
+                self._model(PLAIN, weights),
+                self._model(REFERENCE, weights),
+            )
+        except IRError as error:
+            raise self._malformed(error) from error
+
+    # -- the zip ---------------------------------------------------------------------------------
+
+    def _read(self, source: Path | bytes) -> dict[str, memoryview]:
+        """Every section by name."""
+        try:
+            if isinstance(source, bytes):
+                return _sections(memoryview(source), zipfile.ZipFile(io.BytesIO(source)))
+            with source.open("rb") as file:
+                if not file.seek(0, 2):
+                    raise self._no_engine("it is empty")
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                return _sections(memoryview(mapped), zipfile.ZipFile(file))
+        except (zipfile.BadZipFile, ValueError, RuntimeError, struct.error, OverflowError) as error:
+            if isinstance(error, EngineFileError):
+                raise
+            raise self._no_engine(str(error)) from error
+
+    def _section(self, name: str) -> memoryview:
+        if name not in self._sections:
+            raise IRError(f"the section '{name}' is missing.", code="engine-section")
+        return self._sections[name]
+
+    # -- the manifest ----------------------------------------------------------------------------
+
+    def _check_format(self, manifest: Reader) -> None:
+        found = manifest["format"].integer()
+        if found != FORMAT:
+            raise EngineFileError(
+                f"engine file: '{self.title}' has format {found}; this version of tilewright reads "
+                f"format {FORMAT}.",
+                code="engine-file-version",
+                hints=("write it anew: tilewright.compile(model).save(path)",),
+            )
+
+    def _verify(self, listed: Reader) -> None:
+        """Compare every section with its length and hash."""
+        expected = dict(listed.fields(_MOST_SECTIONS))
+        for name in expected.keys() ^ self._sections.keys():
+            where = "manifest" if name in expected else "file"
+            raise IRError(f"the section '{name}' is in the {where} alone.", code="engine-section")
+        for name, data in self._sections.items():
+            digest = hashlib.sha256(data).hexdigest()
+            if (expected[name]["bytes"].integer(), expected[name]["sha256"].text()) != (
+                len(data),
+                digest,
+            ):
+                raise EngineFileError(
+                    f"engine file: the section '{name}' of '{self.title}' is not what was written: "
+                    "its SHA-256 differs.",
+                    code="engine-file-hash",
+                    hints=("the file is damaged or was changed; get it again.",),
+                )
+
+    # -- the sections ----------------------------------------------------------------------------
+
+    def _sources(self) -> tuple[str, ...]:
+        texts = []
+        while (name := source_section(len(texts))) in self._sections:
+            texts.append(bytes(self._sections[name]).decode(errors="replace"))
+        return tuple(texts) or ("",)
+
+    def _object(self, name: str) -> SharedObject | None:
+        if name not in self._sections:
+            return None
+        return SharedObject(bytes(self._sections[name]), None, self.requirements.compiler, 0.0)
+
+    def _model(self, name: str, weights: dict[str, Array]) -> StoredModel | None:
+        if name not in self._sections:
+            return None
+        data = parse_json(bytes(self._sections[name]), name)
+        constants = {
+            constant: _constant(place, weights) for constant, place in data["constants"].fields()
+        }
+        return StoredModel(data["program"].text(1 << 28), constants)
+
+    def _no_engine(self, reason: str) -> EngineFileError:
+        return EngineFileError(
+            f"engine file: '{self.title}' is not an engine: {reason}.",
+            code="engine-file-format",
+            hints=("engine.save(path) writes one.",),
+        )
+
+    def _malformed(self, error: IRError) -> EngineFileError:
+        return EngineFileError(
+            f"engine file: '{self.title}' is malformed: {error.message}",
+            code="engine-file-content",
+        )
+
+
+def _sections(data: memoryview, archive: zipfile.ZipFile) -> dict[str, memoryview]:
+    """The bytes of every member, which must be stored as they are and lie in the file."""
+    members = archive.infolist()
+    if len(members) > _MOST_SECTIONS:
+        raise ValueError(f"it has {len(members)} sections")
+    found: dict[str, memoryview] = {}
+    for member in members:
+        name, at = member.filename[:80], member.header_offset
+        if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
+            raise ValueError(f"the section '{name}' is compressed or encrypted")
+        if name in found:
+            raise ValueError(f"the section '{name}' stands in it twice")
+        if not 0 <= at <= len(data) - _LOCAL_HEADER.size:
+            raise ValueError(f"the section '{name}' does not lie in it")
+        signature, *lengths = _LOCAL_HEADER.unpack_from(data, at)
+        start = at + _LOCAL_HEADER.size + sum(lengths)
+        if signature != _SIGNATURE or not 0 <= member.file_size <= len(data) - start:
+            raise ValueError(f"the section '{name}' does not lie in it")
+        found[name] = data[start : start + member.file_size]
+    return found
+
+
+def _requirements(data: Reader) -> Requirements:
+    return Requirements(
+        data["abi"].integer(),
+        data["platform"].text(80),
+        data["isa"].text(80),
+        data["compiler"].text(),
+        data["tool"].text(80),
+    )
+
+
+def _constant(place: Reader, weights: dict[str, Array]) -> Array:
+    """The array that a place names."""
+    kind, shape = place["dtype"].dtype().numpy, place["shape"].shape()
+    if isinstance(place.value, dict) and "value" in place.value:
+        text = place["value"].text(32)
+        try:
+            value = np.frombuffer(bytes.fromhex(text), kind)
+        except ValueError:
+            value = np.empty(0, kind)
+        if value.size != 1:
+            raise IRError(f"{place.where} is no value of {kind.name}.", code="engine-weight")
+        return np.broadcast_to(value.reshape(()), shape)
+    array = weights.get(place["key"].text(80))
+    if array is None or array.dtype != kind or array.shape != shape:
+        raise IRError(
+            f"{place.where} names no array of the weights of its type.", code="engine-weight"
+        )
+    return array
+
+
+def _aligned(array: Array) -> Array:
+    """The array where it is, or a copy where it does not start at a multiple of 64 bytes."""
+    if array.flags.c_contiguous and address(array) % ALIGNMENT == 0:
+        return array
+    copy = empty_aligned(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+def _check_constants(
+    read: tuple[int, ...], sizes: list[int], constants: tuple[Array | None, ...]
+) -> None:
+    """Refuse an engine whose code would read constants that are not there, or are shorter."""
+    found = [None if array is None else array.nbytes for array in constants]
+    if len(found) != len(sizes) or any(found[position] != sizes[position] for position in read):
+        raise IRError("the constants are not those of the program.", code="engine-weight")

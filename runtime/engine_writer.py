@@ -1,0 +1,165 @@
+"""Write the parts of an engine as a file: see engine_format.py."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import secrets
+import zipfile
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ..tir.json_reader import Json
+from .arrays import ALIGNMENT, Array
+from .artifact_json import artifact_to_json, plan_to_json, report_to_json
+from .engine_format import (
+    ABI,
+    BINARY,
+    FORMAT,
+    MANIFEST,
+    PLAIN,
+    POOL,
+    PROGRAM,
+    REFERENCE,
+    WEIGHTS,
+    Requirements,
+    platform_name,
+    source_section,
+)
+from .engine_parts import EngineParts
+from .model import StoredModel
+from .safetensors import SafetensorsWriter
+from .version import tool_version
+
+_PADDING_FIELD = 0xD935  # the extra field by which zipalign aligns
+_ZIP64_FROM = 1 << 31
+_ZIP64_FIELD = 20  # bytes that zipfile adds to a local header
+_LOCAL_HEADER = 30
+
+
+def write_file(parts: EngineParts, path: Path, *, keep_weights: bool = True) -> None:
+    """Write the file beside its place, then move it there in one step.
+
+    keep_weights: with the plain program, its weights and the reference.
+    """
+    fresh = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        with fresh.open("xb") as file:
+            _write(parts, file, keep_weights)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def to_bytes(parts: EngineParts, *, keep_weights: bool = True) -> bytes:
+    """The bytes of the file."""
+    file = io.BytesIO()
+    _write(parts, file, keep_weights)
+    return file.getvalue()
+
+
+def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
+    weights = _Weights()
+    program: dict[str, Json] = {
+        "artifact": artifact_to_json(parts.artifact),
+        "report": report_to_json(parts.report),
+        "plan": plan_to_json(parts.plan),
+        "constants": [None if array is None else weights.place(array) for array in parts.constants],
+    }
+    models = {PLAIN: parts.plain, REFERENCE: parts.reference} if keep_weights else {}
+    texts = {name: _model(model, weights) for name, model in models.items() if model is not None}
+    archive = _Archive(file)
+    archive.add(PROGRAM, json.dumps(program).encode())
+    for name, text in texts.items():
+        archive.add(name, text.encode())
+    for number, source in enumerate((*parts.artifact.texts, parts.artifact.main)):
+        archive.add(source_section(number), source.encode())
+    if parts.shared is not None:
+        archive.add(BINARY, parts.shared.binary)
+    if parts.pool is not None:
+        archive.add(POOL, parts.pool.binary)
+    writer = SafetensorsWriter(weights.arrays)
+    archive.add_pieces(WEIGHTS, writer.pieces(), writer.size)
+    requirements = Requirements(
+        ABI,
+        platform_name(),
+        parts.artifact.target.isa,
+        parts.shared.compiler if parts.shared is not None else "",
+        tool_version(),
+    )
+    archive.close(parts.artifact.name, requirements)
+
+
+def _model(model: StoredModel, weights: _Weights) -> str:
+    constants = {name: weights.place(array) for name, array in model.constants.items()}
+    return json.dumps({"program": model.text, "constants": constants})
+
+
+class _Weights:
+    """The arrays of the file: equal ones once, repeated values as one value."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+        self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+
+    def place(self, array: Array) -> Json:
+        """Where the array stands: its type, and its key or the one value that it repeats, in hex."""
+        described: dict[str, Json] = {"dtype": array.dtype.name, "shape": list(array.shape)}
+        if array.size > 1 and not any(array.strides):
+            return {**described, "value": array.flat[0].tobytes().hex()}
+        dense = np.asarray(array, order="C")
+        digest = hashlib.sha256(memoryview(dense.reshape(-1).view(np.uint8))).digest()
+        key = (dense.dtype.name, dense.shape, digest)
+        name = self._known.setdefault(key, str(len(self._known)))
+        self.arrays.setdefault(name, dense)
+        return {**described, "key": name}
+
+
+class _Archive:
+    """A zip under construction; every section starts at a multiple of 64 bytes."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+        self._sections: dict[str, Json] = {}
+
+    def add(self, name: str, data: bytes) -> None:
+        """A section."""
+        self.add_pieces(name, (data,), len(data))
+
+    def add_pieces(self, name: str, pieces: Iterable[bytes | memoryview], size: int) -> None:
+        """A section of `size` bytes, in pieces."""
+        wide = size >= _ZIP64_FROM
+        info = zipfile.ZipInfo(name)  # its date is always the same, so equal engines give equal files
+        info.external_attr = 0o644 << 16
+        info.extra = self._padding(name, _ZIP64_FIELD if wide else 0)
+        digest = hashlib.sha256()
+        with self._zip.open(info, "w", force_zip64=wide) as section:
+            for piece in pieces:
+                digest.update(piece)
+                section.write(piece)
+        self._sections[name] = {"bytes": size, "sha256": digest.hexdigest()}
+
+    def close(self, name: str, requirements: Requirements) -> None:
+        """Write the manifest, which names every section, and end the file."""
+        manifest = {
+            "format": FORMAT,
+            "name": name,
+            "requires": asdict(requirements),
+            "sections": dict(self._sections),
+        }
+        self.add(MANIFEST, json.dumps(manifest, indent=1).encode())
+        self._zip.close()
+
+    def _padding(self, name: str, added: int) -> bytes:
+        """An extra field that moves the section's first byte to a multiple of 64."""
+        start = self._file.tell() + _LOCAL_HEADER + len(name) + added
+        size = -(start + 6) % ALIGNMENT
+        field = _PADDING_FIELD.to_bytes(2, "little") + (2 + size).to_bytes(2, "little")
+        return field + ALIGNMENT.to_bytes(2, "little") + bytes(size)
+

@@ -1,0 +1,227 @@
+"""What a block, a tensor or a loop must be so that a step may move it: checks, as in `legality`.
+
+The theorems: a block that moves finds its operands written (`check_operands`), the parts that it
+is cut into do not overlap (`check_parts`), storage that lives below a loop is not used outside of
+it (`check_unstaged`, `check_not_staged`), and only loops at the root are shared out (`check_root`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..tir.expr import Buffer
+from ..tir.func import PrimFunc, split_allocations
+from ..tir.regions import Span, disjoint
+from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
+from ..tir.visit import accesses, enclosing_path, free_vars
+from .errors import iteration, refuse
+from .legality import element_at
+from .nest import (
+    buffers_read,
+    is_reduction,
+    loops_around,
+    loops_below,
+    readers,
+    root_statement,
+    writers,
+)
+
+
+def check_compute(func: PrimFunc, block: Block, primitive: str) -> None:
+    """The block computes a tensor: it is neither a copy nor an initialisation that a step made."""
+    if block.role is Role.COMPUTE:
+        return
+    kind = "copy of a staged tensor" if block.role is Role.COPY else "initialisation"
+    raise refuse(
+        func,
+        f"{primitive}: block '{block.name}' is the {kind} of '{block.family}'; expected a block "
+        "that computes a tensor.",
+        code="block-role",
+        hints=(f"call {primitive} before the step that made it.",),
+    )
+
+
+def check_init_inside(func: PrimFunc, block: Block, primitive: str) -> None:
+    """The block holds its initialisation: where it goes, the initialisation goes along."""
+    if block.init is not None or not is_reduction(block):
+        return
+    raise refuse(
+        func,
+        f"{primitive}: the initialisation of block '{block.name}' has been placed already.",
+        code="init-placed",
+        hints=(f"call {primitive} before decompose_reduction.",),
+    )
+
+
+def check_unstaged(func: PrimFunc, block: Block, primitive: str) -> None:
+    """The block uses no staged buffer: one lives below the loop that it was staged at."""
+    for access in accesses(block):
+        if access.buffer.origin is not None:
+            raise refuse(
+                func,
+                f"{primitive}: block '{block.name}' uses staged '{access.buffer.name}', which "
+                "exists below one loop only.",
+                code="block-staged",
+                hints=(f"call {primitive} before stage.",),
+            )
+
+
+def check_not_staged(func: PrimFunc, tensor: Buffer, primitive: str) -> None:
+    """No staged buffer keeps elements of the tensor."""
+    for staged in func.allocations:
+        if staged.origin is tensor:
+            raise refuse(
+                func,
+                f"{primitive}: '{tensor.name}' is staged as '{staged.name}'.",
+                code="tensor-staged",
+                hints=(f"call {primitive} before stage.",),
+            )
+
+
+def check_not_vectorized(func: PrimFunc, loop: For, primitive: str) -> None:
+    """The loop may hold more than one block: it is not the lanes of a vector."""
+    if loop.kind is not ForKind.VECTORIZED:
+        return
+    raise refuse(
+        func,
+        f"{primitive}: loop '{loop.var.name}' is vectorized; expected a loop that may hold other "
+        "statements.",
+        code="loop-vectorized",
+        hints=("choose the loop around it.",),
+    )
+
+
+def check_root(func: PrimFunc, loop: For) -> None:
+    """The loop stands at the root: loops around it, if any, run once, and stage nothing."""
+    for outer in loops_around(func, loop):
+        if outer.extent != 1:
+            raise refuse(
+                func,
+                f"parallel: loop '{loop.var.name}' stands inside loop '{outer.var.name}'; expected "
+                "an outermost loop: only those are shared out among threads.",
+                code="parallel-inside",
+                hints=(f"reorder '{loop.var.name}' outside of '{outer.var.name}' first.",),
+            )
+    for node in enclosing_path(func.body, loop):
+        if isinstance(node, Alloc) and node.buffer.origin is not None:
+            raise refuse(
+                func,
+                f"parallel: the iterations of loop '{loop.var.name}' share staged "
+                f"'{node.buffer.name}', which belongs to one thread.",
+                code="parallel-staged",
+                hints=("stage below the parallel loop.",),
+            )
+
+
+def check_no_parallel_inside(func: PrimFunc, loop: For, staged: str) -> None:
+    """No parallel loop stands inside the loop: what is staged belongs to one thread."""
+    for inner in loops_below(loop.body):
+        if inner.kind is ForKind.PARALLEL:
+            raise refuse(
+                func,
+                f"stage: '{staged}' would be shared by the iterations of parallel loop "
+                f"'{inner.var.name}'; expected a loop at or below it.",
+                code="stage-parallel",
+                hints=(f"stage at '{inner.var.name}' or at a loop inside it.",),
+            )
+
+
+def check_unmixed(func: PrimFunc, block: Block, loops: Sequence[For], primitive: str) -> None:
+    """None of the reduction loops runs over a kept axis as well: its first and its last iteration
+    are those of the reduction.
+    """
+    kept = frozenset().union(
+        *(
+            free_vars(binding)
+            for it, binding in zip(block.iters, block.bindings, strict=True)
+            if it.kind is IterKind.SPATIAL
+        )
+    )
+    for loop in loops:
+        if loop.var in kept:
+            raise refuse(
+                func,
+                f"{primitive}: loop '{loop.var.name}' runs over a reduction axis and a kept axis "
+                f"of block '{block.name}' at once.",
+                code="loop-mixed",
+                hints=("fuse kept axes with kept axes only.",),
+            )
+
+
+def check_operands(
+    func: PrimFunc, block: Block, destination: Stmt, primitive: str, *, given: Buffer | None = None
+) -> None:
+    """What the block reads is written before it would run inside the root statement `destination`.
+
+    An operand (other than `given`) comes from a root statement before both; or, where the block
+    stays in its nest, from that nest.
+    """
+    own = root_statement(func, block)
+    order = {id(statement): n for n, statement in enumerate(split_allocations(func.body)[1])}
+    for buffer in buffers_read(block):
+        for writer in writers(func, buffer) if buffer is not given else ():
+            source = root_statement(func, writer)
+            inside = source is own and destination is own and given is None
+            before = source is not own and order[id(source)] < order[id(destination)]
+            if not inside and not before:
+                raise refuse(
+                    func,
+                    f"{primitive}: block '{block.name}' reads '{buffer.name}', which block "
+                    f"'{writer.name}' {'computes in its nest' if source is own else 'computes later'}"
+                    "; expected it to be complete before.",
+                    code="operand-later",
+                    hints=(f"move or inline '{writer.name}' first.",),
+                )
+
+
+def check_parts(
+    func: PrimFunc, producer: Block, tensor: Buffer, parts: Sequence[Span], loops: Sequence[For]
+) -> None:
+    """Different iterations of `loops` complete different parts of a tensor."""
+    if disjoint(parts, [(loop.var, loop.extent) for loop in loops]):
+        return
+    around = loops_around(func, producer)
+    still = next(
+        (x for x in reversed(loops) if not disjoint(parts, [(x.var, x.extent)])), loops[-1]
+    )
+    first = {x.var: 0 for x in around}
+    raise refuse(
+        func,
+        f"reverse_compute_at: iterations of loop '{still.var.name}' do not complete separate parts "
+        f"of '{tensor.name}' (as far as can be seen), so its reader would run more than once for "
+        "an element.",
+        code="reverse-overlap",
+        notes=(
+            f"iterations {iteration(first)} and {iteration({**first, still.var: 1})} both belong "
+            f"to the part that holds {element_at(producer, first)}.",
+        ),
+        hints=(f"choose a loop outside of '{still.var.name}', or one whose axes are not fused.",),
+    )
+
+
+def check_before(func: PrimFunc, block: Block, tensor: Buffer, primitive: str) -> None:
+    """Everyone who writes the tensor has done so before the nest of the block begins."""
+    own = root_statement(func, block)
+    for writer in writers(func, tensor):
+        if root_statement(func, writer) is own:
+            raise refuse(
+                func,
+                f"{primitive}: block '{writer.name}' writes '{tensor.name}' in the nest of block "
+                f"'{block.name}'; expected it to be complete before the nest begins.",
+                code="writer-inside",
+                hints=(f"call {primitive} before '{writer.name}' is moved there.",),
+            )
+
+
+def check_readers_after(func: PrimFunc, block: Block, tensor: Buffer, primitive: str) -> None:
+    """Everyone who reads the tensor does so after the nest of the block."""
+    own = root_statement(func, block)
+    for reader in readers(func, tensor):
+        if root_statement(func, reader) is own:
+            raise refuse(
+                func,
+                f"{primitive}: block '{reader.name}' reads '{tensor.name}' in the nest of block "
+                f"'{block.name}'; expected readers to stand after the nest.",
+                code="reader-inside",
+                hints=(f"call {primitive} before '{reader.name}' is moved there.",),
+            )

@@ -1,0 +1,58 @@
+"""Which operation of the tables an expression is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.c.selection import is_lane_count, operation, power_of_two
+from tilewright.tir.dtype import FLOAT32, INT32
+from tilewright.tir.expr import (
+    LT,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    Fma,
+    Mul,
+    Ramp,
+    Var,
+    const,
+    index,
+)
+
+X = Var("x", FLOAT32.with_lanes(8))
+N = Var("n", INT32.with_lanes(8))
+EIGHT = Broadcast(const(8, INT32), 8)
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        (Fma(X, X, X), ("fma", X.dtype)),
+        (Mul(N, EIGHT), ("shift_left", N.dtype)),
+        (Mul(EIGHT, N), ("mul", N.dtype)),
+        (Mul(X, X), ("mul", X.dtype)),
+        (Cast(N, X.dtype), ("cast_float32", N.dtype)),
+        (LT(X, X), ("lt", X.dtype)),
+    ],
+)
+def test_the_name_and_the_type_of_an_operation(expr: Expr, expected: tuple[str, object]) -> None:
+    assert operation(expr) == expected
+
+
+@pytest.mark.parametrize(("value", "exponent"), [(1, 0), (8, 3), (12, None), (0, None), (-8, None)])
+def test_powers_of_two(value: int, exponent: int | None) -> None:
+    assert power_of_two(index(value)) == exponent
+    assert power_of_two(Broadcast(const(value, INT32), 4)) == exponent
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        (LT(Ramp(index(3), 1, 8), Broadcast(index(5), 8)), True),
+        (LT(Broadcast(index(5), 8), Broadcast(index(5), 8)), False),
+        (LT(N, EIGHT), False),
+    ],
+)
+def test_a_lane_count_compares_a_ramp(expr: Compare, expected: bool) -> None:
+    assert is_lane_count(expr) == expected

@@ -1,0 +1,81 @@
+"""codegen/lower/math/expand.py: what is left is one instruction each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.codegen.lower.math import ExpandMath
+from tilewright.tir import te
+from tilewright.tir.evaluate import evaluate
+from tilewright.tir.expr import Call, Let, Load
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.interpreter import interpret
+from tilewright.tir.visit import walk
+
+FUNCTIONS = {
+    "exp": te.exp,
+    "log": te.log,
+    "tanh": te.tanh,
+    "erf": te.erf,
+    "pow": lambda x: te.pow(x, x),
+    "pow_constant": lambda x: te.pow(x, 0.7),
+    "nested": lambda x: te.exp(te.tanh(x) * 2) + te.log(te.exp(x)),
+}
+VALUES = np.array([0.0, -0.0, 0.3, -0.7, 1, 2.5, -9.5, 80, -200, np.inf, -np.inf, np.nan])
+
+
+def function_of(name: str, kind: str = "float32") -> PrimFunc:
+    x = te.placeholder((len(VALUES),), kind, name="X")
+    y = te.compute((len(VALUES),), lambda i: FUNCTIONS[name](x[i]), name="Y")
+    return te.func(x, y, name=name)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_call_left_is_one_instruction(name: str) -> None:
+    expanded = ExpandMath()(function_of(name))
+    calls = {n.intrinsic for n in walk(expanded.body) if isinstance(n, Call)}
+    assert not [intrinsic.name for intrinsic in calls if intrinsic.elementary]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_interpreter_and_whole_arrays_give_the_same_bits(name: str, kind: str) -> None:
+    expanded = ExpandMath()(function_of(name, kind))
+    x = VALUES.astype(kind)
+    (y,) = interpret(expanded, x)
+    np.testing.assert_array_equal(evaluate(expanded, [x])["Y"], y)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_value_is_that_of_the_function(name: str) -> None:
+    func, x = function_of(name), VALUES.astype(np.float32)
+    expected = evaluate(func, [x])["Y"]
+    tiny = np.finfo(np.float32).smallest_normal
+    np.testing.assert_allclose(evaluate(ExpandMath()(func), [x])["Y"], expected, 2e-6, atol=tiny)
+
+
+def test_an_argument_is_evaluated_once() -> None:
+    for name in ("exp", "log", "tanh", "erf", "pow_constant"):
+        expanded = ExpandMath()(function_of(name))
+        assert len([n for n in walk(expanded.body) if isinstance(n, Load)]) == 1, name
+
+
+def test_new_variables_are_bound_once() -> None:
+    expanded = ExpandMath()(function_of("nested"))
+    bound = [n.var for n in walk(expanded.body) if isinstance(n, Let)]
+    assert len(set(bound)) == len(bound) > 4
+
+
+def test_a_function_without_calls_is_returned_as_it_is() -> None:
+    x = te.placeholder((4,), "float32", name="X")
+    y = te.compute((4,), lambda i: te.sqrt(x[i]) * 2, name="Y")
+    func = te.func(x, y, name="plain")
+    assert ExpandMath()(func) is func
+    expanded = ExpandMath()(function_of("nested"))
+    assert ExpandMath()(expanded) is expanded
+
+
+def test_the_expansions_read_like_their_definition(golden) -> None:
+    texts = [str(ExpandMath()(function_of(name))) for name in ("exp", "log", "erf")]
+    golden("math/expansions.txt", "\n\n".join(texts))

@@ -1,0 +1,90 @@
+"""How addresses move from lane to lane, against counting them out."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.codegen.lower.lanes import access, address, linear_in, narrow, settle
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.expr import Add, Buffer, Const, Expr, FloorDiv, FloorMod, Mul, Ramp, Var, index
+from tilewright.tir.visit import substitute
+
+I, LANE = Var("i"), Var("lane")
+LANES = 8
+
+
+def evaluate(expr: Expr, lane: int, i: int) -> int:
+    """The value of an integer expression; of one lane where it is a vector."""
+    match expr:
+        case Const():
+            return int(expr.value)
+        case Var():
+            return {I: i, LANE: lane}[expr]
+        case Ramp():
+            return evaluate(expr.base, lane, i) + expr.stride * lane
+        case Add():
+            return evaluate(expr.a, lane, i) + evaluate(expr.b, lane, i)
+        case Mul():
+            return evaluate(expr.a, lane, i) * evaluate(expr.b, lane, i)
+        case FloorDiv():
+            return evaluate(expr.a, lane, i) // evaluate(expr.b, lane, i)
+        case FloorMod():
+            return evaluate(expr.a, lane, i) % evaluate(expr.b, lane, i)
+    children = [evaluate(c, lane, i) for c in expr.children() if isinstance(c, Expr)]
+    return children[0] - children[1] if type(expr).__name__ == "Sub" else children[0]
+
+
+def sums() -> st.SearchStrategy[Expr]:
+    """i*a + lane*b + c, below quotients and remainders."""
+    linear = st.builds(
+        lambda a, b, c: Add(Add(Mul(I, index(a)), Mul(LANE, index(b))), index(c)),
+        st.integers(0, 24),
+        st.integers(0, 4),
+        st.integers(0, 24),
+    )
+    divided = st.builds(
+        lambda kind, e, n: kind(e, index(n)),
+        st.sampled_from([FloorDiv, FloorMod]),
+        linear,
+        st.sampled_from([2, 4, 8, 16, 24]),
+    )
+    return st.one_of(linear, divided, st.builds(Add, divided, linear))
+
+
+@given(sums())
+def test_settled_quotients_have_the_same_value_in_every_lane(expr: Expr) -> None:
+    settled = settle(expr, LANE, LANES)
+    for i in range(5):
+        for lane in range(LANES):
+            assert evaluate(settled, lane, i) == evaluate(expr, lane, i)
+
+
+@given(sums(), sums())
+def test_an_address_is_base_and_stride_or_any_offset(row: Expr, column: Expr) -> None:
+    buffer = Buffer("A", FLOAT32, (1000, 100))
+    found = address(buffer, (row, column), LANE, LANES, {I: (0, 4)})
+    for i in range(5):
+        for lane in range(LANES):
+            exact = evaluate(row, lane, i) * 100 + evaluate(column, lane, i)
+            assert evaluate(found.offset, lane, i) == exact
+            if found.stride is not None:
+                assert evaluate(found.base, 0, i) + found.stride * lane == exact
+
+
+@given(sums())
+def test_narrow_has_the_value_of_each_lane(expr: Expr) -> None:
+    vector = narrow(expr, LANE, LANES, {I: (0, 4)})
+    assert vector is not None
+    assert str(vector.dtype) == f"int32x{LANES}"
+    for i in range(5):
+        for lane in range(LANES):
+            assert evaluate(vector, lane, i) == evaluate(expr, lane, i)
+
+
+def test_rows_and_columns_of_a_matrix() -> None:
+    buffer = Buffer("A", FLOAT32, (10, 100))
+    along = access(buffer, (I, Ramp(index(16), 1, LANES)), {I: (0, 9)})
+    across = access(buffer, (Ramp(index(0), 1, LANES), I), {I: (0, 99)})
+    assert (along.stride, across.stride) == (1, 100)
+    assert linear_in(substitute(along.offset, {along.lane: LANE}), LANE) == (along.base, 1)

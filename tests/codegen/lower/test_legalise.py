@@ -1,0 +1,63 @@
+"""Intrinsics without an instruction, written with others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.codegen.lower.legalise import Legalise
+from tilewright.tir.errors import InternalError
+from tilewright.tir.expr import Call
+from tilewright.tir.interpreter import interpret
+from tilewright.tir.parser import parse
+from tilewright.tir.target import Target
+from tilewright.tir.visit import walk
+
+FLOOR = "def f(X: {0}[{1}], Y: output({0}[{1}])):\n    for i in range({1}):\n        Y[i] = floor(X[i])\n"
+SCALE = "def f(X: {0}[{1}], N: {0}[{1}], Y: output({0}[{1}])):\n    for i in range({1}):\n        Y[i] = scale(X[i], N[i])\n"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_floor_by_rounding(dtype: str) -> None:
+    values = np.array(
+        [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, 3.0, -3.0, 1e9, -1e9, 1e30, np.inf, -np.inf, np.nan],
+        dtype,
+    )
+    func = Legalise(Target())(parse(FLOOR.format(dtype, len(values))))
+    assert {n.intrinsic.name for n in walk(func.body) if isinstance(n, Call)} == {"round"}
+    np.testing.assert_array_equal(interpret(func, values)[0], np.floor(values))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scale_by_powers_of_two_over_the_whole_range(dtype: str) -> None:
+    most = 300 if dtype == "float32" else 2200
+    n = np.arange(-most, most + 1).astype(dtype)
+    x = np.resize(np.array([1.0, -1.5, 0.75, 1e-30, 1e30, 0.0, np.inf], dtype), n.shape)
+    func = Legalise(Target())(parse(SCALE.format(dtype, len(n))))
+    assert "scale" not in {n.intrinsic.name for n in walk(func.body) if isinstance(n, Call)}
+    with np.errstate(all="ignore"):
+        exact = np.ldexp(x, n.astype(np.int32))
+    result = interpret(func, x, n)[0]
+    normal = (np.abs(exact) >= np.finfo(dtype).tiny) | (exact == 0)
+    np.testing.assert_array_equal(result[normal], exact[normal])
+    np.testing.assert_allclose(
+        result[~normal], exact[~normal], rtol=0, atol=np.finfo(dtype).smallest_subnormal
+    )
+
+
+def test_what_the_target_has_stays() -> None:
+    func = parse(SCALE.format("float32", 4))
+    assert Legalise(Target.parse("c:avx512"))(func) is func
+
+
+def test_an_elementary_function_is_a_defect() -> None:
+    func = parse(
+        "def f(X: float32[4], Y: output(float32[4])):\n    for i in range(4):\n        Y[i] = exp(X[i])\n"
+    )
+    with pytest.raises(InternalError) as caught:
+        Legalise(Target.parse("c:avx2"))(func)
+    assert str(caught.value) == (
+        "InternalError: legalise: 'exp' of float32 has no instruction and no expansion for c:avx2; "
+        "expected an elementary function to be expanded before. [legalise-call]\n"
+        "  Hint: this is a defect of tilewright; please report it with the program that led here."
+    )

@@ -1,0 +1,117 @@
+"""Register-scope buffers become named vectors."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.lower.registers import Registers
+from tilewright.tir.errors import TargetError
+from tilewright.tir.parser import parse
+from tilewright.tir.target import Target
+
+AVX512 = Target.parse("c:avx512")
+
+
+def named(text: str) -> str:
+    return str(Registers(AVX512)(parse(text)))
+
+
+TILE = """
+def f(A: float32[2, 32], C: output(float32[2, 32])):
+    T = alloc(float32[2, 32], "register", origin=C)
+    T[0, ramp(0, 1, 16)] = A[0, ramp(0, 1, 16)]
+    T[1, ramp(16, 1, 16)] = T[0, ramp(0, 1, 16)]
+    C[0, ramp(0, 1, 16)] = T[1, ramp(16, 1, 16)]
+"""
+
+
+def test_each_index_becomes_a_register_named_after_it() -> None:
+    assert (
+        named(TILE)
+        == """\
+def f(A: float32[2, 32], C: output(float32[2, 32])):
+    T_0_0 = alloc(float32x16[()], "register", origin=C)
+    T_1_1 = alloc(float32x16[()], "register", origin=C)
+    T_0_0[()] = A[0, ramp(0, 1, 16)]
+    T_1_1[()] = T_0_0[()]
+    C[0, ramp(0, 1, 16)] = T_1_1[()]"""
+    )
+
+
+def test_a_masked_store_whose_other_lanes_nobody_reads_drops_its_mask() -> None:
+    text = """
+def f(n: float32[16], A: float32[16], C: output(float32[16])):
+    T = alloc(float32[16], "register")
+    masked(T[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16)) = masked(A[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16))
+    masked(C[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16)) = masked(T[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16))
+"""
+    assert named(text).splitlines()[2:] == [
+        "    T[()] = masked(A[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16))",
+        "    masked(C[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16)) = T[()]",
+    ]
+
+
+def test_a_masked_store_whose_other_lanes_are_read_keeps_them() -> None:
+    text = """
+def f(A: float32[16], C: output(float32[16])):
+    T = alloc(float32[16], "register")
+    T[ramp(0, 1, 16)] = broadcast(1.0, 16)
+    masked(T[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16)) = A[ramp(0, 1, 16)]
+    C[ramp(0, 1, 16)] = T[ramp(0, 1, 16)]
+"""
+    assert named(text).splitlines()[3:] == [
+        "    T[()] = select(ramp(0, 1, 16) < broadcast(9, 16), A[ramp(0, 1, 16)], T[()])",
+        "    C[ramp(0, 1, 16)] = T[()]",
+    ]
+
+
+def test_without_vector_registers_a_tile_stays_an_array() -> None:
+    func = parse(TILE)
+    assert Registers(Target.parse("c:scalar"))(func) is func
+
+
+def test_an_index_that_a_loop_changes_is_refused() -> None:
+    text = """
+def f(A: float32[2, 16], C: output(float32[2, 16])):
+    T = alloc(float32[2, 16], "register", origin=C)
+    for ii in range(2):
+        T[ii, ramp(0, 1, 16)] = A[ii, ramp(0, 1, 16)]
+"""
+    with pytest.raises(TargetError) as caught:
+        named(text)
+    assert str(caught.value) == (
+        "TargetError: registers: 'T' lives in registers, but is indexed with a value that loop 'ii' "
+        "changes; expected constant indices. [register-index]\n"
+        "  Hint: unroll loop 'ii'."
+    )
+
+
+def test_an_index_that_is_no_run_of_neighbours_is_refused() -> None:
+    text = """
+def f(A: float32[16], C: output(float32[16])):
+    T = alloc(float32[32], "register")
+    T[ramp(0, 2, 16)] = A[ramp(0, 1, 16)]
+"""
+    with pytest.raises(TargetError) as caught:
+        named(text)
+    assert str(caught.value) == (
+        "TargetError: registers: 'T' lives in registers, but is indexed with a value that is no run "
+        "of neighbours; expected constant indices. [register-index]\n"
+        "  Hint: vectorise along one dimension of it."
+    )
+
+
+def test_vectors_that_overlap_in_part_are_refused() -> None:
+    text = """
+def f(A: float32[16], C: output(float32[16])):
+    T = alloc(float32[16], "register")
+    T[ramp(0, 1, 16)] = A[ramp(0, 1, 16)]
+    C[ramp(0, 1, 8)] = T[ramp(8, 1, 8)]
+"""
+    with pytest.raises(TargetError) as caught:
+        named(text)
+    assert str(caught.value) == (
+        "TargetError: registers: 'T' is accessed as vectors that overlap in part, at [0:16] and [8:16]; "
+        "expected the same vectors everywhere. [register-overlap]\n"
+        "  Hint: vectorise the same loop, by the same extent, in every block that touches it."
+    )

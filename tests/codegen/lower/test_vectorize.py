@@ -1,0 +1,175 @@
+"""Vectorised loops become vectors: the text, and what is refused. Values: tests/codegen/c/test_values.py."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tilewright.codegen.lower.vectorize import Vectorize
+from tilewright.tir.errors import TargetError
+from tilewright.tir.parser import parse
+from tilewright.tir.target import Target
+
+
+def vectorized(text: str, target: str = "c:avx512") -> str:
+    return str(Vectorize(Target.parse(target))(parse(text)))
+
+
+def test_a_loop_becomes_whole_vectors_and_a_masked_rest() -> None:
+    before = """
+        def f(A: float32[40], C: output(float32[40])):
+            for i in vectorized(40):
+                C[i] = A[i] + 1.0
+        """
+    after = """
+        def f(A: float32[40], C: output(float32[40])):
+            for i in unrolled(2):
+                C[ramp(i * 16, 1, 16)] = A[ramp(i * 16, 1, 16)] + broadcast(1.0, 16)
+            masked(C[ramp(32, 1, 16)], ramp(0, 1, 16) < broadcast(8, 16)) = masked(A[ramp(32, 1, 16)], ramp(0, 1, 16) < broadcast(8, 16)) + broadcast(1.0, 16)
+        """
+    assert vectorized(textwrap.dedent(before)) == textwrap.dedent(after).strip()
+
+
+def test_many_vectors_stay_a_loop() -> None:
+    text = """
+def f(A: float32[1024], C: output(float32[1024])):
+    for i in vectorized(1024):
+        C[i] = A[i]
+"""
+    assert "for i in range(64):" in vectorized(text)
+    assert "for i in range(128):" in vectorized(text, "c:avx2")
+
+
+def test_the_widest_type_decides_the_lanes() -> None:
+    text = """
+def f(A: float64[32], B: float32[32], C: output(float64[32])):
+    for i in vectorized(32):
+        C[i] = A[i] + cast(B[i], "float64")
+"""
+    assert 'cast(B[ramp(i * 8, 1, 8)], "float64x8")' in vectorized(text)
+    assert 'cast(B[ramp(i * 4, 1, 4)], "float64x4")' in vectorized(text, "c:avx2")
+
+
+def test_without_vector_registers_the_loop_runs_serially() -> None:
+    text = """
+def f(A: float32[32], C: output(float32[32])):
+    for i in vectorized(32):
+        C[i] = A[i]
+"""
+    assert vectorized(text, "c:scalar") == text.strip().replace("vectorized", "range")
+
+
+def test_the_inner_of_two_nested_vectorised_loops_wins() -> None:
+    text = """
+def f(A: float32[4, 16], C: output(float32[4, 16])):
+    for i in vectorized(4):
+        for j in vectorized(16):
+            C[i, j] = A[i, j]
+"""
+    assert vectorized(text).splitlines()[1:] == [
+        "    for i in range(4):",
+        "        C[i, ramp(0, 1, 16)] = A[i, ramp(0, 1, 16)]",
+    ]
+
+
+def test_a_condition_that_lanes_share_stays_a_condition() -> None:
+    text = """
+def f(A: float32[4, 16], C: output(float32[4, 16])):
+    for i in range(4):
+        for j in vectorized(16):
+            if i < 3 and j < i + 5:
+                C[i, j] = A[i, j]
+"""
+    assert vectorized(text).splitlines()[2:] == [
+        "        if i < 3:",
+        "            masked(C[i, ramp(0, 1, 16)], ramp(i * (-1), 1, 16) < broadcast(5, 16)) = "
+        "masked(A[i, ramp(0, 1, 16)], ramp(i * (-1), 1, 16) < broadcast(5, 16))",
+    ]
+
+
+def test_a_select_of_a_load_is_a_masked_load() -> None:
+    text = """
+def f(A: float32[10], C: output(float32[16])):
+    for j in vectorized(16):
+        C[j] = select(j < 10, A[j], -1.0)
+"""
+    assert vectorized(text).splitlines()[1:] == [
+        "    C[ramp(0, 1, 16)] = masked(A[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(10, 16), "
+        "broadcast(-1.0, 16))"
+    ]
+
+
+def test_a_select_that_lanes_share_evaluates_one_branch() -> None:
+    text = """
+def f(A: float32[4, 16], C: output(float32[4, 16])):
+    for i in range(4):
+        for j in vectorized(16):
+            C[i, j] = select(1 <= i, A[i - 1, j], 0.0)
+"""
+    assert vectorized(text).splitlines()[2:] == [
+        "        C[i, ramp(0, 1, 16)] = select(1 <= i, A[i - 1, ramp(0, 1, 16)], broadcast(0.0, 16))"
+    ]
+
+
+def test_quotients_that_no_lane_carries_over_are_scalar() -> None:
+    text = """
+def f(A: float32[2, 48], C: output(float32[96])):
+    for i in range(6):
+        for j in vectorized(16):
+            C[i * 16 + j] = A[(i * 16 + j) // 48, (i * 16 + j) % 48]
+"""
+    assert "A[i // 3, ramp(i * 16 % 48, 1, 16)]" in vectorized(text)
+
+
+def test_storage_inside_the_loop_gets_a_dimension_of_lanes() -> None:
+    text = """
+def f(A: float32[16], C: output(float32[16])):
+    for j in vectorized(16):
+        s = alloc(float32[2], "register")
+        s[1] = A[j]
+        C[j] = s[1]
+"""
+    assert vectorized(text).splitlines()[1:] == [
+        '    s = alloc(float32[2, 16], "register")',
+        "    s[1, ramp(0, 1, 16)] = A[ramp(0, 1, 16)]",
+        "    C[ramp(0, 1, 16)] = s[1, ramp(0, 1, 16)]",
+    ]
+
+
+def test_nothing_to_vectorise_is_the_same_body() -> None:
+    func = parse(
+        "def f(A: float32[4], C: output(float32[4])):\n    for i in range(4):\n        C[i] = A[i]\n"
+    )
+    assert Vectorize(Target.parse("c:avx2"))(func).body is func.body
+
+
+def test_lanes_that_store_apart_are_refused() -> None:
+    text = """
+def f(A: float32[20, 16], C: output(float32[16, 20])):
+    for i in range(20):
+        for j in vectorized(16):
+            C[j, i] = A[i, j]
+"""
+    with pytest.raises(TargetError) as caught:
+        vectorized(text)
+    assert str(caught.value) == (
+        "TargetError: vectorize: the lanes of loop 'j' store to 'C' 20 elements apart; "
+        "expected neighbouring elements. [vectorize-store-stride]\n"
+        "  Hint: vectorise loop 'i', along which 'C' is contiguous."
+    )
+
+
+def test_lanes_that_store_to_one_element_are_refused() -> None:
+    text = """
+def f(A: float32[16], C: output(float32[1])):
+    for j in vectorized(16):
+        C[0] = C[0] + A[j]
+"""
+    with pytest.raises(TargetError) as caught:
+        vectorized(text)
+    assert str(caught.value) == (
+        "TargetError: vectorize: the lanes of loop 'j' all store to one element of 'C'; "
+        "expected a store that moves with the loop. [vectorize-store-lanes]\n"
+        "  Hint: vectorise a spatial loop instead, or reduce into one partial result per lane (rfactor)."
+    )
