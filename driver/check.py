@@ -9,13 +9,17 @@ import numpy as np
 from ..runtime.kernel import Kernel
 from ..runtime.library import ffi
 from ..runtime.workspace import workspace
-from ..tir.dtype import DType
+from ..schedule.canonical import canonical_form
+from ..tir.dtype import FLOAT64, DType
+from ..tir.equal import equal
 from ..tir.error_bound import Comparison, reference
 from ..tir.errors import TilewrightError
+from ..tir.evaluate import evaluate
 from ..tir.func import PrimFunc
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
+CHAIN = 1e-11  # of the largest value: float64 sums in another order
 GUARD = 256  # bytes on either side of an array
 _FENCE = 0xA5
 _POISON = 0xFF  # all bits set: NaN in every float type
@@ -52,6 +56,31 @@ def check_kernel(
             code="check-differs",
         )
     return comparison
+
+
+def check_chain(original: PrimFunc, canonical: PrimFunc, *, seed: int = 0) -> None:
+    """Compare a function with the canonical form of its schedule, whole, in float64, on random data.
+
+    It is the numeric side of the theorems behind steps that change blocks: inlining, packing, another
+    layout. Where no step did, the two are one function and nothing is computed.
+    Raises: CheckError.
+    """
+    if equal(canonical_form(original), canonical):
+        return
+    rng = np.random.default_rng(seed)
+    given = {
+        p.name: random_array(rng, p.dtype, p.buffer.shape)
+        for p in original.parameters
+        if p.role != "output"
+    }
+    before, after = evaluate(original, given, FLOAT64), evaluate(canonical, given, FLOAT64)
+    for name, wanted in before.items():
+        scale = float(np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted)))
+        if not np.allclose(after[name], wanted, rtol=0, atol=CHAIN * (scale or 1.0), equal_nan=True):
+            raise CheckError(
+                f"check: the schedule of '{original.name}' changes the value of '{name}'.",
+                code="check-chain",
+            )
 
 
 def random_array(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:

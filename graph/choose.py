@@ -100,6 +100,11 @@ def alternatives(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Alterna
             yield Alternative((first, *tail))
 
 
+def taken_apart(graph: Graph, group: Group, pricer: Pricer) -> Alternative:
+    """A kernel for each node of a group."""
+    return Alternative(tuple(_direct(graph, Group((node,)), pricer) for node in group.nodes))
+
+
 def _versions(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Part]:
     yield _direct(graph, group, pricer)
     form, values = form_of(graph, group)

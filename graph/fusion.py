@@ -58,7 +58,7 @@ def ordered(graph: Graph, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     """
     roots = storage(graph)
     position = {node.outputs[0]: n for n, node in enumerate(graph.nodes)}
-    maker = {group.output: group for group in groups}
+    maker = {value: group for group in groups for node in group.nodes for value in node.outputs}
     flow: nx.DiGraph[Group] = nx.DiGraph()
     flow.add_nodes_from(groups)
     for group in groups:

@@ -15,8 +15,8 @@ class OptionError(ModelError):
 class Accepted:
     """The values of an option, and what is not there yet."""
 
-    values: tuple[str, ...]
-    later: tuple[str, ...] = ()
+    values: tuple[object, ...]
+    later: tuple[object, ...] = ()
 
 
 OPTIONS = {
@@ -24,6 +24,8 @@ OPTIONS = {
     "effort": Accepted(("default",), ("fast", "best")),
     "deterministic": Accepted(("engine",), ("batch",)),
     "verify": Accepted(("all", "rewrites", "kernels", "off")),
+    "calibration": Accepted((None,)),
+    "cache": Accepted((True,), (False,)),
 }
 
 

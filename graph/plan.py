@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from ..schedule.source import ScheduleSource
 from ..tir.target import Target
-from .choose import Decision, choose, chosen_parts
+from .choose import Decision, choose, chosen_parts, taken_apart
 from .fusion import Fusion, fuse
 from .ir import Graph
 from .lowering import LoweredModel, lower
@@ -29,6 +30,7 @@ class Planned:
     fusion: Fusion
     decisions: tuple[Decision, ...]
     lowered: LoweredModel
+    pricer: Pricer
     seconds: tuple[tuple[str, float], ...]
 
 
@@ -49,10 +51,32 @@ def plan_model(
     graph, reports = optimise(imported, PIPELINE if passes is None else passes, check=check)
     clock.append(time.perf_counter())
     fusion = fuse(graph)
-    decisions = choose(graph, fusion.groups, Pricer(target, source))
+    pricer = Pricer(target, source)
+    decisions = choose(graph, fusion.groups, pricer)
     clock.append(time.perf_counter())
     lowered = lower(graph, chosen_parts(graph, decisions))
     clock.append(time.perf_counter())
     laps = (b - a for a, b in zip(clock, clock[1:], strict=False))
     seconds = tuple(zip(("passes", "fusion", "plan"), laps, strict=True))
-    return Planned(imported, graph, reports, fusion, decisions, lowered, seconds)
+    return Planned(imported, graph, reports, fusion, decisions, lowered, pricer, seconds)
+
+
+def apart(planned: Planned, functions: Sequence[str]) -> Planned:
+    """The plan with a kernel for each node of every group that runs in one of `functions` of its program.
+
+    Returns `planned` itself when one of them cannot be taken apart.
+    """
+    program = planned.lowered.program
+    labels = {step.label for step in program.launches if step.function in functions}
+    decisions = []
+    for decision in planned.decisions:
+        bad = [part for part in decision.chosen.parts if part.group.label in labels]
+        if not bad:
+            decisions.append(decision)
+        elif all(len(part.group.nodes) == 1 and part.group.algorithm == "direct" for part in bad):
+            return planned
+        else:
+            single = taken_apart(planned.graph, decision.group, planned.pricer)
+            decisions.append(replace(decision, chosen=single))
+    parts = chosen_parts(planned.graph, tuple(decisions))
+    return replace(planned, decisions=tuple(decisions), lowered=lower(planned.graph, parts))

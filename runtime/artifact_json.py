@@ -1,4 +1,4 @@
-"""The values of an engine's file as JSON and back; reading refuses what writing cannot have made."""
+"""The values of an engine's file as JSON and back; what writing cannot have made is refused."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def artifact_to_json(artifact: ProgramArtifact) -> dict[str, Json]:
 
 
 def artifact_from_json(data: Reader, sources: tuple[str, ...]) -> ProgramArtifact:
-    """The artifact that `artifact_to_json` wrote. sources: a text for each kernel, then the main one.
+    """The artifact that `artifact_to_json` wrote. Raises: IRError.
 
-    Raises: IRError.
+    sources: a text for each kernel, then the main one.
     """
     artifact = ProgramArtifact(
         name=data["name"].text(),
@@ -180,10 +180,8 @@ def _check(artifact: ProgramArtifact) -> None:
             raise _wrong(f"a launch of '{step.function}' does not fit the kernels")
         for item in _slices(step):
             end = item.position + item.bytes
-            inside = end <= artifact.arena_bytes if item.space == "arena" else (
-                item.position < counts[item.space]
-            )
-            if not inside:
+            limit = artifact.arena_bytes if item.space == "arena" else counts[item.space]
+            if (end if item.space == "arena" else item.position + 1) > limit:
                 raise _wrong(f"{item} does not exist")
     for launch in artifact.prepare:
         if any(item.space != "constant" for item in launch.arguments):

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Literal
 
-from ..codegen.c.program import program_sources
+from ..codegen.c.program_source import program_sources
 from ..tir.errors import TilewrightError
 from .arrays import ArgumentTypeError, ArgumentValueError, Array
 from .context import Context, RunFrame
@@ -97,8 +97,8 @@ class Engine:
 
     @property
     def source(self) -> str:
-        """The generated source text."""
-        return program_sources(self.parts.artifact)[0]
+        """The generated source text; empty where nothing was compiled."""
+        return "" if self.parts.shared is None else program_sources(self.parts.artifact)[0]
 
     @property
     def memory_plan(self) -> MemoryPlan:
@@ -192,7 +192,7 @@ class Engine:
             raise EngineError(
                 f"verify: '{self.name}' carries no {against} to compare with.",
                 code="engine-reference",
-                hints=('engine.save(path, keep_weights=True) keeps it in the file.',),
+                hints=("engine.save(path, keep_weights=True) keeps it in the file.",),
             )
         given = random_inputs(self.inputs, seed) if inputs is None else dict(inputs)
         got = self.run(given)

@@ -15,10 +15,11 @@ from .report import EngineReport, MemoryPlan
 class EngineParts:
     """The parts of an engine.
 
-    shared: the compiled object; None where the target compiles nothing; pool: the thread pool's. constants: by position in
-    the artifact; None for those that no run reads. plain: the program before schedules, with the
-    original constants, from which the engine can be built anew. reference: the model as imported,
-    against which it is verified. Both are None where they are not kept.
+    shared: the compiled object; None where the target compiles nothing; pool: the thread pool's.
+    constants: by position in the artifact; None for those that no run reads. plain: the program
+    before schedules, with the original constants, from which the engine can be built anew.
+    reference: the model as imported, against which it is verified. Both are None where they are not
+    kept.
     """
 
     artifact: ProgramArtifact

@@ -60,6 +60,10 @@ class EngineFile:
         except IRError as error:
             raise self._malformed(error) from error
 
+    def missing(self, isas: tuple[str, ...]) -> tuple[str, ...]:
+        """What a machine with these instruction sets lacks for the compiled code, one line each."""
+        return () if BINARY not in self._sections else self.requirements.missing(isas)
+
     def parts(self) -> EngineParts:
         """The parts of the engine; its weights stay in the file, which is mapped.
 
@@ -143,7 +147,7 @@ class EngineFile:
     # -- the sections ----------------------------------------------------------------------------
 
     def _sources(self) -> tuple[str, ...]:
-        texts = []
+        texts: list[str] = []
         while (name := source_section(len(texts))) in self._sections:
             texts.append(bytes(self._sections[name]).decode(errors="replace"))
         return tuple(texts) or ("",)

@@ -108,12 +108,12 @@ class _Weights:
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def place(self, array: Array) -> Json:
-        """Where the array stands: its type, and its key or the one value that it repeats, in hex."""
+        """Where the array stands: its type, and its key, or the one value that it repeats."""
         described: dict[str, Json] = {"dtype": array.dtype.name, "shape": list(array.shape)}
         if array.size > 1 and not any(array.strides):
             return {**described, "value": array.flat[0].tobytes().hex()}
         dense = np.asarray(array, order="C")
-        digest = hashlib.sha256(memoryview(dense.reshape(-1).view(np.uint8))).digest()
+        digest = hashlib.sha256(dense.reshape(-1).view(np.uint8).data).digest()
         key = (dense.dtype.name, dense.shape, digest)
         name = self._known.setdefault(key, str(len(self._known)))
         self.arrays.setdefault(name, dense)
@@ -135,7 +135,7 @@ class _Archive:
     def add_pieces(self, name: str, pieces: Iterable[bytes | memoryview], size: int) -> None:
         """A section of `size` bytes, in pieces."""
         wide = size >= _ZIP64_FROM
-        info = zipfile.ZipInfo(name)  # its date is always the same, so equal engines give equal files
+        info = zipfile.ZipInfo(name)  # of a fixed date: equal engines give equal files
         info.external_attr = 0o644 << 16
         info.extra = self._padding(name, _ZIP64_FIELD if wide else 0)
         digest = hashlib.sha256()
@@ -162,4 +162,3 @@ class _Archive:
         size = -(start + 6) % ALIGNMENT
         field = _PADDING_FIELD.to_bytes(2, "little") + (2 + size).to_bytes(2, "little")
         return field + ALIGNMENT.to_bytes(2, "little") + bytes(size)
-

@@ -17,6 +17,8 @@ from .pool import pool_source
 
 WEIGHTS = "weights.bin"
 
+_STRICT = ("-pthread", "-Wall", "-Wextra", "-Werror")
+
 
 class ExportError(TilewrightError, ValueError):
     """An engine cannot be written as C."""
@@ -35,8 +37,8 @@ def export_c(parts: EngineParts, folder: Path) -> Path:
             hints=('tw.compile(model, target="c").export_c(folder)',),
         )
     weights = _weights(parts)
-    flags = ("-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno")
-    flags += (*isa_flags(artifact.target), "-pthread", "-Wall", "-Wextra", "-Werror")
+    isa = isa_flags(artifact.target)
+    flags = ("-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno", *isa, *_STRICT)
     texts = export_texts(artifact, pool_source(), flags, _sums(weights))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{FILE}.c").write_text(texts.source, encoding="utf-8")

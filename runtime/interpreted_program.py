@@ -1,5 +1,4 @@
-"""A model run by the interpreter, element by element: the target "python", which needs no compiler.
-"""
+"""A model run by the interpreter, element by element: target "python", which needs no compiler."""
 
 from __future__ import annotations
 

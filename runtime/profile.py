@@ -56,9 +56,10 @@ class Profile:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        total = self.seconds or 1.0
         rows = [
-            (step.label, step.kernel, seconds_text(step.seconds), f"{step.seconds / (self.seconds or 1):.1%}")
-            for step in self.steps
+            (s.label, s.kernel, seconds_text(s.seconds), f"{s.seconds / total:.1%}")
+            for s in self.steps
         ]
         return html_table(("nodes", "kernel", "time", "share"), rows)
 

@@ -62,7 +62,7 @@ class SafetensorsWriter:
             if gap:
                 yield bytes(gap)
             if array.nbytes:
-                yield memoryview(np.asarray(array, order="C").reshape(-1).view(np.uint8))
+                yield np.asarray(array, order="C").reshape(-1).view(np.uint8).data
             place += gap + array.nbytes
 
 

@@ -105,16 +105,16 @@ def _compare(
     if not found.size:
         return OutputReport(name, 0.0, 0.0, (0,) * found.ndim)
     finite = np.isfinite(wanted) & np.isfinite(found)
+    magnitude = np.abs(wanted, where=finite, out=np.zeros(wanted.shape))
     same = finite | (found == wanted) | (np.isnan(found) & np.isnan(wanted))
     with np.errstate(invalid="ignore"):
         error = np.where(finite, np.abs(found - wanted), np.where(same, 0.0, np.inf))
     if exact:
         allowed = np.zeros(wanted.shape)
     elif atol is None and rtol is None:
-        largest = float(np.abs(wanted, where=finite, out=np.zeros(wanted.shape)).max())
-        allowed = np.full(wanted.shape, RELATIVE[kind] * largest)
+        allowed = np.full(wanted.shape, RELATIVE[kind] * float(magnitude.max()))
     else:
-        allowed = (atol or 0.0) + (rtol or 0.0) * np.abs(wanted, where=finite, out=np.zeros(wanted.shape))
+        allowed = (atol or 0.0) + (rtol or 0.0) * magnitude
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(error == 0, 0.0, error / allowed)
     place = np.unravel_index(int(share.argmax()), share.shape)

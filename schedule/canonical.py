@@ -1,6 +1,8 @@
-"""The canonical form of a scheduled function: each block at the root, over its whole domain, nothing folded.
+"""The canonical form of a scheduled function: each block at the root, over its whole domain,
+nothing folded.
 
-It is what the proof compares a loop nest with, and what the NumPy evaluator computes block by block.
+It is what the proof compares a loop nest with, and what the NumPy evaluator computes block by
+block.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from ..tir.visit import accesses, fresh_copy, loads, replace_buffers, stores, su
 def canonical_form(func: PrimFunc) -> PrimFunc:
     """The canonical form of a function at stage TENSOR or SCHEDULED.
 
-    Its COMPUTE blocks stand at the root, producers before their readers and else in the order of the text, each family once,
-    each over its whole domain in plain loops, with its initialisation inside. Staged buffers are replaced by the tensors
-    whose elements they keep; COPY and INIT blocks are gone. Raises: InternalError when two blocks need each other.
+    Its COMPUTE blocks stand at the root, producers before their readers and else in the order of
+    the text, each family once, each over its whole domain in plain loops, with its initialisation
+    inside. Staged buffers are replaced by the tensors whose elements they keep; COPY and INIT
+    blocks are gone. Raises: InternalError when two blocks need each other.
 
-        for i: C_reg = alloc; {C_init; for k: C; C_out}; Y   ->   for i, k: C (init inside); for i: Y
+        for i: {C_reg = alloc; C_init; for k: C; C_out}; Y   ->   for i, k: C; for i: Y
     """
     origins = {b: origin for b in func.allocations if (origin := origin_of(b)) is not b}
     inits = {b.family: b for b in func.blocks if b.role is Role.INIT}
@@ -40,14 +43,18 @@ def canonical_form(func: PrimFunc) -> PrimFunc:
 
 
 def origin_of(buffer: Buffer) -> Buffer:
-    """The tensor whose elements a buffer keeps, through any number of stages; itself when it has none."""
+    """The tensor whose elements a buffer keeps, through any number of stages; itself when it has
+    none.
+    """
     while buffer.origin is not None:
         buffer = buffer.origin
     return buffer
 
 
 def _plain(block: Block, init: Block | None, origins: dict[Buffer, Buffer]) -> Block:
-    """The block without what a schedule adds: predicate, marks, staged buffers, a placed initialisation."""
+    """The block without what a schedule adds: predicate, marks, staged buffers, a placed
+    initialisation.
+    """
     inside: Stmt | None = block.init
     if inside is None and init is not None:
         spatial = [it.var for it in block.iters if it.kind is IterKind.SPATIAL]
@@ -87,8 +94,8 @@ def _producers_first(families: dict[str, Block], name: str) -> list[Block]:
         ready = next((family for family in waiting if needs[family] <= ordered.keys()), None)
         if ready is None:
             raise InternalError(
-                f"canonical form: blocks {', '.join(repr(f) for f in waiting)} of '{name}' read each other; "
-                "expected producers and readers in some order.",
+                f"canonical form: blocks {', '.join(repr(f) for f in waiting)} of '{name}' read "
+                "each other; expected producers and readers in some order.",
                 code="canonical-cycle",
             )
         ordered[ready] = families[ready]
@@ -97,7 +104,9 @@ def _producers_first(families: dict[str, Block], name: str) -> list[Block]:
 
 
 def _needs(family: str, families: dict[str, Block]) -> set[str]:
-    """The families whose tensors a block reads. Of several that write one buffer in place, those before it in the text."""
+    """The families whose tensors a block reads. Of several that write one buffer in place, those
+    before it in the text.
+    """
     order = list(families)
     needed: set[str] = set()
     for buffer in dict.fromkeys(load.buffer for load in loads(families[family].body)):

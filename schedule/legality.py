@@ -9,6 +9,7 @@ complete (`check_complete`), and a staged tile keeps the indices that its copies
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -21,6 +22,7 @@ from ..tir.visit import blocks, enclosing_path, free_vars, substitute, walk
 from .errors import ScheduleError, iteration, refuse
 from .nest import (
     bound,
+    buffers_read,
     loops_around,
     loops_below,
     readers,
@@ -125,6 +127,24 @@ def check_chain(func: PrimFunc, loops: Sequence[For]) -> list[For]:
             "prefetch).",
         ),
     )
+
+
+def check_kinds_in_order(func: PrimFunc, chain: Sequence[For]) -> None:
+    """In a chain of loops, outermost first, no loop of several iterations stands outside of a
+    parallel one, and none inside of a vectorized one.
+    """
+    for outer, inner in itertools.combinations(chain, 2):
+        parallel = inner.kind is ForKind.PARALLEL and outer.extent != 1
+        if parallel or outer.kind is ForKind.VECTORIZED:
+            kind, place = ("parallel", inner) if parallel else ("vectorized", outer)
+            raise refuse(
+                func,
+                f"reorder: loop '{outer.var.name}' would stand outside of loop '{inner.var.name}'; "
+                f"expected {kind} loop '{place.var.name}' to stay "
+                f"{'outermost' if parallel else 'innermost'}.",
+                code="reorder-kind",
+                hints=(f"reorder before the step that made '{place.var.name}' {kind}.",),
+            )
 
 
 def check_innermost(func: PrimFunc, loop: For) -> None:
@@ -286,6 +306,30 @@ def check_accesses(func: PrimFunc, block: Block, buffer: Buffer, primitive: str)
             code="block-access",
             hints=(f"it accesses {', '.join(sorted(repr(n) for n in accessed_names(block)))}.",),
         )
+
+
+def check_reads(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) -> None:
+    """The block reads the buffer, as an operand."""
+    if not reads(block, buffer) or target_of(block) is buffer:
+        names = ", ".join(repr(b.name) for b in buffers_read(block)) or "nothing"
+        raise refuse(
+            func,
+            f"{primitive}: block '{block.name}' does not read '{buffer.name}'; it reads {names}.",
+            code="block-reads",
+        )
+
+
+def check_not_written(func: PrimFunc, loop: For, buffer: Buffer) -> None:
+    """No block below the loop writes the buffer: what is copied in stays true."""
+    for block in blocks(loop):
+        if target_of(block) is buffer:
+            raise refuse(
+                func,
+                f"stage: block '{block.name}' writes '{buffer.name}' below loop "
+                f"'{loop.var.name}'.",
+                code="stage-written",
+                hints=(f"stage it for the block that writes: stage('{block.name}', ...).",),
+            )
 
 
 def accessed_names(block: Block) -> set[str]:

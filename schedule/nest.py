@@ -22,12 +22,14 @@ class Rewrite:
     func: the new function.
     loops, blocks: what the step made and hands to the user, in a fixed order.
     forward: loops that are gone, each with the loops that stand in its place.
+    renamed: blocks that go on under another name, old name -> new name.
     """
 
     func: PrimFunc
     loops: tuple[Var, ...] = ()
     blocks: tuple[str, ...] = ()
     forward: dict[Var, tuple[Var, ...]] | None = None
+    renamed: dict[str, str] | None = None
 
 
 def loop_of(func: PrimFunc, var: Var) -> For:
@@ -146,6 +148,26 @@ def insert_beside(func: PrimFunc, anchor: Stmt, new: Stmt, *, after: bool) -> Pr
 def with_allocation(func: PrimFunc, buffer: Buffer) -> PrimFunc:
     """The function with an allocation around its whole body."""
     return func.with_body(Alloc(buffer, func.body))
+
+
+def without_allocation(stmt: Stmt, buffer: Buffer) -> Stmt:
+    """The statement without the allocation of a buffer."""
+
+    def drop(node: Node) -> Node:
+        if isinstance(node, Alloc) and node.buffer is buffer:
+            return node.body
+        return node.map_children(drop) if isinstance(node, Stmt) else node
+
+    result = drop(stmt)
+    assert isinstance(result, Stmt)
+    return result
+
+
+def allocate_below(func: PrimFunc, loop: Var, buffer: Buffer) -> PrimFunc:
+    """The function with a buffer's storage moved below a loop: each iteration has its own."""
+    changed = func.with_body(without_allocation(func.body, buffer))
+    node = loop_of(changed, loop)
+    return replace_loop(changed, node, replace(node, body=Alloc(buffer, node.body)))
 
 
 def unique_name(func: PrimFunc, name: str) -> str:

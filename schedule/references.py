@@ -71,7 +71,9 @@ class References:
             if isinstance(node, For) and node.var not in known
         ]
         loops |= {f"s{step}.m{n}": var for n, var in enumerate(fresh)}
-        blocks = {key: name for key, name in self.blocks.items() if name in names}
+        renamed = rewrite.renamed or {}
+        kept = {key: renamed.get(name, name) for key, name in self.blocks.items()}
+        blocks = {key: name for key, name in kept.items() if name in names}
         blocks |= {f"s{step}.b{n}": name for n, name in enumerate(rewrite.blocks)}
         return replace(self, loops=loops, blocks=blocks, consumed=consumed)
 

@@ -11,7 +11,24 @@ from .linear import UNBOUNDED, Interval, Ranges, interval, linear
 def bounds(expr: Expr, ranges: Ranges) -> Interval:
     """The interval of `expr`; (None, None) where nothing is known."""
     form = linear(expr)
-    return interval(form, {atom: _atom(atom, ranges) for atom, _ in form.terms})
+    low, high = interval(form, {atom: _atom(atom, ranges) for atom, _ in form.terms})
+    if len(form.terms) < 2:
+        return low, high
+    known = ranges.get(frozenset(form.terms), UNBOUNDED)
+    return intersect(
+        (low, high), (_shift(known[0], form.constant), _shift(known[1], form.constant))
+    )
+
+
+def intersect(a: Interval, b: Interval) -> Interval:
+    """The values that lie in both intervals."""
+    lows = [low for low in (a[0], b[0]) if low is not None]
+    highs = [high for high in (a[1], b[1]) if high is not None]
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _shift(end: int | None, by: int) -> int | None:
+    return None if end is None else end + by
 
 
 def _atom(expr: Expr, ranges: Ranges) -> Interval:

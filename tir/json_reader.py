@@ -48,9 +48,7 @@ class Reader:
         """The items of a list of at most `most`."""
         if not isinstance(self.value, list) or len(self.value) > most:
             raise self._error(f"a list of at most {most}")
-        return (
-            Reader(item, f"{self.where}[{number}]") for number, item in enumerate(self.value)
-        )
+        return (Reader(item, f"{self.where}[{number}]") for number, item in enumerate(self.value))
 
     def fields(self, most: int = _MOST_ITEMS) -> Iterator[tuple[str, Reader]]:
         """The fields of an object of at most `most`."""

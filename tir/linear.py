@@ -108,7 +108,8 @@ def expression(form: Linear) -> Expr:
 
 
 Interval = tuple[int | None, int | None]
-Ranges = Mapping[Var, Interval]
+# the interval of each variable, and, by its terms, of a sum that a condition bounds as a whole
+Ranges = Mapping[Var | frozenset[tuple[Expr, int]], Interval]
 UNBOUNDED: Interval = (None, None)
 
 

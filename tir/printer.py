@@ -6,6 +6,8 @@ i_1.
 
 from __future__ import annotations
 
+import keyword
+import re
 from collections.abc import Sequence
 
 from .dtype import BOOL, FLOAT32, INT64
@@ -81,6 +83,14 @@ LOOP_WORDS = {
 }
 
 
+def identifier(name: str) -> str:
+    """A Python identifier that is as close to `name` as can be: names of models hold any character."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
+    if plain[0].isdigit() or keyword.iskeyword(plain):
+        plain = f"_{plain}"
+    return plain
+
+
 class Names:
     """Unique names for variables and buffers, given at first use; a name is free again where its
     scope ends.
@@ -92,11 +102,12 @@ class Names:
 
     def __getitem__(self, item: Var | Buffer) -> str:
         if item not in self._given:
-            name = item.name
+            hint = identifier(item.name)
+            name = hint
             count = 0
             while name in self._used:
                 count += 1
-                name = f"{item.name}_{count}"
+                name = f"{hint}_{count}"
             self._given[item] = name
             self._used.add(name)
         return self._given[item]
@@ -115,7 +126,8 @@ def print_expr(expr: Expr, names: Names | None = None) -> str:
 def _number(expr: Const) -> str:
     if expr.type in (INT64, BOOL):
         return str(expr.value)
-    text = repr(float(expr.value)) if expr.type.is_float else str(expr.value)
+    # str of a NumPy number has as many digits as its own type needs
+    text = str(expr.type.numpy.type(expr.value))
     if text in ("inf", "-inf", "nan"):
         text = f'float("{text}")'
     return text if expr.type == FLOAT32 else f"{expr.type}({text})"

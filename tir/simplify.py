@@ -8,9 +8,8 @@ object comes back when nothing applied.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
-from .bounds import bounds
+from .bounds import bounds, intersect
 from .dtype import BOOL
 from .expr import (
     EQ,
@@ -44,6 +43,8 @@ from .expr import (
 from .linear import UNBOUNDED, Interval, Linear, Ranges, combine, expression, linear, rejoin
 from .stmt import NOTHING, Alloc, Block, For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
 from .visit import substitute
+
+Known = dict[Var | frozenset[tuple[Expr, int]], Interval]
 
 
 def simplify(expr: Expr, ranges: Ranges | None = None) -> Expr:
@@ -256,7 +257,7 @@ def _select(expr: Select, ranges: Ranges) -> Expr:
     return Select(condition, on_true, on_false)
 
 
-def _stmt(stmt: Stmt, ranges: dict[Var, Interval]) -> Stmt:
+def _stmt(stmt: Stmt, ranges: Known) -> Stmt:
     match stmt:
         case For():
             return _for(stmt, ranges)
@@ -304,7 +305,7 @@ def _store(stmt: Store, ranges: Ranges) -> Stmt:
     return node
 
 
-def _for(stmt: For, ranges: dict[Var, Interval]) -> Stmt:
+def _for(stmt: For, ranges: Known) -> Stmt:
     if stmt.extent == 0:
         return NOTHING
     if stmt.extent == 1 and stmt.kind is not ForKind.PARALLEL:
@@ -315,7 +316,7 @@ def _for(stmt: For, ranges: dict[Var, Interval]) -> Stmt:
     return stmt if body is stmt.body else For(stmt.var, stmt.extent, stmt.kind, body, stmt.tail)
 
 
-def _if(stmt: If, ranges: dict[Var, Interval]) -> Stmt:
+def _if(stmt: If, ranges: Known) -> Stmt:
     condition = _expr(stmt.condition, ranges)
     if is_const(condition, 1):
         return _stmt(stmt.then, ranges)
@@ -331,10 +332,11 @@ def _if(stmt: If, ranges: dict[Var, Interval]) -> Stmt:
     return If(condition, then, orelse)
 
 
-def _block(stmt: Block, ranges: dict[Var, Interval]) -> Stmt:
+def _block(stmt: Block, ranges: Known) -> Stmt:
     predicate = _expr(stmt.predicate, ranges)
     if is_const(predicate, 0):
         return NOTHING
+    ranges = narrowed(ranges, predicate)
     bindings = tuple(_expr(binding, ranges) for binding in stmt.bindings)
     points = {it.var: bounds(b, ranges) for it, b in zip(stmt.iters, bindings, strict=True)}
     inner = {
@@ -376,11 +378,9 @@ def _within(point: Interval, extent: int, padded: bool) -> Interval:
     )
 
 
-def narrowed(ranges: Mapping[Var, Interval], condition: Expr) -> dict[Var, Interval]:
-    """The ranges where `condition` holds: comparisons of one variable with a constant are used,
-    others are not.
-    """
-    result = dict(ranges)
+def narrowed(ranges: Ranges, condition: Expr) -> Known:
+    """The ranges where `condition` holds: comparisons of sums with constants are used, others are not."""
+    result: Known = dict(ranges)
     match condition:
         case And(a, b):
             return narrowed(narrowed(result, a), b)
@@ -388,11 +388,13 @@ def narrowed(ranges: Mapping[Var, Interval], condition: Expr) -> dict[Var, Inter
             return narrowed(result, LE(b, a))
         case Not(LE(a, b)):
             return narrowed(result, LT(b, a))
-        case LT(a, b) | LE(a, b):
+        case LT(a, b) | LE(a, b) if a.dtype.is_integer and a.dtype.lanes == 1:
             form = linear(a) - linear(b)
-            limit = form.constant + (
-                1 if isinstance(condition, LT) else 0
-            )  # sum of terms + limit <= 0
+            # sum of terms + limit <= 0
+            limit = form.constant + (1 if isinstance(condition, LT) else 0)
+            if len(form.terms) > 1:
+                key = frozenset(form.terms)
+                result[key] = intersect(result.get(key, UNBOUNDED), (None, -limit))
             for atom, coefficient in form.terms:
                 if isinstance(atom, Var):
                     _narrow(result, atom, coefficient, form.without(atom), limit)
@@ -401,20 +403,16 @@ def narrowed(ranges: Mapping[Var, Interval], condition: Expr) -> dict[Var, Inter
     return result
 
 
-def _narrow(
-    ranges: dict[Var, Interval], var: Var, coefficient: int, rest: Linear, limit: int
-) -> None:
+def _narrow(ranges: Known, var: Var, coefficient: int, rest: Linear, limit: int) -> None:
     """Use coefficient * var + rest + (limit - rest.constant) <= 0."""
     least, _ = bounds(expression(Linear(rest.terms, 0)), ranges)
     if least is None:
         return
-    low, high = ranges.get(var, (None, None))
     if coefficient > 0:
-        top = (-limit - least) // coefficient
-        ranges[var] = (low, top if high is None else min(high, top))
+        found: Interval = (None, (-limit - least) // coefficient)
     else:
-        bottom = -((-limit - least) // -coefficient)
-        ranges[var] = (bottom if low is None else max(low, bottom), high)
+        found = (-((-limit - least) // -coefficient), None)
+    ranges[var] = intersect(ranges.get(var, UNBOUNDED), found)
 
 
 def provable(condition: Expr, ranges: Ranges) -> bool:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from .expr import Buffer, Expr, Load, Var
 from .node import Node
-from .stmt import Alloc, Block, For, IterVar, LetStmt, Prefetch, Stmt, Store
+from .stmt import Alloc, Block, For, IterVar, LetStmt, Prefetch, Seq, Stmt, Store, seq
 
 NodeT = TypeVar("NodeT", bound=Node)
 
@@ -51,12 +51,18 @@ def replace_buffers(node: NodeT, buffers: Mapping[Buffer, Buffer]) -> NodeT:
 
 
 def replace_stmt(root: NodeT, old: Stmt, new: Stmt) -> NodeT:
-    """The tree with the statement `old`, found by identity, replaced by `new`."""
+    """The tree with the statement `old`, found by identity, replaced by `new`.
+
+    A sequence that takes the place of one statement of another sequence becomes part of it.
+    """
 
     def visit(node: Node) -> Node:
         if node is old:
             return new
-        return node.map_children(visit) if isinstance(node, Stmt) or node is root else node
+        changed = node.map_children(visit) if isinstance(node, Stmt) or node is root else node
+        if isinstance(changed, Seq) and changed is not node:
+            return seq(*changed.body)
+        return changed
 
     return visit(root)  # type: ignore[return-value]
 

@@ -127,7 +127,7 @@ class _FunctionWriter:
             arguments.append(_Argument("const struct tw_team *team", "team"))
         if any(not isinstance(s, Barrier) for s in statements):
             arguments.append(_Argument("int thread", "thread"))
-        if any(isinstance(s, For) and s.kind is ForKind.PARALLEL for s in statements):
+        if any(_is_parallel(s) for s in statements):
             arguments.append(_Argument("int threads", "threads"))
         return arguments
 
@@ -150,16 +150,26 @@ class _FunctionWriter:
     def _root(self, stmt: Stmt) -> None:
         while isinstance(stmt, Alloc):
             stmt = self._allocations(stmt)
-        if isinstance(stmt, Seq):
-            for child in stmt.body:
-                self._root(child)
-        elif isinstance(stmt, Barrier):
-            self.lines.add("team->barrier(team->state, thread);")
-        elif isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL:
-            self._shared_loop(stmt)
-        else:
+        alone: list[Stmt] = []  # neighbours that thread 0 runs
+        for part in stmt.body if isinstance(stmt, Seq) else (stmt,):
+            if not isinstance(part, Barrier | Alloc | Seq) and not _is_parallel(part):
+                alone.append(part)
+                continue
+            self._thread_zero(alone)
+            alone = []
+            if isinstance(part, Barrier):
+                self.lines.add("team->barrier(team->state, thread);")
+            elif isinstance(part, For):
+                self._shared_loop(part)
+            else:
+                self._root(part)
+        self._thread_zero(alone)
+
+    def _thread_zero(self, statements: Sequence[Stmt]) -> None:
+        if statements:
             with self.lines.block("if (thread == 0) {"):
-                self.stmt(stmt)
+                for statement in statements:
+                    self.stmt(statement)
 
     def _shared_loop(self, loop: For) -> None:
         """Each thread runs one contiguous share of a parallel loop."""
@@ -293,6 +303,10 @@ class _FunctionWriter:
             else ("own", self.workspace.own)
         )
         self.lines.add(f"{kind} *const {name} = ({kind} *)({base} + {places[buffer]});")
+
+
+def _is_parallel(stmt: Stmt) -> bool:
+    return isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL
 
 
 def _root_statements(stmt: Stmt) -> list[Stmt]:

@@ -14,7 +14,7 @@ from .export_frame import GUARD, HEADER, MAKEFILE, SOURCE
 from .frame import TEAM, prelude
 from .literals import c_type
 from .names import Names, mangle
-from .program import plain, static_definitions
+from .program_source import plain, static_definitions
 from .workspace import ALIGNMENT
 
 FILE = "model"  # the stem of the files' names
@@ -53,9 +53,7 @@ def export_texts(
     name, title = mangle(artifact.name), f"{plain(artifact.name)} for {artifact.target}"
     offsets, weights = weight_offsets(artifact)
     names = _argument_names(artifact)
-    inputs = [
-        f"const {c_type(p.dtype)} *{n}" for p, n in zip(artifact.inputs, names, strict=False)
-    ]
+    inputs = [f"const {c_type(p.dtype)} *{n}" for p, n in zip(artifact.inputs, names, strict=False)]
     rest = names[len(artifact.inputs) :]
     outputs = [f"{c_type(p.dtype)} *{n}" for p, n in zip(artifact.outputs, rest, strict=True)]
     model = f"const {name}_model *model"

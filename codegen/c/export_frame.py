@@ -24,8 +24,8 @@ extern "C" {{
 
 typedef struct {name}_model {name}_model;
 
-/* Read the weights, {weights} bytes. NULL where the file cannot be read, is not the one written beside
- * this header, or memory is lacking. One model serves any number of threads at once. */
+/* Read the weights, {weights} bytes. NULL where the file cannot be read, is not the one written
+ * beside this header, or memory is lacking. One model serves any number of threads at once. */
 {name}_model *{name}_load(const char *path);
 
 void {name}_free({name}_model *model);
@@ -34,8 +34,9 @@ void {name}_free({name}_model *model);
 size_t {name}_scratch_bytes(int threads);
 
 /* Run on `threads` threads; the result has the same bits at any number of them.
- * scratch: {name}_scratch_bytes(threads) bytes that start at a multiple of 64, for this run alone; NULL to
- * have them allocated for this run. Returns 0, or -1 where memory is lacking or `threads` is below 1. */
+ * scratch: {name}_scratch_bytes(threads) bytes that start at a multiple of 64, for this run alone;
+ * NULL to have them allocated for this run.
+ * Returns 0, or -1 where memory is lacking or `threads` is below 1. */
 int {name}_run({parameters});
 
 #ifdef __cplusplus
@@ -78,7 +79,8 @@ static int whole(const char *weights)
     FILE *file = fopen(path, "rb");
     {name}_model *model = malloc(sizeof *model);
     char *weights = aligned_alloc(64, WEIGHTS + 64);
-    if (file && model && weights && fread(weights, 1, WEIGHTS + 1, file) == WEIGHTS && whole(weights)) {{
+    if (file && model && weights && fread(weights, 1, WEIGHTS + 1, file) == WEIGHTS
+        && whole(weights)) {{
         fclose(file);
         model->weights = weights;
         return model;
@@ -105,7 +107,11 @@ size_t {name}_scratch_bytes(int threads)
 int {name}_run({parameters})
 {{
     void *own = NULL;
-    if (threads < 1 || (!scratch && !(scratch = own = aligned_alloc(64, {name}_scratch_bytes(threads) + 64))))
+    if (threads < 1)
+        return -1;
+    if (!scratch)
+        scratch = own = aligned_alloc(64, {name}_scratch_bytes(threads) + 64);
+    if (!scratch)
         return -1;
     char *const weights = model->weights;
     void *const args[] = {{{arguments}}};

@@ -33,6 +33,7 @@ static void tw_copy(void *target, const void *source, size_t bytes, int thread, 
 {
     const size_t part = (bytes / 64 / (size_t)threads + 1) * 64, first = part * (size_t)thread;
     if (first < bytes)
-        memcpy((char *)target + first, (const char *)source + first, bytes - first < part ? bytes - first : part);
+        memcpy((char *)target + first, (const char *)source + first,
+               bytes - first < part ? bytes - first : part);
 }
 """

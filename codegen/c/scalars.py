@@ -15,6 +15,7 @@ from ...tir.expr import (
     Add,
     And,
     Binary,
+    Broadcast,
     Buffer,
     Call,
     Cast,
@@ -180,10 +181,18 @@ class Scalars:
 
     def _wrapping(self, expr: Add | Sub | Mul) -> tuple[str, int]:
         """Data wraps around, which C promises for unsigned integers alone."""
-        symbol, _ = _OPERATORS[type(expr)]
-        wide = "uint64_t" if expr.dtype.bits == 64 else "uint32_t"
-        a, b = (f"({wide}){self.scalar(side, UNARY)}" for side in (expr.a, expr.b))
-        return f"({c_type(expr.dtype)})({a} {symbol} {b})", UNARY
+        return f"({c_type(expr.dtype)})({self._unsigned(expr, SUM)})", UNARY
+
+    def _unsigned(self, expr: Expr, level: int) -> str:
+        """The text of an integer as an unsigned one of 32 or 64 bits."""
+        bits = 64 if expr.dtype.bits == 64 else 32
+        if isinstance(expr, Const):
+            return f"{int(expr.value) % (1 << bits)}u"
+        if not isinstance(expr, Add | Sub | Mul):
+            return f"(uint{bits}_t){self.scalar(expr, UNARY)}"
+        symbol, own = _OPERATORS[type(expr)]
+        text = f"{self._unsigned(expr.a, own)} {symbol} {self._unsigned(expr.b, own + 1)}"
+        return f"({text})" if own < level else text
 
     def _floor(self, expr: FloorDiv | FloorMod) -> tuple[str, int]:
         quotient = isinstance(expr, FloorDiv)
@@ -289,4 +298,5 @@ def constant_first(expr: Min | Max) -> tuple[Expr, Expr]:
 
 
 def _is_number(expr: Expr) -> bool:
-    return isinstance(expr, Const) and expr.value == expr.value
+    value = expr.value if isinstance(expr, Broadcast) else expr
+    return isinstance(value, Const) and value.value == value.value

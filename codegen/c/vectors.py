@@ -138,7 +138,9 @@ class Vectors(Scalars):
     def _lane_numbers(self, dtype: DType) -> str:
         """The vector 0, 1, 2, ..., which is declared once, at the top of the function."""
         text = self.isa.apply("lane_numbers", dtype)
-        return self.lines.once(self.isa.types[dtype], f"lane_{dtype.scalar}x{dtype.lanes}", text)
+        return self.lines.once(
+            self.isa.types[dtype], f"tw_lanes_{dtype.scalar}x{dtype.lanes}", text
+        )
 
     def _blend(self, expr: Select) -> str:
         if expr.condition.dtype.lanes == 1:

@@ -8,12 +8,11 @@ from ...tir.expr import Buffer, Load, Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_buffers, replace_stmt
-from .. import legality
+from .. import legality, placement
 from ..nest import (
     Rewrite,
     insert_beside,
     map_blocks,
-    reads,
     root_statement,
     target_of,
     unique_name,
@@ -26,11 +25,13 @@ def cache_read(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> 
 
     C(A)   ->   for i: A_cache[i] = A[i]; C(A_cache)
 
-    Returns the new block, whose tensor may be given another layout or moved by compute_at. Raises:
-    ScheduleError.
+    Requires: the tensor is complete before the block's nest begins. Returns the new block, whose
+    tensor may be given another layout or moved by compute_at. Raises: ScheduleError.
     """
     reader = func.block(block)
-    legality.check_accesses(func, reader, buffer, "cache_read")
+    placement.check_compute(func, reader, "cache_read")
+    legality.check_reads(func, reader, buffer, "cache_read")
+    placement.check_before(func, reader, buffer, "cache_read")
     copy_name = unique_name(func, name or f"{buffer.name}_cache")
     copy = Buffer(copy_name, buffer.type, buffer.shape)
     redirected = replace_stmt(func.body, reader, replace_buffers(reader, {buffer: copy}))
@@ -46,24 +47,29 @@ def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
 
     C   ->   C_cache; for i: C[i] = C_cache[i]
 
-    Returns the new block that copies. Raises: ScheduleError.
+    The block goes on under the name of the new tensor; the new block takes its old name. Requires:
+    the tensor is read after the block's nest only. Returns the new block. Raises: ScheduleError.
     """
     writer = func.block(block)
     target = target_of(writer)
+    placement.check_compute(func, writer, "cache_write")
+    placement.check_unstaged(func, writer, "cache_write")
+    placement.check_readers_after(func, writer, target, "cache_write")
     cache_name = unique_name(func, name or f"{target.name}_cache")
     cache = Buffer(cache_name, target.type, target.shape)
 
     def redirect(other: Block) -> Stmt:
-        if writes(other, target) or reads(other, target):
-            return replace_buffers(other, {target: cache})
-        return other
+        if not writes(other, target):
+            return other
+        own = replace_buffers(other, {target: cache})
+        return replace(own, name=cache_name if other is writer else own.name, family=cache_name)
 
     changed = func.with_body(map_blocks(func.body, redirect))
-    renamed = replace(changed.block(block), name=cache_name, family=cache_name)
-    changed = changed.with_body(replace_stmt(changed.body, changed.block(block), renamed))
-    nest, variables = _copy(target.name, cache, target)
-    changed = insert_beside(changed, root_statement(changed, renamed), nest, after=True)
-    return Rewrite(changed.with_body(Alloc(cache, changed.body)), variables, (target.name,))
+    anchor = root_statement(changed, changed.block(cache_name))
+    nest, variables = _copy(block, cache, target)
+    changed = insert_beside(changed, anchor, nest, after=True)
+    changed = changed.with_body(Alloc(cache, changed.body))
+    return Rewrite(changed, variables, (block,), renamed={block: cache_name})
 
 
 def _copy(name: str, source: Buffer, target: Buffer) -> tuple[Stmt, tuple[Var, ...]]:

@@ -12,10 +12,11 @@ from ...tir.initialise import spatial_loops
 from ...tir.regions import Span, disjoint, region
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt, seq
 from ...tir.visit import blocks, enclosing_path, loads, replace_buffers, replace_stmt
-from .. import legality
+from .. import legality, placement
 from ..errors import refuse
 from ..nest import (
     Rewrite,
+    allocate_below,
     bound,
     copies_of,
     is_reduction,
@@ -27,6 +28,7 @@ from ..nest import (
     readers,
     reads,
     remove,
+    root_statement,
     target_of,
     write_indices,
     writes,
@@ -41,14 +43,19 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
 
     Where the parts of two iterations overlap, the overlap is computed again (the block is then
     marked recomputed).
-    Requires: all consumers stand below `loop`; a reduction is not computed twice. Raises:
-    ScheduleError.
+    Requires: all consumers stand below `loop`; a reduction is not computed twice; the block's
+    operands are complete there. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     producer = func.block(block)
     target = target_of(producer)
+    placement.check_compute(func, producer, "compute_at")
     legality.check_intermediate(func, target, "compute_at")
+    placement.check_init_inside(func, producer, "compute_at")
+    placement.check_unstaged(func, producer, "compute_at")
+    placement.check_not_vectorized(func, node, "compute_at")
     _check_consumers_below(func, producer, node)
+    placement.check_operands(func, producer, root_statement(func, node), "compute_at")
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     moving = ranges_of(loops_below(node.body))
@@ -69,8 +76,11 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
         )
     spans = dict(zip(write_indices(producer, target)[0], box, strict=True))
     moved, variables = _moved(producer, spans, still, recomputed=not once)
-    changed = _without(func, producer)
-    return Rewrite(_put(changed, loop, moved, first=True), variables)
+    changed = _put(_without(func, producer), loop, moved, first=True)
+    shared = next((x for x in around if x.kind is ForKind.PARALLEL), None)
+    if shared is not None and not once:
+        changed = allocate_below(changed, shared.var, target)
+    return Rewrite(changed, variables)
 
 
 def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
@@ -156,28 +166,37 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     at="each": after every iteration; the producer's reductions must end inside `loop`.
     at="last": only in the last iteration of the reduction loops at and above `loop`: the epilogue
     of a blocked reduction. Where the producer's tile is staged there, the consumer reads it, and a
-    copy out that nobody else needs goes.
-    Raises: ScheduleError.
+    copy out that nobody else needs goes. Requires: iterations complete separate parts; the other
+    operands of the consumer are complete before. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     consumer = func.block(block)
+    placement.check_compute(func, consumer, "reverse_compute_at")
+    placement.check_init_inside(func, consumer, "reverse_compute_at")
+    placement.check_unstaged(func, consumer, "reverse_compute_at")
+    placement.check_not_vectorized(func, node, "reverse_compute_at")
     producer = _producer_below(func, consumer, node)
+    tensor = _tensor(producer)
     if at == "each":
         legality.check_complete(func, producer, node, "reverse_compute_at")
+    root = root_statement(func, node)
+    placement.check_operands(func, consumer, root, "reverse_compute_at", given=tensor)
     open_loops = legality.reduction_loops(func, producer, node)
+    placement.check_unmixed(func, producer, open_loops, "reverse_compute_at")
     guard = all_of(*(compare(EQ, x.var, index(x.extent - 1)) for x in open_loops))
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     spatial = spatial_loops(producer, loops_below(node.body))
     written = [tuple(bound(producer, i) for i in write_indices(producer, target_of(producer))[0])]
-    tensor = _tensor(producer)
     conditions = conjuncts(producer.predicate)
     box = region(written, ranges_of(spatial), still, tensor.shape, conditions)
+    outer = [x for x in around if x not in open_loops]
+    placement.check_parts(func, producer, tensor, box, outer)
     spans = _consumer_spans(func, consumer, tensor, box)
     moved, variables = _moved(consumer, spans, still, recomputed=False)
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
-    return Rewrite(_forwarded(changed, block, tensor, open_loops), variables)
+    return Rewrite(_forwarded(changed, block, producer.name, tensor), variables)
 
 
 def _tensor(producer: Block) -> Buffer:
@@ -205,18 +224,17 @@ def _consumer_spans(
     func: PrimFunc, consumer: Block, tensor: Buffer, box: tuple[Span, ...]
 ) -> dict[Expr, Span]:
     spans: dict[Expr, Span] = {}
-    reduced = {it.var for it in consumer.iters if it.kind is IterKind.REDUCE}
+    extents = {it.var: it.extent for it in consumer.iters if it.kind is IterKind.SPATIAL}
     for access in read_indices(consumer, tensor):
         for item, span, size in zip(access, box, tensor.shape, strict=True):
             whole = span.extent == size
-            if not whole and (
-                not isinstance(item, Var) or item in reduced or spans.get(item, span) != span
-            ):
+            axis = extents.get(item, size + 1) if isinstance(item, Var) else size + 1
+            if not whole and (axis > size or spans.get(item, span) != span):
                 raise refuse(
                     func,
                     f"reverse_compute_at: block '{consumer.name}' does not read "
                     f"'{tensor.name}' element by element; "
-                    "expected each index to be one spatial axis.",
+                    "expected each index to be one spatial axis of at most its extent.",
                     code="not-elementwise",
                     hints=("compute_at moves the producer below a loop of this block instead.",),
                 )
@@ -232,7 +250,7 @@ def _guarded(nest: Stmt, guard: Expr) -> Stmt:
     return replace_stmt(nest, block, replace(block, predicate=all_of(guard, block.predicate)))
 
 
-def _forwarded(func: PrimFunc, name: str, tensor: Buffer, open_loops: tuple[For, ...]) -> PrimFunc:
+def _forwarded(func: PrimFunc, name: str, producer: str, tensor: Buffer) -> PrimFunc:
     """Let the moved block read the staged tile that is live where it stands; drop the copy out that
     nobody needs any more.
     """
@@ -248,6 +266,10 @@ def _forwarded(func: PrimFunc, name: str, tensor: Buffer, open_loops: tuple[For,
     outs = [b for b in copies_of(changed, staged) if writes(b, tensor)]
     if others or tensor in func.outputs or not outs:
         return changed
+    path = enclosing_path(changed.body, outs[0])
+    outside = [node for node in path if isinstance(node, For)]
+    reduced = legality.reduction_loops(changed, changed.block(producer))
+    open_loops = [loop for loop in outside if any(loop is x for x in reduced)]
     if not open_loops:
         return _without(changed, outs[0])
     steps: Expr = index(0)

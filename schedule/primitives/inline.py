@@ -9,19 +9,20 @@ from dataclasses import replace
 from ...tir.expr import Buffer, Expr, Load, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.stmt import Alloc, Block, Stmt, Store
+from ...tir.stmt import Block, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
-from .. import legality
+from .. import legality, placement
 from ..errors import refuse
 from ..nest import (
     Rewrite,
     buffers_read,
-    is_reduction,
     map_blocks,
     readers,
     reads,
     remove,
+    root_statement,
     target_of,
+    without_allocation,
     write_indices,
     writers,
 )
@@ -37,9 +38,14 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
     """
     producer = func.block(block)
     target = target_of(producer)
+    placement.check_compute(func, producer, "compute_inline")
     legality.check_pointwise(func, producer, "compute_inline")
     legality.check_intermediate(func, target, "compute_inline")
-    _check_sole_writer(func, producer, "compute_inline")
+    placement.check_not_staged(func, target, "compute_inline")
+    placement.check_unstaged(func, producer, "compute_inline")
+    for reader in readers(func, target):
+        root = root_statement(func, reader)
+        placement.check_operands(func, producer, root, "compute_inline")
     indices = write_indices(producer, target)[0]
     value = stores(producer.body)[0].value
 
@@ -54,7 +60,7 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
 
     left = remove(func.body, producer)
     assert left is not None
-    return Rewrite(func.with_body(_without_allocation(map_blocks(left, inline), target)))
+    return Rewrite(func.with_body(without_allocation(map_blocks(left, inline), target)))
 
 
 def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
@@ -62,16 +68,19 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
 
     P[i] = f(i); C[i] = g(P[i])   ->   C[i] = g(f(i))
 
-    Requires: both are one expression per element and the consumer reads the producer at its own
-    element only.
-    Raises: ScheduleError.
+    Requires: both are one expression per element of tensors of one shape, no element is computed
+    twice, and the consumer reads the producer at its own element only. Raises: ScheduleError.
     """
     consumer = func.block(block)
+    placement.check_compute(func, consumer, "reverse_compute_inline")
     legality.check_pointwise(func, consumer, "reverse_compute_inline")
+    placement.check_unstaged(func, consumer, "reverse_compute_inline")
     producer = _sole_producer(func, consumer)
+    placement.check_compute(func, producer, "reverse_compute_inline")
     legality.check_pointwise(func, producer, "reverse_compute_inline")
     source, target = target_of(producer), target_of(consumer)
     legality.check_intermediate(func, source, "reverse_compute_inline")
+    placement.check_not_staged(func, source, "reverse_compute_inline")
     _check_own_element(func, producer, consumer, source)
     value = stores(producer.body)[0].value
     element = write_indices(producer, source)[0]
@@ -90,7 +99,7 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
     )
     left = remove(func.with_body(replace_stmt(func.body, producer, made)).body, consumer)
     assert left is not None
-    return Rewrite(func.with_body(_without_allocation(left, source)))
+    return Rewrite(func.with_body(without_allocation(left, source)))
 
 
 def _sole_producer(func: PrimFunc, consumer: Block) -> Block:
@@ -110,8 +119,19 @@ def _sole_producer(func: PrimFunc, consumer: Block) -> Block:
 def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source: Buffer) -> None:
     stored: tuple[Expr, ...] = write_indices(consumer, target_of(consumer))[0]
     everywhere = [load.indices for load in _loads_of(consumer, source)]
-    if len(readers(func, source)) == 1 and all(indices == stored for indices in everywhere):
+    same = source.shape == target_of(consumer).shape and not producer.recomputed
+    sole = len(readers(func, source)) == 1 and all(indices == stored for indices in everywhere)
+    if same and sole:
         return
+    if sole:
+        raise refuse(
+            func,
+            f"reverse_compute_inline: block '{producer.name}' computes "
+            f"{'elements twice' if producer.recomputed else 'more elements than its reader takes'}; "
+            f"expected each element of '{target_of(consumer).name}' once.",
+            code="inline-shape",
+            hints=(f"compute_inline('{producer.name}') computes what is read.",),
+        )
     raise refuse(
         func,
         f"reverse_compute_inline: block '{consumer.name}' is not the only reader of "
@@ -124,19 +144,3 @@ def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source:
 
 def _loads_of(block: Block, buffer: Buffer) -> list[Load]:
     return [load for load in loads(block.body) if load.buffer is buffer]
-
-
-def _check_sole_writer(func: PrimFunc, block: Block, primitive: str) -> None:
-    if len(writers(func, target_of(block))) != 1 or is_reduction(block):
-        raise refuse(
-            func,
-            f"{primitive}: '{target_of(block).name}' is written by more than block '{block.name}'.",
-            code="inline-writers",
-        )
-
-
-def _without_allocation(stmt: Stmt, buffer: Buffer) -> Stmt:
-    def drop(node: Node) -> Node:
-        return node.body if isinstance(node, Alloc) and node.buffer is buffer else node
-
-    return transform(stmt, drop)

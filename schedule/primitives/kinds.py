@@ -7,21 +7,26 @@ from dataclasses import replace
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import ForKind
-from .. import legality
-from ..nest import Rewrite, loop_of, replace_loop
+from .. import legality, placement
+from ..nest import Rewrite, allocate_below, loop_of, replace_loop
 
 
 def parallel(func: PrimFunc, loop: Var) -> Rewrite:
     """Run the iterations of a loop on the threads of the team, in contiguous shares.
 
-    Requires: the loop is serial; no two iterations touch one element, one of them writing. Raises:
-    ScheduleError.
+    Where each iteration computes for itself what others compute too (a recomputed block), each gets
+    a tensor of its own. Requires: the loop is serial and stands at the root; no two iterations
+    touch one element, one of them writing. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     legality.check_serial(func, node, "parallel")
     legality.check_not_mirrored(func, node, "parallel")
-    legality.check_independent(func, node, "parallel")
-    return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.PARALLEL)))
+    placement.check_root(func, node)
+    private = legality.check_independent(func, node, "parallel")
+    changed = replace_loop(func, node, replace(node, kind=ForKind.PARALLEL))
+    for tensor in private:
+        changed = allocate_below(changed, loop, tensor)
+    return Rewrite(changed)
 
 
 def vectorize(func: PrimFunc, loop: Var) -> Rewrite:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...tir.expr import Buffer, Expr, Load, Select, Var, all_of, const
+from ...tir.expr import TRUE, Buffer, Expr, Load, Select, Var, all_of, const
 from ...tir.func import PrimFunc
 from ...tir.linear import Interval
 from ...tir.node import Node
 from ...tir.simplify import provable, simplify
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_stmt, stores, substitute, transform
-from .. import legality
+from .. import legality, placement
 from ..errors import refuse
 from ..index_map import IndexMap
 from ..nest import Rewrite, map_blocks, reads, root_statement, write_indices, writers
@@ -31,6 +31,7 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rew
     legality.check_intermediate(func, buffer, "transform_layout")
     writer = _sole_writer(func, buffer)
     legality.check_pointwise(func, writer, "transform_layout")
+    placement.check_not_staged(func, buffer, "transform_layout")
     shape = index_map.shape(buffer.shape)
     moved = Buffer(buffer.name, buffer.type, shape, buffer.scope)
     nest, variables = _rewritten(writer, buffer, moved, index_map)
@@ -105,6 +106,7 @@ def _rewritten(
         iters=iters,
         bindings=variables,
         body=Store(new, point, value),
+        predicate=TRUE,
         padded=bool(inside) or writer.padded,
     )
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):

@@ -72,7 +72,7 @@ def fuse(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     for node in nodes:
         step //= max(1, node.extent)
         value: Expr = fused // step if step > 1 else fused
-        values[node.var] = value if node is nodes[0] else value % node.extent
+        values[node.var] = value if node is nodes[0] else value % max(1, node.extent)
     body = substitute(nodes[-1].body, values)
     mark = next((node.tail for node in nodes if node.tail), None)
     new = For(fused, extent, ForKind.SERIAL, body, mark)
@@ -88,14 +88,18 @@ def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     for i: for j: s   ->   for j: for i: s
 
     te is pure and reductions commute, so every order has one meaning. Requires: nothing but loops
-    stands between the outermost and the innermost of them. Raises: ScheduleError.
+    stands between the outermost and the innermost of them; a parallel loop stays outermost, a
+    vectorized one innermost. Raises: ScheduleError.
     """
     nodes = [loop_of(func, loop) for loop in loops]
+    if not nodes:
+        return Rewrite(func)
     for node in nodes:
         legality.check_not_mirrored(func, node, "reorder")
     chain = legality.check_chain(func, nodes)
     ordered = iter(nodes)
     result = [next(ordered) if node in nodes else node for node in chain]
+    legality.check_kinds_in_order(func, result)
     body = chain[-1].body
     for node in reversed(result):
         body = replace(node, body=body)

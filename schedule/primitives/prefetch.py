@@ -10,12 +10,14 @@ from ...tir.expr import Buffer, Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.regions import Region, region
 from ...tir.simplify import simplify
-from ...tir.stmt import Prefetch, seq
+from ...tir.stmt import For, Prefetch, seq
 from ...tir.visit import accesses, blocks, substitute
+from .. import placement
 from ..errors import refuse
 from ..nest import Rewrite, bound, loop_of, loops_around, loops_below, ranges_of, replace_loop
 
 LINE_BYTES = 64
+MAX_REQUESTS = 64  # in one iteration of the innermost loop
 
 
 def prefetch(
@@ -32,14 +34,23 @@ def prefetch(
 
     The lines are shared out evenly over the iterations of the loops `spread`, each inside the one
     before it; the requests stand first in the innermost. Requires: what one iteration touches is
-    contiguous. Raises: ScheduleError.
+    contiguous; at most 64 requests in an iteration. Raises: ScheduleError.
     """
-    outer = loop_of(func, at)
     inner = [loop_of(func, loop) for loop in spread]
+    _check_spread(func, loop_of(func, at), inner)
     box = _touched(func, buffer, at)
     lines = -(-math.prod(span.extent for span in box) * buffer.type.bytes // LINE_BYTES)
     slots = math.prod(loop.extent for loop in inner)
-    each = -(-lines // slots)
+    each = -(-lines // max(1, slots))
+    if each > MAX_REQUESTS:
+        raise refuse(
+            func,
+            f"prefetch: the {lines} cache lines of '{buffer.name}' that an iteration of loop "
+            f"'{at.name}' touches, shared out over {slots} iterations, are {each} in each; "
+            f"expected at most {MAX_REQUESTS}.",
+            code="prefetch-many",
+            hints=("name more loops in spread=(...).",),
+        )
     slot: Expr = index(0)
     for loop in inner:
         slot = slot * loop.extent + loop.var
@@ -57,9 +68,26 @@ def prefetch(
         for n in range(each)
     ]
     innermost = inner[-1]
-    assert outer is innermost or innermost in loops_below(outer)
     body = seq(*requests, innermost.body)
     return Rewrite(replace_loop(func, innermost, replace(innermost, body=body)))
+
+
+def _check_spread(func: PrimFunc, at: For, spread: Sequence[For]) -> None:
+    """The loops of `spread` stand at or below `at`, each inside the one before it."""
+    above = [at, *spread[:-1]]
+    nested = [
+        inner is outer if n == 0 and inner is outer else inner in loops_below(outer.body)
+        for n, (outer, inner) in enumerate(zip(above, spread, strict=False))
+    ]
+    if not spread or not all(nested):
+        names = ", ".join(f"'{loop.var.name}'" for loop in spread) or "none"
+        raise refuse(
+            func,
+            f"prefetch: the loops to spread over are {names}; expected loops at or below "
+            f"'{at.var.name}', each inside the one before it.",
+            code="prefetch-spread",
+        )
+    placement.check_not_vectorized(func, spread[-1], "prefetch")
 
 
 def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
@@ -73,10 +101,11 @@ def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
         for access in accesses(block.body)
         if access.buffer is buffer
     ]
-    if not found:
+    if not found or not buffer.shape:
         raise refuse(
             func,
-            f"prefetch: nothing below loop '{at.name}' touches '{buffer.name}'.",
+            f"prefetch: no element of '{buffer.name}' that loop '{at.name}' selects is touched "
+            "below it.",
             code="prefetch-untouched",
         )
     around = (*loops_around(func, node), node)

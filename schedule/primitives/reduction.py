@@ -11,7 +11,7 @@ from ...tir.stmt import seq
 from ...tir.visit import blocks, replace_stmt
 from .. import legality
 from ..errors import refuse
-from ..nest import Rewrite, is_reduction, loop_of, loops_around, loops_below
+from ..nest import Rewrite, is_reduction, loop_of, loops_around, loops_below, target_of
 
 
 def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
@@ -19,8 +19,8 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
 
     for i: for k: C (init inside)   ->   for i: { C_init; for k: C }
 
-    Requires: no reduction loop of the block stands outside `loop`. Returns the new block. Raises:
-    ScheduleError.
+    Requires: no reduction loop of the block stands outside `loop`; the accumulators exist there.
+    Returns the new block. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     update = func.block(block)
@@ -40,6 +40,15 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
             "the accumulators would start anew in each of its iterations.",
             code="init-inside",
             hints=(f"place it before loop '{outside[0].var.name}'.",),
+        )
+    accumulator = target_of(update)
+    if legality.allocated_in(node, accumulator):
+        raise refuse(
+            func,
+            f"decompose_reduction: the accumulators of block '{block}' are staged as "
+            f"'{accumulator.name}' inside loop '{loop.name}'; expected a loop below the stage.",
+            code="init-staged",
+            hints=("call decompose_reduction before stage.",),
         )
     inner = [x for x in loops_around(func, update) if x is node or x in loops_below(node.body)]
     init = init_nest(update, inner, TRUE)

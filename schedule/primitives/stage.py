@@ -23,7 +23,7 @@ from ...tir.stmt import (
     seq,
 )
 from ...tir.visit import blocks, replace_buffers
-from .. import legality
+from .. import legality, placement
 from ..nest import (
     Rewrite,
     bound,
@@ -36,6 +36,7 @@ from ..nest import (
     replace_loop,
     unique_name,
     write_indices,
+    writers,
     writes,
 )
 
@@ -50,16 +51,19 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
 
     The copies of a tensor that is written repeat the block's own spatial loops below `loop`, with
     their tails and kinds, so a register tile has constant indices; those of a tensor that is only
-    read run over the box that is read. The copy in is
-    guarded: it runs where a reduction loop further out is past its first iteration, and not at all
-    where there is none. The copy out is left out in the last iteration when nobody outside reads
+    read run over the box that is read. The copy in is guarded: it runs where a reduction loop
+    further out is past its first iteration, and not at all where there is none (always, where the
+    initialisation has been placed outside). The copy out is left out in the last iteration when nobody outside reads
     the result.
     Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     inner = func.block(block)
     legality.check_holds(func, node, inner, "stage")
+    placement.check_compute(func, inner, "stage")
     legality.check_accesses(func, inner, buffer, "stage")
+    placement.check_not_vectorized(func, node, "stage")
+    placement.check_no_parallel_inside(func, node, buffer.name)
     name = unique_name(func, f"{buffer.name}_{SUFFIX.get(scope, scope)}")
     staged = Buffer(name, buffer.type, buffer.shape, scope, origin=buffer)
     if writes(inner, buffer):
@@ -80,6 +84,8 @@ def _written(
 ) -> tuple[Stmt | None, Stmt | None]:
     """The copies in and out of a tensor that the block writes."""
     open_loops = legality.reduction_loops(func, block, node)
+    placement.check_unmixed(func, block, open_loops, "stage")
+    placed = [b for b in writers(func, buffer) if b.role is Role.INIT and b not in blocks(node)]
     steps: Expr = index(0)
     for loop in open_loops:
         steps = steps + loop.var
@@ -87,7 +93,9 @@ def _written(
     outside = [b for b in readers(func, buffer) if b not in blocks(node)]
     needed = bool(outside) or buffer in func.outputs
     before = None
-    if open_loops:
+    if placed:
+        before = copy_nest(func, block, buffer, staged, node, into=True, guard=TRUE)
+    elif open_loops:
         before = copy_nest(func, block, buffer, staged, node, into=True, guard=index(0) < steps)
     after = None
     if needed:
@@ -125,6 +133,7 @@ def copy_nest(
         predicate=guard,
         role=Role.COPY,
         family=buffer.name,
+        recomputed=block.recomputed,
     )
     inside = loops_below(node.body)
     return mirrored(
@@ -136,6 +145,7 @@ def _read(
     func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For
 ) -> tuple[Stmt, tuple[Var, ...]]:
     """The copy of a tensor that is only read: loops over the box that the loop's body reads."""
+    legality.check_not_written(func, node, buffer)
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     moving = ranges_of(loops_below(node.body))

@@ -1,4 +1,6 @@
-"""The proof that a loop nest computes what its canonical form does: properties P1 to P5, decided with integer sets."""
+"""The proof that a loop nest computes what its canonical form does: properties P1 to P5, decided
+with integer sets.
+"""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

@@ -1,10 +1,12 @@
 """Quasi-affine forms: what the proof understands of an index, and the interval in which one lies.
 
-A form is constant + sum of coefficient * atom. An atom is a loop variable, the floor of a form divided by a number, or the
-smaller or larger of two forms. Remainders become a - c * floor(a / c), so the parts of a fused loop meet again by
-themselves. Everything else (a product of variables, a value that is loaded) raises Undecided.
+A form is constant + sum of coefficient * atom. An atom is a loop variable, the floor of a form
+divided by a number, or the smaller or larger of two forms. Remainders become a - c * floor(a / c),
+so the parts of a fused loop meet again by themselves. Everything else (a product of variables, a
+value that is loaded) raises Undecided.
 
-The proof keeps its own arithmetic on purpose: it must not rest on the simplifier whose results it checks.
+The proof keeps its own arithmetic on purpose: it must not rest on the simplifier whose results it
+checks.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ Term = tuple[Atom, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Affine:
-    """constant + sum of coefficient * atom; no coefficient is 0. The order of the terms does not count."""
+    """constant + sum of coefficient * atom; no coefficient is 0. The order of the terms does not
+    count.
+    """
 
     terms: tuple[Term, ...] = ()
     constant: int = 0
@@ -196,8 +200,8 @@ def _without_low_digits(form: Affine, divisor: int, ranges: Ranges) -> tuple[Aff
 def affine(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> Affine:
     """The form of an integer expression.
 
-    env: the forms of block and let variables, and of loops that stand for something else; ranges: of the loop variables.
-    Raises: Undecided when the value depends on data or is not quasi-affine.
+    env: the forms of block and let variables, and of loops that stand for something else; ranges:
+    of the loop variables. Raises: Undecided when the value depends on data or is not quasi-affine.
     """
     form = _affine(expr, env, ranges)
     low, high = interval(form, ranges)
@@ -258,10 +262,13 @@ def _converted(cast: Cast, form: Affine, ranges: Ranges) -> Affine:
 
 
 def first_extreme(form: Affine) -> Extreme | None:
-    """An Extreme in the form or inside its atoms, one that holds no other; None when there is none."""
+    """An Extreme of the form or inside its atoms that holds no other; None where there is none."""
     for atom, _ in form.terms:
-        inner = (atom.inner,) if isinstance(atom, Quotient) else ()
-        inner = (atom.a, atom.b) if isinstance(atom, Extreme) else inner
+        inner: tuple[Affine, ...] = ()
+        if isinstance(atom, Quotient):
+            inner = (atom.inner,)
+        elif isinstance(atom, Extreme):
+            inner = (atom.a, atom.b)
         found = next((e for f in inner if (e := first_extreme(f)) is not None), None)
         if found is not None:
             return found

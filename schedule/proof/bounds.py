@@ -1,4 +1,6 @@
-"""P4, bounds: every physical index lies in its buffer wherever the access happens. Prefetches are no accesses."""
+"""P4, bounds: every physical index lies in its buffer wherever the access happens. Prefetches are
+no accesses.
+"""
 
 from __future__ import annotations
 

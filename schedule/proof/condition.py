@@ -1,4 +1,6 @@
-"""Conditions of indices, in disjunctive form: a tuple of cases, each a tuple of constraints that hold together."""
+"""Conditions of indices, in disjunctive form: a tuple of cases, each a tuple of constraints that
+hold together.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def _expanded(form: Affine, *, equality: bool) -> Cases:
 
 
 def branches(forms: tuple[Affine, ...]) -> tuple[tuple[Case, tuple[Affine, ...]], ...]:
-    """The forms without minima and maxima, once for each choice of their operands, with the case in which it holds."""
+    """The forms without minima and maxima, once for each choice of their operands, with the case in
+    which it holds.
+    """
     extreme = next((e for f in forms if (e := first_extreme(f)) is not None), None)
     if extreme is None:
         return (((), forms),)
@@ -135,7 +139,9 @@ def differ(a: Iterable[Affine], b: Iterable[Affine], ranges: Ranges) -> Cases:
 
 
 def condition(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> Cases:
-    """The cases in which a boolean expression of indices holds. Raises: Undecided when it depends on data."""
+    """The cases in which a boolean expression of indices holds. Raises: Undecided when it depends
+    on data.
+    """
     match expr:
         case Const():
             return ALWAYS if expr.value else NEVER

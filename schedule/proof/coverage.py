@@ -1,20 +1,23 @@
-"""P1, coverage: every point of every block runs, exactly once unless the block is marked recomputed.
+"""P1, coverage: every point of every block runs, exactly once unless the block is marked
+recomputed.
 
-The points of a family are the values of its iteration variables; its statements together must reach each one whose element
-somebody needs: a schedule may leave out the others. Points outside
-the domain may run only in blocks marked padded (that nobody reads what they set is P2's business). A recomputed reduction
-runs in rounds, one per iteration of the loops that hold all its statements: within a round each point runs once, or the
-element is not touched at all.
+The points of a family are the values of its iteration variables; its statements together must reach
+each one whose element somebody needs: a schedule may leave out the others. Points outside the
+domain may run only in blocks marked padded (that nobody reads what they set is P2's business). A
+recomputed reduction runs in rounds, one per iteration of the loops that hold all its statements:
+within a round each point runs once, or the element is not touched at all.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
-from ...tir.stmt import NOTHING, For, ForKind, IterVar, Role
+from ...tir.expr import Var
+from ...tir.stmt import NOTHING, For, ForKind, IterKind, IterVar, Role
 from ...tir.visit import stores
 from ..verdict import Failure
 from .affine import Affine, affine, variable
@@ -31,7 +34,8 @@ from .witness import Finding, iteration, runs_of
 class Group:
     """The statements of one family and role: they share the work of one block.
 
-    rounds: of a recomputed reduction, the number of outermost loops that hold all its statements; else 0.
+    rounds: of a recomputed reduction, the number of outermost loops that hold all its statements;
+    else 0.
     """
 
     family: Family
@@ -61,10 +65,23 @@ def groups_of(nest: Nest, families: Families) -> list[Group]:
     for family in families.blocks.values():
         mine = [s for s in nest.statements if s.family == family.name and s.role is not Role.COPY]
         again = family.is_reduction and any(s.block.recomputed for s in mine)
-        rounds = min((common_loops(mine[0], s) for s in mine), default=0) if again else 0
-        for role in (Role.COMPUTE, Role.INIT) if family.is_reduction else (Role.COMPUTE,):
-            found.append(Group(family, role, tuple(s for s in mine if s.role is role), rounds))
+        rounds = min(_unreduced(family, mine[0], s) for s in mine) if again else 0
+        roles = (Role.COMPUTE, Role.INIT) if family.is_reduction else (Role.COMPUTE,)
+        found += [
+            Group(family, role, tuple(s for s in mine if s.role is role), rounds) for role in roles
+        ]
     return found
+
+
+def _unreduced(family: Family, first: Statement, other: Statement) -> int:
+    """How many outermost loops hold both statements, before the first that is reduced over."""
+    reduced: set[Var] = set()
+    for statement in (first, other):
+        if statement.role is Role.COMPUTE:
+            pairs = zip(family.block.iters, statement.point, strict=True)
+            reduced |= {v for it, f in pairs if it.kind is IterKind.REDUCE for v in f.variables()}
+    shared = first.loops[: common_loops(first, other)]
+    return next((n for n, loop in enumerate(shared) if loop.var in reduced), len(shared))
 
 
 def check_coverage(sets: Sets, nest: Nest, families: Families, pairs: Pairs) -> Iterator[Finding]:
@@ -80,7 +97,7 @@ def check_coverage(sets: Sets, nest: Nest, families: Families, pairs: Pairs) -> 
         if group.role is Role.INIT:
             update = next(g for g in groups if g.family is group.family)
             yield from _again(sets, update, group)
-    for update, init in zip(groups, groups[1:], strict=False):
+    for update, init in itertools.pairwise(groups):
         if update.family is init.family and update.recomputed:
             yield from _rounds(sets, update, init)
 
@@ -181,7 +198,9 @@ def _twice(sets: Sets, group: Group) -> Iterator[Finding]:
 
 
 def _rounds(sets: Sets, update: Group, init: Group) -> Iterator[Finding]:
-    """In each round, exactly the elements that are initialised get all their points, and get them afterwards."""
+    """In each round, exactly the elements that are initialised get all their points, and get them
+    afterwards.
+    """
     family = update.family
     spatial = [n for n, it in enumerate(update.iters) if it in init.iters]
     started = sets.union_of(

@@ -1,8 +1,9 @@
 """P2, flow: the last write that reaches each read set the logical element that the read expects.
 
-Per physical buffer, isl computes for each read of a cell the last write before it (exact array dataflow). Writes carry the
-element that they set: a block's own, or, for a copy, the one that it moves, so copies are looked through. A read that
-nothing reaches is uninitialised. Inputs hold their own elements from the start; outputs are read at the end.
+Per physical buffer, isl computes for each read of a cell the last write before it (exact array
+dataflow). Writes carry the element that they set: a block's own, or, for a copy, the one that it
+moves, so copies are looked through. A read that nothing reaches is uninitialised. Inputs hold their
+own elements from the start; outputs are read at the end.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import islpy as isl
 
 from ...tir.expr import TRUE, Buffer, Load, Var
 from ...tir.stmt import NOTHING, Block, For, ForKind, IterKind, IterVar, Parameter, Store
+from ..verdict import Failure
 from .affine import variable
 from .condition import ALWAYS, Cases, both, differ
 from .pairing import Families, Pairs, Tagged
 from .sets import IN, OUT, Sets
 from .shortcuts import all_implied, earlier_run, same_cell_same_element
 from .statements import Access, Nest, plain_statement
-from ..verdict import Failure
 from .witness import Finding, element_text, iteration, runs_of
 
 LAST = 1 << 40
@@ -46,7 +47,9 @@ class Reaching:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What P2 found, and what P3 goes on with: the writes to each buffer, the reads of outputs at the end."""
+    """What P2 found, and what P3 goes on with: the writes to each buffer, the reads of outputs at
+    the end.
+    """
 
     findings: tuple[Finding, ...]
     writes: Mapping[Buffer, Sequence[Tagged]]
@@ -143,7 +146,9 @@ def _uninitialised(read: Tagged, runs: isl.Set) -> Finding:
 
 
 def _written(sets: Sets, writes: Sequence[Tagged], reads: Sequence[Tagged]) -> list[Finding]:
-    """What is wrong in the dataflow of one buffer; isl looks at the reads that are not plainly right."""
+    """What is wrong in the dataflow of one buffer; isl looks at the reads that are not plainly
+    right.
+    """
     if sets.shortcuts:
         reads = [read for read in reads if not shown(sets, writes, read)]
     if not reads:
@@ -192,11 +197,13 @@ def _accesses(sets: Sets, named: Mapping[str, Tagged]) -> isl.UnionMap:
 def shown(sets: Sets, writes: Sequence[Tagged], read: Tagged) -> bool:
     """Whether it is plain that each run of `read` finds its element.
 
-    A write is right when sharing a cell with the read means setting the element that it expects. It is enough that some
-    right write comes before each run of the read, and that each of the others either never comes before the read, or
-    never after a right one: then the last write before the read is right.
+    A write is right when sharing a cell with the read means setting the element that it expects. It
+    is enough that some right write comes before each run of the read, and that each of the others
+    either never comes before the read, or never after a right one: then the last write before the
+    read is right.
     """
-    right, wrong = [], []
+    right: list[Tagged] = []
+    wrong: list[Tagged] = []
     for write in writes:
         (right if same_cell_same_element(write, read) else wrong).append(write)
     if not _written_before(sets, right, read):

@@ -1,7 +1,8 @@
-"""Order in time of runs of two statements, and what of it plain arithmetic excludes before isl is asked.
+"""Order in time of runs of two statements, and what of it plain arithmetic excludes before isl is
+asked.
 
-A run of `a` comes before one of `b` when it is ahead in a loop that holds both while they agree on those further out, or
-when they agree on all of them and `a` stands first in the text.
+A run of `a` comes before one of `b` when it is ahead in a loop that holds both while they agree on
+those further out, or when they agree on all of them and `a` stands first in the text.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from .statements import Statement
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Two runs agree on the `same` outermost loops; on the next one the first is ahead ("<"), behind (">"), or anything ("")."""
+    """Two runs agree on the `same` outermost loops; on the next one the first is ahead ("<"),
+    behind (">"), or anything ("").
+    """
 
     same: int
     sign: str = ""
@@ -43,7 +46,9 @@ def text_before(a: Statement, b: Statement) -> bool:
 
 
 def orders_before(a: Statement, b: Statement, same: int = 0) -> list[Order]:
-    """When a run of `a` comes before one of `b`, given that they agree on the `same` outermost loops."""
+    """When a run of `a` comes before one of `b`, given that they agree on the `same` outermost
+    loops.
+    """
     common = common_loops(a, b)
     found = [Order(level, "<") for level in range(same, common)]
     if text_before(a, b):
@@ -61,8 +66,9 @@ def possible_orders(
 ) -> list[Order]:
     """Those of `orders` that may hold for runs at which the forms `equal` are equal.
 
-    One is left out when, with the loops that agree cancelled, a difference of two forms cannot be 0. In particular
-    c*x + r = c*y + s with x != y needs |s - r| >= |c|: the digits of an index tell iterations apart.
+    One is left out when, with the loops that agree cancelled, a difference of two forms cannot be
+    0. In particular c*x + r = c*y + s with x != y needs |s - r| >= |c|: the digits of an index tell
+    iterations apart.
     """
     return [
         order
@@ -115,7 +121,9 @@ def _apart(left: Affine, right: Affine, a: Statement, b: Statement, order: Order
 
 
 class _Parts:
-    """A form taken apart: its terms of shared variables, its factor of one variable, the interval of the rest."""
+    """A form taken apart: its terms of shared variables, its factor of one variable, the interval
+    of the rest.
+    """
 
     __slots__ = ("factor", "high", "low", "shared")
 

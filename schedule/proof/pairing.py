@@ -1,9 +1,10 @@
 """What each access of the nest should touch, by the canonical form: its logical element.
 
-A block of the nest and the canonical block of its family must compute the same expression. Both are walked side by side:
-a load meets a load and is expected to bring the element that the canonical index names; a select whose condition speaks of
-indices splits the points on either side, so a guard that was dropped because it always holds still matches; Fma(a, b, c)
-meets a*b + c. What is equal only on the points concerned becomes an obligation: a set that must be empty.
+A block of the nest and the canonical block of its family must compute the same expression. Both are
+walked side by side: a load meets a load and is expected to bring the element that the canonical
+index names; a select whose condition speaks of indices splits the points on either side, so a guard
+that was dropped because it always holds still matches; Fma(a, b, c) meets a*b + c. What is equal
+only on the points concerned becomes an obligation: a set that must be empty.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ from .affine import Affine, Undecided, affine
 from .condition import Cases, both, condition, differ, inside, negated
 from .statements import Access, Nest, Statement, access
 
-
 Offsets = tuple[frozenset[tuple[int, Affine]], ...]
 
 
@@ -59,10 +59,11 @@ class Tagged:
         return self.access.statement
 
     def offsets(self, *, of_cell: bool) -> Offsets:
-        """How each index of the cell follows from the element, or each of the element from the cell.
+        """How each index of the cell follows from the element, or each of the element from the
+        cell.
 
-        For each index the pairs (n, form) such that it is the other side's index n (-1: nothing) plus the form, which
-        speaks of nothing but the iteration in whose storage the cell lies.
+        For each index the pairs (n, form) such that it is the other side's index n (-1: nothing)
+        plus the form, which speaks of nothing but the iteration in whose storage the cell lies.
         """
         if of_cell not in self._offsets:
             still = frozenset(loop.var for loop in self.access.fresh)
@@ -107,7 +108,9 @@ class Family:
         return self.block.init is not None
 
     def iters(self, role: Role) -> tuple[IterVar, ...]:
-        """The iteration variables of the family's blocks of a role: an INIT block has the spatial ones."""
+        """The iteration variables of the family's blocks of a role: an INIT block has the spatial
+        ones.
+        """
         if role is not Role.INIT:
             return self.block.iters
         return tuple(it for it in self.block.iters if it.kind is IterKind.SPATIAL)
@@ -115,10 +118,11 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Families:
-    """The canonical form, by name. A tensor is named by the family that computes it, an input by its parameter.
+    """The canonical form, by name. A tensor is named by the family that computes it, an input by
+    its parameter.
 
-    shapes: of each tensor; sources: the tensor that a family finds in a buffer, which several families may write in turn;
-    results: the tensor that is left in each parameter's buffer.
+    shapes: of each tensor; sources: the tensor that a family finds in a buffer, which several
+    families may write in turn; results: the tensor that is left in each parameter's buffer.
     """
 
     blocks: Mapping[str, Family]
@@ -128,7 +132,9 @@ class Families:
 
 
 def read_families(canonical: PrimFunc) -> Families:
-    """The families and tensors of a canonical form. Raises: Undecided for a block of several stores."""
+    """The families and tensors of a canonical form. Raises: Undecided for a block of several
+    stores.
+    """
     blocks: dict[str, Family] = {}
     holds = {p.buffer: p.name for p in canonical.parameters if p.role != "output"}
     shapes = {p.name: p.buffer.shape for p in canonical.parameters if p.role != "output"}
@@ -143,9 +149,10 @@ def read_families(canonical: PrimFunc) -> Families:
         shapes[name] = family.tensor.shape
         for load in loads(block.body):
             own = load.buffer is family.tensor and load.indices == found[0].indices
-            sources[name, load.buffer] = (
-                name if own and family.is_reduction else holds.get(load.buffer, "")
-            )
+            held = name if own and family.is_reduction else holds.get(load.buffer)
+            if held is None:
+                raise Undecided(f"block '{name}' reads '{load.buffer.name}', which nobody computes")
+            sources[name, load.buffer] = held
         holds[family.tensor] = name
     results = {p.name: holds.get(p.buffer, "") for p in canonical.parameters}
     return Families(blocks, shapes, sources, results)
@@ -164,8 +171,10 @@ class Pairs:
 def pair(nest: Nest, families: Families, is_empty: Callable[[Statement, Cases], bool]) -> Pairs:
     """The logical elements of a nest's accesses.
 
-    Loads are looked at where the point is in the family's domain: what a padded point reads is nobody's business.
-    is_empty: whether no run of a statement lies in a domain. Raises: Undecided when the two compute in different ways.
+    Loads are looked at where the point is in the family's domain: what a padded point reads is
+    nobody's business.
+    is_empty: whether no run of a statement lies in a domain. Raises: Undecided when the two compute
+    in different ways.
     """
     writes: list[Tagged] = []
     reads: list[Tagged] = []
@@ -244,7 +253,7 @@ class _Pairing:
         return store.indices, store.value, tuple(it.extent for it in iters)
 
     def in_order(self, nest: Expr, canon: Expr, where: Cases, mismatch: _Mismatch) -> None:
-        """Pair the loads in the order of the text, assuming that the rest is the same arithmetic."""
+        """Pair the loads in the order of the text, assuming that the rest is equal arithmetic."""
         mine, theirs = loads(nest), loads(canon)
         if len(mine) != len(theirs):
             raise mismatch
@@ -259,7 +268,7 @@ class _Pairing:
     def match(
         self, nest: Expr, canon: Expr, where: Cases, exact: bool, *, top: bool = False
     ) -> None:
-        """Pair the loads of two expressions on the points `where`; top: they are the whole value."""
+        """Pair the loads of two expressions at points `where`; top: they are the whole value."""
         if isinstance(nest, Let):
             nest = substitute(nest.body, {nest.var: nest.value})
         if isinstance(nest, Load) and nest.mask is not None:
@@ -282,7 +291,9 @@ class _Pairing:
         self.attempt(self.alternatives(nest, canon), nest, canon, where, exact)
 
     def split(self, nest: Expr, canon: Expr, where: Cases, exact: bool, *, top: bool) -> bool:
-        """Go on along the branches of selects over indices; False where the condition depends on data."""
+        """Go on along the branches of selects over indices; False where the condition depends on
+        data.
+        """
         ranges = self.statement.ranges
         mine = self.chosen(nest, self.statement.env)
         theirs = self.chosen(canon, self.env)

@@ -1,4 +1,6 @@
-"""prove: is this loop nest the same computation as its canonical form? Decided with integer sets, whole function at once."""
+"""prove: is this loop nest the same computation as its canonical form? Decided with integer sets,
+whole function at once.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,14 @@ def prove(
     *,
     shortcuts: bool = True,
 ) -> Verdict:
-    """Prove that `nest` (stage NEST, or earlier) computes what its canonical form does: properties P1 to P5.
+    """Prove that `nest` (stage NEST, or earlier) computes what its canonical form does: properties
+    P1 to P5.
 
-    It is a pure function of the two. "refuted" comes with concrete iterations; "unknown" with reasons: an index or a guard
-    depends on data, or isl would take more than `max_operations` elementary steps for one property (some seconds).
-    shortcuts: whether plain arithmetic may answer before isl is asked; without it the same is found, slower.
+    It is a pure function of the two. "refuted" comes with concrete iterations; "unknown" with
+    reasons: an index or a guard depends on data, or isl would take more than `max_operations`
+    elementary steps for one property (some seconds).
+    shortcuts: whether plain arithmetic may answer before isl is asked; without it the same is
+    found, slower.
     """
     started = time.perf_counter()
     sets = Sets(max_operations, shortcuts=shortcuts)

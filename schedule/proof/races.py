@@ -1,9 +1,11 @@
 """P5, races: what may run at once touches different cells, or only reads.
 
-- Two iterations of one parallel loop, or two lanes of a vectorized one, clash when both touch a cell and one writes it.
-- At the root of a function each thread runs its share of every parallel loop, and thread 0 what is not in one. Between two
-  statements there, at least one a parallel loop, that touch a cell, one writing, a barrier must stand. A buffer that is
-  not global is another one for each thread: no barrier makes such a pair right.
+- Two iterations of one parallel loop, or two lanes of a vectorized one, clash when both touch a
+  cell and one writes it.
+- At the root of a function each thread runs its share of every parallel loop, and thread 0 what is
+  not in one. Between two statements there, at least one a parallel loop, that touch a cell, one
+  writing, a barrier must stand. A buffer that is not global is another one for each thread: no
+  barrier makes such a pair right.
 
 Storage that is allocated inside of a loop is another one in each of its iterations.
 """

@@ -1,10 +1,12 @@
-"""P3, reductions: complete before anybody reads them, and never read from a copy that is out of date.
+"""P3, reductions: complete before anybody reads them, and never read from a copy that is out of
+date.
 
-P1 gives that each point and each initialisation runs once, P2 that each update finds its own element. So the first thing
-that happens to an element is its initialisation, and what remains to be shown is:
+P1 gives that each point and each initialisation runs once, P2 that each update finds its own
+element. So the first thing that happens to an element is its initialisation, and what remains to be
+shown is:
 - complete: no update of an element comes after a read of it by another block;
-- fresh: between the write that reaches a read and the read, the element was not updated in another place (a tile that was
-  copied out too early, or loaded too early).
+- fresh: between the write that reaches a read and the read, the element was not updated in another
+  place (a tile that was copied out too early, or loaded too early).
 """
 
 from __future__ import annotations
@@ -97,7 +99,8 @@ def _stale(
 ) -> Finding | None:
     """A run that reads an element which has been updated elsewhere since the read cell was written.
 
-    Only updates inside the scope of the cell's Alloc, in the same iteration of the loops around it, can come between.
+    Only updates inside the scope of the cell's Alloc, in the same iteration of the loops around it,
+    can come between.
     """
     fresh = read.access.fresh
     for change in changes:
@@ -122,10 +125,11 @@ def _stale(
 
 
 def _copied(change: Tagged, write: Tagged, read: Tagged) -> bool:
-    """Whether `write` brings each result of `change` into the cell of `read` before any later run of `read`.
+    """Whether `write` brings each result of `change` into the cell of `read` before any later run
+    of `read`.
 
-    The two share loops and stand in this order, `write` has a run for each run of `change`, and `read` stands on one side of
-    both, so that what comes after the one comes after the other.
+    The two share loops and stand in this order, `write` has a run for each run of `change`, and
+    `read` stands on one side of both, so that what comes after the one comes after the other.
     """
     u, w, r = change.statement, write.statement, read.statement
     common = common_loops(u, r)

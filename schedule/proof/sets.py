@@ -1,7 +1,8 @@
 """Integer sets: statements, cells and orders as isl sees them.
 
-Relations are built constraint by constraint (isl's text parser costs more than the questions asked afterwards). Every
-question counts, and the context gives up after a number of elementary operations, so a proof always ends.
+Relations are built constraint by constraint (isl's text parser costs more than the questions asked
+afterwards). Every question counts, and the context gives up after a number of elementary
+operations, so a proof always ends.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ Part = tuple[int, Affine, int]  # side, form, factor
 
 @dataclass(slots=True)
 class _System:
-    """Constraints over the numbered variables of one or two sides; each quotient gets a column of its own."""
+    """Constraints over the numbered variables of one or two sides; each quotient gets a column of
+    its own.
+    """
 
     columns: dict[tuple[int, Var], int]
     width: int
@@ -113,7 +116,9 @@ class Sets:
         name: str = "",
         to: str = "",
     ) -> isl.Map:
-        """The relation from the runs of a statement, called `name`, to the values of `forms`, called `to`."""
+        """The relation from the runs of a statement, called `name`, to the values of `forms`,
+        called `to`.
+        """
         n_in, n_out = len(statement.loops), len(forms)
         columns = {(0, loop.var): column for column, loop in enumerate(statement.loops)}
         result = None
@@ -158,7 +163,9 @@ class Sets:
         return found
 
     def time(self, statement: Statement, name: str, depth: int, last: int) -> isl.Map:
-        """The relation from the runs of a statement to times of 2*depth + 2 numbers, the last being `last`."""
+        """The relation from the runs of a statement to times of 2*depth + 2 numbers, the last being
+        `last`.
+        """
         forms: list[Affine] = []
         for position, loop in zip(statement.positions, statement.loops, strict=False):
             forms += [Affine((), position), Affine(((loop.var, 1),))]

@@ -1,6 +1,7 @@
 """What plain arithmetic shows without isl: the common cases of the proof, each a small theorem.
 
-Every function here answers "shown" or "do not know"; isl is asked in the second case. Tests hold the two against each other.
+Every function here answers "shown" or "do not know"; isl is asked in the second case. Tests hold
+the two against each other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from .statements import Statement
 
 
 def implied(given: Case, wanted: Constraint, ranges: Ranges) -> bool:
-    """Whether `wanted` follows from the ranges, or from one constraint of `given` that has the same terms."""
+    """Whether `wanted` follows from the ranges, or from one constraint of `given` that has the same
+    terms.
+    """
     low, high = interval(wanted.form, ranges)
     if wanted.equality:
         return low == high == 0 or wanted in given
@@ -62,9 +65,10 @@ def solve(
 ) -> tuple[dict[Var, Affine], tuple[Constraint, ...]] | None:
     """A run of `loops` at which `forms` have the values `wanted`, digit by digit.
 
-    forms: of the loops' variables; wanted, known and the result: of other variables, which have `ranges`. Each form is
-    sum of c_n * x_n with c_n > 0: the largest first, x_n = (value - the lower end of the rest) // c_n, which is right
-    when the constraints that come with the result hold. None when it cannot be done.
+    forms: of the loops' variables; wanted, known and the result: of other variables, which have
+    `ranges`. Each form is sum of c_n * x_n with c_n > 0: the largest first, x_n = (value - the
+    lower end of the rest) // c_n, which is right when the constraints that come with the result
+    hold. None when it cannot be done.
     """
     values = dict(known)
     needs: list[Constraint] = []
@@ -92,7 +96,9 @@ def solve(
 
 
 def earlier_run(write: Tagged, read: Tagged) -> Cases | None:
-    """When `write` sets the cell of a run of `read` in a run before it that agrees on the loops that hold both."""
+    """When `write` sets the cell of a run of `read` in a run before it that agrees on the loops
+    that hold both.
+    """
     a, b = write.statement, read.statement
     if not text_before(a, b) or len(write.access.fresh) > common_loops(a, b):
         return None
@@ -102,7 +108,8 @@ def earlier_run(write: Tagged, read: Tagged) -> Cases | None:
 def run_for(
     write: Tagged, forms: Sequence[Affine], wanted: Sequence[Affine], other: Statement
 ) -> Cases | None:
-    """Conditions on a run of `other` under which `write` runs where `forms` have the values `wanted`.
+    """Conditions on a run of `other` under which `write` runs where `forms` have the values
+    `wanted`.
 
     The two runs agree on the loops that hold both statements. None where no such run is visible.
     """
@@ -128,17 +135,22 @@ def run_for(
 
 def _least(var: Var, where: Cases) -> int:
     """The least value that the first case's constraints on the variable alone leave it."""
-    lows = (-c.form.constant for c in where[0] if c.form.terms == ((var, 1),)) if where else ()
-    return max((0, *lows))
+    if not where:
+        return 0
+    return max([0, *(-c.form.constant for c in where[0] if c.form.terms == ((var, 1),))])
 
 
 def same_cell_same_element(a: Tagged, b: Tagged) -> bool:
-    """Whether two accesses to one tensor and one cell mean one element: both find it from the cell in the same way."""
+    """Whether two accesses to one tensor and one cell mean one element: both find it from the cell
+    in the same way.
+    """
     return _linked(a, b, of_cell=False)
 
 
 def same_element_same_cell(a: Tagged, b: Tagged) -> bool:
-    """Whether two accesses to one element touch one cell, given that they are in the same iteration's storage."""
+    """Whether two accesses to one element touch one cell, given that they are in the same
+    iteration's storage.
+    """
     return a.access.buffer is b.access.buffer and _linked(a, b, of_cell=True)
 
 
@@ -170,10 +182,12 @@ class Box:
 
 
 def box_of(statement: Statement, point: Sequence[Affine]) -> Box | None:
-    """The box that a statement's runs cover, each point once; None where they do not visibly make one.
+    """The box that a statement's runs cover, each point once; None where they do not visibly make
+    one.
 
-    Each dimension is sum of c_n * x_n where x_n counts e_n values and c_0 = 1, c_(n+1) = c_n * e_n, so it counts through an
-    interval; each loop serves one dimension; each condition bounds one dimension.
+    Each dimension is sum of c_n * x_n where x_n counts e_n values and c_0 = 1, c_(n+1) = c_n * e_n,
+    so it counts through an interval; each loop serves one dimension; each condition bounds one
+    dimension.
     """
     if len(statement.domain) != 1:
         return None

@@ -1,13 +1,16 @@
-"""The nest as the proof sees it: each Store of a block is a statement with its loops, its domain, its place in time.
+"""The nest as the proof sees it: each Store of a block is a statement with its loops, its domain,
+its place in time.
 
-- A statement runs for each point of its loops at which its conditions hold: those of the If statements around it, the
-  block's predicate and the store's mask.
-- Its time is position, loop, position, loop, ..., position: positions number loops and stores in the order of the text,
-  so comparing times from the left says which of two runs comes first. Within one run the loads come before the store.
-- A buffer has fresh storage in each iteration of the loops around its Alloc; a cell is those loops' values and the
-  physical indices. Two tensors that share storage mention one buffer and so the same cells.
-- A block whose init stands inside gets a second statement, which runs where every loop that no spatial binding mentions is
-  at 0.
+- A statement runs for each point of its loops at which its conditions hold: those of the If
+  statements around it, the block's predicate and the store's mask.
+- Its time is position, loop, position, loop, ..., position: positions number loops and stores in
+  the order of the text, so comparing times from the left says which of two runs comes first. Within
+  one run the loads come before the store.
+- A buffer has fresh storage in each iteration of the loops around its Alloc; a cell is those loops'
+  values and the physical indices. Two tensors that share storage mention one buffer and so the same
+  cells.
+- A block whose init stands inside gets a second statement, which runs where every loop that no
+  spatial binding mentions is at 0.
 """
 
 from __future__ import annotations
@@ -42,9 +45,11 @@ class Statement:
     """One store of one block.
 
     name: the block's; loops: around it, outermost first; positions: one more than loops.
-    point: the block's iteration variables, as forms of the loops; root, segment: the statement at the function's root
-    that holds it, and the number of barriers before that; threads: whether that statement is a parallel loop.
-    scopes: the buffers that may be used, each with the loops around its Alloc.
+    point: the block's iteration variables, as forms of the loops; root, segment: the statement at
+    the function's root that holds it, and the number of barriers before that; threads: whether that
+    statement is a parallel loop.
+    ranges: of each loop's variable, as its bounds in the domain narrow it; scopes: the buffers that
+    may be used, each with the loops around its Alloc.
     """
 
     name: str
@@ -60,7 +65,6 @@ class Statement:
     root: int
     segment: int
     threads: bool
-
     ranges: Mapping[Var, tuple[int, int]]
     scopes: Mapping[Buffer, tuple[For, ...]]
 
@@ -86,8 +90,8 @@ class Statement:
 class Access:
     """A load or store of one element of a buffer in each run of a statement.
 
-    where: the statement's domain, narrowed by the select conditions on the way to a load; exact: whether it happens at all
-    these points, rather than, depending on data, at some.
+    where: the statement's domain, narrowed by the select conditions on the way to a load; exact:
+    whether it happens at all these points, rather than, depending on data, at some.
     fresh: the loops around the buffer's Alloc.
     """
 
@@ -102,7 +106,7 @@ class Access:
 
     @property
     def cell(self) -> tuple[Affine, ...]:
-        """What tells the access's cells apart: the iteration whose storage it is, then the indices."""
+        """What tells cells apart: the iteration whose storage it is, then the indices."""
         return (*(variable(loop.var) for loop in self.fresh), *self.indices)
 
 
@@ -117,7 +121,9 @@ class Nest:
 
 @dataclass(slots=True)
 class _Walk:
-    """The state of one walk over a function's text; what is inside a subtree is kept on the stack by `around`."""
+    """The state of one walk over a function's text; what holds inside a subtree is put
+    back after it.
+    """
 
     loops: tuple[For, ...] = ()
     positions: tuple[int, ...] = ()
@@ -278,7 +284,8 @@ def _stores_of(body: Stmt) -> Iterator[Store]:
 def read_nest(func: PrimFunc) -> Nest:
     """The statements and accesses of a function at stage NEST (or earlier).
 
-    Raises: Undecided for what integer sets cannot express: conditions or indices that depend on data.
+    Raises: Undecided for what integer sets cannot express: conditions or indices that depend on
+    data.
     """
     walk = _Walk(scopes={p.buffer: () for p in func.parameters})
     walk.visit(func.body, True)
@@ -342,7 +349,9 @@ def _loads(
 
 
 def index_condition(expr: Expr, statement: Statement) -> Cases | None:
-    """The cases of a select's condition; None when it depends on data, so that either branch may be taken."""
+    """The cases of a select's condition; None when it depends on data, so that either branch may be
+    taken.
+    """
     try:
         return condition(expr, statement.env, statement.ranges)
     except Undecided:

@@ -16,7 +16,7 @@ from .statements import Statement
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A failure, and whether it is sure: what only may happen, depending on data, is no refutation."""
+    """A failure, and whether it is sure: what may happen, depending on data, is no refutation."""
 
     failure: Failure
     sure: bool = True
@@ -34,7 +34,9 @@ def element_text(tensor: str, element: Sequence[Affine], run: Mapping[Var, int])
 
 
 def runs_of(relation: isl.Map | isl.Set, *statements: Statement) -> tuple[Mapping[Var, int], ...]:
-    """A member of a relation, as one run of each of `statements`, whose loops are its coordinates in order."""
+    """A member of a relation, as one run of each of `statements`, whose loops are its coordinates
+    in order.
+    """
     point = sample(relation)
     assert point is not None, "asked for a member of an empty relation"
     runs = []

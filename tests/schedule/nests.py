@@ -1,10 +1,12 @@
-"""Loop nests written by hand, as code generation's first half would leave them, each with what it computes.
+"""Loop nests written by hand, as code generation's first half would leave them, each with what it
+computes.
 
 Small enough for the interpreter, which is the other judge of them.
 """
 
 from __future__ import annotations
 
+# ruff: noqa: E501 (one line of a nest is one line)
 from collections.abc import Callable
 
 from tilewright.schedule.canonical import canonical_form
@@ -77,8 +79,8 @@ def packed(m: int, n: int, k: int, width: int) -> PrimFunc:
 class PackedNest:
     """The text of `packed`, tiled, blocked over K, cut late: at most 12 copies of the micro kernel.
 
-    C is folded into Y's storage; each tile of it lives in a register buffer, is stored by all K blocks but the last and
-    loaded by all but the first; the last computes Y from it.
+    C is folded into Y's storage; each tile of it lives in a register buffer, is stored by all K
+    blocks but the last and loaded by all but the first; the last computes Y from it.
     """
 
     def __init__(

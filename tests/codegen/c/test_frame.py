@@ -30,7 +30,10 @@ def _run(kind: str, expression: str, inputs: list[np.ndarray], result: np.ndarra
     )
     head = "void f(void *const *args, const struct tw_team *team, int thread, int threads)"
     unused = "(void)team, (void)thread, (void)threads;"
-    source = f"{prelude(Target(), body)}\n{head} {{ {unused} {declared} {kind} *y = args[{len(inputs)}]; {body} }}\n"
+    result_pointer = f"{kind} *y = args[{len(inputs)}];"
+    source = (
+        f"{prelude(Target(), body)}\n{head} {{ {unused} {declared} {result_pointer} {body} }}\n"
+    )
     library = Library(compile_shared(source, Target()), name="helpers")
     pointers = [ffi.from_buffer("char[]", array) for array in (*inputs, result)]
     library.entry("f")(ffi.new("void *[]", pointers), ffi.NULL, 0, 1)

@@ -1,4 +1,6 @@
-"""Nests compiled for each instruction set compute what the interpreter says, on one thread and on three."""
+"""Nests compiled for each instruction set compute what the interpreter says, on one thread and on
+three.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def f(A: float64[50], B: float32[50], C: output(float64[50]), D: output(float32[
         D[i] = cast(A[i], "float32") + B[i]
 """,
     "integers, which wrap around": """
-def f(A: int32[50], B: int32[50], C: output(int32[50]), D: output(float32[50]), E: output(int32[50])):
+def f(A: int32[50], B: int32[50],
+      C: output(int32[50]), D: output(float32[50]), E: output(int32[50])):
     for i in vectorized(50):
         C[i] = A[i] * B[i] - int32(2147483647)
         D[i] = cast(A[i], "float32") * 0.5
@@ -73,7 +76,8 @@ def f(A: float32[33], C: output(int32[33]), D: output(float32[33])):
         D[j] = cast(A[j] < 0.5 and not A[j] < 0.0, "float32")
 """,
     "types without vectors": """
-def f(A: uint8[33], B: float32[33], C: output(uint8[33]), D: output(float32[33]), E: output(bool[33])):
+def f(A: uint8[33], B: float32[33],
+      C: output(uint8[33]), D: output(float32[33]), E: output(bool[33])):
     for j in vectorized(33):
         C[j] = A[j] * uint8(3) + uint8(200)
         D[j] = cast(A[j], "float32")
@@ -92,7 +96,8 @@ def f(A: float32[6, 61], C: output(float32[6, 30]), D: output(float32[6, 30])):
     for y in range(6):
         for x in vectorized(30):
             C[y, x] = A[y, x * 2] + A[y, x * 2 + 1]
-            D[y, x] = select(0 <= x * 2 - 1, A[y, x * 2 - 1], 7.0) + select(x * 2 + 3 < 61, A[y, x * 2 + 3], 9.0)
+            D[y, x] = (select(0 <= x * 2 - 1, A[y, x * 2 - 1], 7.0)
+                       + select(x * 2 + 3 < 61, A[y, x * 2 + 3], 9.0))
 """,
     "a transpose": """
 def f(A: float32[37, 20], C: output(float32[20, 37])):
@@ -237,7 +242,8 @@ def test_min_and_max_propagate_nan_and_any_does_not_promise_to(
     check: Callable[..., tuple[np.ndarray, ...]],
 ) -> None:
     text = """
-def f(A: float32[33], B: float32[33], C: output(float32[33]), D: output(float32[33]), E: output(float32[33]), F: output(float32[33])):
+def f(A: float32[33], B: float32[33], C: output(float32[33]),
+      D: output(float32[33]), E: output(float32[33]), F: output(float32[33])):
     for j in vectorized(33):
         C[j] = max(A[j], B[j])
         D[j] = min(A[j], B[j])
@@ -265,27 +271,34 @@ def mm(A: DTYPE[M, K], B: constant(DTYPE[K, N]), C: output(DTYPE[M, N])):
             for ii in unrolled(ROWS):
                 for jj in unrolled(STEPS):
                     for v in vectorized(LANES):
-                        with block("C_init", vi=spatial(M, io * ROWS + ii), vj=spatial(N, jo * WIDTH + jj * LANES + v), init="C"):
+                        with block("C_init", vi=spatial(M, io * ROWS + ii),
+                                   vj=spatial(N, jo * WIDTH + jj * LANES + v), init="C"):
                             where(jo * WIDTH + jj * LANES + v < N)
                             T[vi - io * ROWS, vj - jo * WIDTH] = ZERO
             for r in range(K):
                 for ii in unrolled(ROWS):
                     for jj in unrolled(STEPS):
                         for v in vectorized(LANES):
-                            with block("C", vi=spatial(M, io * ROWS + ii), vj=spatial(N, jo * WIDTH + jj * LANES + v), vr=reduce(K, r)):
+                            with block("C", vi=spatial(M, io * ROWS + ii),
+                                       vj=spatial(N, jo * WIDTH + jj * LANES + v), vr=reduce(K, r)):
                                 where(jo * WIDTH + jj * LANES + v < N)
-                                T[vi - io * ROWS, vj - jo * WIDTH] = T[vi - io * ROWS, vj - jo * WIDTH] + A[vi, vr] * P[vj // WIDTH, vr, vj % WIDTH]
+                                T[vi - io * ROWS, vj - jo * WIDTH] = (
+                                    T[vi - io * ROWS, vj - jo * WIDTH]
+                                    + A[vi, vr] * P[vj // WIDTH, vr, vj % WIDTH])
             for ii in unrolled(ROWS):
                 for jj in unrolled(STEPS):
                     for v in vectorized(LANES):
-                        with block("C_out", vi=spatial(M, io * ROWS + ii), vj=spatial(N, jo * WIDTH + jj * LANES + v), copy="C"):
+                        with block("C_out", vi=spatial(M, io * ROWS + ii),
+                                   vj=spatial(N, jo * WIDTH + jj * LANES + v), copy="C"):
                             where(jo * WIDTH + jj * LANES + v < N)
                             C[vi, vj] = T[vi - io * ROWS, vj - jo * WIDTH]
 """
 
 
 def matmul(dtype: str, rows: int, width: int, lanes: int, m: int, n: int, k: int) -> str:
-    """A (m x k) times B (k x n): panels of B packed by `prepare`, tiles of rows x width in registers, columns masked."""
+    """A (m x k) times B (k x n): panels of B packed by `prepare`, tiles of rows x width in
+    registers, columns masked.
+    """
     words = {
         "DTYPE": dtype,
         "ZERO": "0.0" if dtype == "float32" else "float64(0.0)",

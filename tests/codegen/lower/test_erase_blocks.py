@@ -41,7 +41,8 @@ def f(A: float32[10], C: output(float32[1])):
     with pytest.raises(InternalError) as caught:
         EraseBlocks()(parse(text))
     assert str(caught.value) == (
-        "InternalError: erase_blocks: block 'C' still has an init; expected it as a block of its own. "
+        "InternalError: erase_blocks: block 'C' still has an init; expected it as a block of "
+        "its own. "
         "[erase-init]\n"
         "  Hint: this is a defect of tilewright; please report it with the program that led here."
     )

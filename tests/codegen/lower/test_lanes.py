@@ -10,7 +10,7 @@ from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.expr import Add, Buffer, Const, Expr, FloorDiv, FloorMod, Mul, Ramp, Var, index
 from tilewright.tir.visit import substitute
 
-I, LANE = Var("i"), Var("lane")
+ROW, LANE = Var("i"), Var("lane")
 LANES = 8
 
 
@@ -20,7 +20,7 @@ def evaluate(expr: Expr, lane: int, i: int) -> int:
         case Const():
             return int(expr.value)
         case Var():
-            return {I: i, LANE: lane}[expr]
+            return {ROW: i, LANE: lane}[expr]
         case Ramp():
             return evaluate(expr.base, lane, i) + expr.stride * lane
         case Add():
@@ -38,7 +38,7 @@ def evaluate(expr: Expr, lane: int, i: int) -> int:
 def sums() -> st.SearchStrategy[Expr]:
     """i*a + lane*b + c, below quotients and remainders."""
     linear = st.builds(
-        lambda a, b, c: Add(Add(Mul(I, index(a)), Mul(LANE, index(b))), index(c)),
+        lambda a, b, c: Add(Add(Mul(ROW, index(a)), Mul(LANE, index(b))), index(c)),
         st.integers(0, 24),
         st.integers(0, 4),
         st.integers(0, 24),
@@ -63,7 +63,7 @@ def test_settled_quotients_have_the_same_value_in_every_lane(expr: Expr) -> None
 @given(sums(), sums())
 def test_an_address_is_base_and_stride_or_any_offset(row: Expr, column: Expr) -> None:
     buffer = Buffer("A", FLOAT32, (1000, 100))
-    found = address(buffer, (row, column), LANE, LANES, {I: (0, 4)})
+    found = address(buffer, (row, column), LANE, LANES, {ROW: (0, 4)})
     for i in range(5):
         for lane in range(LANES):
             exact = evaluate(row, lane, i) * 100 + evaluate(column, lane, i)
@@ -74,7 +74,7 @@ def test_an_address_is_base_and_stride_or_any_offset(row: Expr, column: Expr) ->
 
 @given(sums())
 def test_narrow_has_the_value_of_each_lane(expr: Expr) -> None:
-    vector = narrow(expr, LANE, LANES, {I: (0, 4)})
+    vector = narrow(expr, LANE, LANES, {ROW: (0, 4)})
     assert vector is not None
     assert str(vector.dtype) == f"int32x{LANES}"
     for i in range(5):
@@ -84,7 +84,7 @@ def test_narrow_has_the_value_of_each_lane(expr: Expr) -> None:
 
 def test_rows_and_columns_of_a_matrix() -> None:
     buffer = Buffer("A", FLOAT32, (10, 100))
-    along = access(buffer, (I, Ramp(index(16), 1, LANES)), {I: (0, 9)})
-    across = access(buffer, (Ramp(index(0), 1, LANES), I), {I: (0, 99)})
+    along = access(buffer, (ROW, Ramp(index(16), 1, LANES)), {ROW: (0, 9)})
+    across = access(buffer, (Ramp(index(0), 1, LANES), ROW), {ROW: (0, 99)})
     assert (along.stride, across.stride) == (1, 100)
     assert linear_in(substitute(along.offset, {along.lane: LANE}), LANE) == (along.base, 1)

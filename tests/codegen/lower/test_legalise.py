@@ -13,8 +13,16 @@ from tilewright.tir.parser import parse
 from tilewright.tir.target import Target
 from tilewright.tir.visit import walk
 
-FLOOR = "def f(X: {0}[{1}], Y: output({0}[{1}])):\n    for i in range({1}):\n        Y[i] = floor(X[i])\n"
-SCALE = "def f(X: {0}[{1}], N: {0}[{1}], Y: output({0}[{1}])):\n    for i in range({1}):\n        Y[i] = scale(X[i], N[i])\n"
+FLOOR = """
+def f(X: {0}[{1}], Y: output({0}[{1}])):
+    for i in range({1}):
+        Y[i] = floor(X[i])
+"""
+SCALE = """
+def f(X: {0}[{1}], N: {0}[{1}], Y: output({0}[{1}])):
+    for i in range({1}):
+        Y[i] = scale(X[i], N[i])
+"""
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -52,7 +60,8 @@ def test_what_the_target_has_stays() -> None:
 
 def test_an_elementary_function_is_a_defect() -> None:
     func = parse(
-        "def f(X: float32[4], Y: output(float32[4])):\n    for i in range(4):\n        Y[i] = exp(X[i])\n"
+        "def f(X: float32[4], Y: output(float32[4])):\n    for i in range(4):\n        Y[i] = "
+        "exp(X[i])\n"
     )
     with pytest.raises(InternalError) as caught:
         Legalise(Target.parse("c:avx2"))(func)

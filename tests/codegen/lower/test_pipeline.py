@@ -31,13 +31,14 @@ def test_each_pass_is_watched_in_order() -> None:
 
 
 def test_an_error_names_its_pass_first() -> None:
-    with pytest.raises(TargetError, match="^TargetError: Unroll: unroll: loops 'i' "):
+    with pytest.raises(TargetError, match=r"^TargetError: Unroll: unroll: loops 'i' "):
         run_passes(parse(TEXT), (Unroll(AVX2, max_steps=4),))
 
 
 def test_a_function_of_another_stage_is_refused() -> None:
     func = parse(
-        "def f(A: float32[16], C: output(float32[16])):\n    C[ramp(0, 1, 16)] = A[ramp(0, 1, 16)]\n"
+        "def f(A: float32[16], C: output(float32[16])):\n    C[ramp(0, 1, 16)] = A[ramp(0, 1, "
+        "16)]\n"
     )
     with pytest.raises(VerificationError):
         lower(func, AVX2)

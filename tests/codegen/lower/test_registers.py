@@ -39,11 +39,12 @@ def f(A: float32[2, 32], C: output(float32[2, 32])):
 
 
 def test_a_masked_store_whose_other_lanes_nobody_reads_drops_its_mask() -> None:
-    text = """
-def f(n: float32[16], A: float32[16], C: output(float32[16])):
+    mask = "ramp(0, 1, 16) < broadcast(9, 16)"
+    text = f"""
+def f(A: float32[16], C: output(float32[16])):
     T = alloc(float32[16], "register")
-    masked(T[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16)) = masked(A[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16))
-    masked(C[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16)) = masked(T[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16))
+    masked(T[ramp(0, 1, 16)], {mask}) = masked(A[ramp(0, 1, 16)], {mask})
+    masked(C[ramp(0, 1, 16)], {mask}) = masked(T[ramp(0, 1, 16)], {mask})
 """
     assert named(text).splitlines()[2:] == [
         "    T[()] = masked(A[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16))",
@@ -80,7 +81,8 @@ def f(A: float32[2, 16], C: output(float32[2, 16])):
     with pytest.raises(TargetError) as caught:
         named(text)
     assert str(caught.value) == (
-        "TargetError: registers: 'T' lives in registers, but is indexed with a value that loop 'ii' "
+        "TargetError: registers: 'T' lives in registers, but is indexed with a value that loop "
+        "'ii' "
         "changes; expected constant indices. [register-index]\n"
         "  Hint: unroll loop 'ii'."
     )
@@ -95,7 +97,8 @@ def f(A: float32[16], C: output(float32[16])):
     with pytest.raises(TargetError) as caught:
         named(text)
     assert str(caught.value) == (
-        "TargetError: registers: 'T' lives in registers, but is indexed with a value that is no run "
+        "TargetError: registers: 'T' lives in registers, but is indexed with a value that is "
+        "no run "
         "of neighbours; expected constant indices. [register-index]\n"
         "  Hint: vectorise along one dimension of it."
     )
@@ -111,7 +114,8 @@ def f(A: float32[16], C: output(float32[16])):
     with pytest.raises(TargetError) as caught:
         named(text)
     assert str(caught.value) == (
-        "TargetError: registers: 'T' is accessed as vectors that overlap in part, at [0:16] and [8:16]; "
+        "TargetError: registers: 'T' is accessed as vectors that overlap in part, at [0:16] "
+        "and [8:16]; "
         "expected the same vectors everywhere. [register-overlap]\n"
         "  Hint: vectorise the same loop, by the same extent, in every block that touches it."
     )

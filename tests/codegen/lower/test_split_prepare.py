@@ -9,7 +9,8 @@ from tilewright.tir.interpreter import interpret
 from tilewright.tir.parser import parse
 
 TEXT = """
-def f(A: float32[4, 8], B: constant(float32[8, 20]), D: constant(float32[20]), C: output(float32[4, 20])):
+def f(A: float32[4, 8], B: constant(float32[8, 20]), D: constant(float32[20]),
+      C: output(float32[4, 20])):
     P = alloc(float32[8, 20], "global")
     Q = alloc(float32[8, 20], "global")
     R = alloc(float32[4], "global")
@@ -43,10 +44,14 @@ def f_prepare(B: constant(float32[8, 20]), Q: output(float32[8, 20])):
         for j in range(20):
             Q[k, j] = P[k, j] + 1.0"""
     )
+    head, _, body = str(parts.run).partition("\n")
+    assert head == (
+        "def f(A: float32[4, 8], D: constant(float32[20]), Q: prepared(float32[8, 20]), "
+        "C: output(float32[4, 20])):"
+    )
     assert (
-        str(parts.run)
+        body
         == """\
-def f(A: float32[4, 8], D: constant(float32[20]), Q: prepared(float32[8, 20]), C: output(float32[4, 20])):
     R = alloc(float32[4], "global")
     for i in parallel(4):
         R[i] = A[i, 0] * 2.0
@@ -89,6 +94,7 @@ def test_a_buffer_that_inputs_reach_as_well_stays() -> None:
 
 def test_an_output_made_of_constants_is_computed_by_run() -> None:
     func = parse(
-        "def f(B: constant(float32[4]), C: output(float32[4])):\n    for i in range(4):\n        C[i] = B[i]\n"
+        "def f(B: constant(float32[4]), C: output(float32[4])):\n    for i in range(4):\n      "
+        "  C[i] = B[i]\n"
     )
     assert split_prepare(func).prepare is None

@@ -34,12 +34,13 @@ def f(A: float32[2, 6], C: output(float32[2, 6])):
     C[0, 0] = t[0]
     C[0, 2] = t[2]
     C[0, 4] = t[4]
-    t_1 = alloc(float32[6], "thread")
+    del t
+    t = alloc(float32[6], "thread")
     for j in range(6):
-        t_1[j] = A[1, j]
-    C[1, 0] = t_1[0]
-    C[1, 2] = t_1[2]
-    C[1, 4] = t_1[4]"""
+        t[j] = A[1, j]
+    C[1, 0] = t[0]
+    C[1, 2] = t[2]
+    C[1, 4] = t[4]"""
     )
 
 

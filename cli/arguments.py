@@ -1,0 +1,124 @@
+"""Arguments that several verbs take, and what their texts mean."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from .errors import UsageError
+
+_SHAPE = r"[^:,\[\]]*(?::[^:,\[\]]+)*?"  # a name; it may hold colons
+_ENTRY = re.compile(rf"(?P<name>{_SHAPE}):(?P<size>\[[\d,\s]*\]|\d+(?:x\d+)*)(?:,|$)")
+
+
+class Verbs(Protocol):
+    """What `add_subparsers` returns."""
+
+    def add_parser(
+        self,
+        name: str,
+        *,
+        help: str,
+        description: str,
+        epilog: str,
+        formatter_class: type[argparse.HelpFormatter],
+    ) -> argparse.ArgumentParser: ...
+
+
+def add_verb(
+    verbs: Verbs, name: str, summary: str, description: str, examples: str
+) -> argparse.ArgumentParser:
+    """A parser for a verb, with its examples below the options."""
+    return verbs.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_model(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """MODEL, and what says how it is compiled."""
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        nargs="?" if optional else None,
+        help="an ONNX model" + ("; or an engine (.twe)" if optional else ""),
+    )
+    parser.add_argument(
+        "--shapes",
+        action="append",
+        default=[],
+        metavar="NAME:SIZES",
+        help="sizes that the model leaves open: image:1x3x224x224 for an input, batch:1 for a "
+        "symbol, mask:[8] for an input of one dimension; several with commas",
+    )
+    parser.add_argument(
+        "--target",
+        metavar="TARGET",
+        help="c:avx512, c:avx2, c:scalar, or python (the interpreter); default: this machine",
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="compile anew even if it was compiled before"
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`."""
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def shapes_of(texts: Sequence[str]) -> dict[str, int | tuple[int, ...]]:
+    """What `--shapes` says: a size by symbol, sizes by input.
+
+    Raises: UsageError.
+    """
+    found: dict[str, int | tuple[int, ...]] = {}
+    for text in texts:
+        at = 0
+        while at < len(text):
+            match = _ENTRY.match(text, at)
+            if match is None or not match["name"]:
+                raise UsageError(
+                    f"--shapes: cannot read '{text[at:]}'; expected NAME:SIZES.",
+                    code="cli-shapes",
+                    hints=(
+                        "--shapes image:1x3x224x224 for an input; --shapes batch:1 for a symbol.",
+                    ),
+                )
+            found[match["name"]] = _size(match["size"])
+            at = match.end()
+    return found
+
+
+def _size(text: str) -> int | tuple[int, ...]:
+    if text.startswith("["):
+        return tuple(int(part) for part in re.findall(r"\d+", text))
+    sizes = tuple(int(part) for part in text.split("x"))
+    return sizes if len(sizes) > 1 else sizes[0]
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, for argparse."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
+    return int(text)
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """Whole numbers of at least 1 with commas between them, for argparse."""
+    return tuple(positive(part.strip()) for part in text.split(","))
+
+
+def seconds(text: str) -> float:
+    """A number of seconds of at least 0, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
+    return value

@@ -1,0 +1,98 @@
+"""`tilewright`: the command line. A verb is a module; what it needs is imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ..tir.errors import TilewrightError
+from . import compile, demo, doctor, explain, export_c, run
+from .errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, exit_code
+
+VERBS = (demo, run, compile, export_c, explain, doctor)
+
+_EPILOG = """\
+exit codes:
+  0  ok                       3  a model that is not supported
+  1  results differ           4  the environment: no compiler, a folder that cannot be written
+  2  usage
+
+start with:
+  tilewright demo             compile a real model, check it, time it
+  tilewright doctor           what was found on this machine
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line, by default the process's; its exit code."""
+    made = parser()
+    parsed = made.parse_args(arguments)
+    if parsed.verb is None:
+        made.print_help(sys.stderr)
+        return USAGE
+    with _logging(verbose=parsed.verbose):
+        try:
+            code = int(parsed.run(parsed))
+            sys.stdout.flush()
+        except TilewrightError as error:
+            print(error, file=sys.stderr)
+            return exit_code(error)
+        except BrokenPipeError:
+            # the reader went away; what Python still holds for it must not complain at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return OK
+        except OSError as error:
+            print(f"tilewright: {error}", file=sys.stderr)
+            return ENVIRONMENT
+        except KeyboardInterrupt:
+            print("tilewright: interrupted", file=sys.stderr)
+            return INTERRUPTED
+    return code
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of every verb; each stands in its own file."""
+    made = argparse.ArgumentParser(
+        prog="tilewright",
+        description="A tensor compiler: models in, proved and checked machine code out.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    made.add_argument(
+        "-v", "--verbose", action="store_true", help="log what the package does to stderr"
+    )
+    verbs = made.add_subparsers(title="verbs", dest="verb", metavar="VERB")
+    for verb in VERBS:
+        verb.add_parser(verbs)
+    return made
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from ..runtime.version import tool_version  # start-up: nothing else needs the runtime
+
+        print(f"tilewright {tool_version()}")
+        parser.exit()
+
+
+@contextmanager
+def _logging(*, verbose: bool) -> Iterator[None]:
+    """Show the package's warnings, or all that it logs, on stderr."""
+    log = logging.getLogger("tilewright")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("tilewright: %(levelname)s: %(message)s"))
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)

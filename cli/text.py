@@ -1,0 +1,93 @@
+"""Text for people: emphasis on a terminal, columns that line up, progress on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+WIDTH = 100
+_LABEL = 11  # columns of the label before a paragraph
+_NUMERIC = frozenset("0123456789-+")
+
+
+def strong(text: str) -> str:
+    """The text, bold on a terminal."""
+    return _styled(text, "1")
+
+
+def good(text: str) -> str:
+    """The text, green on a terminal."""
+    return _styled(text, "32")
+
+
+def bad(text: str) -> str:
+    """The text, red on a terminal."""
+    return _styled(text, "31")
+
+
+def faint(text: str) -> str:
+    """The text, dimmed on a terminal."""
+    return _styled(text, "2")
+
+
+def paragraph(label: str, *lines: str) -> str:
+    """Lines with a label before the first; those that are too long are cut at a word."""
+    shown = [part for line in lines for part in _wrapped(line)]
+    first = strong(label) + " " * (_LABEL - len(label))
+    return "\n".join(
+        (first if number == 0 else " " * _LABEL) + line for number, line in enumerate(shown)
+    )
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], indent: int = 0) -> str:
+    """Columns two blanks apart, numbers to the right, the heads faint."""
+    listed = [tuple(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(heads, *listed, strict=True)]
+    right = [
+        bool(listed) and all(not row[n] or row[n][0] in _NUMERIC for row in listed)
+        for n in range(len(heads))
+    ]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            cell.rjust(width) if flag else cell.ljust(width)
+            for cell, width, flag in zip(row, widths, right, strict=True)
+        ]
+        return " " * indent + "  ".join(cells).rstrip()
+
+    return "\n".join([faint(line(heads)), *map(line, listed)])
+
+
+def shortened(text: str, width: int) -> str:
+    """The text, cut in the middle of nothing: at most `width` characters, the last ones "..."."""
+    return text if len(text) <= width else text[: width - 3].rstrip(" ,") + "..."
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on stderr, on a terminal only, that something takes a while."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # start-up: only a terminal needs it
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+def _wrapped(line: str) -> list[str]:
+    room = WIDTH - _LABEL
+    inner = " " * (len(line) - len(line.lstrip()))
+    if len(line) <= room:
+        return [line]
+    return textwrap.wrap(
+        line, room, subsequent_indent=inner, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _styled(text: str, code: str) -> str:
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    return text if plain or not sys.stdout.isatty() else f"\x1b[{code}m{text}\x1b[0m"

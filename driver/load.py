@@ -1,0 +1,66 @@
+"""tw.load: an engine from its file. Where the compiled code fits this machine, nothing is built and
+only the runtime is imported.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..runtime.engine import Engine
+from ..runtime.engine_format import EngineFileError
+from ..runtime.engine_reader import EngineFile
+from ..runtime.host import host
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+
+def load(
+    path: str | PathLike[str],
+    *,
+    threads: int | None = None,
+    on_mismatch: Literal["rebuild", "refuse"] = "rebuild",
+) -> Engine:
+    """The engine that `Engine.save` wrote.
+
+    threads: of runs that do not say. on_mismatch: what to do where the compiled code does not fit
+    this machine: build it anew from the kept weights, or refuse.
+    Raises: OSError; EngineFileError for a file that is damaged, or that does not fit and is not
+    rebuilt. Loading an engine runs its code: load only files that you trust.
+    """
+    file = EngineFile(Path(path))
+    missing = file.missing(host().isas)
+    if not missing:
+        return Engine(file.parts(), threads=threads)
+    if on_mismatch == "refuse":
+        raise EngineFileError(
+            f"load: '{file.title}' does not fit this machine: {missing[0]}",
+            code="engine-mismatch",
+            notes=missing[1:],
+            hints=('tw.load(path, on_mismatch="rebuild") builds it anew from the kept weights.',),
+        )
+    return _rebuild(file, missing, threads)
+
+
+def _rebuild(file: EngineFile, missing: tuple[str, ...], threads: int | None) -> Engine:
+    # imported here: building needs the schedules' and the proof's libraries, loading must not
+    from .build_program import ProgramOptions, build_program
+
+    parts = file.parts()
+    if parts.plain is None:
+        raise EngineFileError(
+            f"load: '{file.title}' does not fit this machine and keeps no weights to build from: "
+            f"{missing[0]}",
+            code="engine-rebuild",
+            notes=missing[1:],
+            hints=("write it with engine.save(path, keep_weights=True).",),
+        )
+    model = parts.plain.model()
+    options = ProgramOptions(
+        notes=(*parts.report.notes, f"built anew: {missing[0]}"),
+        lower_bound_bytes=parts.plan.lower_bound_bytes,
+        imported=parts.reference,
+        threads=threads,
+    )
+    return build_program(model.program, model.constants, options=options)

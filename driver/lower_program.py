@@ -1,0 +1,159 @@
+"""A program of plain functions becomes a program of LOWERED ones: each distinct function is
+scheduled, proved and lowered once; what it computes from constants alone becomes prepared constants
+of the program, one set for each choice of constants; Syncs are placed anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..codegen.lower.pipeline import lower
+from ..codegen.lower.split_prepare import split_prepare
+from ..schedule.source import ScheduleSource
+from ..tir.canonical import workload_key
+from ..tir.func import PrimFunc
+from ..tir.program import Launch, Program, Slice, Step, Tensor, place_syncs
+from ..tir.target import Target
+from .lower import Lowered, lower_function
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredKernel:
+    """A distinct function of a program. run, prepare: of stage LOWERED; seconds: what all took."""
+
+    func: PrimFunc
+    lowered: Lowered
+    run: PrimFunc
+    prepare: PrimFunc | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredProgram:
+    """A program of LOWERED functions.
+
+    kernels: by the name of the function that they are made of. kernel_of: the name of the kernel
+    that stands for each function.
+    """
+
+    program: Program
+    kernels: Mapping[str, LoweredKernel]
+    kernel_of: Mapping[str, str]
+
+
+def lower_program(
+    program: Program,
+    target: Target,
+    *,
+    source: ScheduleSource | None = None,
+    strict: bool = False,
+    by_rule: frozenset[str] = frozenset(),
+    known: dict[str, LoweredKernel] | None = None,
+) -> LoweredProgram:
+    """Lower every distinct function.
+
+    by_rule: names of kernels that do not ask `source`. known: kernels by workload key, to which
+    those that are made are added.
+    Raises: ScheduleError, TargetError; InternalError when a proof refutes what legality allowed.
+    """
+    known = {} if known is None else known
+    kernels: dict[str, LoweredKernel] = {}
+    kernel_of: dict[str, str] = {}
+    names: dict[str, str] = {}  # workload key -> the kernel's name
+    for func in program.functions:
+        key = workload_key(func)
+        name = kernel_of[func.name] = names.setdefault(key, func.name)
+        if name in kernels:
+            continue
+        if key not in known or (name in by_rule and known[key].lowered.schedule.origin != "rule"):
+            chosen = None if name in by_rule else source
+            known[key] = _lower(func, target, chosen, strict)
+        kernels[name] = _renamed(known[key], func)
+    joined = _Joined(program, kernels, kernel_of)
+    return LoweredProgram(place_syncs(joined.program()), kernels, kernel_of)
+
+
+def _lower(
+    func: PrimFunc, target: Target, source: ScheduleSource | None, strict: bool
+) -> LoweredKernel:
+    began = time.perf_counter()
+    lowered = lower_function(func, target, source=source, strict=strict)
+    parts = split_prepare(lowered.nest)
+    prepare = None if parts.prepare is None else lower(parts.prepare, target)
+    run = lower(parts.run, target)
+    return LoweredKernel(func, lowered, run, prepare, time.perf_counter() - began)
+
+
+def _renamed(kernel: LoweredKernel, func: PrimFunc) -> LoweredKernel:
+    """The kernel with its entries named after `func`."""
+    prepare = kernel.prepare
+    if prepare is not None:
+        prepare = replace(prepare, name=f"{func.name}.prepare")
+    return replace(kernel, run=replace(kernel.run, name=func.name), prepare=prepare)
+
+
+class _Joined:
+    """The program with its kernels in place of its functions."""
+
+    def __init__(
+        self, program: Program, kernels: Mapping[str, LoweredKernel], kernel_of: Mapping[str, str]
+    ) -> None:
+        self._program = program
+        self._kernels = kernels
+        self._kernel_of = kernel_of
+        self._constants = list(program.constants)
+        self._prepared: dict[tuple[str, tuple[Slice, ...]], dict[str, Slice]] = {}
+        self._prepare: list[Launch] = []
+
+    def program(self) -> Program:
+        """The program of LOWERED functions, its Syncs where they were."""
+        body = tuple(map(self._step, self._program.body))
+        functions: list[PrimFunc] = []
+        for kernel in self._kernels.values():
+            functions += [kernel.run] if kernel.prepare is None else [kernel.prepare, kernel.run]
+        return replace(
+            self._program,
+            constants=tuple(self._constants),
+            functions=tuple(functions),
+            body=body,
+            prepare=tuple(self._prepare),
+        )
+
+    def _step(self, step: Step) -> Step:
+        if not isinstance(step, Launch):
+            return step
+        name = self._kernel_of[step.function]
+        kernel = self._kernels[name]
+        parameters = (p.name for p in kernel.func.parameters)
+        slices = dict(zip(parameters, step.arguments, strict=True))
+        if kernel.prepare is not None:
+            slices |= self._prepared_for(kernel.prepare, slices)
+        arguments = tuple(slices[p.name] for p in kernel.run.parameters)
+        return replace(step, function=name, arguments=arguments)
+
+    def _prepared_for(self, prepare: PrimFunc, slices: Mapping[str, Slice]) -> dict[str, Slice]:
+        """The prepared constants of a launch, by parameter name; shared where the same function
+        prepares the same constants.
+        """
+        read = tuple(slices[p.name] for p in prepare.parameters if p.role != "output")
+        if (prepare.name, read) in self._prepared:
+            return self._prepared[prepare.name, read]
+        made: dict[str, Slice] = {}
+        for buffer in prepare.outputs:
+            made[buffer.name] = Slice("constant", len(self._constants), buffer.type, buffer.shape)
+            name = self._fresh(f"{self._constants[read[0].position].name}.{buffer.name}")
+            self._constants.append(Tensor(name, buffer.type, buffer.shape))
+        arguments = [(made.get(p.name) or slices[p.name]) for p in prepare.parameters]
+        self._prepare.append(Launch(prepare.name, tuple(arguments)))
+        self._prepared[prepare.name, read] = made
+        return made
+
+    def _fresh(self, wanted: str) -> str:
+        taken = {tensor.name for tensor in self._constants}
+        name, number = wanted, 0
+        while name in taken:
+            number += 1
+            name = f"{wanted}.{number}"
+        return name

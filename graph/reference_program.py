@@ -1,0 +1,31 @@
+"""The model as imported, as a Program of one plain function for each node: what a saved engine is verified against."""
+
+from __future__ import annotations
+
+from ..runtime.model import Model
+from ..tir.canonical import workload_key
+from .choose import Part
+from .express import express
+from .form import Form, form_of
+from .groups import Group
+from .ir import Graph
+from .lowering import lower
+from .pricing import Kernel, Price
+from .views import is_view
+
+
+def reference_model(graph: Graph) -> Model:
+    """The nodes of a graph, each a launch of its own, with the constants that they read."""
+    kernels: dict[Form, Kernel] = {}
+    parts = []
+    for node in graph.nodes:
+        if is_view(node, graph.types):
+            continue
+        group = Group((node,))
+        form, values = form_of(graph, group)
+        if form not in kernels:
+            func = express(form)
+            kernels[form] = Kernel(func, workload_key(func), Price(0.0))
+        parts.append(Part(group, form, values, kernels[form]))
+    lowered = lower(graph, parts)
+    return Model(lowered.program, lowered.constants)

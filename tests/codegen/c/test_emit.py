@@ -1,0 +1,104 @@
+"""The text of generated C. That it is right: test_values.py and test_microkernel.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tilewright.codegen.c.emit import emit, emit_function
+from tilewright.codegen.lower.pipeline import lower
+from tilewright.tir import te
+from tilewright.tir.errors import InternalError
+from tilewright.tir.parser import parse
+from tilewright.tir.target import Target
+
+Golden = Callable[[str, str], None]
+
+ROWS = """
+def rows(A: float32[5, 40], C: output(float32[5, 40])):
+    T = alloc(float32[5, 40], "global")
+    for i in parallel(5):
+        for j in vectorized(40):
+            T[i, j] = max(A[i, j], 0.0) * 0.5
+    barrier()
+    for i in range(5):
+        row = alloc(float32[40], "thread")
+        for j in vectorized(40):
+            row[j] = select(1 <= i, T[i - 1, j], 0.0)
+        for j in range(40):
+            if j % 3 == 0:
+                C[i, j] = row[39 - j]
+            else:
+                C[i, j] = exp(T[i, j])
+"""
+TILE = """
+def tile(A: float32[4, 64], B: float32[64, 32], C: output(float32[4, 20])):
+    T = alloc(float32[4, 32], "register", origin=C)
+    for i in unrolled(4):
+        for j in unrolled(2):
+            for v in vectorized(16):
+                if j * 16 + v < 20:
+                    T[i, j * 16 + v] = 0.0
+    for k in range(64):
+        for i in unrolled(4):
+            for j in unrolled(2):
+                for v in vectorized(16):
+                    if j * 16 + v < 20:
+                        T[i, j * 16 + v] = fma(A[i, k], B[k, j * 16 + v], T[i, j * 16 + v])
+    for i in unrolled(4):
+        for j in unrolled(2):
+            for v in vectorized(16):
+                if j * 16 + v < 20:
+                    C[i, j * 16 + v] = T[i, j * 16 + v]
+"""
+
+
+def c_text(text: str, target: str) -> str:
+    known = Target.parse(target)
+    func = parse(text)
+    return emit(lower(func, known), known, func.name)
+
+
+@pytest.mark.parametrize("isa", ["scalar", "avx2", "avx512"])
+def test_loops_barrier_and_workspace(isa: str, golden: Golden) -> None:
+    golden(f"codegen/rows_{isa}.c", c_text(ROWS, f"c:{isa}"))
+
+
+@pytest.mark.parametrize("isa", ["scalar", "avx2", "avx512"])
+def test_a_register_tile_with_masked_columns(isa: str, golden: Golden) -> None:
+    golden(f"codegen/tile_{isa}.c", c_text(TILE, f"c:{isa}"))
+
+
+def test_names_of_users_never_reach_the_source() -> None:
+    a = te.placeholder((4, 8), "float32", name="x */ evil(); /*")
+    b = te.compute((4, 8), lambda i, j: a[i, j] + 1.0, name="int")
+    c = te.compute((4, 8), lambda i, j: b[i, j] * 2.0, name="A[0]=1;//")
+    target = Target.parse("c:avx2")
+    func = te.func(a, c, name='f"\\n#include')
+    text = emit(lower(func, target), target, "f")
+    assert "evil()" not in text
+    assert "//" not in text
+    assert "/* f_n_include(input x_evil: float32[4, 8], output A_0_1: float32[4, 8]) */" in text
+    assert "float *const v_int = (float *)(workspace + 0);" in text
+
+
+def test_a_static_entry_is_called_from_the_same_source() -> None:
+    target = Target.parse("c:avx2")
+    func = lower(parse(ROWS), target)
+    assert "\nstatic void rows(void *const *args" in emit_function(
+        func, target, "rows", static=True
+    )
+    assert "\nvoid rows(void *const *args" in emit_function(func, target, "rows")
+
+
+def test_what_no_table_knows_is_a_defect() -> None:
+    func = parse("def f(A: float32[4], C: output(float32[4])):\n    C[0] = exp(A[0])\n")
+    with pytest.raises(InternalError) as caught:
+        emit(func, Target.parse("c:avx2"), "f")
+    assert str(caught.value) == (
+        "InternalError: c: no C text for Call of float32; expected a pass before to have "
+        "replaced it. "
+        "[c-expression]\n"
+        "  Hint: this is a defect of tilewright; please report it with the program that led here."
+    )

@@ -1,0 +1,62 @@
+"""A form as a function: its text, and its value beside the operators' references."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.graph.build import GraphBuilder
+from tilewright.graph.collapse import collapsed
+from tilewright.graph.express import express
+from tilewright.graph.form import form_of
+from tilewright.graph.groups import Group
+from tilewright.graph.ir import Graph
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.elementwise import Add, Mul, Relu
+from tilewright.graph.reference import evaluate
+from tilewright.graph.types import TensorType
+from tilewright.tir.interpreter import interpret
+
+
+def scaled() -> Graph:
+    builder = GraphBuilder("g")
+    x = builder.input("x", TensorType("float32", (2, 4)))
+    half = builder.constant("half", np.array([0.5], np.float32))
+    y = builder.add(Relu(), builder.add(Mul(), x, half), output="y")
+    return builder.finish((y,))
+
+
+def test_a_scalar_stands_in_the_code() -> None:
+    graph = scaled()
+    func = express(collapsed(form_of(graph, Group(graph.nodes))[0]))
+    assert str(func) == (
+        "def mul_relu(x: float32[8], relu: output float32[8]):\n"
+        "    scalar = alloc(float32[1])\n"
+        "    mul = alloc(float32[8])\n"
+    ) or [b.name for b in func.blocks] == ["scalar", "mul", "relu"]
+    x = np.linspace(-1, 1, 8).astype(np.float32)
+    (y,) = interpret(func, x, checked=True)
+    np.testing.assert_array_equal(y, np.maximum(x * np.float32(0.5), 0))
+
+
+def test_a_fused_convolution_computes_what_its_nodes_do() -> None:
+    rng = np.random.default_rng(0)
+    builder = GraphBuilder("g")
+    x = builder.input("x", TensorType("float32", (1, 5, 5, 3)))
+    r = builder.input("r", TensorType("float32", (1, 3, 3, 4)))
+    w = builder.constant("w", rng.standard_normal((3, 3, 3, 4)).astype("float32"))
+    b = builder.constant("b", rng.standard_normal(4).astype("float32"))
+    conv = builder.add(Conv((2, 2), (1, 1, 1, 1), layout="NHWC"), x, w, b)
+    y = builder.add(Relu(), builder.add(Add(), conv, r), output="y")
+    graph = builder.finish((y,))
+    func = express(form_of(graph, Group(graph.nodes))[0])
+    assert [(p.name, p.role) for p in func.parameters] == [
+        ("x", "input"),
+        ("w", "constant"),
+        ("bias", "constant"),
+        ("y", "input"),
+        ("relu", "output"),
+    ]
+    feeds = {n: rng.standard_normal(graph.types[n].shape).astype("float32") for n in "xr"}
+    arrays = (feeds["x"], graph.constants["w"], graph.constants["b"], feeds["r"])
+    (got,) = interpret(func, *arrays, checked=True)  # type: ignore[arg-type]
+    np.testing.assert_allclose(got, evaluate(graph, feeds)["y"], rtol=1e-5, atol=1e-5)

@@ -1,0 +1,183 @@
+"""Fusion: what joins a group, what does not and why, and that groups never wait for each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.graph.build import GraphBuilder
+from tilewright.graph.fusion import fuse, ordered
+from tilewright.graph.groups import Group
+from tilewright.graph.ir import Graph
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.elementwise import Add, Relu, Sum
+from tilewright.graph.ops.movement import Reshape
+from tilewright.graph.ops.pooling import MaxPool
+from tilewright.graph.types import Splat, TensorType
+from tilewright.tir.errors import InternalError
+
+X = TensorType("float32", (1, 4, 4, 8))
+CONV = Conv(layout="NHWC")
+
+
+class Net(GraphBuilder):
+    """A builder with 1x1 convolutions of 8 channels."""
+
+    def __init__(self) -> None:
+        super().__init__("net")
+        self.x = self.input("x", X)
+        self.w = self.constant("w", Splat(0.5, "float32", (1, 1, 8, 8)))
+
+    def conv(self, value: str, name: str) -> str:
+        return self.add(CONV, value, self.w, output=name)
+
+
+def titles(graph: Graph) -> list[str]:
+    return [group.title for group in fuse(graph).groups]
+
+
+def misses(graph: Graph) -> list[str]:
+    return [str(miss) for miss in fuse(graph).misses]
+
+
+def test_a_chain_behind_an_anchor_is_one_group() -> None:
+    net = Net()
+    a = net.add(Add(), net.conv(net.x, "a"), net.x)
+    graph = net.finish((net.add(Relu(), a, output="y"),))
+    assert titles(graph) == ["Conv+Add+Relu"]
+    assert misses(graph) == []
+
+
+def test_elementwise_operators_alone_are_one_group_of_any_length() -> None:
+    net = Net()
+    value = net.x
+    for _ in range(10):
+        value = net.add(Relu(), net.add(Add(), value, net.x))
+    assert titles(net.finish((value,))) == ["+".join(["Add", "Relu"] * 10)]
+
+
+def test_a_sum_of_two_convolutions_joins_the_one_computed_last() -> None:
+    net = Net()
+    a, b = net.conv(net.x, "a"), net.conv(net.x, "b")
+    graph = net.finish((net.add(Sum(), b, a, output="y"),))
+    assert [group.output for group in fuse(graph).groups] == ["a", "y"]
+    assert titles(graph) == ["Conv", "Conv+Sum"]
+    assert misses(graph) == [
+        "not fused: node 'y' (Sum) behind node 'a' (Conv): it runs in the kernel of node 'b' (Conv), "
+        "and a kernel has one anchor; to fuse: combine the inputs of node 'b' (Conv) and of "
+        "node 'a' (Conv) in one operator"
+    ]
+
+
+def test_a_value_that_another_node_reads_is_stored() -> None:
+    net = Net()
+    a = net.conv(net.x, "a")
+    b = net.add(Relu(), a, output="b")
+    graph = net.finish((b, net.add(MaxPool((2, 2), layout="NHWC"), a, output="p")))
+    assert titles(graph) == ["Conv", "Relu", "MaxPool"]
+    assert misses(graph) == [
+        "not fused: node 'b' (Relu) behind node 'a' (Conv): 'a' is also read by node 'p' (MaxPool) and "
+        "must be stored; to fuse: let node 'p' (MaxPool) read another value"
+    ]
+
+
+def test_an_output_of_the_model_is_stored() -> None:
+    net = Net()
+    a = net.conv(net.x, "a")
+    graph = net.finish(("a", net.add(Relu(), a, output="y")))
+    assert titles(graph) == ["Conv", "Relu"]
+    assert misses(graph) == [
+        "not fused: node 'y' (Relu) behind node 'a' (Conv): 'a' is an output of the model and must be "
+        "stored; to fuse: drop 'a' from the outputs"
+    ]
+
+
+def test_a_view_stands_between() -> None:
+    net = Net()
+    a = net.add(Reshape((16, 8)), net.conv(net.x, "a"), output="flat")
+    graph = net.finish((net.add(Relu(), a, output="y"),))
+    assert titles(graph) == ["Conv", "Relu"]
+    assert misses(graph) == [
+        "not fused: node 'y' (Relu) behind node 'flat' (Reshape): the value is read under another "
+        "shape; to fuse: apply Relu before Reshape"
+    ]
+
+
+def test_a_result_that_is_broadcast_larger_is_another_kernel() -> None:
+    net = Net()
+    z = net.input("z", TensorType("float32", (3, 4, 4, 8)))
+    graph = net.finish((net.add(Add(), net.conv(net.x, "a"), z, output="y"),))
+    assert titles(graph) == ["Conv", "Add"]
+    assert misses(graph) == [
+        "not fused: node 'y' (Add) behind node 'a' (Conv): the result is float32[3, 4, 4, 8], larger "
+        "than float32[1, 4, 4, 8]; to fuse: broadcast behind Add"
+    ]
+
+
+def test_a_group_has_a_limit() -> None:
+    net = Net()
+    a = net.add(Relu(), net.conv(net.x, "a"), output="b")
+    graph = net.finish((net.add(Relu(), a, output="y"),))
+    fusion = fuse(graph, most_nodes=2)
+    assert [group.title for group in fusion.groups] == ["Conv+Relu", "Relu"]
+    assert [str(miss) for miss in fusion.misses] == [
+        "not fused: node 'y' (Relu) behind node 'b' (Relu): a group has at most 2 nodes; to fuse: "
+        "raise the limit"
+    ]
+
+
+def test_what_stands_before_an_anchor_is_told() -> None:
+    net = Net()
+    a = net.add(Relu(), net.x, output="a")
+    graph = net.finish((net.conv(a, "y"),))
+    assert titles(graph) == ["Relu", "Conv"]
+    assert misses(graph) == [
+        "not fused: node 'y' (Conv) behind node 'a' (Relu): Conv reads each element more than once or "
+        "elsewhere for its float32[1, 4, 4, 8], and what stands before an anchor is not computed "
+        "inside it; to fuse: move Relu behind what computes 'x'"
+    ]
+
+
+def test_groups_stand_behind_what_they_read() -> None:
+    net = Net()
+    graph = net.finish((net.add(Relu(), net.conv(net.conv(net.x, "a"), "b"), output="y"),))
+    groups = fuse(graph).groups
+    assert ordered(graph, tuple(reversed(groups))) == groups
+
+
+def test_groups_that_wait_for_each_other_are_refused() -> None:
+    net = Net()
+    a = net.conv(net.x, "a")
+    b = net.conv(a, "b")
+    graph = net.finish((net.add(Sum(), a, b, output="y"),))
+    first, second, third = graph.nodes
+    with pytest.raises(InternalError) as caught:
+        ordered(graph, (Group((first, third)), Group((second,))))
+    assert str(caught.value) == (
+        "InternalError: fusion: the groups of y, b wait for each other; expected an order. "
+        "[fusion-cycle]\n"
+        "  Hint: this is a defect of tilewright; please report it with the program that led here."
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_graphs_are_grouped_in_order_and_each_node_once(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    net = Net()
+    values = [net.x]
+    for n in range(30):
+        pick = rng.integers(0, len(values), 2)
+        if rng.random() < 0.3:
+            values.append(net.conv(values[pick[0]], f"c{n}"))
+        elif rng.random() < 0.5:
+            values.append(net.add(Add(), *(values[p] for p in pick), output=f"c{n}"))
+        else:
+            values.append(net.add(Relu(), values[pick[0]], output=f"c{n}"))
+    graph = net.finish((values[-1],))
+    fusion = fuse(graph)
+    known = {"x", "w"}
+    for group in fusion.groups:
+        assert known.issuperset(group.inputs)
+        known.add(group.output)
+    grouped = [node for group in fusion.groups for node in group.nodes]
+    assert sorted(n.outputs for n in grouped) == sorted(n.outputs for n in graph.nodes)

@@ -1,0 +1,73 @@
+"""The check of a plan finds every planted overlap, by walking through the steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.graph.memory_check import check_plan
+from tilewright.graph.memory_plan import MemoryPlan, Placement, Use
+from tilewright.tir.errors import InternalError
+
+SIZES = {"a": 100, "b": 100, "c": 64}
+USES = (Use((), "a"), Use(("a",), "b", ("a",)), Use(("a", "b"), "c"), Use(("c",), None))
+HINT = "\n  Hint: this is a defect of tilewright; please report it with the program that led here."
+
+
+def plan(
+    a: int, b: int, c: int, arena: int = 512, in_place: tuple[tuple[str, str], ...] = ()
+) -> MemoryPlan:
+    offsets = {"a": a, "b": b, "c": c}
+    placements = tuple(Placement(n, at, SIZES[n], 0, 0) for n, at in offsets.items())
+    return MemoryPlan(arena, 0, "by hand", placements, in_place)
+
+
+def refusal(wrong: MemoryPlan, uses: tuple[Use, ...] = USES) -> str:
+    with pytest.raises(InternalError) as caught:
+        check_plan(wrong, uses, SIZES)
+    return str(caught.value)
+
+
+def test_tensors_apart_are_fine() -> None:
+    check_plan(plan(0, 128, 256), USES, SIZES)
+
+
+def test_a_place_may_be_used_again_when_its_tensor_is_dead() -> None:
+    uses = (Use((), "a"), Use(("a",), "b"), Use(("b",), "c"), Use(("c",), None))
+    check_plan(plan(0, 128, 0), uses, SIZES)
+
+
+@pytest.mark.parametrize("at", [0, 64])
+def test_a_tensor_that_is_overwritten_before_its_last_read_is_found(at: int) -> None:
+    assert refusal(plan(0, at, 256), (Use((), "a"), Use((), "b"), Use(("a",), None))) == (
+        "InternalError: memory plan: step 2 reads 'a', whose bytes were not written or are taken. "
+        "[plan-check]" + HINT
+    )
+
+
+def test_a_result_over_an_input_of_the_same_step_is_found() -> None:
+    assert "step 1 writes 'b' over 'a', which it reads" in refusal(plan(0, 64, 256))
+    assert "step 2 writes 'c' over 'b', which it reads" in refusal(plan(0, 128, 192))
+
+
+def test_a_result_may_take_the_place_of_an_input_that_dies() -> None:
+    uses = (Use((), "a"), Use(("a",), "b", ("a",)), Use(("b",), "c"), Use(("c",), None))
+    check_plan(plan(0, 0, 256, in_place=(("b", "a"),)), uses, SIZES)
+    assert "step 1 writes 'b' over 'a'" in refusal(plan(0, 0, 256), uses)
+    unsafe = (uses[0], Use(("a",), "b"), *uses[2:])
+    assert "step 1 writes 'b' over 'a'" in refusal(plan(0, 0, 256, in_place=(("b", "a"),)), unsafe)
+
+
+def test_a_result_in_place_of_an_input_that_is_read_again_is_found() -> None:
+    wrong = plan(0, 0, 256, in_place=(("b", "a"),))
+    assert "step 2 reads 'a'" in refusal(wrong)
+
+
+def test_places_outside_the_arena_or_not_aligned_are_found() -> None:
+    assert "'c' lies at bytes 512 to 576 of 512" in refusal(plan(0, 128, 512))
+    assert "'b' lies at bytes 130 to 230 of 512" in refusal(plan(0, 130, 256))
+
+
+def test_a_tensor_without_a_place_is_found() -> None:
+    part = MemoryPlan(512, 0, "by hand", plan(0, 128, 256).placements[:2])
+    assert "step 2 writes 'c', which has no place" in refusal(part)
+    assert "step 0 reads 'x', which has no place" in refusal(part, (Use(("x",), None),))
