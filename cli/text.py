@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 WIDTH = 100
@@ -67,15 +67,17 @@ def shortened(text: str, width: int) -> str:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show on stderr, on a terminal only, that something takes a while."""
+def working(what: str) -> Iterator[Callable[[str], object]]:
+    """Show on stderr, on a terminal only, that something takes a while; the function that is given
+    says what is being done now.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda stage: None
         return
     from rich.console import Console  # start-up: only a terminal needs it
 
-    with Console(stderr=True).status(what):
-        yield
+    with Console(stderr=True).status(what) as status:
+        yield lambda stage: status.update(f"{what}: {stage}")
 
 
 def _wrapped(line: str) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from ..codegen.c.build import write_artifact
+from ..codegen.lower.first_half import contraction
 from ..runtime.compile import compile_shared
 from ..runtime.host import host_target
 from ..runtime.kernel import Kernel, accept_constants
@@ -16,7 +18,7 @@ from ..tir.errors import TargetError
 from ..tir.func import PrimFunc
 from ..tir.target import Target
 from ..tir.work import bytes_moved, operations
-from .check import check_kernel
+from .check import check_chain, check_kernel
 from .interpreted import interpreted
 from .lower import lower_function, prove_schedule
 
@@ -31,7 +33,9 @@ def resolve_target(target: Target | str | None) -> Target:
 
 
 def prove(sch: Schedule, target: Target | str | None = None) -> Verdict:
-    """Prove, by P1 to P5, that the lowered nest of a schedule computes what its function defines."""
+    """Prove, by P1 to P5, that the lowered nest of a schedule computes what its function
+    defines.
+    """
     return prove_schedule(sch, resolve_target(target))
 
 
@@ -46,7 +50,8 @@ def build(
 ) -> Kernel:
     """Compile a function for a target: this machine's CPU by default.
 
-    what: a PrimFunc, scheduled by `schedules` or else by the rule that recognises it; or a Schedule.
+    what: a PrimFunc, scheduled by `schedules` or else by the rule that recognises it; or a
+    Schedule.
     constants: an array for each constant parameter; what depends on them alone is computed now.
     strict: no contraction, no re-association. verify: "all" and "kernels" run the kernel once on
     poisoned data against the reference.
@@ -63,10 +68,12 @@ def build(
             hints=("tw.prove and kernel source need no run; tw.build(..., target='c').",),
         )
     lowered = lower_function(what, resolved, source=as_source(schedules), strict=strict)
-    shared = compile_shared(lowered.artifact.source, resolved, name=lowered.artifact.name)
+    artifact = write_artifact(lowered.parts, resolved, notes=str(lowered.schedule.trace))
+    shared = compile_shared(artifact.source, resolved, name=artifact.name)
     original = lowered.schedule.original
     work = Work(operations(original), bytes_moved(original))
-    kernel = Kernel.load(lowered.artifact, shared, constants, proof=lowered.verdict, work=work)
+    kernel = Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work)
     if verify in ("all", "kernels"):
-        check_kernel(kernel, original, accept_constants(lowered.artifact, constants or {}))
+        check_chain(contraction(original, resolved, strict=strict), lowered.canonical)
+        check_kernel(kernel, original, accept_constants(artifact, constants or {}))
     return kernel

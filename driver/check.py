@@ -1,4 +1,6 @@
-"""The numeric check: every compiled kernel runs once on poisoned, fenced data against its reference."""
+"""The numeric check: every compiled kernel runs once on poisoned, fenced data against its
+reference.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,12 @@ class CheckError(TilewrightError, RuntimeError):
 
 
 def check_kernel(
-    kernel: Kernel, func: PrimFunc, constants: Mapping[str, Array], *, seed: int = 0, threads: int = 2
+    kernel: Kernel,
+    func: PrimFunc,
+    constants: Mapping[str, Array],
+    *,
+    seed: int = 0,
+    threads: int = 2,
 ) -> Comparison:
     """Run a kernel on random inputs and compare with the reference of its function.
 
@@ -43,7 +50,9 @@ def check_kernel(
     _poison_workspace(kernel, threads)
     kernel(*(f.array for f in inputs), *(f.array for f in outputs), threads=threads)
     named = dict(zip((b.name for b in func.inputs), (f.array for f in inputs), strict=True))
-    for name, fenced in zip((b.name for b in (*func.inputs, *func.outputs)), (*inputs, *outputs), strict=True):
+    for name, fenced in zip(
+        (b.name for b in (*func.inputs, *func.outputs)), (*inputs, *outputs), strict=True
+    ):
         if not fenced.intact():
             raise CheckError(
                 f"check: kernel '{kernel.name}' wrote outside of '{name}'.", code="check-fence"
@@ -59,10 +68,11 @@ def check_kernel(
 
 
 def check_chain(original: PrimFunc, canonical: PrimFunc, *, seed: int = 0) -> None:
-    """Compare a function with the canonical form of its schedule, whole, in float64, on random data.
+    """Compare a function with the canonical form of its schedule, whole, in float64, on random
+    data.
 
-    It is the numeric side of the theorems behind steps that change blocks: inlining, packing, another
-    layout. Where no step did, the two are one function and nothing is computed.
+    It is the numeric side of the theorems behind steps that change blocks: inlining, packing,
+    another layout. Where no step did, the two are one function and nothing is computed.
     Raises: CheckError.
     """
     if equal(canonical_form(original), canonical):
@@ -76,7 +86,9 @@ def check_chain(original: PrimFunc, canonical: PrimFunc, *, seed: int = 0) -> No
     before, after = evaluate(original, given, FLOAT64), evaluate(canonical, given, FLOAT64)
     for name, wanted in before.items():
         scale = float(np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted)))
-        if not np.allclose(after[name], wanted, rtol=0, atol=CHAIN * (scale or 1.0), equal_nan=True):
+        if not np.allclose(
+            after[name], wanted, rtol=0, atol=CHAIN * (scale or 1.0), equal_nan=True
+        ):
             raise CheckError(
                 f"check: the schedule of '{original.name}' changes the value of '{name}'.",
                 code="check-chain",

@@ -1,5 +1,5 @@
-"""From a function to code that a back end can emit, in the order that stands here, once: rule or log;
-codegen's first half; the proof; codegen's second half.
+"""From a function to code that a back end can emit, in the order that stands here, once: rule or
+log; codegen's first half; the proof; codegen's second half.
 """
 
 from __future__ import annotations
@@ -7,9 +7,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from ..codegen.artifact import Artifact
-from ..codegen.c.build import build_artifact
+from ..codegen.c.build import lower_parts
 from ..codegen.lower.first_half import contraction, lower_to_nest
+from ..codegen.lower.split_prepare import Prepared
 from ..schedule.canonical import canonical_form
 from ..schedule.proof.prove import prove
 from ..schedule.rules.default import default_schedule, rule_for
@@ -27,7 +27,8 @@ class Lowered:
 
     schedule: what was asked for, and how; rule: the rule that made the schedule, or its origin.
     canonical: the blocks that the nest must compute; nest: the function after codegen's first half.
-    verdict: the proof that the nest computes the canonical form. seconds: what each part took.
+    verdict: the proof that the nest computes the canonical form. parts: `prepare` and `run`, of
+    stage LOWERED. seconds: what each step took.
     """
 
     schedule: Schedule
@@ -35,7 +36,7 @@ class Lowered:
     canonical: PrimFunc
     nest: PrimFunc
     verdict: Verdict
-    artifact: Artifact
+    parts: Prepared
     seconds: tuple[tuple[str, float], ...]
 
 
@@ -79,9 +80,9 @@ def lower_function(
     verdict = prove(nest, canonical)
     _check_verdict(schedule.func, verdict)
     clock.lap("prove")
-    artifact = build_artifact(nest, target, notes=str(schedule.trace))
-    clock.lap("emit")
-    return Lowered(schedule, rule, canonical, nest, verdict, artifact, tuple(clock.laps))
+    parts = lower_parts(nest, target)
+    clock.lap("lower to code")
+    return Lowered(schedule, rule, canonical, nest, verdict, parts, tuple(clock.laps))
 
 
 def _check_verdict(func: PrimFunc, verdict: Verdict) -> None:

@@ -9,8 +9,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..codegen.lower.pipeline import lower
-from ..codegen.lower.split_prepare import split_prepare
 from ..schedule.source import ScheduleSource
 from ..tir.canonical import workload_key
 from ..tir.func import PrimFunc
@@ -80,10 +78,8 @@ def _lower(
 ) -> LoweredKernel:
     began = time.perf_counter()
     lowered = lower_function(func, target, source=source, strict=strict)
-    parts = split_prepare(lowered.nest)
-    prepare = None if parts.prepare is None else lower(parts.prepare, target)
-    run = lower(parts.run, target)
-    return LoweredKernel(func, lowered, run, prepare, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    return LoweredKernel(func, lowered, lowered.parts.run, lowered.parts.prepare, seconds)
 
 
 def _renamed(kernel: LoweredKernel, func: PrimFunc) -> LoweredKernel:

@@ -379,7 +379,9 @@ def _within(point: Interval, extent: int, padded: bool) -> Interval:
 
 
 def narrowed(ranges: Ranges, condition: Expr) -> Known:
-    """The ranges where `condition` holds: comparisons of sums with constants are used, others are not."""
+    """The ranges where `condition` holds: comparisons of sums with constants are used, others are
+    not.
+    """
     result: Known = dict(ranges)
     match condition:
         case And(a, b):

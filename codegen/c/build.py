@@ -8,7 +8,7 @@ from ...tir.func import PrimFunc
 from ...tir.target import Target
 from ..artifact import Artifact, Entry, Parameter
 from ..lower.pipeline import lower
-from ..lower.split_prepare import split_prepare
+from ..lower.split_prepare import Prepared, split_prepare
 from .emit import emit_function
 from .frame import prelude
 from .names import mangle
@@ -21,20 +21,30 @@ def build_artifact(func: PrimFunc, target: Target, *, notes: str = "") -> Artifa
     notes: text for the comment at the top of the source, such as the schedule.
     Raises: TargetError where the target cannot do what the schedule asks.
     """
+    return write_artifact(lower_parts(func, target), target, notes=notes)
+
+
+def lower_parts(func: PrimFunc, target: Target) -> Prepared:
+    """Both parts of a function of stage NEST, lowered. Raises: TargetError."""
     parts = split_prepare(func)
-    symbol = f"tw_{mangle(func.name)}"
-    run = lower(parts.run, target)
-    texts = [emit_function(run, target, symbol)]
+    prepare = None if parts.prepare is None else lower(parts.prepare, target)
+    return Prepared(prepare, lower(parts.run, target))
+
+
+def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artifact:
+    """The artifact of a lowered function."""
+    name = parts.run.name
+    symbol = f"tw_{mangle(name)}"
+    texts = [emit_function(parts.run, target, symbol)]
     prepare = None
     if parts.prepare is not None:
-        prepared = lower(parts.prepare, target)
-        prepare = entry(prepared, f"{symbol}_prepare")
-        texts.insert(0, emit_function(prepared, target, prepare.symbol))
+        prepare = entry(parts.prepare, f"{symbol}_prepare")
+        texts.insert(0, emit_function(parts.prepare, target, prepare.symbol))
     body = "\n".join(texts)
-    source = f"{_header(func, target, notes)}{prelude(target, body)}\n{body}"
-    main = entry(run, symbol)
+    source = f"{_header(parts.run, target, notes)}{prelude(target, body)}\n{body}"
+    main = entry(parts.run, symbol)
     return Artifact(
-        func.name,
+        name,
         symbol,
         source,
         target,

@@ -20,8 +20,6 @@ from ...tir.expr import (
     Fma,
     Let,
     Load,
-    Max,
-    Min,
     Mul,
     Select,
     Sub,
@@ -374,14 +372,10 @@ class _Pairing:
                     for a, b in zip(left, right, strict=True)
                     if isinstance(a, Expr) and isinstance(b, Expr)
                 ]
-        if isinstance(nest, Add | Mul | Min | Max) and type(nest) is type(canon):
-            assert isinstance(canon, Add | Mul | Min | Max)
-            yield [(nest.a, canon.b), (nest.b, canon.a)]
         if isinstance(nest, Fma) and isinstance(canon, Add):
             for product, rest in ((canon.b, canon.a), (canon.a, canon.b)):
                 if isinstance(product, Mul):
                     yield [(nest.a, product.a), (nest.b, product.b), (nest.c, rest)]
-                    yield [(nest.a, product.b), (nest.b, product.a), (nest.c, rest)]
         if isinstance(nest, Fma) and isinstance(canon, Sub):
             yield from _differences(nest, canon)
 
@@ -426,11 +420,8 @@ def _differences(nest: Fma, canon: Sub) -> Iterator[Sequence[tuple[Expr, Expr]]]
     """a*b - c is Fma(a, b, -c); c - a*b is Fma(-a, b, c)."""
     if isinstance(canon.a, Mul) and (minus := _negation(nest.c)) is not None:
         yield [(nest.a, canon.a.a), (nest.b, canon.a.b), (minus, canon.b)]
-    if isinstance(canon.b, Mul):
-        for factor, other in ((nest.a, nest.b), (nest.b, nest.a)):
-            if (minus := _negation(factor)) is not None:
-                yield [(minus, canon.b.a), (other, canon.b.b), (nest.c, canon.a)]
-                yield [(minus, canon.b.b), (other, canon.b.a), (nest.c, canon.a)]
+    if isinstance(canon.b, Mul) and (minus := _negation(nest.a)) is not None:
+        yield [(minus, canon.b.a), (nest.b, canon.b.b), (nest.c, canon.a)]
 
 
 def _negation(expr: Expr) -> Expr | None:

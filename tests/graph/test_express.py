@@ -29,10 +29,19 @@ def test_a_scalar_stands_in_the_code() -> None:
     graph = scaled()
     func = express(collapsed(form_of(graph, Group(graph.nodes))[0]))
     assert str(func) == (
-        "def mul_relu(x: float32[8], relu: output float32[8]):\n"
-        "    scalar = alloc(float32[1])\n"
-        "    mul = alloc(float32[8])\n"
-    ) or [b.name for b in func.blocks] == ["scalar", "mul", "relu"]
+        "def mul_relu(x: float32[8], relu: output(float32[8])):\n"
+        '    scalar = alloc(float32[1], "global")\n'
+        '    mul = alloc(float32[8], "global")\n'
+        "    for i0 in range(1):\n"
+        '        with block("scalar", vi0=spatial(1, i0)):\n'
+        "            scalar[vi0] = 0.5\n"
+        "    for i0 in range(8):\n"
+        '        with block("mul", vi0=spatial(8, i0)):\n'
+        "            mul[vi0] = x[vi0] * scalar[0]\n"
+        "    for i0 in range(8):\n"
+        '        with block("relu", vi0=spatial(8, i0)):\n'
+        "            relu[vi0] = max(mul[vi0], 0.0)"
+    )
     x = np.linspace(-1, 1, 8).astype(np.float32)
     (y,) = interpret(func, x, checked=True)
     np.testing.assert_array_equal(y, np.maximum(x * np.float32(0.5), 0))

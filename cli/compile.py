@@ -1,0 +1,68 @@
+"""`tilewright compile`: compile a model and write the engine, to be run without the model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .arguments import add_json, add_model, add_verb
+from .errors import OK
+from .text import paragraph
+
+if TYPE_CHECKING:
+    from .arguments import Verbs
+
+_EXAMPLES = """\
+  tilewright compile resnet50.onnx                          writes resnet50.twe
+  tilewright compile model.onnx --shapes batch:8 -o b8.twe
+  tilewright run --load-engine b8.twe                       runs it
+"""
+
+
+def add_parser(verbs: Verbs) -> None:
+    """The verb and its options."""
+    parser = add_verb(
+        verbs, "compile", "compile a model to an engine file", __doc__.partition(": ")[2], _EXAMPLES
+    )
+    add_model(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        "--save-engine",
+        metavar="FILE",
+        help="the engine's file (default: MODEL with the ending .twe)",
+    )
+    parser.add_argument(
+        "--drop-weights",
+        action="store_true",
+        help="do not keep what is needed to build it anew elsewhere, and to verify it",
+    )
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile and write."""
+    from ..runtime.report import bytes_text  # start-up
+    from .described import described
+    from .engines import engine_of
+
+    engine = engine_of(arguments)
+    output = arguments.output or Path(arguments.model).with_suffix(".twe").name
+    file = engine.save(output, keep_weights=not arguments.drop_weights)
+    size = os.stat(file).st_size
+    if arguments.json:
+        print(json.dumps({**described(engine), "file": str(file), "bytes": size}, indent=1))
+        return OK
+    report = engine.explain()
+    proofs = ", ".join(f"{count} {verdict}" for verdict, count in report.proofs.items())
+    kernels = f"{len(report.kernels)} in {len(engine.parts.artifact.launches)} launches"
+    print(paragraph("model", str(engine.interface)))
+    print(paragraph("target", str(engine.parts.artifact.target)))
+    print(paragraph("kernels", kernels + (f": {proofs}" if proofs else "")))
+    print(paragraph("memory", str(engine.memory_plan)))
+    print(paragraph("written", f"{file} ({bytes_text(size)})"))
+    return OK

@@ -1,0 +1,34 @@
+"""What an engine is, as plain JSON values: the part that verbs print alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..runtime.artifact_json import plan_to_json
+from ..runtime.engine import Engine
+from ..runtime.interface import TensorSpec
+from ..runtime.version import tool_version
+
+
+def described(engine: Engine) -> dict[str, object]:
+    """Model, target, interface, counts of kernels and verdicts, memory in bytes, build seconds."""
+    report, plan = engine.explain(), engine.memory_plan
+    return {
+        "tool": tool_version(),
+        "model": engine.name,
+        "target": str(engine.parts.artifact.target),
+        "inputs": _specs(engine.inputs),
+        "outputs": _specs(engine.outputs),
+        "kernels": len(report.kernels),
+        "launches": len(engine.parts.artifact.launches),
+        "proofs": report.proofs,
+        "origins": report.origins,
+        "memory": plan_to_json(plan),
+        "build_seconds": dict(report.seconds),
+    }
+
+
+def _specs(specs: Sequence[TensorSpec]) -> list[dict[str, object]]:
+    return [
+        {"name": spec.name, "dtype": spec.dtype.name, "shape": list(spec.shape)} for spec in specs
+    ]

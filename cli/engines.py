@@ -1,0 +1,76 @@
+"""Engines for verbs: compiled from a model, or read from a file; and what is computed from them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..codegen.c.frame import prelude
+from ..driver.load import load
+from ..graph.compile import compile
+from ..runtime.engine import Engine
+from ..tir.work import operations
+from .arguments import shapes_of
+from .errors import UsageError
+from .text import working
+
+SUFFIX = ".twe"
+
+
+def engine_of(arguments: argparse.Namespace) -> Engine:
+    """The engine that MODEL and its options ask for.
+
+    Raises: UsageError for options that do not belong together, and all that `compile` and `load`
+    raise.
+    """
+    path = arguments.model
+    if path is None:
+        raise UsageError(
+            f"{arguments.verb}: no model is given.",
+            code="cli-model",
+            hints=(f"tilewright {arguments.verb} MODEL.onnx",),
+        )
+    if path.endswith(SUFFIX):
+        return loaded(path, arguments)
+    with working(f"compiling {Path(path).name}") as tell:
+        return compile(
+            path,
+            arguments.target,
+            shapes=shapes_of(arguments.shapes),
+            cache=not arguments.no_cache,
+            progress=tell,
+        )
+
+
+def loaded(path: str, arguments: argparse.Namespace) -> Engine:
+    """The engine of a file, which fixes shapes and target.
+
+    Raises: UsageError where others are asked for; all that `load` raises.
+    """
+    fixed = {"--shapes": arguments.shapes, "--target": arguments.target}
+    for option, value in fixed.items():
+        if value:
+            raise UsageError(
+                f"{arguments.verb}: {option} is given with the engine '{path}', which was compiled "
+                "before.",
+                code="cli-fixed",
+                hints=(f"tilewright compile MODEL.onnx {option} ... -o {Path(path).name}",),
+            )
+    return load(path)
+
+
+def engine_operations(engine: Engine) -> int | None:
+    """Floating-point operations of a run, by definition; None for an engine without its program."""
+    if engine.parts.plain is None:
+        return None
+    program = engine.parts.plain.model().program
+    cost = {func.name: operations(func) for func in program.functions}
+    return sum(cost[launch.function] for launch in program.launches)
+
+
+def kernel_source(engine: Engine, symbol: str) -> str:
+    """The C of one kernel, with the headers that it needs."""
+    artifact = engine.parts.artifact
+    symbols = [entry.symbol for entry in artifact.kernels]
+    text = artifact.texts[symbols.index(symbol)]
+    return f"{prelude(artifact.target, text)}\n{text}"

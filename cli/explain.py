@@ -1,0 +1,49 @@
+"""`tilewright explain`: say what became of a model: passes, fusion and what was not fused and why,
+each kernel's schedule, proof and check, memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from .arguments import add_json, add_model, add_verb
+from .errors import OK
+
+if TYPE_CHECKING:
+    from .arguments import Verbs
+
+_EXAMPLES = """\
+  tilewright explain model.onnx
+  tilewright explain model.onnx | grep 'not fused'    each missed fusion, with its reason
+  tilewright explain model.twe --json                 of an engine that was compiled before
+"""
+
+
+def add_parser(verbs: Verbs) -> None:
+    """The verb and its options."""
+    description = " ".join(__doc__.partition(": ")[2].split())
+    parser = add_verb(
+        verbs, "explain", "what became of a model, and why", description, _EXAMPLES
+    )
+    add_model(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile, or load, and tell."""
+    from ..runtime.artifact_json import report_to_json  # start-up
+    from .described import described
+    from .engines import engine_of
+
+    engine = engine_of(arguments)
+    if arguments.json:
+        print(json.dumps({**described(engine), "report": report_to_json(engine.explain())}, indent=1))
+        return OK
+    print(engine.interface)
+    print(f"target: {engine.parts.artifact.target}")
+    print(f"memory: {engine.memory_plan}")
+    print(engine.explain())
+    return OK

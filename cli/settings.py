@@ -1,0 +1,30 @@
+"""Every environment variable that tilewright reads, with its meaning; a test finds one that is not
+here.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+MEANINGS = {
+    "TILEWRIGHT_CACHE": "folder of the cache, or off; else the user's cache folder",
+    "TILEWRIGHT_CACHE_BYTES": "most bytes that the cache keeps; else 2 GiB",
+    "TILEWRIGHT_NUM_THREADS": "threads of a run that does not say; else the allowed CPUs",
+    "TILEWRIGHT_WERROR": "1: warnings of the C compiler are errors",
+    "CC": "the C compiler; else cc, gcc, clang, the ziglang wheel",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An environment variable; value is None where it is not set."""
+
+    name: str
+    value: str | None
+    meaning: str
+
+
+def settings() -> tuple[Setting, ...]:
+    """The variables as they are now."""
+    return tuple(Setting(name, os.environ.get(name), text) for name, text in MEANINGS.items())

@@ -1,0 +1,50 @@
+"""Arrays from files and to files: `--load-inputs` and `--save-outputs`."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..runtime.arrays import Array
+from ..runtime.interface import TensorSpec
+from .errors import UsageError
+
+
+def load_inputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
+    """The inputs in a file: .npz with an array by the name of each, or .npy for a single input.
+
+    Raises: UsageError for a file that holds something else; OSError.
+    """
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UsageError(
+            f"--load-inputs: '{path}' is no file of arrays: {error}.",
+            code="cli-inputs-file",
+            hints=("np.savez('inputs.npz', **{name: array}) writes one.",),
+        ) from error
+    if isinstance(found, np.ndarray):
+        if len(specs) != 1:
+            listed = ", ".join(map(str, specs))
+            raise UsageError(
+                f"--load-inputs: '{path}' holds one array without a name; expected {listed}.",
+                code="cli-inputs-names",
+                hints=("np.savez('inputs.npz', **{name: array}) keeps names.",),
+            )
+        return {specs[0].name: found}
+    with found:
+        return {name: found[name] for name in found.files}
+
+
+def save_outputs(path: str, outputs: Mapping[str, Array]) -> Path:
+    """Write the outputs as .npz, each under its name; the file.
+
+    Raises: OSError.
+    """
+    file = Path(path)
+    with file.open("wb") as stream:
+        np.savez(stream, **dict(outputs))  # type: ignore[arg-type]  # its stub lists other keywords
+    return file

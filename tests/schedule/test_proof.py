@@ -1,0 +1,458 @@
+"""The proof finds right nests right, wrong ones wrong, and says which property and which iterations."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.schedule.canonical import canonical_form
+from tilewright.schedule.proof import prove
+from tilewright.schedule.verdict import Failure, Iteration, Verdict
+from tilewright.tir import te
+from tilewright.tir.errors import TilewrightError
+from tilewright.tir.evaluate import evaluate
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.interpreter import InterpreterError, interpret
+from tilewright.tir.parser import parse
+from tilewright.tir.target import Target
+
+from .nests import NESTS, PackedNest, canonical, nest, packed
+from .random_steps import random_schedule
+
+# ruff: noqa: E501 (one line of a nest is one line)
+
+
+def edited(name: str, *edits: tuple[str, str]) -> PrimFunc:
+    """A nest with parts of its text exchanged, the first place each."""
+    text = NESTS[name][1]
+    for old, new in edits:
+        assert old in text, f"{name} has no {old!r}"
+        text = text.replace(old, new, 1)
+    return parse(text)
+
+
+def moved(name: str, start: str, lines: int, before: str) -> PrimFunc:
+    """A nest in which `lines` lines, from the first that contains `start`, stand before the line `before`."""
+    text = NESTS[name][1].strip().splitlines()
+    first = next(n for n, line in enumerate(text) if start in line)
+    taken = text[first : first + lines]
+    rest = text[:first] + text[first + lines :]
+    at = next((n for n, line in enumerate(rest) if before and before in line), None)
+    return parse("\n".join(rest if at is None else rest[:at] + taken + rest[at:]))
+
+
+def without_copy_out(name: str) -> PrimFunc:
+    """The packed nest without the copy that its first K block leaves for the second."""
+    text = NESTS[name][1].splitlines()
+    at = next(n for n, line in enumerate(text) if '"C_out"' in line)
+    return parse("\n".join([*text[: at - 3], *text[at + 2 :]]))
+
+
+def early_copy_out(name: str) -> PrimFunc:
+    """The packed nest whose first K block copies its tile out before it has added anything."""
+    text = NESTS[name][1].splitlines()
+    out = next(n for n, line in enumerate(text) if '"C_out"' in line)
+    loop = next(n for n, line in enumerate(text) if "for k1" in line)
+    return parse("\n".join([*text[:loop], *text[out - 3 : out + 2], *text[loop : out - 3], *text[out + 2 :]]))
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_a_right_nest_is_proved(name: str) -> None:
+    verdict = prove(nest(name), canonical(name))
+    assert verdict.status == "proved", str(verdict)
+    assert verdict
+    assert not verdict.failures + verdict.assumptions + verdict.reasons
+
+
+@pytest.mark.parametrize("name", [name for name in NESTS if name != "packed"])
+def test_isl_alone_comes_to_the_same_verdict(name: str) -> None:
+    verdict = prove(nest(name), canonical(name), shortcuts=False)
+    assert verdict.status == "proved", str(verdict)
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_the_interpreter_agrees_that_the_nest_is_right(name: str) -> None:
+    assert computes_the_same(nest(name), canonical(name))
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_a_canonical_form_is_proved_against_itself(name: str) -> None:
+    form = canonical(name)
+    verdict = prove(form, form)
+    assert verdict.status == "proved", str(verdict)
+
+
+PLANTED: dict[str, tuple[str, PrimFunc, str, str]] = {
+    "missing guard": (
+        "tiled",
+        edited("tiled", ("where(i0 * 4 + ii < 13 and j0 * 4 + jj < 10 and k0", "where(j0 * 4 + jj < 10 and k0")),
+        "P4",
+        "block 'C' stores to C[13, 3]; 'C' has shape [13, 10]; C(i0=3, j0=0, k0=0, ii=1, jj=3, kk=2)",
+    ),
+    "load out of bounds": (
+        "staged",
+        edited("staged", ("X_local[v0 - t * 3, v1] = X[v0, v1]", "X_local[v0 - t * 3, v1] = X[v0, v1 + 1]")),
+        "P4",
+        "block 'X_in' loads X[0, 6]; 'X' has shape [9, 6]; X_in(t=0, i=0, j=5)",
+    ),
+    "overlapping tiles": (
+        "tiled",
+        edited("tiled", ("j0 * 4 + jj), vk=", "j0 * 3 + jj), vk=")),
+        "P1",
+        "of block 'C' runs twice; C(i0=3, j0=0, k0=2, ii=0, jj=3, kk=0) and C(i0=3, j0=1, k0=2, ii=0, jj=0, kk=0)",
+    ),
+    "lost last K block": (
+        "packed",
+        edited("packed", ("vk=reduce(12, 2 * 4 + k1)", "vk=reduce(12, 1 * 4 + k1)")),
+        "P1",
+        "point (vi=0, vj=0, vk=8) of block 'C' never runs",
+    ),
+    "too few K blocks": (
+        "tiled",
+        edited("tiled", ("for k0 in range(3)", "for k0 in range(2)")),
+        "P1",
+        "point (vi=12, vj=9, vk=6) of block 'C' never runs",
+    ),
+    "missing init": (
+        "recomputed",
+        edited("recomputed", ("S[vi - t * 2] = 0.0", "pass")),
+        "P2",
+        "block 'S' needs S[0], but nothing was stored to S[0] before; S(t=0, i=0, k=0)",
+    ),
+    "init of another value": (
+        "tiled",
+        edited("tiled", ("C[vi, vj] = 0.0", "C[vi, vj] = 1.0")),
+        "P2",
+        "1.0 is stored, where the canonical form has 0.0",
+    ),
+    "early reuse of a staged buffer": (
+        "rolling",
+        edited(
+            "rolling",
+            ("B[vi % 3, vj] = X", "B[vi % 2, vj] = X"),
+            ("B[vi % 3, vj] + B[(vi + 1) % 3, vj] + B[(vi + 2) % 3", "B[vi % 2, vj] + B[(vi + 1) % 2, vj] + B[(vi + 2) % 2"),
+        ),
+        "P2",
+        "block 'Y' needs B[6, 3], but B[0, 3] holds B[8, 3]; B(i=8, j=3) and Y(i=8, j=3)",
+    ),
+    "wrong halo": (
+        "halo",
+        edited("halo", ("for h in range(6)", "for h in range(5)")),
+        "P2",
+        "block 'C' needs P[5, 0], but nothing was stored to P[5, 0] before; C(t=0, c=0, h=3, r=2, s=0, v=0)",
+    ),
+    "wrong packing index": (
+        "packed",
+        edited("packed", ("P[vj // 8, vk, vj % 8]", "P[vj // 8, vk, (vj + 1) % 8]")),
+        "P2",
+        "block 'C' needs P[1, 3, 0], but P[1, 3, 1] holds P[1, 3, 1]",
+    ),
+    "copy out dropped before a later load": (
+        "packed",
+        without_copy_out("packed"),
+        "P2",
+        "block 'C_in' needs C[",
+    ),
+    "copy out too early": (
+        "packed",
+        early_copy_out("packed"),
+        "P3",
+        "as block 'C_out' left it, but block 'C' has updated it elsewhere since; C_out(",
+    ),
+    "init inside the K loop": (
+        "tiled",
+        parse(
+            NESTS["tiled"][1]
+            .replace("            for ii in range(4):\n                for jj in vectorized(4):\n                    with block(\"C_init\"", "            for k0 in range(3):\n                for ii in range(4):\n                  for jj in vectorized(4):\n                    with block(\"C_init\"", 1)
+            .replace("            for k0 in range(3):\n                for ii in range(4):\n                    for jj", "                for ii in range(4):\n                    for jj", 1)
+        ),
+        "P3",
+        "of block 'C' is initialised after an update; C(i0=",
+    ),
+    "read before the sum is complete": (
+        "in place",
+        moved("in place", 'with block("S", vi', 2, 'with block("Y", vi'),
+        "P3",
+        "block 'Y' reads S[4] before block 'S' has updated it; Y(i=4, j=4) and S(i=4, j=5)",
+    ),
+    "missing barrier": (
+        "packed",
+        edited("packed", ("    barrier()\n", "")),
+        "P5",
+        "two statements with no barrier between them write and read P[",
+    ),
+    "barrier at the wrong place": (
+        "staged",
+        moved("staged", "barrier()", 1, "for t in parallel"),
+        "P5",
+        "two statements with no barrier between them write and read B[6, 3]; B(t=2, i=0, j=3) and Y(i=6, j=3)",
+    ),
+    "parallel reduction": (
+        "tiled",
+        edited("tiled", ("for k0 in range(3)", "for k0 in parallel(3)")),
+        "P5",
+        "two iterations of parallel loop 'k0' write C[3, 3]; C(i0=0, j0=0, k0=0, ii=3, jj=3, kk=2) and C(i0=0, j0=0, k0=1, ii=3, jj=3, kk=2)",
+    ),
+    "vectorized reduction": (
+        "tiled",
+        edited("tiled", ("for kk in range(3)", "for kk in vectorized(3)")),
+        "P5",
+        "two lanes of vectorized loop 'kk' write C[3, 3]",
+    ),
+    "a private buffer shared by threads": (
+        "staged",
+        edited("staged", ('B = alloc(float32[9, 4], "global")', 'B = alloc(float32[9, 4], "thread")')),
+        "P5",
+        "different threads, each with a buffer of its own, write and read B[",
+    ),
+    "storage shared with a tensor that is still needed": (
+        "in place",
+        edited(
+            "in place",
+            ("M[0] = max(M[0], X[vi, vk])", "S[0] = max(S[0], X[vi, vk])"),
+            ('M[0] = float("-inf")', 'S[0] = float("-inf")'),
+            ("exp(X[vi, vj] - M[0])", "exp(X[vi, vj] - S[0])"),
+        ),
+        "P2",
+        "block 'E' needs M[",
+    ),
+}
+
+
+# The interpreter is one thread: it knows no buffer of each thread, and takes iterations of one number for one thread.
+ONLY_THE_PROOF = ("missing barrier", "a private buffer shared by threads")
+
+
+@pytest.mark.parametrize("error", PLANTED)
+def test_a_planted_error_is_found_with_its_property(error: str) -> None:
+    name, wrong, expected, text = PLANTED[error]
+    verdict = prove(wrong, canonical(name))
+    assert verdict.status == "refuted"
+    assert not verdict
+    found = [str(failure) for failure in verdict.failures if failure.property == expected]
+    assert any(text in failure for failure in found), str(verdict)
+
+
+@pytest.mark.parametrize("error", PLANTED)
+def test_isl_alone_finds_the_planted_error_too(error: str) -> None:
+    name, wrong, _, _ = PLANTED[error]
+    if name == "packed":
+        pytest.skip("seconds of isl")
+    fast, exact = (prove(wrong, canonical(name), shortcuts=s) for s in (True, False))
+    assert {f.property for f in exact.failures} >= {f.property for f in fast.failures}
+    assert exact.status == fast.status
+
+
+@pytest.mark.parametrize("error", [error for error in PLANTED if error not in ONLY_THE_PROOF])
+def test_the_interpreter_sees_a_planted_error_too(error: str) -> None:
+    name, wrong, _, _ = PLANTED[error]
+    assert not computes_the_same(wrong, canonical(name))
+
+
+def test_a_verdict_reads_well() -> None:
+    verdict = prove(PLANTED["overlapping tiles"][1], canonical("tiled"))
+    lines = str(verdict).splitlines()
+    assert re.fullmatch(r"refuted \(P1 to P5, \d+ questions, \d+\.\d ms\)", lines[0])
+    assert lines[1:] == [
+        "  P1: point (vi=12, vj=9, vk=6) of block 'C' never runs",
+        "  P1: point (vi=12, vj=3, vk=6) of block 'C' runs twice; "
+        "C(i0=3, j0=0, k0=2, ii=0, jj=3, kk=0) and C(i0=3, j0=1, k0=2, ii=0, jj=0, kk=0)",
+    ]
+    twice = verdict.failures[1]
+    assert twice.element == "(vi=12, vj=3, vk=6)"
+    assert twice.iterations[1].values == {"i0": 3, "j0": 1, "k0": 2, "ii": 0, "jj": 0, "kk": 0}
+
+
+def test_a_verdict_survives_json_and_ignores_time_in_comparison() -> None:
+    verdict = prove(PLANTED["vectorized reduction"][1], canonical("tiled"))
+    again = Verdict.from_json(verdict.to_json())
+    assert again == verdict
+    assert again.milliseconds == verdict.milliseconds
+    assert Verdict("proved", milliseconds=1.0) == Verdict("proved", milliseconds=2.0)
+
+
+@pytest.mark.parametrize("broken", [{}, {"status": 1}, {**Verdict("proved").to_json(), "failures": 3}])
+def test_what_is_no_verdict_is_refused(broken: dict[str, object]) -> None:
+    with pytest.raises((KeyError, TypeError)):
+        Verdict.from_json(broken)
+
+
+def test_a_verdict_shows_itself_in_a_notebook() -> None:
+    run = Iteration("C<x>", (("i", 1),))
+    html = Verdict("refuted", (Failure("P5", "clash", (run,), "C[1]"),))._repr_html_()
+    assert html == (
+        '<div><b style="color:#cf222e">refuted (P1 to P5, 0 questions, 0.0 ms)</b>'
+        "<ul><li>P5: clash; C&lt;x&gt;(i=1)</li></ul></div>"
+    )
+
+
+def test_the_same_proof_twice_is_the_same_verdict() -> None:
+    wrong = PLANTED["missing guard"]
+    assert prove(wrong[1], canonical("tiled")) == prove(wrong[1], canonical("tiled"))
+
+
+def gather(rows: int) -> PrimFunc:
+    table = te.placeholder((rows,), "float32", name="T")
+    which = te.placeholder((4,), "int64", name="I")
+    y = te.compute((4,), lambda i: table[which[i]], name="Y")
+    return te.func(table, which, y, name="gather")
+
+
+def test_an_index_that_depends_on_data_is_undecided() -> None:
+    func = gather(8)
+    verdict = prove(func, canonical_form(func))
+    assert verdict.status == "unknown"
+    assert not verdict
+    assert verdict.reasons == ("the index I[vi] depends on the values of 'I'",)
+    assert str(verdict).endswith("\n  undecided: the index I[vi] depends on the values of 'I'")
+
+
+def test_a_proof_gives_up_after_its_operations() -> None:
+    verdict = prove(nest("packed"), canonical("packed"), max_operations=50)
+    assert verdict.status == "unknown"
+    assert "isl more than 50 operations" in verdict.reasons[0]
+
+
+def test_a_block_of_no_family_is_undecided() -> None:
+    wrong = edited("rolling", ('with block("Y", vi', 'with block("Z", vi'))
+    verdict = prove(wrong, canonical("rolling"))
+    assert verdict.reasons == ("P2: block 'Z' is of no family of the canonical form",)
+
+
+def test_a_barrier_inside_a_loop_is_undecided() -> None:
+    wrong = edited("rolling", ("        if 2 <= i:", "        barrier()\n        if 2 <= i:"))
+    assert prove(wrong, canonical("rolling")).reasons == ("a barrier stands inside a loop",)
+
+
+def test_a_buffer_outside_of_its_allocation_is_undecided() -> None:
+    text = NESTS["rolling"][1].replace("    B = alloc", "    for z in range(1):\n        pass\n    B = alloc")
+    func = parse(text)
+    alloc = func.body.body[1]
+    stray = func.with_body(alloc.body)
+    assert prove(stray, canonical("rolling")).reasons == ("buffer 'B' is used outside its Alloc",)
+
+
+def test_other_arithmetic_is_an_assumption() -> None:
+    other = edited("rolling", ("X[vi, vj] + X[vi, vj + 1] + X[vi, vj + 2]", "X[vi, vj] + (X[vi, vj + 1] + X[vi, vj + 2])"))
+    verdict = prove(other, canonical("rolling"))
+    assert verdict.status == "proved under assumptions"
+    assert verdict
+    assert verdict.assumptions == (
+        "block 'B' may compute X[vi, vj] + (X[vi, vj + 1] + X[vi, vj + 2]) for "
+        "X[vi, vj] + X[vi, vj + 1] + X[vi, vj + 2]",
+    )
+
+
+def test_another_element_is_found_behind_other_arithmetic_but_not_called_wrong() -> None:
+    other = edited("rolling", ("X[vi, vj] + X[vi, vj + 1] + X[vi, vj + 2]", "X[vi, vj] + (X[vi, vj] + X[vi, vj + 2])"))
+    verdict = prove(other, canonical("rolling"))
+    assert verdict.status == "unknown"
+    assert "block 'B' needs X[" in verdict.reasons[0]
+
+
+def test_a_prefetch_may_leave_its_buffer() -> None:
+    ahead = edited("rolling", ("    for i in range(9):", '    for i in range(9):\n        prefetch(X[i + 7, 99], "read", 1)'))
+    assert prove(ahead, canonical("rolling")).status == "proved"
+
+
+def test_what_nobody_needs_may_be_left_out() -> None:
+    func = packed(9, 20, 12, 8)
+    text = PackedNest(9, 20, 12, rows=4, width=8, block=4, lanes=4).text()
+    part = text.replace("                with block(\"P\"", "                if p * 8 + r < 20:\n                  with block(\"P\"")
+    verdict = prove(parse(part.replace("                    P[v0", "                      P[v0")), canonical_form(func))
+    assert verdict.status == "proved", str(verdict)
+
+
+@pytest.mark.parametrize("extent", [0, 1])
+def test_empty_and_single_extents_are_proved(extent: int) -> None:
+    x = te.placeholder((extent, 3), "float32", name="X")
+    y = te.compute((extent, 3), lambda i, j: x[i, j] + 1.0, name="Y")
+    func = te.func(x, y, name="plain")
+    assert prove(func, canonical_form(func)).status == "proved"
+
+
+def computes_the_same(func: PrimFunc, form: PrimFunc) -> bool:
+    """Whether the checked interpreter runs `func` and it gives what NumPy gives for `form`."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        p.name: (0.3 * rng.standard_normal(p.buffer.shape)).astype(np.float32)
+        for p in func.parameters
+        if p.role != "output"
+    }
+    expected = evaluate(form, arrays)
+    try:
+        results = interpret(func, *arrays.values(), checked=True, barriers=True)
+    except InterpreterError:
+        return False
+    pairs = zip(func.outputs, results, strict=True)
+    return all(np.allclose(expected[b.name], r, rtol=1e-4, atol=1e-5) for b, r in pairs)
+
+
+def mutated(text: str, rng: random.Random) -> str | None:
+    """The text with a number changed, or a loop of another kind; None when that line has neither."""
+    lines = text.strip().splitlines()
+    at = rng.randrange(1, len(lines))
+    if rng.random() < 0.3:
+        old, new = rng.sample(("range(", "parallel(", "vectorized("), 2)
+        lines[at] = lines[at].replace(old, new)
+    else:
+        numbers = [
+            m
+            for m in re.finditer(r"(?<![\w.])\d+(?![\w.])", lines[at])
+            if not lines[at][: m.start()].endswith(("spatial(", "reduce("))
+        ]
+        if not numbers:
+            return None
+        m = rng.choice(numbers)
+        lines[at] = f"{lines[at][: m.start()]}{int(m[0]) + rng.choice((-1, 1, 2))}{lines[at][m.end() :]}"
+    result = "\n".join(lines)
+    return None if result == text.strip() else result
+
+
+def test_random_edits_never_fool_the_proof() -> None:
+    """What is proved is right; what isl finds alone is what is found with shortcuts."""
+    rng = random.Random(7)
+    forms = {name: canonical(name) for name in NESTS if not name.startswith("packed")}
+    count: Counter[str] = Counter()
+    while sum(count.values()) < 60:
+        name = rng.choice(list(forms))
+        text = mutated(NESTS[name][1], rng)
+        try:
+            func = parse(text) if text is not None else None
+        except TilewrightError:
+            continue
+        if func is None:
+            continue
+        verdict = prove(func, forms[name])
+        exact = prove(func, forms[name], shortcuts=False)
+        assert exact.status == verdict.status, text
+        assert {f.property for f in exact.failures} >= {f.property for f in verdict.failures}, text
+        if verdict:
+            assert computes_the_same(func, forms[name]), text
+        count[verdict.status] += 1
+    assert count["refuted"] > 20
+    assert count["proved"] > 2
+
+
+def test_random_schedules_that_are_proved_compute_the_same() -> None:
+    """The whole way: random legal steps, code generation's first half, the proof."""
+    proved = 0
+    for seed in range(40):
+        sch = random_schedule(seed, 6, Counter())
+        lowered = lower_to_nest(contraction(sch.func, Target.parse("c:avx512")))
+        form = canonical_form(sch.func)
+        if prove(lowered, form):
+            proved += 1
+            values = {
+                p.name: np.random.default_rng(seed).integers(-3, 4, p.buffer.shape).astype(p.dtype.numpy)
+                for p in form.parameters
+                if p.role != "output"
+            }
+            for data, buffer in zip(interpret(lowered, *values.values()), form.outputs, strict=True):
+                np.testing.assert_array_equal(data, evaluate(sch.original, values)[buffer.name])
+    assert proved > 20
