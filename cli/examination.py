@@ -12,7 +12,7 @@ from pathlib import Path
 from ..runtime.cache import user_cache
 from ..runtime.compile import CompileFailed
 from ..runtime.compilers import CompilerNotFound, find_compiler
-from ..runtime.host import HostError, allowed_cpus, default_threads, host, host_target
+from ..runtime.host import HostError, allowed_cpus, default_threads, host
 from ..runtime.limits import Limits, limits
 from ..runtime.pool import pool_object
 from ..runtime.report import bytes_text
@@ -122,7 +122,7 @@ def _compiler() -> tuple[str, bool]:
 
 
 def _cpu() -> tuple[str, ...]:
-    here, target = host(), host_target()
+    here = host()
     sizes = [
         f"{name} {bytes_text(size)}"
         for name, size in (("L1", here.l1_bytes), ("L2", here.l2_bytes), ("L3", here.l3_bytes))
@@ -130,9 +130,9 @@ def _cpu() -> tuple[str, ...]:
     ]
     return (
         here.model or "a processor whose model the system does not tell",
-        f"instruction sets: {', '.join(here.isas)}; kernels use {target}",
+        f"instruction sets: {', '.join(here.isas)}; kernels use {here.isa}",
         f"caches: {', '.join(sizes) or 'not told'}",
-        f"nominal: {target.clock_ghz:g} GHz, {target.fma_per_cycle} vector multiply-adds a cycle",
+        f"clock: {f'{here.clock_ghz:g} GHz' if here.clock_ghz else 'not told'}",
     )
 
 

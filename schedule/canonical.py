@@ -78,11 +78,17 @@ def _plain(block: Block, init: Block | None, origins: dict[Buffer, Buffer]) -> B
 
 def _over_domain(block: Block) -> Stmt:
     """The block below one plain loop for each of its iteration variables."""
-    loops = tuple(Var(it.var.name.removeprefix("v") or it.var.name) for it in block.iters)
+    loops = tuple(Var(_loop_name(it.var.name)) for it in block.iters)
     nest: Stmt = replace(block, bindings=loops)
     for loop, it in zip(reversed(loops), reversed(block.iters), strict=True):
         nest = For(loop, it.extent, ForKind.SERIAL, nest)
     return nest
+
+
+def _loop_name(iteration: str) -> str:
+    """vi -> i, v0 -> i0"""
+    rest = iteration.removeprefix("v")
+    return rest if rest.isidentifier() else f"i{rest}"
 
 
 def _producers_first(families: dict[str, Block], name: str) -> list[Block]:

@@ -212,11 +212,16 @@ def is_private(func: PrimFunc, loop: For, tensor: Buffer) -> bool:
     return tensor in func.allocations and all(any(b is x for x in inside) for b in everyone)
 
 
-def _reduces_over(block: Block, var: Var) -> bool:
+def runs_over(block: Block, var: Var, kind: IterKind) -> bool:
+    """Whether one of the block's iteration variables of a kind depends on a loop's variable."""
     return any(
-        it.kind is IterKind.REDUCE and var in free_vars(binding)
+        it.kind is kind and var in free_vars(binding)
         for it, binding in zip(block.iters, block.bindings, strict=True)
     )
+
+
+def _reduces_over(block: Block, var: Var) -> bool:
+    return runs_over(block, var, IterKind.REDUCE)
 
 
 def _written_element(block: Block) -> Expr:
@@ -317,19 +322,6 @@ def check_reads(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) ->
             f"{primitive}: block '{block.name}' does not read '{buffer.name}'; it reads {names}.",
             code="block-reads",
         )
-
-
-def check_not_written(func: PrimFunc, loop: For, buffer: Buffer) -> None:
-    """No block below the loop writes the buffer: what is copied in stays true."""
-    for block in blocks(loop):
-        if target_of(block) is buffer:
-            raise refuse(
-                func,
-                f"stage: block '{block.name}' writes '{buffer.name}' below loop "
-                f"'{loop.var.name}'.",
-                code="stage-written",
-                hints=(f"stage it for the block that writes: stage('{block.name}', ...).",),
-            )
 
 
 def accessed_names(block: Block) -> set[str]:

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 
 from ..tir.expr import Buffer
 from ..tir.func import PrimFunc, split_allocations
+from ..tir.initialise import outer_condition
+from ..tir.printer import print_expr
 from ..tir.regions import Span, disjoint
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
-from ..tir.visit import accesses, enclosing_path, free_vars
+from ..tir.visit import accesses, blocks, enclosing_path
 from .errors import iteration, refuse
-from .legality import element_at
+from .legality import element_at, runs_over
 from .nest import (
     buffers_read,
     is_reduction,
@@ -126,42 +128,71 @@ def check_no_parallel_inside(func: PrimFunc, loop: For, staged: str) -> None:
             )
 
 
-def check_unmixed(func: PrimFunc, block: Block, loops: Sequence[For], primitive: str) -> None:
-    """None of the reduction loops runs over a kept axis as well: its first and its last iteration
-    are those of the reduction.
+def check_unmixed(func: PrimFunc, loops: Sequence[For]) -> None:
+    """No block reduces over one of the loops to fuse and keeps another: a loop's first and last
+    iterations stay those of the reduction.
     """
-    kept = frozenset().union(
-        *(
-            free_vars(binding)
-            for it, binding in zip(block.iters, block.bindings, strict=True)
-            if it.kind is IterKind.SPATIAL
-        )
-    )
-    for loop in loops:
-        if loop.var in kept:
+    for block in blocks(loops[0]):
+        reduced = [x for x in loops if runs_over(block, x.var, IterKind.REDUCE)]
+        kept = [x for x in loops if runs_over(block, x.var, IterKind.SPATIAL)]
+        if reduced and kept:
             raise refuse(
                 func,
-                f"{primitive}: loop '{loop.var.name}' runs over a reduction axis and a kept axis "
-                f"of block '{block.name}' at once.",
-                code="loop-mixed",
-                hints=("fuse kept axes with kept axes only.",),
+                f"fuse: block '{block.name}' reduces over loop '{reduced[0].var.name}' and not over "
+                f"loop '{kept[0].var.name}'; expected loops over kept axes, or over reduced ones.",
+                code="fuse-mixed",
             )
 
 
+def check_once(func: PrimFunc, block: Block, primitive: str) -> None:
+    """The block computes each of its elements once."""
+    if not block.recomputed:
+        return
+    raise refuse(
+        func,
+        f"{primitive}: block '{block.name}' computes elements more than once since compute_at "
+        "moved it.",
+        code="block-recomputed",
+        hints=(f"call {primitive} before that compute_at.",),
+    )
+
+
+def check_predicate(
+    func: PrimFunc, block: Block, inside: Sequence[For], primitive: str, where: str
+) -> None:
+    """Where the block runs can be said without those of the loops `inside` that its kept axes do
+    not run over: `initialise.mirrored` needs it.
+    """
+    if outer_condition(block, inside) is None:
+        raise refuse(
+            func,
+            f"{primitive}: block '{block.name}' runs where {print_expr(block.predicate)}, which "
+            f"cannot be told apart outside of its loops below loop '{where}'.",
+            code="predicate-open",
+            hints=("choose a loop further in.",),
+        )
+
+
 def check_operands(
-    func: PrimFunc, block: Block, destination: Stmt, primitive: str, *, given: Buffer | None = None
+    func: PrimFunc,
+    block: Block,
+    destination: Stmt,
+    primitive: str,
+    *,
+    given: Buffer | None = None,
+    same_points: bool = False,
 ) -> None:
     """What the block reads is written before it would run inside the root statement `destination`.
 
-    An operand (other than `given`) comes from a root statement before both; or, where the block
-    stays in its nest, from that nest.
+    An operand (other than `given`) comes from a root statement before both. Where the block stays
+    in its nest and reads the `same_points` there, it may come from that nest.
     """
     own = root_statement(func, block)
     order = {id(statement): n for n, statement in enumerate(split_allocations(func.body)[1])}
     for buffer in buffers_read(block):
         for writer in writers(func, buffer) if buffer is not given else ():
             source = root_statement(func, writer)
-            inside = source is own and destination is own and given is None
+            inside = same_points and source is own and destination is own
             before = source is not own and order[id(source)] < order[id(destination)]
             if not inside and not before:
                 raise refuse(

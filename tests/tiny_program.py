@@ -25,7 +25,9 @@ def matmul(name: str) -> PrimFunc:
 
 def relu(name: str = "relu") -> PrimFunc:
     a = te.placeholder((N, M), "float32", name="A")
-    return te.func(a, te.compute((N, M), lambda i, j: te.maximum(a[i, j], 0.0), name="R"), name=name)
+    return te.func(
+        a, te.compute((N, M), lambda i, j: te.maximum(a[i, j], 0.0), name="R"), name=name
+    )
 
 
 def add(name: str = "add") -> PrimFunc:
@@ -38,7 +40,11 @@ def piece(space: str, position: int, shape: tuple[int, ...] = (N, M)) -> Slice:
 
 
 def tiny(name: str = "tiny") -> Program:
-    x, w1, w2 = piece("input", 0, (N, K)), piece("constant", 0, (K, M)), piece("constant", 1, (K, M))
+    x, w1, w2 = (
+        piece("input", 0, (N, K)),
+        piece("constant", 0, (K, M)),
+        piece("constant", 1, (K, M)),
+    )
     first, second, third = (piece("arena", index * SIZE) for index in range(3))
     return place_syncs(
         Program(

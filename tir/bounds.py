@@ -5,7 +5,7 @@ variables.
 from __future__ import annotations
 
 from .expr import Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Ramp, Select, Var
-from .linear import UNBOUNDED, Interval, Ranges, interval, linear
+from .linear import UNBOUNDED, Interval, Ranges, interval, linear, total
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval:
@@ -14,7 +14,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval:
     low, high = interval(form, {atom: _atom(atom, ranges) for atom, _ in form.terms})
     if len(form.terms) < 2:
         return low, high
-    known = ranges.get(frozenset(form.terms), UNBOUNDED)
+    known = ranges.get(total(form), UNBOUNDED)
     return intersect(
         (low, high), (_shift(known[0], form.constant), _shift(known[1], form.constant))
     )

@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .expr import Expr, Var, all_of, conjuncts
+from .expr import EQ, LE, LT, Const, Expr, Var, all_of, conjuncts, index
+from .linear import linear
+from .simplify import simplify
 from .stmt import Block, For, IterKind, Role, Stmt
 from .visit import free_vars, substitute
 
@@ -24,11 +26,11 @@ def spatial_loops(block: Block, loops: Sequence[For]) -> tuple[For, ...]:
     return tuple(loop for loop in loops if loop.var in used)
 
 
-def mirrored(block: Block, loops: Sequence[For], make: Block) -> Stmt:
-    """`make` below copies of `loops`: the same extents, kinds and tails, new variables.
+def outer_condition(block: Block, inner_loops: Sequence[For]) -> Expr | None:
+    """Where the block runs in some iteration of those of the loops around it, `inner_loops`, that
+    none of its spatial variables runs over; None where that cannot be said.
 
-    The predicate of `block` holds for `make` as well, as far as it speaks of these loops and those
-    further out.
+    What its predicate says of reduction loops is left out: a reduction begins with points that run.
     """
     reduced = frozenset[Var]().union(
         *(
@@ -38,8 +40,56 @@ def mirrored(block: Block, loops: Sequence[For], make: Block) -> Stmt:
         )
     )
     kept = [c for c in conjuncts(block.predicate) if not free_vars(c) & reduced]
+    spatial = spatial_loops(block, inner_loops)
+    for loop in inner_loops:
+        if loop not in spatial:
+            remaining = _some_iteration(kept, loop)
+            if remaining is None:
+                return None
+            kept = remaining
+    return all_of(*kept)
+
+
+def _some_iteration(conditions: list[Expr], loop: For) -> list[Expr] | None:
+    """What remains of conditions when they need to hold in some iteration of a loop only."""
+    mine = [c for c in conditions if loop.var in free_vars(c)]
+    if not mine:
+        return conditions
+    value = _best_value(mine, loop)
+    if value is None:
+        return None
+    point: dict[Var, Expr] = {loop.var: value}
+    return [simplify(substitute(c, point)) for c in conditions]
+
+
+def _best_value(conditions: list[Expr], loop: For) -> Expr | None:
+    """The value of a loop's variable with which conditions hold if they do with any."""
+    for condition in conditions:
+        match condition:
+            case EQ(a, Const() as b) if a is loop.var and 0 <= b.value < loop.extent:
+                return b
+    signs = set()
+    for condition in conditions:
+        if not isinstance(condition, LT | LE):
+            return None
+        form = linear(condition.a) - linear(condition.b)
+        if any(loop.var in free_vars(a) for a, _ in form.without(loop.var).terms):
+            return None
+        signs.add(form.coefficient(loop.var) > 0)
+    return None if len(signs) != 1 else index(0 if signs.pop() else loop.extent - 1)
+
+
+def mirrored(block: Block, inner_loops: Sequence[For], make: Block) -> Stmt:
+    """`make` below copies of the block's spatial loops among `inner_loops`, the loops around it
+    below some statement: the same extents, kinds and tails, new variables.
+
+    It runs where `block` runs in some iteration of the others (`outer_condition`, which exists).
+    """
+    kept = outer_condition(block, inner_loops)
+    assert kept is not None
+    loops = spatial_loops(block, inner_loops)
     values: dict[Var, Expr] = {loop.var: Var(loop.var.name) for loop in loops}
-    made = replace(make, predicate=all_of(*kept, make.predicate))
+    made = replace(make, predicate=all_of(*conjuncts(kept), make.predicate))
     nest: Stmt = replace(
         made,
         bindings=tuple(substitute(b, values) for b in made.bindings),
@@ -75,4 +125,4 @@ def init_nest(block: Block, inner_loops: Sequence[For], guard: Expr) -> Stmt:
         role=Role.INIT,
         family=block.family,
     )
-    return mirrored(block, spatial_loops(block, inner_loops), init)
+    return mirrored(block, inner_loops, init)

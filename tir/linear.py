@@ -44,6 +44,27 @@ class Linear:
         return Linear(tuple((a, c) for a, c in self.terms if a != atom), self.constant)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Total(Var):
+    """Stands, among the variables of `Ranges`, for a sum of terms that a condition bounds as a whole.
+
+    Two are equal when their terms are.
+    """
+
+    terms: frozenset[tuple[Expr, int]] = frozenset()
+
+    def __hash__(self) -> int:
+        return hash(self.terms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Total) and self.terms == other.terms
+
+
+def total(form: Linear) -> Total:
+    """The stand-in for the terms of a form, without its constant."""
+    return Total("total", INT64, frozenset(form.terms))
+
+
 def combine(terms: Iterable[tuple[Expr, int]], constant: int) -> Linear:
     """The linear form of a list of terms, equal atoms merged."""
     merged: dict[Expr, int] = {}
@@ -108,8 +129,7 @@ def expression(form: Linear) -> Expr:
 
 
 Interval = tuple[int | None, int | None]
-# the interval of each variable, and, by its terms, of a sum that a condition bounds as a whole
-Ranges = Mapping[Var | frozenset[tuple[Expr, int]], Interval]
+Ranges = Mapping[Var, Interval]
 UNBOUNDED: Interval = (None, None)
 
 

@@ -88,7 +88,9 @@ class _Memory:
             "input": self._given(program, "input", program.inputs, inputs),
             "constant": self._given(program, "constant", program.constants, constants),
             "output": [
-                np.frombuffer(bytearray(b"\xff" * self._bytes(t.dtype, t.shape)), self._type(t.dtype)).reshape(t.shape)
+                np.frombuffer(
+                    bytearray(b"\xff" * self._bytes(t.dtype, t.shape)), self._type(t.dtype)
+                ).reshape(t.shape)
                 for t in program.outputs
             ],
         }

@@ -40,11 +40,21 @@ from .expr import (
     floormod,
     is_const,
 )
-from .linear import UNBOUNDED, Interval, Linear, Ranges, combine, expression, linear, rejoin
+from .linear import (
+    UNBOUNDED,
+    Interval,
+    Linear,
+    Ranges,
+    combine,
+    expression,
+    linear,
+    rejoin,
+    total,
+)
 from .stmt import NOTHING, Alloc, Block, For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
 from .visit import substitute
 
-Known = dict[Var | frozenset[tuple[Expr, int]], Interval]
+Known = dict[Var, Interval]
 
 
 def simplify(expr: Expr, ranges: Ranges | None = None) -> Expr:
@@ -395,7 +405,7 @@ def narrowed(ranges: Ranges, condition: Expr) -> Known:
             # sum of terms + limit <= 0
             limit = form.constant + (1 if isinstance(condition, LT) else 0)
             if len(form.terms) > 1:
-                key = frozenset(form.terms)
+                key = total(form)
                 result[key] = intersect(result.get(key, UNBOUNDED), (None, -limit))
             for atom, coefficient in form.terms:
                 if isinstance(atom, Var):

@@ -41,7 +41,8 @@ class FoldMasks:
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        return func.with_body(simplify_stmt(_stmt(func.body, {})))
+        body = _stmt(func.body, {})
+        return func if body is func.body else func.with_body(simplify_stmt(body))
 
 
 def _stmt(stmt: Stmt, ranges: Mapping[Var, Interval]) -> Stmt:

@@ -86,6 +86,10 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     forms = {tensor} | {b for b in func.allocations if b.origin is tensor}
     users = [b for b in blocks(func.body) if any(load.buffer in forms for load in loads(b.body))]
     makers = [b for b in blocks(func.body) if any(s.buffer in forms for s in stores(b.body))]
+    accumulators = {s.buffer for b in makers if b.role is not Role.COPY for s in stores(b.body)}
+    copied = {s.buffer for b in users if b.role is Role.COPY for s in stores(b.body)}
+    if (copied & forms) - accumulators:
+        return None  # a reader's own copy may hold more than the elements that it then replaces
     names = {b.family for b in users if b.role is Role.COMPUTE} - {b.family for b in makers}
     if len(names) != 1 or any(b.recomputed for b in (*users, *makers)):
         return None

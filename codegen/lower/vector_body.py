@@ -4,7 +4,7 @@ value per lane.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...tir.dtype import BOOL, INT32, INT64
 from ...tir.errors import TargetError
@@ -88,13 +88,31 @@ class VectorBody:
 
     def _if(self, stmt: If, on: Expr | None) -> Stmt:
         scalar, rest = self._parts(stmt.condition, on)
-        if stmt.orelse is None:
-            inner = self.stmt(stmt.then, on if not rest else _both(on, all_of(*rest)))
-            return If(all_of(*scalar), inner) if scalar else inner
         if not rest:
-            return If(stmt.condition, self.stmt(stmt.then, on), self.stmt(stmt.orelse, on))
-        then = self.stmt(stmt.then, _both(on, stmt.condition))
-        return seq(then, self.stmt(stmt.orelse, _both(on, negated(stmt.condition))))
+            orelse = None if stmt.orelse is None else self.stmt(stmt.orelse, on)
+            return If(stmt.condition, self.stmt(stmt.then, on), orelse)
+        if stmt.orelse is not None:
+            return self._with_mask(
+                stmt.condition, on, lambda mask: self._both_branches(stmt, on, mask)
+            )
+        inner = self._with_mask(
+            all_of(*rest), on, lambda mask: self.stmt(stmt.then, _both(on, mask))
+        )
+        return If(all_of(*scalar), inner) if scalar else inner
+
+    def _both_branches(self, stmt: If, on: Expr | None, mask: Expr) -> Stmt:
+        assert stmt.orelse is not None
+        then = self.stmt(stmt.then, _both(on, mask))
+        return seq(then, self.stmt(stmt.orelse, _both(on, negated(mask))))
+
+    def _with_mask(self, mask: Expr, on: Expr | None, make: Callable[[Expr], Stmt]) -> Stmt:
+        """What `make` makes of a condition; one that loads is evaluated once, before any store."""
+        if not _reads(mask):
+            return make(mask)
+        value = self.vector(mask, on)
+        name = Var("on", BOOL)
+        vector = self._bind(name, value)
+        return LetStmt(vector, value, make(name))
 
     def _parts(self, condition: Expr, on: Expr | None) -> tuple[list[Expr], list[Expr]]:
         """The conjuncts that all lanes share and that may be computed before the others; and those

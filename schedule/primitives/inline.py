@@ -45,7 +45,7 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
     placement.check_unstaged(func, producer, "compute_inline")
     for reader in readers(func, target):
         root = root_statement(func, reader)
-        placement.check_operands(func, producer, root, "compute_inline")
+        placement.check_operands(func, producer, root, "compute_inline", same_points=True)
     indices = write_indices(producer, target)[0]
     value = stores(producer.body)[0].value
 

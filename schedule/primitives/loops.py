@@ -10,7 +10,7 @@ from ...tir.expr import Expr, Var, all_of, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, Stmt, Tail
 from ...tir.visit import substitute
-from .. import legality
+from .. import legality, placement
 from ..nest import Rewrite, loop_of, map_blocks, replace_loop
 
 
@@ -58,13 +58,15 @@ def fuse(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     for i in range(n): for j in range(m): s   ->   for i_j in range(n*m): s[i := i_j // m, j := i_j
     % m]
 
-    Requires: the loops are serial and directly nested. Raises: ScheduleError.
+    Requires: the loops are serial and directly nested; no block reduces over one and keeps another.
+    Raises: ScheduleError.
     """
     nodes = [loop_of(func, loop) for loop in loops]
     for node in nodes:
         legality.check_serial(func, node, "fuse")
         legality.check_not_mirrored(func, node, "fuse")
     legality.check_directly_nested(func, nodes)
+    placement.check_unmixed(func, nodes)
     extent = math.prod(node.extent for node in nodes)
     fused = Var("_".join(loop.name for loop in loops))
     values: dict[Var, Expr] = {}

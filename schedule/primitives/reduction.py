@@ -9,7 +9,7 @@ from ...tir.func import PrimFunc
 from ...tir.initialise import init_nest
 from ...tir.stmt import seq
 from ...tir.visit import blocks, replace_stmt
-from .. import legality
+from .. import legality, placement
 from ..errors import refuse
 from ..nest import Rewrite, is_reduction, loop_of, loops_around, loops_below, target_of
 
@@ -51,6 +51,7 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
             hints=("call decompose_reduction before stage.",),
         )
     inner = [x for x in loops_around(func, update) if x is node or x in loops_below(node.body)]
+    placement.check_predicate(func, update, inner, "decompose_reduction", loop.name)
     init = init_nest(update, inner, TRUE)
     bare = replace_stmt(node, update, replace(update, init=None))
     return Rewrite(

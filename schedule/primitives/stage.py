@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ...tir.expr import TRUE, Buffer, Expr, Load, Var, all_of, index
 from ...tir.func import PrimFunc
-from ...tir.initialise import mirrored, spatial_loops
+from ...tir.initialise import mirrored
 from ...tir.linear import Ranges
 from ...tir.regions import region
 from ...tir.simplify import provable
@@ -84,7 +84,8 @@ def _written(
 ) -> tuple[Stmt | None, Stmt | None]:
     """The copies in and out of a tensor that the block writes."""
     open_loops = legality.reduction_loops(func, block, node)
-    placement.check_unmixed(func, block, open_loops, "stage")
+    inside = [x for x in loops_around(func, block) if x in loops_below(node.body)]
+    placement.check_predicate(func, block, inside, "stage", node.var.name)
     placed = [b for b in writers(func, buffer) if b.role is Role.INIT and b not in blocks(node)]
     steps: Expr = index(0)
     for loop in open_loops:
@@ -136,16 +137,14 @@ def copy_nest(
         recomputed=block.recomputed,
     )
     inside = loops_below(node.body)
-    return mirrored(
-        block, spatial_loops(block, [x for x in loops_around(func, block) if x in inside]), copy
-    )
+    return mirrored(block, [x for x in loops_around(func, block) if x in inside], copy)
 
 
 def _read(
     func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For
 ) -> tuple[Stmt, tuple[Var, ...]]:
     """The copy of a tensor that is only read: loops over the box that the loop's body reads."""
-    legality.check_not_written(func, node, buffer)
+    placement.check_before(func, block, buffer, "stage")
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     moving = ranges_of(loops_below(node.body))

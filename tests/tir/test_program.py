@@ -88,7 +88,9 @@ def test_constants_that_prepare_writes_are_prepared() -> None:
     verify_program(program)
     assert program.prepared == {3}
     assert written_arguments(program.function("relu"), launch) == (piece("constant", 3),)
-    assert "  prepare relu(constant[2]: float32[6, 35]; constant[3]: float32[6, 35])" in str(program)
+    assert "  prepare relu(constant[2]: float32[6, 35]; constant[3]: float32[6, 35])" in str(
+        program
+    )
 
 
 def test_uses_of_the_arena_are_listed_in_order() -> None:

@@ -161,6 +161,28 @@ def f(A: float32[4, 33], C: output(float32[4, 33])):
                 else:
                     C[r, j] = A[r, j] * 100.0
 """,
+    "a condition that its own branches change": """
+def f(A: float32[33], C: output(float32[33]), D: output(float32[33]), E: output(float32[33])):
+    for j in vectorized(33):
+        C[j] = A[j]
+        E[j] = 0.0
+        if C[j] < 0.0:
+            C[j] = 5.0
+            D[j] = 1.0
+        else:
+            C[j] = 0.0 - 5.0
+            D[j] = 2.0
+        if C[j] < 0.0 and 0.5 < A[j]:
+            C[j] = 7.0
+            E[j] = 3.0
+""",
+    "nothing": """
+def f(A: float32[0, 4], C: output(float32[0, 4]), D: output(float32[()])):
+    for i in parallel(0):
+        for j in vectorized(4):
+            C[i, j] = A[i, j]
+    D[()] = 4.0
+""",
     "a load that no lane may need": """
 def f(A: float32[5], B: float32[30], C: output(float32[6, 30])):
     for i in range(6):

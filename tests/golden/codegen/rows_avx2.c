@@ -4,13 +4,6 @@
 
 struct tw_team { void (*barrier)(void *state, int thread); void *state; };
 
-static inline float tw_to_f32(int32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* rows(input A: float32[5, 40], output C: float32[5, 40]) */
 static __attribute__((noinline)) void
 rows_body(const float *restrict A, float *restrict C, char *restrict workspace,
@@ -43,27 +36,8 @@ rows_body(const float *restrict A, float *restrict C, char *restrict workspace,
                 if (j % 3 == 0) {
                     C[i * 40 + j] = row[39 - j];
                 } else {
-                    const float x = T[i * 40 + j];
-                    float t_3;
-                    if (x < -87.33655f) {
-                        t_3 = 0.0f;
-                    } else {
-                        const float t = _mm_cvtss_f32(_mm_round_ss(_mm_setzero_ps(), _mm_set_ss(x * 1.442695f), 8));
-                        const float t_1 = t;
-                        const float n = (t_1 < 127.0f ? t_1 : 127.0f);
-                        const float r_high = __builtin_fmaf(n, -0.6933594f, x);
-                        const float r = __builtin_fmaf(n, 0.00021219444f, r_high);
-                        const float t_2 = (n < 496.0f ? n : 496.0f);
-                        const int32_t n_1 = (int32_t)(t_2 > (-496.0f) ? t_2 : (-496.0f));
-                        const int32_t q = (n_1 >> 2);
-                        const float step = tw_to_f32((int32_t)((uint32_t)q * 8388608u + 1065353216u));
-                        const float sum = __builtin_fmaf(__builtin_fmaf(0.0016110291f, r, 0.008336581f), r, 0.041622356f);
-                        const float sum_1 = __builtin_fmaf(__builtin_fmaf(sum, r, 0.1666686f), r, 0.50000215f);
-                        const float product = __builtin_fmaf(__builtin_fmaf(sum_1, r, 1.0f), r, 1.0f) * step * step;
-                        const int32_t sum_2 = (int32_t)((uint32_t)n_1 * 8388608u - (uint32_t)q * 25165824u + 1065353216u);
-                        t_3 = product * step * tw_to_f32(sum_2);
-                    }
-                    C[i * 40 + j] = t_3;
+                    const float t = _mm_cvtss_f32(_mm_round_ss(_mm_setzero_ps(), _mm_set_ss(T[i * 40 + j]), 9));
+                    C[i * 40 + j] = t;
                 }
             }
         }

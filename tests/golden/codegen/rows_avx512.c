@@ -31,21 +31,8 @@ rows_body(const float *restrict A, float *restrict C, char *restrict workspace,
                 if (j % 3 == 0) {
                     C[i * 40 + j] = row[39 - j];
                 } else {
-                    const float x = T[i * 40 + j];
-                    float t_2;
-                    if (x < -87.33655f) {
-                        t_2 = 0.0f;
-                    } else {
-                        const float t = _mm_cvtss_f32(_mm_round_ss(_mm_setzero_ps(), _mm_set_ss(x * 1.442695f), 8));
-                        const float t_1 = t;
-                        const float n = (t_1 < 127.0f ? t_1 : 127.0f);
-                        const float r_high = __builtin_fmaf(n, -0.6933594f, x);
-                        const float r = __builtin_fmaf(n, 0.00021219444f, r_high);
-                        const float sum = __builtin_fmaf(__builtin_fmaf(0.0016110291f, r, 0.008336581f), r, 0.041622356f);
-                        const float sum_1 = __builtin_fmaf(__builtin_fmaf(sum, r, 0.1666686f), r, 0.50000215f);
-                        t_2 = _mm_cvtss_f32(_mm_scalef_ss(_mm_set_ss(__builtin_fmaf(__builtin_fmaf(sum_1, r, 1.0f), r, 1.0f)), _mm_set_ss(n)));
-                    }
-                    C[i * 40 + j] = t_2;
+                    const float t = _mm_cvtss_f32(_mm_round_ss(_mm_setzero_ps(), _mm_set_ss(T[i * 40 + j]), 9));
+                    C[i * 40 + j] = t;
                 }
             }
         }

@@ -3,43 +3,6 @@
 
 struct tw_team { void (*barrier)(void *state, int thread); void *state; };
 
-static inline int64_t tw_of_f64(double value)
-{
-    int64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static inline double tw_to_f64(int64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* a + b; if not exact, the neighbour whose last bit is 1: so the next rounding is the only one. */
-static inline double tw_add_to_odd(double a, double b)
-{
-    const double sum = a + b, part = sum - a, lost = (a - (sum - part)) + (b - part);
-    const int64_t bits = tw_of_f64(sum);
-    if ((lost > 0 || lost < 0) && (bits & 1) == 0)
-        return tw_to_f64(bits + ((lost > 0) == (sum > 0) ? 1 : -1));
-    return sum;
-}
-
-/* a*b + c, rounded once, without such an instruction: the product is exact in double precision. */
-static inline float tw_fmaf(float a, float b, float c)
-{
-    return (float)tw_add_to_odd((double)a * (double)b, (double)c);
-}
-
-static inline float tw_to_f32(int32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* rows(input A: float32[5, 40], output C: float32[5, 40]) */
 static __attribute__((noinline)) void
 rows_body(const float *restrict A, float *restrict C, char *restrict workspace,
@@ -65,26 +28,9 @@ rows_body(const float *restrict A, float *restrict C, char *restrict workspace,
                     C[i * 40 + j] = row[39 - j];
                 } else {
                     const float x = T[i * 40 + j];
-                    float t_3;
-                    if (x < -87.33655f) {
-                        t_3 = 0.0f;
-                    } else {
-                        const float product = x * 1.442695f;
-                        const float t = (__builtin_fabsf(product) < 0x1p23f ? __builtin_copysignf(__builtin_fabsf(product) + 0x1p23f - 0x1p23f, product) : product);
-                        const float t_1 = t;
-                        const float n = (t_1 < 127.0f ? t_1 : 127.0f);
-                        const float r_high = tw_fmaf(n, -0.6933594f, x);
-                        const float r = tw_fmaf(n, 0.00021219444f, r_high);
-                        const float t_2 = (n < 496.0f ? n : 496.0f);
-                        const int32_t n_1 = (int32_t)(t_2 > (-496.0f) ? t_2 : (-496.0f));
-                        const int32_t q = (n_1 >> 2);
-                        const float step = tw_to_f32((int32_t)((uint32_t)q * 8388608u + 1065353216u));
-                        const float sum = tw_fmaf(tw_fmaf(0.0016110291f, r, 0.008336581f), r, 0.041622356f);
-                        const float sum_1 = tw_fmaf(tw_fmaf(tw_fmaf(sum, r, 0.1666686f), r, 0.50000215f), r, 1.0f);
-                        const int32_t sum_2 = (int32_t)((uint32_t)n_1 * 8388608u - (uint32_t)q * 25165824u + 1065353216u);
-                        t_3 = tw_fmaf(sum_1, r, 1.0f) * step * step * step * tw_to_f32(sum_2);
-                    }
-                    C[i * 40 + j] = t_3;
+                    const float t = (__builtin_fabsf(x) < 0x1p23f ? __builtin_copysignf(__builtin_fabsf(x) + 0x1p23f - 0x1p23f, x) : x);
+                    const float rounded = t;
+                    C[i * 40 + j] = (x < rounded ? rounded - 1.0f : rounded);
                 }
             }
         }

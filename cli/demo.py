@@ -1,0 +1,79 @@
+"""`tilewright demo`: compile a real model, check it, time it, and show what was done.
+
+The model is SqueezeNet from the onnx package's own tests, with seeded random weights; nothing is
+downloaded. Without a C compiler a small model runs in the interpreter.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from .arguments import add_verb
+from .errors import MISMATCH, OK
+from .text import paragraph, strong
+
+if TYPE_CHECKING:
+    from .arguments import Verbs
+
+MODEL = "squeezenet"
+_EXAMPLES = """\
+  tilewright demo
+  tilewright demo --no-cache      compile anew
+  CC=clang tilewright demo        with another compiler
+"""
+
+
+def add_parser(verbs: Verbs) -> None:
+    """The verb and its options."""
+    parser = add_verb(
+        verbs,
+        "demo",
+        "compile a real model, check it, time it",
+        __doc__.partition(": ")[2].strip(),
+        _EXAMPLES,
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="compile anew even if it was compiled before"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The demo, on the fast path where a C compiler works."""
+    from ..runtime.compile import CompileFailed  # start-up
+    from ..runtime.compilers import CompilerNotFound
+    from ..runtime.pool import pool_object
+
+    try:
+        pool_object()
+    except CompilerNotFound as error:
+        return _without_compiler("No C compiler was found", error.hints[:-1])
+    except CompileFailed as error:
+        hints = ("Debian, Ubuntu: sudo apt install gcc libc6-dev", error.message)
+        return _without_compiler("The C compiler found does not work", hints)
+    return _fast(cache=not arguments.no_cache)
+
+
+def _fast(*, cache: bool) -> int:
+    from .demonstration import Demonstration  # start-up
+    from .demonstration_text import lines
+
+    demonstration = Demonstration.make(MODEL, cache=cache)
+    for label, *text in lines(demonstration):
+        print(paragraph(label, *text))
+    return OK if demonstration.report else MISMATCH
+
+
+def _without_compiler(reason: str, hints: tuple[str, ...]) -> int:
+    """A small model in the interpreter; how to get the fast path stands first and last."""
+    from .demonstration import interpreted_demonstration  # start-up
+    from .demonstration_text import interpreted_lines
+
+    way = "; ".join(hints)
+    print(f"{strong(reason)}, so a tiny model runs in the interpreter. For the fast path: {way}")
+    report, text = interpreted_lines(interpreted_demonstration())
+    for label, *parts in text:
+        print(paragraph(label, *parts))
+    print(f"For the fast path, thousands of times as fast, get a C compiler: {way}")
+    return OK if report else MISMATCH

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.codegen.c.export import export_texts, weight_offsets
+from tilewright.codegen.c.program import emit_program
+from tilewright.codegen.program_artifact import ProgramArtifact
+from tilewright.driver.lower_program import lower_program
+from tilewright.runtime.pool import pool_source
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.program import Program, Tensor
+from tilewright.tir.target import Target
+
+from ...tiny_program import K, M, N, tiny
+
+FLAGS = ("-std=c11", "-O2", "-mavx2", "-mfma")
+
+
+def emitted(program: Program | None = None, isa: str = "avx2") -> ProgramArtifact:
+    target = Target.parse(f"c:{isa}")
+    return emit_program(lower_program(program or tiny(), target).program, target)
+
+
+def test_the_header_declares_what_a_user_calls() -> None:
+    header = export_texts(emitted(), "", FLAGS, (1, 2)).header
+    declared = [line for line in header.splitlines() if line.endswith(";")]
+    assert declared == [
+        "typedef struct tiny_model tiny_model;",
+        "tiny_model *tiny_load(const char *path);",
+        "void tiny_free(tiny_model *model);",
+        "size_t tiny_scratch_bytes(int threads);",
+        "int tiny_run(const tiny_model *model, const float *x, float *y, void *scratch, int threads);",
+    ]
+    assert " *   input x: float32[6, 20] (x)" in header
+    assert "#ifndef TILEWRIGHT_TINY_H" in header
+
+
+def test_the_source_asks_for_its_instruction_set() -> None:
+    source = export_texts(emitted(), "", FLAGS, (1, 2)).source
+    assert '#if !defined(__AVX2__)\n#error "compile with -mavx2 -mfma"\n#endif' in source
+    assert "#error" not in export_texts(emitted(isa="scalar"), "", FLAGS, (1, 2)).source
+
+
+def test_the_pool_is_the_models_own() -> None:
+    source = export_texts(emitted(), pool_source(), FLAGS, (1, 2)).source
+    assert "int tiny_pool_run(tw_entry entry" in source
+    assert "tw_pool_" not in source
+    assert source.count("struct tw_team {") == 1
+
+
+def test_weights_start_at_multiples_of_64_bytes() -> None:
+    made = emitted()
+    offsets, size = weight_offsets(made)
+    assert len(offsets) == len(made.read)
+    assert all(offset % 64 == 0 for offset in (*offsets, size))
+    assert size >= sum(made.constants[position].bytes for position in made.read)
+
+
+def test_names_of_tensors_become_names_of_c() -> None:
+    program = replace(
+        tiny("2 models"),
+        inputs=(Tensor("threads", FLOAT32, (N, K)),),
+        outputs=(Tensor("model/y:0", FLOAT32, (N, M)),),
+    )
+    header = export_texts(emitted(program), "", FLAGS, (1, 2)).header
+    assert "int v_2_models_run(const v_2_models_model *model, const float *v_threads" in header
+    assert "float *model_y_0, void *scratch, int threads);" in header
+    assert "(model/y:0)" in header
+
+
+def test_the_makefile_has_the_flags() -> None:
+    makefile = export_texts(emitted(), "", FLAGS, (1, 2)).makefile
+    assert "CFLAGS = -std=c11 -O2 -mavx2 -mfma\n" in makefile
+    assert "model.o: model.c model.h\n\t$(CC) $(CFLAGS) -c model.c -o $@\n" in makefile
