@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .driver.build import build as build
     from .driver.build import prove as prove
+    from .driver.load import load as load
+    from .graph.compile import compile as compile
+    from .runtime.engine import Engine as Engine
     from .schedule.errors import ScheduleError as ScheduleError
     from .schedule.schedule import Schedule as Schedule
     from .schedule.trace import Trace as Trace
@@ -20,6 +23,7 @@ __version__ = "0.1.0"
 
 # name -> "module:name" where it lives, or "module:" for a module itself; the same names as above
 _HOMES = {
+    "Engine": "runtime.engine:Engine",
     "PrimFunc": "tir.func:PrimFunc",
     "ScheduleError": "schedule.errors:ScheduleError",
     "Schedule": "schedule.schedule:Schedule",
@@ -27,6 +31,8 @@ _HOMES = {
     "TilewrightError": "tir.errors:TilewrightError",
     "Trace": "schedule.trace:Trace",
     "build": "driver.build:build",
+    "compile": "graph.compile:compile",
+    "load": "driver.load:load",
     "prove": "driver.build:prove",
     "te": "tir.te:",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -34,10 +35,17 @@ def add_verb(
     return verbs.add_parser(
         name,
         help=summary,
-        description=description,
+        description="\n".join(textwrap.wrap(description, 79)),
         epilog=f"examples:\n{examples}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def described_by(documentation: str | None) -> str:
+    """The description of a verb: its module's first paragraph behind the verb's name."""
+    first = (documentation or "").partition("\n\n")[0]
+    text = " ".join(first.partition(": ")[2].split())
+    return text[:1].upper() + text[1:]
 
 
 def add_model(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:

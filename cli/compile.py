@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_verb
+from .arguments import add_json, add_model, add_verb, described_by
 from .errors import OK
 from .text import paragraph
 
@@ -25,7 +25,7 @@ _EXAMPLES = """\
 def add_parser(verbs: Verbs) -> None:
     """The verb and its options."""
     parser = add_verb(
-        verbs, "compile", "compile a model to an engine file", __doc__.partition(": ")[2], _EXAMPLES
+        verbs, "compile", "compile a model to an engine file", described_by(__doc__), _EXAMPLES
     )
     add_model(parser)
     parser.add_argument(

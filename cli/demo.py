@@ -1,15 +1,15 @@
-"""`tilewright demo`: compile a real model, check it, time it, and show what was done.
-
-The model is SqueezeNet from the onnx package's own tests, with seeded random weights; nothing is
+"""`tilewright demo`: compile a real model, check it, time it, and show what was done. The
+model is SqueezeNet from the onnx package's own tests, with seeded random weights; nothing is
 downloaded. Without a C compiler a small model runs in the interpreter.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
-from .arguments import add_verb
+from .arguments import add_verb, described_by
 from .errors import MISMATCH, OK
 from .text import paragraph, strong
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from .arguments import Verbs
 
 MODEL = "squeezenet"
+WAYS = (  # to a C compiler
+    "Debian, Ubuntu: sudo apt install gcc libc6-dev",
+    "macOS: xcode-select --install",
+    "anywhere: {python} -m pip install ziglang",
+)
 _EXAMPLES = """\
   tilewright demo
   tilewright demo --no-cache      compile anew
@@ -30,7 +35,7 @@ def add_parser(verbs: Verbs) -> None:
         verbs,
         "demo",
         "compile a real model, check it, time it",
-        __doc__.partition(": ")[2].strip(),
+        described_by(__doc__),
         _EXAMPLES,
     )
     parser.add_argument(
@@ -48,10 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         pool_object()
     except CompilerNotFound as error:
-        return _without_compiler("No C compiler was found", error.hints[:-1])
-    except CompileFailed as error:
-        hints = ("Debian, Ubuntu: sudo apt install gcc libc6-dev", error.message)
-        return _without_compiler("The C compiler found does not work", hints)
+        named = error.code == "compiler-named"
+        return _without_compiler("$CC does not run" if named else "No C compiler was found")
+    except CompileFailed:
+        return _without_compiler("The C compiler that was found does not work")
     return _fast(cache=not arguments.no_cache)
 
 
@@ -65,15 +70,17 @@ def _fast(*, cache: bool) -> int:
     return OK if demonstration.report else MISMATCH
 
 
-def _without_compiler(reason: str, hints: tuple[str, ...]) -> int:
+def _without_compiler(reason: str) -> int:
     """A small model in the interpreter; how to get the fast path stands first and last."""
     from .demonstration import interpreted_demonstration  # start-up
     from .demonstration_text import interpreted_lines
 
-    way = "; ".join(hints)
-    print(f"{strong(reason)}, so a tiny model runs in the interpreter. For the fast path: {way}")
+    ways = "; ".join(WAYS).format(python=sys.executable)
+    print(
+        f"{strong(reason)}, so a tiny model runs in the interpreter. The fast path needs one: {ways}"
+    )
     report, text = interpreted_lines(interpreted_demonstration())
     for label, *parts in text:
         print(paragraph(label, *parts))
-    print(f"For the fast path, thousands of times as fast, get a C compiler: {way}")
+    print(f"Get a C compiler and run this again, for a real model on the fast path: {ways}")
     return OK if report else MISMATCH

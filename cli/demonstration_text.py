@@ -16,7 +16,8 @@ from .text import bad, good, shortened
 
 _MISSES = 3
 _LINE = 86
-_TITLES = {"squeezenet": "SqueezeNet 1.0"}
+_SHOWN = 0.05  # seconds; shorter parts of a build are not listed
+_TITLES = {"squeezenet": "SqueezeNet 1.1"}
 
 Paragraph = tuple[str, ...]
 
@@ -38,7 +39,8 @@ def lines(demo: Demonstration) -> Iterator[Paragraph]:
     )
     yield (
         "compiled",
-        f"in {demo.seconds:.1f} s, {launches} launches of {len(report.kernels)} kernels" + _parts(report),
+        f"in {demo.seconds:.1f} s{_parts(report)}: {launches} launches of "
+        f"{len(report.kernels)} kernels",
     )
     yield ("fused", *_fused(report))
     yield ("proved", *_proofs(report))
@@ -62,7 +64,8 @@ def interpreted_lines(demo: Interpreted) -> tuple[Report, list[Paragraph]]:
 
 def _parts(report: EngineReport) -> str:
     """What the parts of the build took, where that is known."""
-    parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in report.seconds)
+    long = [(name, seconds) for name, seconds in report.seconds if seconds >= _SHOWN]
+    parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in long)
     return f" ({parts})" if parts else ""
 
 
@@ -82,23 +85,24 @@ def _proofs(report: EngineReport) -> Iterator[str]:
     counts = {"proved": 0, "proved under assumptions": 0, "unknown": 0} | report.proofs
     seconds = sum(kernel.proof_seconds for kernel in report.kernels)
     found = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    yield f"{found}: every schedule computes what it should, in {seconds:.2f} s"
+    yield f"{found}; in {seconds:.2f} s"
+    yield "  coverage, flow, reductions, bounds and races of each kernel's loops, by isl"
 
 
 def _checks(demo: Demonstration, report: EngineReport) -> Iterator[str]:
     fine = sum(kernel.check == "ok" for kernel in report.kernels)
     ratio = max((kernel.error or 0.0 for kernel in report.kernels), default=0.0)
     yield (
-        f"{fine} of {len(report.kernels)} kernels on poisoned, fenced data; largest error "
-        f"{ratio:.2g} of what is allowed"
+        f"{fine} of {len(report.kernels)} kernels, on poisoned data: largest error {ratio:.2g} of "
+        "its bound"
     )
-    same = "the same class" if demo.same_class else bad("another class")
-    yield f"the model against NumPy in float64: {_verdict(demo.report, demo.error)}, {same}"
+    same = "same class" if demo.same_class else bad("another class")
+    yield f"the model against NumPy in float64: {_verdict(demo.report, demo.error)}; {same}"
 
 
 def _verdict(report: Report, error: float) -> str:
     word = good("equal") if report else bad("DIFFERENT")
-    return f"{word}, largest error {error:.1e} of the largest value"
+    return f"{word} within {error:.0e} of the largest value"
 
 
 def _memory(demo: Demonstration) -> Iterator[str]:
@@ -106,12 +110,12 @@ def _memory(demo: Demonstration) -> Iterator[str]:
     yield (
         f"peak {bytes_text(plan.peak_bytes(most))} on {most} thread(s), promised before the first run"
     )
-    yield str(plan)
+    yield f"  {plan}"
 
 
 def _source(demo: Demonstration) -> Iterator[str]:
-    yield (
-        f"the kernel that takes longest, {demo.slowest.kernel} ({demo.share:.0%} of a run), for you "
-        "to read:"
-    )
+    report = demo.engine.explain()
+    names = {kernel.symbol: kernel.name for kernel in report.kernels}
+    name = names.get(demo.slowest.kernel, demo.slowest.kernel)
+    yield f"of {name}, the kernel that takes longest ({demo.share:.0%} of a run), for you to read:"
     yield str(demo.source)

@@ -6,13 +6,16 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_verb
+from .arguments import add_json, add_verb, described_by
 from .errors import ENVIRONMENT, OK
 from .text import bad, paragraph, table
 
 if TYPE_CHECKING:
+    from ..runtime.cache import CacheInfo
+    from ..runtime.host import Host
+    from ..runtime.limits import Limits
     from .arguments import Verbs
-    from .examination import Examination
+    from .examination import CompilerFound, Examination, Threads
 
 _EXAMPLES = """\
   tilewright doctor
@@ -27,7 +30,7 @@ def add_parser(verbs: Verbs) -> None:
         verbs,
         "doctor",
         "what was found on this machine",
-        __doc__.partition(": ")[2] + "\nExit code 4 where no C compiler works.",
+        f"{described_by(__doc__)} Exit code 4 where no C compiler works.",
         _EXAMPLES,
     )
     parser.add_argument(
@@ -43,25 +46,76 @@ def run(arguments: argparse.Namespace) -> int:
 
     found = examine(measure=arguments.measure)
     print(json.dumps(found.to_json(), indent=1) if arguments.json else _text(found))
-    return OK if found.compiler_works else ENVIRONMENT
+    return OK if found.compiler.problem is None else ENVIRONMENT
 
 
 def _text(found: Examination) -> str:
-    compiler = found.compiler.splitlines()
-    if not found.compiler_works:
-        compiler = [bad(compiler[0]), *compiler[1:]]
+    packages = ", ".join(f"{name} {version}" for name, version in found.packages.items())
     parts = [
-        paragraph("tilewright", f"{found.version}, {found.folder}"),
-        paragraph("python", f"{found.python}, {found.platform}"),
-        paragraph("packages", ", ".join(f"{name} {version}" for name, version in found.packages)),
-        paragraph("compiler", *compiler),
-        paragraph("cpu", *found.cpu),
-        paragraph("threads", *found.threads),
+        paragraph("tilewright", f"{found.version} in {found.folder}"),
+        paragraph("python", f"{found.python} in {found.executable}", found.platform),
+        paragraph("packages", packages),
+        paragraph("compiler", *_compiler(found.compiler)),
+        paragraph("cpu", *_cpu(found.host)),
+        paragraph("threads", *_threads(found.threads, found.host)),
         paragraph("gpu", found.gpu),
-        paragraph("cache", *found.cache),
+        paragraph("cache", *_cache(found.cache)),
     ]
     if found.limits is not None:
-        parts.append(paragraph("limits", *found.limits.lines))
+        parts.append(paragraph("limits", *_limits(found.limits)))
     rows = [(s.name, "not set" if s.value is None else s.value, s.meaning) for s in found.settings]
-    parts.append(paragraph("settings", *table(("variable", "value", "meaning"), rows).splitlines()))
+    settings = table(("variable", "value", "meaning (when not set)"), rows)
+    parts.append(paragraph("settings", *settings.splitlines()))
     return "\n".join(parts)
+
+
+def _compiler(found: CompilerFound) -> tuple[str, ...]:
+    if found.problem is None:
+        return (f"{found.version}, {found.command}",)
+    first, *rest = found.problem.splitlines()
+    return bad("none works, so models run in the interpreter, slowly"), first, *rest
+
+
+def _cpu(host: Host) -> tuple[str, ...]:
+    from ..runtime.report import bytes_text  # start-up
+
+    levels = (("L1", host.l1_bytes), ("L2", host.l2_bytes), ("L3", host.l3_bytes))
+    sizes = ", ".join(f"{name} {bytes_text(size)}" for name, size in levels if size)
+    clock = f"{host.clock_ghz:g} GHz" if host.clock_ghz else "not told"
+    return (
+        host.model or "a processor whose model the system does not tell",
+        f"instruction sets: {', '.join(host.isas)}; kernels use {host.isa}",
+        f"caches: {sizes or 'not told'}; clock: {clock}",
+    )
+
+
+def _threads(found: Threads, host: Host) -> tuple[str, ...]:
+    first = f"{found.default} by default" if found.problem is None else bad(found.problem)
+    quota = "no limit on CPU time" if host.quota is None else f"CPU time of {host.quota:g} CPUs"
+    return first, f"{found.allowed} of {found.cpus} CPUs allowed, {quota}"
+
+
+def _cache(info: CacheInfo) -> tuple[str, ...]:
+    from ..runtime.report import bytes_text  # start-up
+
+    if info.folder is None:
+        return ("none: everything is compiled anew in each process",)
+    size = f"{bytes_text(info.bytes)} of at most {bytes_text(info.max_bytes)}"
+    return str(info.folder), f"{info.entries} entries, {size}"
+
+
+def _limits(found: Limits) -> tuple[str, ...]:
+    from ..runtime.report import bytes_text  # start-up
+    from ..runtime.timing import seconds_text
+
+    fma = [(f"{x.threads}", "fp32 multiply-adds", f"{x.gflops:.1f} GFLOP/s") for x in found.fma]
+    reads = [
+        (f"{x.threads}", f"reading {bytes_text(x.bytes)}", f"{x.gb_per_s:.1f} GB/s")
+        for x in found.reads
+    ]
+    region, barrier = seconds_text(found.region_seconds), seconds_text(found.barrier_seconds)
+    rows = sorted((*fma, *reads), key=lambda row: int(row[0]))
+    return (
+        *table(("threads", "limit", "measured"), rows).splitlines(),
+        f"an empty region takes {region}, a barrier {barrier} ({found.fma[-1].threads} threads)",
+    )

@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-from ..runtime.cache import user_cache
+from ..runtime.cache import CacheInfo, user_cache
 from ..runtime.compile import CompileFailed
 from ..runtime.compilers import CompilerNotFound, find_compiler
-from ..runtime.host import HostError, allowed_cpus, default_threads, host
+from ..runtime.host import Host, HostError, allowed_cpus, default_threads, host
 from ..runtime.limits import Limits, limits
 from ..runtime.pool import pool_object
-from ..runtime.report import bytes_text
-from ..runtime.timing import seconds_text
 from ..runtime.version import tool_version
 from .settings import Setting, settings
 
@@ -24,84 +22,82 @@ GPU = "not supported yet: kernels run on the CPU"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The measured limits of the machine, and lines that say them."""
+class CompilerFound:
+    """The C compiler. problem: why none works, with what to do; None where one compiled our pool."""
 
-    limits: Limits
+    command: str
+    version: str
+    problem: str | None
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """One line per thread count and kind."""
-        found = self.limits
-        fma = [f"{x.gflops:.1f} GFLOP/s on {x.threads} thread(s)" for x in found.fma]
-        counts = sorted({x.threads for x in found.reads})
-        reads = [
-            f"reads on {count} thread(s): "
-            + ", ".join(
-                f"{x.gb_per_s:.0f} GB/s of {bytes_text(x.bytes)}"
-                for x in found.reads
-                if x.threads == count
-            )
-            for count in counts
-        ]
-        region = (
-            f"an empty region takes {seconds_text(found.region_seconds)}, "
-            f"a barrier {seconds_text(found.barrier_seconds)}"
-        )
-        return (f"fp32 multiply-adds ({found.isa}): {', '.join(fma)}", *reads, region)
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """default: of a run that does not say, None where the setting is wrong; problem: why.
+
+    allowed: CPUs that this process may use; cpus: of the machine.
+    """
+
+    default: int | None
+    problem: str | None
+    allowed: int
+    cpus: int
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found. Texts are for people; `to_json` has the same."""
+    """What was found. packages: what tilewright needs, with versions; limits: where measured."""
 
     version: str
     folder: str
     python: str
+    executable: str
     platform: str
-    packages: tuple[tuple[str, str], ...]
-    compiler: str
-    compiler_works: bool
-    cpu: tuple[str, ...]
-    threads: tuple[str, ...]
+    packages: dict[str, str]
+    compiler: CompilerFound
+    host: Host
+    threads: Threads
     gpu: str
-    cache: tuple[str, ...]
+    cache: CacheInfo
     settings: tuple[Setting, ...]
-    limits: Measured | None
+    limits: Limits | None
 
     def to_json(self) -> dict[str, object]:
-        """Every field as plain JSON values."""
-        return {**asdict(self), "packages": dict(self.packages)}
+        """Every field as plain JSON values; seconds, bytes, GFLOP/s, GB/s."""
+        folder = None if self.cache.folder is None else str(self.cache.folder)
+        return {**asdict(self), "cache": {**asdict(self.cache), "folder": folder}}
 
 
 def examine(*, measure: bool = False) -> Examination:
-    """Look at everything; `measure` also times what the machine reaches at most."""
-    compiler, works = _compiler()
+    """Look at everything; `measure` also times what the machine reaches at most.
+
+    Raises: HostError where the number of threads to measure with is set wrongly.
+    """
+    compiler = _compiler()
     return Examination(
         version=tool_version(),
         folder=str(Path(__file__).resolve().parents[1]),
-        python=f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}",
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        executable=sys.executable,
         platform=platform.platform(),
         packages=_packages(),
         compiler=compiler,
-        compiler_works=works,
-        cpu=_cpu(),
+        host=host(),
         threads=_threads(),
         gpu=GPU,
-        cache=_cache(),
+        cache=user_cache().info(),
         settings=settings(),
-        limits=Measured(limits(refresh=True)) if measure and works else None,
+        limits=limits(refresh=True) if measure and compiler.problem is None else None,
     )
 
 
-def _packages() -> tuple[tuple[str, str], ...]:
+def _packages() -> dict[str, str]:
     """What tilewright needs to run, with the versions that are installed."""
     try:
         needed = requires("tilewright") or []
     except PackageNotFoundError:
-        return (("tilewright", "is not installed: run pip install -e . in the clone"),)
+        return {"tilewright": "not installed"}
     names = [text.split(">=")[0].strip() for text in needed if "extra ==" not in text]
-    return tuple((name, _version(name)) for name in sorted(names))
+    return {name: _version(name) for name in sorted(names)}
 
 
 def _version(name: str) -> str:
@@ -111,44 +107,23 @@ def _version(name: str) -> str:
         return "missing"
 
 
-def _compiler() -> tuple[str, bool]:
-    """The compiler, or how to get one; whether it made the thread pool."""
+def _compiler() -> CompilerFound:
     try:
         compiler = find_compiler()
-        pool_object()
-    except (CompilerNotFound, CompileFailed) as error:
-        return str(error), False
-    return f"{compiler.version} ({' '.join(compiler.command)})", True
-
-
-def _cpu() -> tuple[str, ...]:
-    here = host()
-    sizes = [
-        f"{name} {bytes_text(size)}"
-        for name, size in (("L1", here.l1_bytes), ("L2", here.l2_bytes), ("L3", here.l3_bytes))
-        if size
-    ]
-    return (
-        here.model or "a processor whose model the system does not tell",
-        f"instruction sets: {', '.join(here.isas)}; kernels use {here.isa}",
-        f"caches: {', '.join(sizes) or 'not told'}",
-        f"clock: {f'{here.clock_ghz:g} GHz' if here.clock_ghz else 'not told'}",
-    )
-
-
-def _threads() -> tuple[str, ...]:
+    except CompilerNotFound as error:
+        return CompilerFound("", "", str(error))
+    command = " ".join(compiler.command)
     try:
-        used = str(default_threads())
+        pool_object()
+    except CompileFailed as error:
+        return CompilerFound(command, compiler.version, str(error))
+    return CompilerFound(command, compiler.version, None)
+
+
+def _threads() -> Threads:
+    default, problem = None, None
+    try:
+        default = default_threads()
     except HostError as error:
-        used = error.message
-    quota = host().quota
-    limit = "no limit on CPU time" if quota is None else f"CPU time of {quota:g} CPUs"
-    return (f"{used} by default", f"{allowed_cpus()} CPUs allowed of {os.cpu_count()}, {limit}")
-
-
-def _cache() -> tuple[str, ...]:
-    info = user_cache().info()
-    if info.folder is None:
-        return ("none: everything is compiled anew in each process",)
-    held = f"{info.entries} entries, {bytes_text(info.bytes)} of at most {bytes_text(info.max_bytes)}"
-    return (str(info.folder), held)
+        problem = error.message
+    return Threads(default, problem, allowed_cpus(), os.cpu_count() or 1)

@@ -8,7 +8,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_verb
+from .arguments import add_json, add_model, add_verb, described_by
 from .errors import OK
 
 if TYPE_CHECKING:
@@ -23,9 +23,8 @@ _EXAMPLES = """\
 
 def add_parser(verbs: Verbs) -> None:
     """The verb and its options."""
-    description = " ".join(__doc__.partition(": ")[2].split())
     parser = add_verb(
-        verbs, "explain", "what became of a model, and why", description, _EXAMPLES
+        verbs, "explain", "what became of a model, and why", described_by(__doc__), _EXAMPLES
     )
     add_model(parser)
     add_json(parser)
@@ -40,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     engine = engine_of(arguments)
     if arguments.json:
-        print(json.dumps({**described(engine), "report": report_to_json(engine.explain())}, indent=1))
+        print(
+            json.dumps({**described(engine), "report": report_to_json(engine.explain())}, indent=1)
+        )
         return OK
     print(engine.interface)
     print(f"target: {engine.parts.artifact.target}")

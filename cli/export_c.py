@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_verb
+from .arguments import add_json, add_model, add_verb, described_by
 from .errors import OK
 from .text import paragraph
 
@@ -24,7 +24,7 @@ _EXAMPLES = """\
 def add_parser(verbs: Verbs) -> None:
     """The verb and its options."""
     parser = add_verb(
-        verbs, "export-c", "write a model as plain C", __doc__.partition(": ")[2], _EXAMPLES
+        verbs, "export-c", "write a model as plain C", described_by(__doc__), _EXAMPLES
     )
     add_model(parser)
     parser.add_argument(
@@ -48,5 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         return OK
     print(paragraph("model", str(engine.interface)))
     print(paragraph("target", str(engine.parts.artifact.target)))
-    print(paragraph("written", *(f"{folder / n} ({bytes_text(size)})" for n, size in sizes.items())))
+    print(
+        paragraph("written", *(f"{folder / n} ({bytes_text(size)})" for n, size in sizes.items()))
+    )
     return OK

@@ -18,7 +18,7 @@ from ..runtime.timing import MIN_SAMPLE, Timing, compare, sample, seconds_text
 from .text import table
 
 _FEWEST, _MOST = 5, 1000  # rounds
-HEADS = ("threads", "median", "95 % interval", "runs/s", "GFLOP/s", "of the FMA peak")
+HEADS = ("threads", "median", "95 % interval", "runs/s", "GFLOP/s", "of the FMA limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Latency:
             f"{seconds_text(timing.low)} to {seconds_text(timing.high)}",
             f"{1 / timing.median:.4g}",
             "" if gflops is None else f"{gflops:.1f}",
-            "" if share is None else f"{share:.0%}",
+            "" if share is None or self.peak is None else f"{share:.0%} of {self.peak:.0f}",
         )
 
     def to_json(self) -> dict[str, object]:

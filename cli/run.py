@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_verb, counts, seconds
+from .arguments import add_json, add_model, add_verb, described_by, counts, seconds
 from .errors import MISMATCH, OK, UsageError
 from .text import bad, good, paragraph
 
@@ -30,7 +30,7 @@ _EXAMPLES = """\
 def add_parser(verbs: Verbs) -> None:
     """The verb and its options."""
     parser = add_verb(
-        verbs, "run", "run a model: outputs, check, latency", __doc__.partition(": ")[2], _EXAMPLES
+        verbs, "run", "run a model: outputs, check, latency", described_by(__doc__), _EXAMPLES
     )
     add_model(parser, optional=True)
     parser.add_argument("--load-engine", metavar="FILE", help="run this engine, not MODEL")
@@ -78,9 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save_outputs is not None:
         save_outputs(arguments.save_outputs, outputs)
     wanted = arguments.check or arguments.atol is not None or arguments.rtol is not None
-    report = (
-        engine.verify(inputs, atol=arguments.atol, rtol=arguments.rtol) if wanted else None
-    )
+    report = engine.verify(inputs, atol=arguments.atol, rtol=arguments.rtol) if wanted else None
     timed = _timed(engine, inputs, arguments)
     if arguments.json:
         print(json.dumps(_json(engine, report, timed), indent=1))
@@ -161,4 +159,3 @@ def _json(engine: Engine, report: Report | None, timed: tuple[Latency, ...]) -> 
         "check": checked,
         "latency": [latency.to_json() for latency in timed],
     }
-

@@ -8,17 +8,17 @@ import os
 from dataclasses import dataclass
 
 MEANINGS = {
-    "TILEWRIGHT_CACHE": "folder of the cache, or off; else the user's cache folder",
-    "TILEWRIGHT_CACHE_BYTES": "most bytes that the cache keeps; else 2 GiB",
-    "TILEWRIGHT_NUM_THREADS": "threads of a run that does not say; else the allowed CPUs",
-    "TILEWRIGHT_WERROR": "1: warnings of the C compiler are errors",
-    "CC": "the C compiler; else cc, gcc, clang, the ziglang wheel",
+    "TILEWRIGHT_CACHE": "folder of the cache, or off (the user's cache folder)",
+    "TILEWRIGHT_CACHE_BYTES": "most bytes that the cache keeps (2 GiB)",
+    "TILEWRIGHT_NUM_THREADS": "threads of a run that does not say (the CPUs allowed)",
+    "TILEWRIGHT_WERROR": "1: warnings of the C compiler are errors (they are not)",
+    "CC": "the C compiler (cc, gcc, clang, the ziglang wheel)",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """An environment variable; value is None where it is not set."""
+    """An environment variable; value is None where it is not set. meaning: (what holds then)."""
 
     name: str
     value: str | None

@@ -82,7 +82,7 @@ def working(what: str) -> Iterator[Callable[[str], object]]:
 
 def _wrapped(line: str) -> list[str]:
     room = WIDTH - _LABEL
-    inner = " " * (len(line) - len(line.lstrip()))
+    inner = " " * (len(line) - len(line.lstrip()) + 2)
     if len(line) <= room:
         return [line]
     return textwrap.wrap(

@@ -68,7 +68,7 @@ class Verdict:
     status: "proved" | "proved under assumptions" | "unknown" | "refuted".
     failures: why it is refuted; assumptions: what a proof rests on; reasons: why nothing could be
     decided.
-    milliseconds: what the proof took, not compared; questions: how many were put to isl.
+    milliseconds: what the proof took, not compared; operations: the questions that were put to isl.
     """
 
     status: str

@@ -113,28 +113,36 @@ class _FunctionWriter:
         return f"/* {mangle(self.func.name)}({_wrapped(listed, '   ')}) */"
 
     def _arguments(self) -> list[_Argument]:
+        """The arguments. Where threads wait for each other, what one writes another may read: then
+        only what nobody writes, and what a thread owns, is `restrict`.
+        """
         written = {store.buffer for store in stores(self.func.body)}
+        statements = _root_statements(self.func.body)
+        waits = any(isinstance(s, Barrier) for s in statements)
         arguments = [
-            self._pointer(p, position, p.buffer in written)
+            self._pointer(p, position, p.buffer in written, waits)
             for position, p in enumerate(self.func.parameters)
         ]
         if self.workspace.shared:
-            arguments.append(_Argument("char *restrict workspace", "workspace"))
+            pointer = "char *" if waits else "char *restrict "
+            arguments.append(_Argument(f"{pointer}workspace", "workspace"))
         if self.workspace.own:
             arguments.append(_Argument("char *restrict own", "own"))
-        statements = _root_statements(self.func.body)
-        if any(isinstance(s, Barrier) for s in statements):
+        if waits:
             arguments.append(_Argument("const struct tw_team *team", "team"))
-        if any(not isinstance(s, Barrier) for s in statements):
+        if statements:
             arguments.append(_Argument("int thread", "thread"))
         if any(_is_parallel(s) for s in statements):
             arguments.append(_Argument("int threads", "threads"))
         return arguments
 
-    def _pointer(self, parameter: Parameter, position: int, written: bool) -> _Argument:
+    def _pointer(
+        self, parameter: Parameter, position: int, written: bool, waits: bool
+    ) -> _Argument:
         kind = f"{'' if written else 'const '}{c_type(parameter.buffer.type)} *"
         name = self.lines.names.declare(parameter.buffer)
-        return _Argument(f"{kind}restrict {name}", f"({kind})args[{position}]")
+        alone = "" if written and waits else "restrict "
+        return _Argument(f"{kind}{alone}{name}", f"({kind})args[{position}]")
 
     def _workspace_pointers(self) -> list[str]:
         if not self.workspace.shared and not self.workspace.own:

@@ -88,7 +88,7 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     makers = [b for b in blocks(func.body) if any(s.buffer in forms for s in stores(b.body))]
     accumulators = {s.buffer for b in makers if b.role is not Role.COPY for s in stores(b.body)}
     copied = {s.buffer for b in users if b.role is Role.COPY for s in stores(b.body)}
-    if (copied & forms) - accumulators:
+    if (copied & forms) - accumulators - {tensor}:
         return None  # a reader's own copy may hold more than the elements that it then replaces
     names = {b.family for b in users if b.role is Role.COMPUTE} - {b.family for b in makers}
     if len(names) != 1 or any(b.recomputed for b in (*users, *makers)):

@@ -216,7 +216,7 @@ class _Pairing:
             self.match(mine.value, value, valid, True, top=True)
         except _Mismatch as mismatch:
             self.in_order(mine.value, value, valid, mismatch)
-        stored = access(statement, mine.buffer, mine.indices, statement.domain)
+        stored = access(statement, mine.buffer, mine.indices, statement.domain, write=True)
         element = tuple(affine(i, self.env, statement.ranges) for i in indices)
         return Tagged(stored, self.tensor, element)
 
@@ -338,7 +338,7 @@ class _Pairing:
             return
         statement = self.statement
         element = tuple(affine(i, self.env, statement.ranges) for i in canon.indices)
-        taken = access(statement, nest.buffer, nest.indices, where, load=nest, exact=exact)
+        taken = access(statement, nest.buffer, nest.indices, where, exact=exact)
         copied = statement.role is Role.COPY
         tensor = self.tensor if copied else self.families.sources[statement.family, canon.buffer]
         own = tensor == self.tensor and not copied

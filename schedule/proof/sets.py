@@ -21,7 +21,7 @@ from .order import ANY, Equal, Order, orders_before, possible_orders
 from .pairing import Tagged
 from .statements import Statement
 
-IN, OUT, PARAM, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param, isl.dim_type.set
+IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 Part = tuple[int, Affine, int]  # side, form, factor
 
 

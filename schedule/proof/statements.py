@@ -102,7 +102,6 @@ class Access:
     fresh: tuple[For, ...]
     write: bool
     exact: bool = True
-    load: Load | None = None
 
     @property
     def cell(self) -> tuple[Affine, ...]:
@@ -303,8 +302,8 @@ def accesses_of(statement: Statement) -> Iterator[Access]:
     store = statement.store
     for item in (*store.indices, store.value):
         for load, where, exact in _loads(item, statement, statement.domain, True):
-            yield access(statement, load.buffer, load.indices, where, load=load, exact=exact)
-    yield access(statement, store.buffer, store.indices, statement.domain)
+            yield access(statement, load.buffer, load.indices, where, exact=exact)
+    yield access(statement, store.buffer, store.indices, statement.domain, write=True)
 
 
 def access(
@@ -313,15 +312,14 @@ def access(
     indices: tuple[Expr, ...],
     where: Cases,
     *,
-    load: Load | None = None,
+    write: bool = False,
     exact: bool = True,
 ) -> Access:
-    """The access of a statement to `buffer`; the store's where no load is given."""
+    """An access of a statement. Raises: Undecided for an index that is not affine."""
     forms = tuple(affine(i, statement.env, statement.ranges) for i in indices)
     if buffer not in statement.scopes:
         raise Undecided(f"buffer '{buffer.name}' is used outside its Alloc")
-    fresh = statement.scopes[buffer]
-    return Access(statement, buffer, forms, where, fresh, load is None, exact, load)
+    return Access(statement, buffer, forms, where, statement.scopes[buffer], write, exact)
 
 
 def _loads(

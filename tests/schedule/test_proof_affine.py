@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from tilewright.schedule.proof.affine import Affine, Undecided, affine, interval, variable
@@ -106,9 +106,8 @@ def test_a_condition_holds_where_its_expression_does(expr: Expr) -> None:
     try:
         cases = condition(expr, {}, RANGES)
         opposite = negated(cases, RANGES)
-    except Undecided as undecided:
-        assert "cases" in str(undecided)
-        return
+    except Undecided:  # too many cases
+        reject()
     for point in POINTS:
         holds = any(all(c.holds(point) for c in case) for case in cases)
         assert holds == bool(value(expr, point))

@@ -5,8 +5,8 @@ struct tw_team { void (*barrier)(void *state, int thread); void *state; };
 
 /* rows(input A: float32[5, 40], output C: float32[5, 40]) */
 static __attribute__((noinline)) void
-rows_body(const float *restrict A, float *restrict C, char *restrict workspace,
-    char *restrict own, const struct tw_team *team, int thread, int threads)
+rows_body(const float *restrict A, float *C, char *workspace, char *restrict own,
+    const struct tw_team *team, int thread, int threads)
 {
     float *const T = (float *)(workspace + 0);
     const int64_t i_end = (int64_t)5 * (thread + 1) / threads;

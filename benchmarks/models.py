@@ -1,0 +1,118 @@
+"""Whole models against peers, in the same rounds: the onnx wheel's light models with seeded random weights.
+
+    python -m benchmarks.models [NAME ...] [--threads 1 2] [--rounds 7] [--write]
+
+Latency is the median of the rounds, on arrays bound beforehand where a system can do that; `ratio` is ours over the peer's,
+median of the rounds' own ratios. Every system's output is compared with the float64 reference before anything is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from onnx import ModelProto, version_converter
+
+import tilewright as tw
+from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.reference import evaluate
+from tilewright.graph.samples import LIGHT_MODELS, Sample, random_model
+
+from tilewright.cli.engines import engine_operations
+
+from . import peers, report
+from .rounds import paired_rounds
+
+DEFAULT = ("squeezenet", "resnet50")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system on one model: milliseconds, its time over ours, max|y - ref64| / max|ref64|."""
+
+    model: str
+    threads: int
+    system: str
+    milliseconds: float
+    over_ours: float
+    error: float
+    share: float
+
+
+def peer_bytes(model: ModelProto) -> bytes:
+    """The model at opset 17, where peers' optimisers are at their best."""
+    return version_converter.convert_version(model, 17).SerializeToString()
+
+
+def measure(name: str, threads: Sequence[int], rounds: int) -> list[Row]:
+    """All systems on one model."""
+    sample = random_model(name)
+    began = time.perf_counter()
+    engine = tw.compile(sample.model)
+    print(f"{name}: compiled in {time.perf_counter() - began:.1f} s", flush=True)
+    wanted = evaluate(import_onnx(sample.model), sample.inputs)
+    data = peer_bytes(sample.model)
+    return [row for count in threads for row in _rows(sample, engine, data, wanted, count, rounds)]
+
+
+def _rows(
+    sample: Sample,
+    engine: tw.Engine,
+    data: bytes,
+    wanted: dict[str, np.ndarray],
+    threads: int,
+    rounds: int,
+) -> list[Row]:
+    context = engine.context(threads=threads)
+    outputs = {spec.name: np.empty(spec.shape, spec.dtype) for spec in engine.outputs}
+    context.bind(sample.inputs, outputs)
+    calls = {"tilewright": context.run}
+    for peer in peers.available():
+        calls[peer] = peers.CALLS[peer](data, sample.inputs, threads)
+    (name, reference), *_ = wanted.items()
+    scale = float(np.abs(reference).max())
+    errors = {}
+    for system, call in calls.items():
+        result = call()
+        found = outputs[name] if system == "tilewright" else _first(result)
+        errors[system] = float(np.abs(found - reference).max()) / scale
+    results, _ = paired_rounds(calls, float(engine_operations(engine) or 0), threads, rounds)
+    ours = results["tilewright"].seconds
+    return [
+        Row(sample.name, threads, s, r.seconds * 1e3, r.seconds / ours, errors[s], r.share)
+        for s, r in results.items()
+    ]
+
+
+def _first(result: object) -> np.ndarray:
+    """The first output of a peer's call."""
+    values = result if isinstance(result, list) else list(result.values())  # type: ignore[attr-defined]
+    return np.asarray(values[0])
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", default=DEFAULT, choices=[*LIGHT_MODELS, []])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    rows = [row for name in options.models for row in measure(name, options.threads, options.rounds)]
+    table = report.table(
+        ("model", "threads", "system", "ms", "times ours", "max error / max", "share of FMA peak"),
+        [
+            (r.model, r.threads, r.system, f"{r.milliseconds:.2f}", f"{r.over_ours:.2f}", f"{r.error:.1e}", f"{r.share:.0%}")
+            for r in rows
+        ],
+    )
+    print(table)
+    if options.write:
+        report.write("models", table, [asdict(row) for row in rows], peers.available())
+
+
+if __name__ == "__main__":
+    main()

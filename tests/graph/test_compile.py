@@ -1,0 +1,214 @@
+"""tw.compile from end to end: small models, options refused, limits, wrong kernels and wrong passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tilewright.driver.build_program import build_program
+from tilewright.driver.check_program import ProgramCheckError
+from tilewright.graph import compile as compile_module
+from tilewright.graph import samples
+from tilewright.graph.build import GraphBuilder
+from tilewright.graph.compile import MemoryLimitError, UntunedError, compile
+from tilewright.graph.errors import ModelError
+from tilewright.graph.ir import Graph, rebuilt
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.elementwise import Add, Relu
+from tilewright.graph.options import OptionError
+from tilewright.graph.types import TensorType, array_of, owned
+from tilewright.runtime.engine import Engine
+from tilewright.schedule.rules.default import default_schedule
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.target import Target
+
+needs_cc = pytest.mark.needs_cc
+
+
+def network() -> Graph:
+    """relu(conv1x1(x) + r), NHWC, square weights."""
+    rng = np.random.default_rng(0)
+    builder = GraphBuilder("net")
+    x = builder.input("x", TensorType("float32", (1, 6, 6, 16)))
+    r = builder.input("r", TensorType("float32", (1, 6, 6, 16)))
+    w = builder.constant("w", rng.standard_normal((1, 1, 16, 16)).astype("float32"))
+    y = builder.add(Add(), builder.add(Conv(layout="NHWC"), x, w), r)
+    return builder.finish((builder.add(Relu(), y, output="y"),))
+
+
+@dataclass(frozen=True)
+class Times:
+    """A source that knows a time for each function name that it lists."""
+
+    known: tuple[tuple[str, float], ...]
+
+    def schedule(self, func: PrimFunc, target: Target) -> Schedule | None:
+        return None
+
+    def seconds(self, func: PrimFunc, target: Target) -> float | None:
+        return dict(self.known).get(func.name)
+
+
+def launched(engine: Engine) -> list[str]:
+    return [kernel.name for kernel in engine.explain().kernels]
+
+
+@needs_cc
+def test_a_small_model_is_compiled_checked_and_verified() -> None:
+    sample = samples.tiny_model()
+    stages: list[str] = []
+    engine = compile(sample.model, progress=stages.append)
+    assert stages == ["import", "plan", "build"]
+    report = engine.explain()
+    assert launched(engine) == [
+        "transpose",
+        "conv_relu",
+        "maxpool",
+        "transpose_1",
+        "gemm",
+        "softmax",
+    ]
+    assert set(report.proofs) == {"proved"}
+    assert {kernel.check for kernel in report.kernels} == {"ok"}
+    assert "fused: Conv+Relu: conv, relu" in report.notes
+    assert engine.memory_plan.arena_bytes == engine.memory_plan.lower_bound_bytes
+    assert engine.verify(sample.inputs)
+    one, two = (engine.run(sample.inputs, threads=n)["classes"] for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_the_interpreter_serves_where_there_is_no_compiler() -> None:
+    sample = samples.tiny_model()
+    engine = compile(sample.model, "python")
+    assert engine.verify(sample.inputs)
+
+
+@needs_cc
+def test_measured_times_flip_fusion_and_algorithm_and_the_results_stay() -> None:
+    rng = np.random.default_rng(1)
+    feeds = {n: rng.standard_normal((1, 6, 6, 16)).astype("float32") for n in "xr"}
+    sources = (
+        Times((("conv_add_relu", 1e-9),)),
+        Times((("matmul_add_relu", 1e-9),)),
+        Times((("conv", 1e-9), ("add_relu", 1e-9))),
+    )
+    engines = [compile(network(), schedules=source) for source in sources]
+    assert [launched(engine) for engine in engines] == [
+        ["conv_add_relu"],
+        ["matmul_add_relu"],
+        ["conv", "add_relu"],
+    ]
+    results = [engine.run(feeds)["y"] for engine in engines]
+    for engine, result in zip(engines, results, strict=True):
+        assert engine.verify(feeds)
+        np.testing.assert_allclose(result, results[0], rtol=1e-5, atol=1e-6)
+
+
+@dataclass(frozen=True)
+class Permuted:
+    """A wrong pass: it exchanges the input and output channels of a square convolution."""
+
+    def __call__(self, graph: Graph) -> Graph:
+        turned = {
+            name: owned(array_of(value).swapaxes(-1, -2)) for name, value in graph.constants.items()
+        }
+        return rebuilt(graph, graph.nodes, turned)
+
+
+@needs_cc
+def test_a_permuted_weight_axis_fails_the_verification() -> None:
+    engine = compile(network(), passes=(Permuted(),), verify="kernels")
+    assert not engine.verify()
+
+
+@needs_cc
+def test_a_pass_that_changes_results_is_undone() -> None:
+    engine = compile(network(), passes=(Permuted(),), verify="all")
+    assert engine.verify()
+    (note,) = [n for n in engine.explain().notes if n.startswith("pass ")]
+    assert note.startswith("pass Permuted: undone; 'y' differs by ")
+
+
+@needs_cc
+def test_a_fused_kernel_that_fails_its_check_is_taken_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+
+    def failing(*arguments: object, **options: object) -> Engine:
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise ProgramCheckError("net", {"conv_add_relu": "planted"})
+        return build_program(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compile_module, "build_program", failing)
+    source = Times((("conv_add_relu", 1e-9),))
+    engine = compile(network(), schedules=source)
+    assert launched(engine) == ["conv", "add", "relu"]
+    assert engine.explain().notes[0] == (
+        "kernel 'conv_add_relu' failed its check and was taken apart"
+    )
+    assert engine.verify()
+
+
+def test_a_kernel_that_cannot_be_taken_apart_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(program: object, *_: object, **__: object) -> Engine:
+        raise ProgramCheckError("net", {f.name: "planted" for f in program.functions})  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(compile_module, "build_program", failing)
+    with pytest.raises(ProgramCheckError):
+        compile(network(), "c:avx2")
+
+
+def test_options_that_are_not_there_yet_are_refused() -> None:
+    for option in ({"precision": "int8"}, {"effort": "best"}, {"deterministic": "batch"}):
+        with pytest.raises(OptionError):
+            compile(network(), **option)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("model", "kind"), [("net.pt2", "the file 'net.pt2'"), (3, "a int")])
+def test_other_models_are_refused(model: object, kind: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        compile(model)  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        f"ModelError: compile: the model is {kind}; expected the path or the bytes of an ONNX file, "
+        "or a ModelProto. [compile-model]\n"
+        "  Hint: torch.onnx.export(module, inputs, 'model.onnx') writes such a file."
+    )
+
+
+def test_functions_without_a_tuned_schedule_are_refused_where_that_is_asked_for() -> None:
+    for schedules in (None, lambda func, target: default_schedule(func, target)):
+        with pytest.raises(UntunedError) as caught:
+            compile(network(), "c:avx512", schedules=schedules, require_tuned=True)
+        assert str(caught.value) == (
+            "UntunedError: compile: 1 of 1 functions have no tuned schedule: conv_add_relu. "
+            "[compile-untuned]\n"
+            "  Hint: tune the functions of tw.tasks(model), or leave out require_tuned=True."
+        )
+
+
+@needs_cc
+def test_tuned_schedules_are_used() -> None:
+    def tuned(func: PrimFunc, target: Target) -> Schedule:
+        schedule = default_schedule(func, target)
+        schedule.origin = "tuned"
+        return schedule
+
+    engine = compile(network(), schedules=tuned, require_tuned=True)
+    assert engine.explain().origins == {"tuned": 1}
+
+
+@needs_cc
+def test_more_memory_than_allowed_is_refused() -> None:
+    with pytest.raises(MemoryLimitError) as caught:
+        compile(network(), "c:scalar", max_bytes=1024, max_contexts=3)
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("MemoryLimitError: compile: 3 context(s) of 'net' take ")
+    assert lines[0].endswith("; expected at most 1 KiB. [compile-memory]")
+    assert lines[1].startswith("  Note: weights 1 KiB (shared) + ")
+    assert lines[2:] == ["  Hint: raise max_bytes, or lower max_contexts."]
+    assert compile(network(), "c:scalar", max_bytes=1 << 20, max_contexts=3).max_contexts == 3
