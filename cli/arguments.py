@@ -10,8 +10,8 @@ from typing import Protocol
 
 from .errors import UsageError
 
-_SHAPE = r"[^:,\[\]]*(?::[^:,\[\]]+)*?"  # a name; it may hold colons
-_ENTRY = re.compile(rf"(?P<name>{_SHAPE}):(?P<size>\[[\d,\s]*\]|\d+(?:x\d+)*)(?:,|$)")
+_NAME = r"[^:,\s\[\]]*(?::[^:,\s\[\]]+)*?"  # it may hold colons
+_ENTRY = re.compile(rf"(?P<name>{_NAME}):(?P<size>\[[\d,\s]*\]|\d+(?:x\d+)*)(?:,|$)")
 
 
 class Verbs(Protocol):
@@ -22,6 +22,7 @@ class Verbs(Protocol):
         name: str,
         *,
         help: str,
+        usage: str,
         description: str,
         epilog: str,
         formatter_class: type[argparse.HelpFormatter],
@@ -29,12 +30,13 @@ class Verbs(Protocol):
 
 
 def add_verb(
-    verbs: Verbs, name: str, summary: str, description: str, examples: str
+    verbs: Verbs, name: str, summary: str, description: str, examples: str, takes: str = ""
 ) -> argparse.ArgumentParser:
-    """A parser for a verb, with its examples below the options."""
+    """A parser for a verb, with its examples below the options. takes: what must be given."""
     return verbs.add_parser(
         name,
         help=summary,
+        usage=f"tilewright {name} {takes}{' ' if takes else ''}[options]",
         description="\n".join(textwrap.wrap(description, 79)),
         epilog=f"examples:\n{examples}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -68,9 +70,6 @@ def add_model(parser: argparse.ArgumentParser, *, optional: bool = False) -> Non
         "--target",
         metavar="TARGET",
         help="c:avx512, c:avx2, c:scalar, or python (the interpreter); default: this machine",
-    )
-    parser.add_argument(
-        "--no-cache", action="store_true", help="compile anew even if it was compiled before"
     )
 
 
@@ -109,16 +108,19 @@ def _size(text: str) -> int | tuple[int, ...]:
     return sizes if len(sizes) > 1 else sizes[0]
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
+def whole(text: str) -> int:
+    """A whole number of at least 0, for argparse."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
     return int(text)
 
 
 def counts(text: str) -> tuple[int, ...]:
     """Whole numbers of at least 1 with commas between them, for argparse."""
-    return tuple(positive(part.strip()) for part in text.split(","))
+    found = tuple(whole(part.strip()) for part in text.split(","))
+    if min(found) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' holds a number below 1")
+    return found
 
 
 def seconds(text: str) -> float:

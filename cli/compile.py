@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .arguments import add_json, add_model, add_verb, described_by
-from .errors import OK
+from .errors import OK, UsageError
 from .text import paragraph
 
 if TYPE_CHECKING:
@@ -25,7 +25,12 @@ _EXAMPLES = """\
 def add_parser(verbs: Verbs) -> None:
     """The verb and its options."""
     parser = add_verb(
-        verbs, "compile", "compile a model to an engine file", described_by(__doc__), _EXAMPLES
+        verbs,
+        "compile",
+        "compile a model to an engine file",
+        described_by(__doc__),
+        _EXAMPLES,
+        "MODEL",
     )
     add_model(parser)
     parser.add_argument(
@@ -33,7 +38,7 @@ def add_parser(verbs: Verbs) -> None:
         "--output",
         "--save-engine",
         metavar="FILE",
-        help="the engine's file (default: MODEL with the ending .twe)",
+        help="the engine's file (default: the model's name with .twe, in this folder)",
     )
     parser.add_argument(
         "--drop-weights",
@@ -48,10 +53,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Compile and write."""
     from ..runtime.report import bytes_text  # start-up
     from .described import described
-    from .engines import engine_of
+    from .engines import SUFFIX, engine_of
 
+    if arguments.model.endswith(SUFFIX):
+        raise UsageError(
+            f"compile: '{arguments.model}' is an engine already; expected a model.",
+            code="cli-engine",
+            hints=(f"tilewright run --load-engine {arguments.model}",),
+        )
     engine = engine_of(arguments)
-    output = arguments.output or Path(arguments.model).with_suffix(".twe").name
+    output = arguments.output or Path(arguments.model).with_suffix(SUFFIX).name
     file = engine.save(output, keep_weights=not arguments.drop_weights)
     size = os.stat(file).st_size
     if arguments.json:

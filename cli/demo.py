@@ -24,8 +24,8 @@ WAYS = (  # to a C compiler
 )
 _EXAMPLES = """\
   tilewright demo
-  tilewright demo --no-cache      compile anew
-  CC=clang tilewright demo        with another compiler
+  TILEWRIGHT_CACHE=off tilewright demo    compile anew what was compiled before
+  CC=clang tilewright demo                with another compiler
 """
 
 
@@ -37,9 +37,6 @@ def add_parser(verbs: Verbs) -> None:
         "compile a real model, check it, time it",
         described_by(__doc__),
         _EXAMPLES,
-    )
-    parser.add_argument(
-        "--no-cache", action="store_true", help="compile anew even if it was compiled before"
     )
     parser.set_defaults(run=run)
 
@@ -57,14 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
         return _without_compiler("$CC does not run" if named else "No C compiler was found")
     except CompileFailed:
         return _without_compiler("The C compiler that was found does not work")
-    return _fast(cache=not arguments.no_cache)
+    return _fast()
 
 
-def _fast(*, cache: bool) -> int:
-    from .demonstration import Demonstration  # start-up
+def _fast() -> int:
+    from ..graph.samples import random_model  # start-up
+    from .demonstration import Demonstration
     from .demonstration_text import lines
 
-    demonstration = Demonstration.make(MODEL, cache=cache)
+    demonstration = Demonstration.make(random_model(MODEL))
     for label, *text in lines(demonstration):
         print(paragraph(label, *text))
     return OK if demonstration.report else MISMATCH
@@ -76,9 +74,7 @@ def _without_compiler(reason: str) -> int:
     from .demonstration_text import interpreted_lines
 
     ways = "; ".join(WAYS).format(python=sys.executable)
-    print(
-        f"{strong(reason)}, so a tiny model runs in the interpreter. The fast path needs one: {ways}"
-    )
+    print(f"{strong(reason)}: a tiny model runs in the interpreter. For the fast path: {ways}")
     report, text = interpreted_lines(interpreted_demonstration())
     for label, *parts in text:
         print(paragraph(label, *parts))

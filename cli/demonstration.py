@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+import numpy as np
+
 from ..graph.compile import compile
 from ..graph.importers.onnx import import_onnx
 from ..graph.reference import evaluate
-from ..graph.samples import Sample, random_model, tiny_model
+from ..graph.samples import Sample, tiny_model
 from ..runtime.arrays import Array
 from ..runtime.cache import user_cache
 from ..runtime.engine import Engine
@@ -51,12 +53,11 @@ class Demonstration:
     source: Path
 
     @staticmethod
-    def make(name: str, *, cache: bool) -> Demonstration:
-        """Compile the light model `name` with random weights, and do all the rest."""
-        sample = random_model(name)
-        with working(f"compiling {name}") as tell:
+    def make(sample: Sample, *, timing: float = _SECONDS) -> Demonstration:
+        """Compile the model of a sample and do all the rest. timing: seconds of it."""
+        with working(f"compiling {sample.name}") as tell:
             began = perf_counter()
-            engine = compile(sample.model, cache=cache, progress=tell)
+            engine = compile(sample.model, progress=tell)
             seconds = perf_counter() - began
         with working("checking against NumPy in float64"):
             graph = import_onnx(sample.model)
@@ -64,7 +65,7 @@ class Demonstration:
             report = compare_outputs(engine.name, got, expected)
         with working("timing"):
             threads = [count for count in _THREADS if count <= allowed_cpus()]
-            budget = Budget(seconds=_SECONDS)
+            budget = Budget(seconds=timing)
             timed = latencies(engine, sample.inputs, threads, budget, engine_operations(engine))
             profile = engine.profile(sample.inputs, threads=1, rounds=_PROFILE_ROUNDS)
         slowest = max(profile.steps, key=lambda step: step.seconds)
@@ -110,11 +111,11 @@ def interpreted_demonstration() -> Interpreted:
 
 def _relative_error(got: Mapping[str, Array], expected: Mapping[str, Array]) -> float:
     """The largest |got - expected| over the largest |expected|, of all outputs."""
-    errors = (
-        float(abs(array - expected[name]).max() / abs(expected[name]).max())
-        for name, array in got.items()
-    )
-    return max(errors)
+    errors = []
+    for name, array in got.items():
+        wanted = expected[name].astype(np.float64)
+        errors.append(np.abs(array.astype(np.float64) - wanted).max() / np.abs(wanted).max())
+    return float(max(errors))
 
 
 def _save(symbol: str, source: str) -> Path:

@@ -107,10 +107,15 @@ def _verdict(report: Report, error: float) -> str:
 
 def _memory(demo: Demonstration) -> Iterator[str]:
     plan, most = demo.engine.memory_plan, demo.latencies[-1].threads
-    yield (
-        f"peak {bytes_text(plan.peak_bytes(most))} on {most} thread(s), promised before the first run"
+    peak = bytes_text(plan.peak_bytes(most))
+    yield f"peak {peak} on {most} thread(s), promised before the first run"
+    bound = (
+        "" if plan.lower_bound_bytes is None else f", {bytes_text(plan.lower_bound_bytes)} at least"
     )
-    yield f"  {plan}"
+    yield (
+        f"  {bytes_text(plan.weights_bytes)} of weights, {bytes_text(plan.arena_bytes)} between "
+        f"kernels{bound}, the rest for kernels' own use"
+    )
 
 
 def _source(demo: Demonstration) -> Iterator[str]:

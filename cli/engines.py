@@ -37,7 +37,6 @@ def engine_of(arguments: argparse.Namespace) -> Engine:
             path,
             arguments.target,
             shapes=shapes_of(arguments.shapes),
-            cache=not arguments.no_cache,
             progress=tell,
         )
 

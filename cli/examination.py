@@ -23,7 +23,7 @@ GPU = "not supported yet: kernels run on the CPU"
 
 @dataclass(frozen=True, slots=True)
 class CompilerFound:
-    """The C compiler. problem: why none works, with what to do; None where one compiled our pool."""
+    """The C compiler. problem: why none works, and what to do; None where one compiled our pool."""
 
     command: str
     version: str

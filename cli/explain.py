@@ -24,7 +24,12 @@ _EXAMPLES = """\
 def add_parser(verbs: Verbs) -> None:
     """The verb and its options."""
     parser = add_verb(
-        verbs, "explain", "what became of a model, and why", described_by(__doc__), _EXAMPLES
+        verbs,
+        "explain",
+        "what became of a model, and why",
+        described_by(__doc__),
+        _EXAMPLES,
+        "MODEL",
     )
     add_model(parser)
     add_json(parser)

@@ -24,7 +24,12 @@ _EXAMPLES = """\
 def add_parser(verbs: Verbs) -> None:
     """The verb and its options."""
     parser = add_verb(
-        verbs, "export-c", "write a model as plain C", described_by(__doc__), _EXAMPLES
+        verbs,
+        "export-c",
+        "write a model as plain C",
+        described_by(__doc__),
+        _EXAMPLES,
+        "MODEL -o FOLDER",
     )
     add_model(parser)
     parser.add_argument(

@@ -35,7 +35,7 @@ class Latency:
     """Runs at one number of threads.
 
     operations: of a run, None where not known. peak: fp32 GFLOP/s that the probe reached on as many
-    threads in the same rounds; None where it cannot be measured.
+    threads in the best of the same rounds; None where it cannot be measured.
     """
 
     threads: int
@@ -57,14 +57,15 @@ class Latency:
     @property
     def row(self) -> tuple[str, ...]:
         """The cells under HEADS."""
-        timing, gflops, share = self.timing, self.gflops, self.share
+        timing, rate = self.timing, 1 / self.timing.median
+        limit = "" if self.share is None else f"{_percent(self.share)} of {self.peak:.0f}"
         return (
             str(self.threads),
             seconds_text(timing.median),
             f"{seconds_text(timing.low)} to {seconds_text(timing.high)}",
-            f"{1 / timing.median:.4g}",
-            "" if gflops is None else f"{gflops:.1f}",
-            "" if share is None or self.peak is None else f"{share:.0%} of {self.peak:.0f}",
+            f"{rate:.0f}" if rate >= 100 else f"{rate:.3g}",
+            "" if self.gflops is None else f"{self.gflops:.3g}",
+            limit,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -105,7 +106,8 @@ def latencies(
             length += 2 * MIN_SAMPLE
     rounds = budget.rounds or min(_MOST, max(_FEWEST, int(budget.seconds / length)))
     timings = compare(calls, rounds)
-    peaks = {count: probe.rate(timings[f"peak {count}"].median) for count, probe in probes.items()}
+    best = {count: min(timings[f"peak {count}"].samples) for count in probes}
+    peaks = {count: probe.rate(best[count]) for count, probe in probes.items()}
     return tuple(
         Latency(count, timings[f"run {count}"], operations, peaks.get(count)) for count in threads
     )
@@ -117,6 +119,10 @@ def latency_table(found: Sequence[Latency], indent: int = 0) -> str:
     kept = [n for n in range(len(HEADS)) if any(row[n] for row in rows)]
     heads = [HEADS[n] for n in kept]
     return table(heads, [[row[n] for n in kept] for row in rows], indent)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else "under 1%"
 
 
 def _probes(engine: Engine, threads: Sequence[int]) -> dict[int, Probe]:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_verb, described_by, counts, seconds
+from .arguments import add_json, add_model, add_verb, counts, described_by, seconds, whole
 from .errors import MISMATCH, OK, UsageError
 from .text import bad, good, paragraph
 
@@ -30,7 +30,12 @@ _EXAMPLES = """\
 def add_parser(verbs: Verbs) -> None:
     """The verb and its options."""
     parser = add_verb(
-        verbs, "run", "run a model: outputs, check, latency", described_by(__doc__), _EXAMPLES
+        verbs,
+        "run",
+        "run a model: outputs, check, latency",
+        described_by(__doc__),
+        _EXAMPLES,
+        "MODEL",
     )
     add_model(parser, optional=True)
     parser.add_argument("--load-engine", metavar="FILE", help="run this engine, not MODEL")
@@ -50,9 +55,11 @@ def add_parser(verbs: Verbs) -> None:
     parser.add_argument(
         "--threads", type=counts, metavar="N,...", help="time at these numbers of threads"
     )
-    parser.add_argument("--warmup", type=int, default=3, metavar="N", help="runs first (default 3)")
     parser.add_argument(
-        "--iterations", type=int, metavar="N", help="time N samples; 0: do not time"
+        "--warmup", type=whole, default=3, metavar="N", help="runs first (default 3)"
+    )
+    parser.add_argument(
+        "--iterations", type=whole, metavar="N", help="time N samples; 0: do not time"
     )
     parser.add_argument(
         "--duration", type=seconds, default=1.0, metavar="S", help="time for S seconds (default 1)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 WIDTH = 100
 _LABEL = 11  # columns of the label before a paragraph
 _NUMERIC = frozenset("0123456789-+")
+_STYLE = re.compile(r"\x1b\[\d+m")
 
 
 def strong(text: str) -> str:
@@ -83,7 +85,7 @@ def working(what: str) -> Iterator[Callable[[str], object]]:
 def _wrapped(line: str) -> list[str]:
     room = WIDTH - _LABEL
     inner = " " * (len(line) - len(line.lstrip()) + 2)
-    if len(line) <= room:
+    if len(_STYLE.sub("", line)) <= room:
         return [line]
     return textwrap.wrap(
         line, room, subsequent_indent=inner, break_long_words=False, break_on_hyphens=False

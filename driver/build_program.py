@@ -116,7 +116,8 @@ def _compiled(
         if not failures:
             break
         if any(lowered.kernels[name].lowered.schedule.origin == "rule" for name in failures):
-            raise ProgramCheckError(program.name, failures)
+            wrong = {f: failures[k] for f, k in lowered.kernel_of.items() if k in failures}
+            raise ProgramCheckError(program.name, wrong)
         notes += [
             f"kernel '{name}': its schedule failed the check ({reason}) and was replaced by rule"
             for name, reason in failures.items()

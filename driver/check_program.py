@@ -28,7 +28,7 @@ class ProgramCheckError(CheckError):
     def __init__(self, name: str, failures: Mapping[str, str]) -> None:
         worst = "; ".join(f"'{function}': {reason}" for function, reason in failures.items())
         super().__init__(
-            f"check: {len(failures)} kernel(s) of '{name}' are wrong: {worst}",
+            f"check: {len(failures)} function(s) of '{name}' have wrong kernels: {worst}",
             code="check-program",
         )
         self.functions = tuple(failures)

@@ -1,9 +1,10 @@
 """Decide, by price, how much of a group runs in one kernel and by which algorithm.
 
-A group that begins with a convolution, a matrix product, a pooling, a normalisation or a softmax may run whole, or with only
-the first of its elementwise operators, the others in a kernel of their own; a convolution of 1x1 windows may also run as a
-matrix product. Every alternative is built and priced; the cheapest total is taken, and of equals the one with the fewest
-kernels. Groups that only move or combine elements always run whole.
+A group that begins with a convolution, a matrix product, a pooling, a normalisation or a softmax
+may run whole, or with only the first of its elementwise operators, the others in a kernel of their
+own; a convolution of 1x1 windows may also run as a matrix product. Every alternative is built and
+priced; the cheapest total is taken, and of equals the one with the fewest kernels. Groups that only
+move or combine elements always run whole.
 """
 
 from __future__ import annotations

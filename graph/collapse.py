@@ -1,9 +1,10 @@
 """The same computation on tensors of fewer dimensions, where the memory is the same.
 
-Axes that every operator of a form treats alike are joined, axes of size 1 go: an addition of two [1, 56, 56, 64] tensors
-becomes one of two [200704] tensors, of a tensor and a [64] bias one of [3136, 64] and [64]. Elementwise operators, Concat,
-Transpose and Softmax are collapsed; forms that begin with another operator stay as they are. `as_matrix_product` is the same
-idea for a 1x1 convolution: its pixels are the rows of a matrix.
+Axes that every operator of a form treats alike are joined, axes of size 1 go: an addition of two
+[1, 56, 56, 64] tensors becomes one of two [200704] tensors, of a tensor and a [64] bias one of
+[3136, 64] and [64]. Elementwise operators, Concat, Transpose and Softmax are collapsed; forms that
+begin with another operator stay as they are. `as_matrix_product` is the same idea for a 1x1
+convolution: its pixels are the rows of a matrix.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def _runs(form: Form, shape: Shape) -> Runs:
 
 
 def _feature(form: Form, shape: Shape, axis: int) -> Hashable:
-    """What must be equal for two axes to be joined: who broadcasts along them, and what the first operator does there."""
+    """What must be equal for two axes to be joined: who broadcasts along them, and what the first
+    operator does there.
+    """
     first = form.steps[0].op
     special = set(form.steps[0].inputs) if not isinstance(first, ELEMENTWISE) else set()
     broadcast = tuple(
@@ -131,7 +134,8 @@ def _renumbered(first: Operator, runs: Runs) -> Operator:
 
 
 def as_matrix_product(form: Form) -> Form | None:
-    """A form that begins with a 1x1 convolution of stride 1, as a matrix product; None where it is none.
+    """A form that begins with a 1x1 convolution of stride 1, as a matrix product; None where it is
+    none.
 
     x [N, spatial..., C], w [1..., C, O]   ->   a [N * spatial, C], b [C, O]
     """

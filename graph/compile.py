@@ -1,4 +1,6 @@
-"""tw.compile: a model becomes an Engine: import, passes, fusion, plan, build; each part checked where it is made."""
+"""tw.compile: a model becomes an Engine: import, passes, fusion, plan, build; each part checked
+where it is made.
+"""
 
 from __future__ import annotations
 
@@ -60,14 +62,17 @@ def compile(
 ) -> Engine:
     """Compile a model for a target: this machine's CPU by default.
 
-    model: the path or the bytes of an ONNX file, a ModelProto, or a Graph. shapes: sizes that it leaves open, by input
-    {"x": (1, 3, 224, 224)} or by symbol {"batch": 1}. schedules: a source of schedules and times, or a function of
-    (func, target); require_tuned: refuse a function that it has no tuned schedule for. passes: in place of the usual ones.
-    max_bytes: most memory of all contexts, of which there are at most `max_contexts`, with the weights.
-    strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with what it was given,
-    "kernels" runs each kernel once beside its reference, "all" does both. progress: is called with the name of each stage.
-    Raises: ModelError, TargetError, ScheduleError, CompilerNotFound; OptionError for an option that is not available yet;
-    UntunedError; MemoryLimitError.
+    model: the path or the bytes of an ONNX file, a ModelProto, or a Graph. shapes: sizes that it
+    leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1}. schedules: a source of
+    schedules and times, or a function of (func, target); require_tuned: refuse a function that it
+    has no tuned schedule for. passes: in place of the usual ones.
+    max_bytes: most memory of all contexts, of which there are at most `max_contexts`, with the
+    weights.
+    strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
+    what it was given, "kernels" runs each kernel once beside its reference, "all" does both.
+    progress: is called with the name of each stage.
+    Raises: ModelError, TargetError, ScheduleError, CompilerNotFound; OptionError for an option that
+    is not available yet; UntunedError; MemoryLimitError.
     """
     check_options(
         precision=precision,
@@ -108,7 +113,8 @@ def _imported(model: object, shapes: Shapes | None) -> Graph:
     else:
         kind = f"a {type(model).__name__}"
     raise ModelError(
-        f"compile: the model is {kind}; expected the path or the bytes of an ONNX file, or a ModelProto.",
+        f"compile: the model is {kind}; expected the path or the bytes of an ONNX file, "
+        "or a ModelProto.",
         code="compile-model",
         hints=("torch.onnx.export(module, inputs, 'model.onnx') writes such a file.",),
     )
@@ -123,7 +129,9 @@ class _Job:
 
 
 def _build(job: _Job) -> Engine:
-    """Build; a fused kernel whose check fails is replaced by kernels of its parts, and the report says so."""
+    """Build; a fused kernel whose check fails is replaced by kernels of its parts, and the report
+    says so.
+    """
     planned, failed = job.planned, list[str]()
     while True:
         lowered, imported = planned.lowered, planned.imported
@@ -178,8 +186,8 @@ def _check_memory(engine: Engine, target: Target, max_bytes: int, contexts: int)
     peak = plan.peak_bytes(target.threads, contexts)
     if peak > max_bytes:
         raise MemoryLimitError(
-            f"compile: {contexts} context(s) of '{engine.name}' take {bytes_text(peak)}; expected at most "
-            f"{bytes_text(max_bytes)}.",
+            f"compile: {contexts} context(s) of '{engine.name}' take {bytes_text(peak)}; "
+            f"expected at most {bytes_text(max_bytes)}.",
             code="compile-memory",
             notes=(str(plan),),
             hints=("raise max_bytes, or lower max_contexts.",),

@@ -28,9 +28,10 @@ def _lines(planned: Planned) -> Iterator[str]:
     ]
     copies = [step for step in program.body if isinstance(step, Copy)]
     yield (
-        f"{len(graph.nodes)} nodes: {len(program.launches)} launches of {len(program.functions)} functions, "
-        f"{sum(len(group.nodes) for group in fused)} nodes in {len(fused)} fused groups, "
-        f"{len(views)} views, {len(copies)} copies"
+        f"{len(graph.nodes)} nodes: {len(program.launches)} launches of "
+        f"{len(program.functions)} functions, {sum(len(group.nodes) for group in fused)} nodes "
+        f"in {len(fused)} "
+        f"fused groups, {len(views)} views, {len(copies)} copies"
     )
     yield from (f"fused: {group.title}: {group.label}" for group in fused)
     for decision in planned.decisions:
@@ -42,7 +43,8 @@ def _lines(planned: Planned) -> Iterator[str]:
     for node in views:
         yield f"view: {node.title} is '{node.inputs[0]}' under another shape"
     for copy in copies:
-        yield f"copy: {megabytes(copy.source.bytes)} to output '{program.outputs[copy.target.position].name}'"
+        output = program.outputs[copy.target.position].name
+        yield f"copy: {megabytes(copy.source.bytes)} to output '{output}'"
     yield from str(planned.lowered.plan).splitlines()
 
 
@@ -55,6 +57,7 @@ def _apart(decision: Decision) -> str:
     """The line of a fusion that is possible and was not made."""
     whole = decision.alternatives[0]
     return (
-        f"not fused: {decision.group.title} ({decision.group.label}): in one kernel {whole.seconds * 1e6:.1f} us, "
-        f"apart {decision.chosen.seconds * 1e6:.1f} us; to fuse: tune the function of the whole group"
+        f"not fused: {decision.group.title} ({decision.group.label}): in one kernel "
+        f"{whole.seconds * 1e6:.1f} us, apart {decision.chosen.seconds * 1e6:.1f} us; "
+        "to fuse: tune the function of the whole group"
     )

@@ -8,7 +8,9 @@ from .form import Form, Operand
 
 
 def express(form: Form) -> PrimFunc:
-    """The function that computes a form: operands first, in order, without the scalars; the result last."""
+    """The function that computes a form: operands first, in order, without the scalars; the result
+    last.
+    """
     tensors = [_tensor(operand) for operand in form.operands]
     parameters = [
         t for t, operand in zip(tensors, form.operands, strict=True) if operand.scalar is None

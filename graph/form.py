@@ -1,8 +1,10 @@
-"""A Form: what a group of nodes computes, without the names that a model gave it. Equal groups have equal forms.
+"""A Form: what a group of nodes computes, without the names that a model gave it.
 
-`operands` are what the group reads; `steps` are its operators in order, each of which reads operands and earlier steps by
-number; the last step is the result. A constant of one element that only elementwise operators read is no operand of the
-kernel but stands in its code.
+Equal groups have equal forms.
+
+`operands` are what the group reads; `steps` are its operators in order, each of which reads
+operands and earlier steps by number; the last step is the result. A constant of one element that
+only elementwise operators read is no operand of the kernel but stands in its code.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _NAMES: dict[type[Operator], tuple[str, ...]] = {
 class Operand:
     """One tensor that a group reads.
 
-    constant: bound when the model is compiled. scalar: the bits of its only element, where that stands in the code.
+    constant: bound when the model is compiled. scalar: the bits of its only element, where that
+    stands in the code.
     """
 
     name: str

@@ -1,12 +1,15 @@
 """Which nodes may share a kernel: an anchor, and the elementwise operators behind it.
 
-Every node that is no view begins a group as its anchor, unless it is elementwise and may run on the elements that another
-group is about to store. Then the value in between is never stored. A node joins when it is the only reader of that value,
-works element by element on its shape, and the value is not an output of the model; what else it reads may be any tensor. It
-cannot depend on the group, whose values nobody else reads, so groups never wait for each other: `ordered` makes sure.
-Of several groups that a node could join it takes the one computed last, since the others are there by then.
+Every node that is no view begins a group as its anchor, unless it is elementwise and may run on the
+elements that another group is about to store. Then the value in between is never stored. A node
+joins when it is the only reader of that value, works element by element on its shape, and the value
+is not an output of the model; what else it reads may be any tensor. It cannot depend on the group,
+whose values nobody else reads, so groups never wait for each other: `ordered` makes sure. Of
+several groups that a node could join it takes the one computed last, since the others are there by
+then.
 
-Each pair of kernels that could have been one is a `Miss`, with what stands in the way and the edit that would remove it.
+Each pair of kernels that could have been one is a `Miss`, with what stands in the way and the edit
+that would remove it.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ MOST_NODES = 64
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Two nodes, one reading the other, in two kernels: why, and what to change in the model to have one."""
+    """Two nodes, one reading the other, in two kernels: why, and what to change in the model to
+    have one.
+    """
 
     producer: str
     consumer: str
@@ -35,12 +40,13 @@ class Miss:
     edit: str
 
     def __str__(self) -> str:
-        return f"not fused: {self.consumer} behind {self.producer}: {self.condition}; to fuse: {self.edit}"
+        pair = f"{self.consumer} behind {self.producer}"
+        return f"not fused: {pair}: {self.condition}; to fuse: {self.edit}"
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """The groups of a graph, each as large as it may be, in an order of execution, and the misses."""
+    """The groups of a graph, as large as they may be, in an order of execution; the misses."""
 
     groups: tuple[Group, ...]
     misses: tuple[Miss, ...]
@@ -52,7 +58,8 @@ def fuse(graph: Graph, most_nodes: int = MOST_NODES) -> Fusion:
 
 
 def ordered(graph: Graph, groups: tuple[Group, ...]) -> tuple[Group, ...]:
-    """The groups so that each stands behind those that it reads, else in the order of their last nodes.
+    """The groups so that each stands behind those that it reads, else in the order of their last
+    nodes.
 
     Raises: InternalError when groups wait for each other.
     """
@@ -146,7 +153,8 @@ class _Fuser:
             self.producers[value].title,
             node.title,
             f"it runs in the kernel of {other.title}, and a kernel has one anchor",
-            f"combine the inputs of {other.title} and of {self.producers[value].title} in one operator",
+            f"combine the inputs of {other.title} and of {self.producers[value].title} "
+            "in one operator",
         )
 
     def _miss_prologues(self, node: Node, computed: list[str]) -> None:

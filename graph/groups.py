@@ -12,9 +12,11 @@ Algorithm = Literal["direct", "matmul"]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes in order; each but the first reads the one before, and nobody outside reads any but the last.
+    """Nodes in order; each but the first reads the one before, and nobody outside reads any but the
+    last.
 
-    algorithm: "direct", as the operators say; "matmul", a 1x1 convolution as a matrix product on flat views.
+    algorithm: "direct", as the operators say; "matmul", a 1x1 convolution as a matrix product on
+    flat views.
     """
 
     nodes: tuple[Node, ...]

@@ -1,8 +1,10 @@
-"""From chosen kernels to a Program: functions, each once; slices for every argument; the arena planned and checked.
+"""From chosen kernels to a Program: functions, each once; slices for every argument; the arena
+planned and checked.
 
-Launches stand in an order in which each finds what it reads; where a thread must wait for another is for the driver to say.
-A value that is an output of the model is computed in the caller's array. An output that is another name for an input, a
-constant or another output becomes a Copy. Tensors without elements are not computed.
+Launches stand in an order in which each finds what it reads; where a thread must wait for another
+is for the driver to say. A value that is an output of the model is computed in the caller's array.
+An output that is another name for an input, a constant or another output becomes a Copy. Tensors
+without elements are not computed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from .views import storage
 class LoweredModel:
     """A Program with what belongs to it.
 
-    constants: an array for each of the program's constants, by name; a splat is a view that repeats one element.
+    constants: an array for each of the program's constants, by name; a splat is a view that repeats
+    one element.
     plan: where the arena's tensors lie; uses: what each step does with them; sizes: their bytes.
     """
 
@@ -119,7 +122,9 @@ class _Lowering:
         return Use(read, stored, self._reusable(part) if stored is not None else ())
 
     def _reusable(self, part: Part) -> tuple[str, ...]:
-        """Tensors of the arena that the kernel reads at the element it computes, under all their names."""
+        """Tensors of the arena that the kernel reads at the element it computes, under all their
+        names.
+        """
         func = part.kernel.func
         free = overwritable_inputs(func)
         parameters = [p.buffer for p in func.parameters if p.role != "output"]

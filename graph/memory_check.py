@@ -1,7 +1,8 @@
 """Check a memory plan by walking through it: no step reads bytes that another tensor has taken.
 
-It shares nothing with the planner: no lifetimes, no intervals. Each cell of the arena knows which tensor was written there
-last; a read of a tensor must find all of its cells as its writer left them.
+It shares nothing with the planner: no lifetimes, no intervals. Each cell of the arena knows which
+tensor was written there last; a read of a tensor must find all of its cells as its writer left
+them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ CELL = 64
 def check_plan(plan: MemoryPlan, uses: Sequence[Use], sizes: Mapping[str, int]) -> None:
     """Raise InternalError unless every step of `uses` finds in the arena what was written for it.
 
-    sizes: bytes of each tensor. Tensors that a step reads and writes at once must not overlap, unless the plan says that
-    the one takes the place of the other and they lie on the same bytes.
+    sizes: bytes of each tensor. Tensors that a step reads and writes at once must not overlap,
+    unless the plan says that the one takes the place of the other and they lie on the same bytes.
     """
     owners = np.full(-(-plan.arena_bytes // CELL), -1, dtype=np.int64)
     numbers = {name: n for n, name in enumerate(sizes)}

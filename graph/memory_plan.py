@@ -1,8 +1,10 @@
-"""Where each intermediate tensor lies in the arena: offsets found by several packings, the smallest kept.
+"""Where each intermediate tensor lies in the arena: offsets found by several packings, the smallest
+kept.
 
-Two tensors may share bytes when no step needs both. A tensor lives from the step that writes it to the last step that reads
-it. The bytes that live at one step are a lower bound for every packing; the largest of these stands beside the result.
-Where a step may write over an input that nobody needs afterwards, both are one tenant of the arena.
+Two tensors may share bytes when no step needs both. A tensor lives from the step that writes it to
+the last step that reads it. The bytes that live at one step are a lower bound for every packing;
+the largest of these stands beside the result. Where a step may write over an input that nobody
+needs afterwards, both are one tenant of the arena.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ ROUNDS = 24  # attempts to improve a packing that misses the lower bound
 class Use:
     """What one step does with tensors of the arena.
 
-    reads: names, in any order; write: the name that it defines, None for a step that stores elsewhere.
+    reads: names, in any order; write: the name that it defines, None for a step that stores
+    elsewhere.
     reusable: those of `reads` whose place the result may take, element for element.
     """
 
@@ -44,8 +47,10 @@ class Placement:
 class MemoryPlan:
     """The arena of a model.
 
-    arena_bytes: its size; lower_bound: no packing of these tensors is smaller. packing: how the smallest one was found.
-    in_place: pairs (result, input whose place it takes). weight_bytes: constants, shared by all contexts.
+    arena_bytes: its size; lower_bound: no packing of these tensors is smaller. packing: how the
+    smallest one was found.
+    in_place: pairs (result, input whose place it takes). weight_bytes: constants, shared by all
+    contexts.
     """
 
     arena_bytes: int
@@ -68,13 +73,15 @@ class MemoryPlan:
     @property
     def certificate(self) -> str:
         """The promise in one line."""
-        return f"weights {megabytes(self.weight_bytes)} (shared) + {megabytes(self.arena_bytes)} per context"
+        weights, arena = megabytes(self.weight_bytes), megabytes(self.arena_bytes)
+        return f"weights {weights} (shared) + {arena} per context"
 
     def __str__(self) -> str:
         lines = [
             self.certificate,
-            f"  {len(self.placements)} tensors packed {self.packing}; lower bound {self.lower_bound} bytes, "
-            f"arena {self.arena_bytes} bytes ({self.excess:+.1%})",
+            f"  {len(self.placements)} tensors packed {self.packing}; "
+            f"lower bound {self.lower_bound} bytes, arena {self.arena_bytes} bytes "
+            f"({self.excess:+.1%})",
         ]
         lines += [f"  '{result}' takes the place of '{source}'" for result, source in self.in_place]
         return "\n".join(lines)
@@ -83,7 +90,8 @@ class MemoryPlan:
 def plan_memory(
     uses: Sequence[Use], sizes: Mapping[str, int], *, weight_bytes: int = 0
 ) -> MemoryPlan:
-    """The smallest packing found for the tensors that `uses`, in order of execution, write and read.
+    """The smallest packing found for the tensors that `uses`, in order of execution, write and
+    read.
 
     sizes: bytes of each tensor.
     """
@@ -153,7 +161,9 @@ def _smallest_packing(tenants: list[_Tenant], bound: int) -> tuple[str, int]:
 
 
 def _raised(order: list[_Tenant], best_fit: bool, bound: int) -> tuple[int, list[_Tenant]]:
-    """Let the tenant that ends topmost choose its place before all others, again and again; the best order met."""
+    """Let the tenant that ends topmost choose its place before all others, again and again; the
+    best order met.
+    """
     now = list(order)
     best, kept = _pack(now, best_fit), list(now)
     for _ in range(ROUNDS):

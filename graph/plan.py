@@ -1,7 +1,11 @@
-"""From a model as imported to a checked Program: passes, fusion, choice by price, lowering. One function, top to bottom."""
+"""From a model as imported to a checked Program: passes, fusion, choice by price, lowering.
+
+One function, top to bottom.
+"""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +24,8 @@ from .pricing import Pricer
 class Planned:
     """A model, planned.
 
-    imported: as it was read; graph: after the passes; passes: what each did. decisions: for each group of the fusion, what
-    was priced and what was taken. seconds: what each stage took.
+    imported: as it was read; graph: after the passes; passes: what each did. decisions: for each
+    group of the fusion, what was priced and what was taken. seconds: what each stage took.
     """
 
     imported: Graph
@@ -44,8 +48,9 @@ def plan_model(
 ) -> Planned:
     """Optimise a graph and lower it to a Program.
 
-    source: times and schedules that are known. passes: PIPELINE by default. check: compare the graph before and after each
-    pass on random numbers. Raises: InternalError where an invariant does not hold.
+    source: times and schedules that are known. passes: PIPELINE by default. check: compare the
+    graph before and after each pass on random numbers. Raises: InternalError where an invariant
+    does not hold.
     """
     clock = [time.perf_counter()]
     graph, reports = optimise(imported, PIPELINE if passes is None else passes, check=check)
@@ -56,13 +61,14 @@ def plan_model(
     clock.append(time.perf_counter())
     lowered = lower(graph, chosen_parts(graph, decisions))
     clock.append(time.perf_counter())
-    laps = (b - a for a, b in zip(clock, clock[1:], strict=False))
+    laps = (b - a for a, b in itertools.pairwise(clock))
     seconds = tuple(zip(("passes", "fusion", "plan"), laps, strict=True))
     return Planned(imported, graph, reports, fusion, decisions, lowered, pricer, seconds)
 
 
 def apart(planned: Planned, functions: Sequence[str]) -> Planned:
-    """The plan with a kernel for each node of every group that runs in one of `functions` of its program.
+    """The plan with a kernel for each node of every group that runs in one of `functions` of its
+    program.
 
     Returns `planned` itself when one of them cannot be taken apart.
     """

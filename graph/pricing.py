@@ -1,4 +1,7 @@
-"""What a form costs: seconds that a schedule source knows, else the analytical estimate. Each form becomes a function once."""
+"""What a form costs: seconds that a schedule source knows, else the analytical estimate.
+
+Each form becomes a function once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The model as imported, as a Program of one plain function for each node: what a saved engine is verified against."""
+"""The model as imported, as a Program of one plain function for each node: what a saved engine is
+verified against.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every function that a compile of a model would price, so that one tuning run can measure them all."""
+"""Every function that a compile of a model would price, so that one tuning run can measure them
+all.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ from .pricing import Kernel, Pricer
 def tasks(
     model: Source | Graph, target: Target | str | None = None, *, shapes: Shapes | None = None
 ) -> list[tuple[PrimFunc, int]]:
-    """The functions of all alternatives, each once, with the number of places in the model that it could serve.
+    """The functions of all alternatives, each once, with the number of places in the model that it
+    could serve.
 
-    model: a path, bytes, a ModelProto or a Graph; shapes: sizes that it leaves open. target: this machine's CPU by default.
+    model: a path, bytes, a ModelProto or a Graph; shapes: sizes that it leaves open. target: this
+    machine's CPU by default.
     Raises: ModelError, TargetError.
     """
     imported = model if isinstance(model, Graph) else import_onnx(model, shapes=shapes)

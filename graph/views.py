@@ -1,6 +1,8 @@
-"""Values that are other values under another shape: no kernel runs for them, they are the same bytes.
+"""Values that are other values under another shape: no kernel runs for them, they are the same
+bytes.
 
-A Reshape, an Identity and a Transpose that only moves axes of size 1 keep the row-major order of their input.
+A Reshape, an Identity and a Transpose that only moves axes of size 1 keep the row-major order of
+their input.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ def is_view(node: Node, types: Mapping[str, TensorType]) -> bool:
 
 
 def storage(graph: Graph) -> dict[str, str]:
-    """For each value the input, constant or computed value whose bytes it has; most have their own."""
+    """The input, constant or computed value whose bytes each value has; most have their own."""
     roots = {value: value for value in graph.types}
     for node in graph.nodes:
         if is_view(node, graph.types):

@@ -39,6 +39,10 @@ _SIGNATURE = b"PK\x03\x04"
 _LARGEST_MANIFEST = 1 << 22  # bytes
 
 
+class _Malformed(ValueError):
+    """The sections of a file contradict each other."""
+
+
 class EngineFile:
     """An engine's file, its bounds checked and its hashes verified."""
 
@@ -57,7 +61,7 @@ class EngineFile:
             self.name = manifest["name"].text()
             self.requirements = _requirements(manifest["requires"])
             self._verify(manifest["sections"])
-        except IRError as error:
+        except (IRError, _Malformed) as error:
             raise self._malformed(error) from error
 
     def missing(self, isas: tuple[str, ...]) -> tuple[str, ...]:
@@ -88,7 +92,7 @@ class EngineFile:
                 self._model(PLAIN, weights),
                 self._model(REFERENCE, weights),
             )
-        except IRError as error:
+        except (IRError, _Malformed) as error:
             raise self._malformed(error) from error
 
     # -- the zip ---------------------------------------------------------------------------------
@@ -97,12 +101,14 @@ class EngineFile:
         """Every section by name."""
         try:
             if isinstance(source, bytes):
-                return _sections(memoryview(source), zipfile.ZipFile(io.BytesIO(source)))
+                with zipfile.ZipFile(io.BytesIO(source)) as archive:
+                    return _sections(memoryview(source), archive)
             with source.open("rb") as file:
                 if not file.seek(0, 2):
                     raise self._no_engine("it is empty")
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                return _sections(memoryview(mapped), zipfile.ZipFile(file))
+                with zipfile.ZipFile(file) as archive:
+                    return _sections(memoryview(mapped), archive)
         except (zipfile.BadZipFile, ValueError, RuntimeError, struct.error, OverflowError) as error:
             if isinstance(error, EngineFileError):
                 raise
@@ -110,7 +116,7 @@ class EngineFile:
 
     def _section(self, name: str) -> memoryview:
         if name not in self._sections:
-            raise IRError(f"the section '{name}' is missing.", code="engine-section")
+            raise _Malformed(f"the section '{name}' is missing.")
         return self._sections[name]
 
     # -- the manifest ----------------------------------------------------------------------------
@@ -130,7 +136,7 @@ class EngineFile:
         expected = dict(listed.fields(_MOST_SECTIONS))
         for name in expected.keys() ^ self._sections.keys():
             where = "manifest" if name in expected else "file"
-            raise IRError(f"the section '{name}' is in the {where} alone.", code="engine-section")
+            raise _Malformed(f"the section '{name}' is in the {where} alone.")
         for name, data in self._sections.items():
             digest = hashlib.sha256(data).hexdigest()
             if (expected[name]["bytes"].integer(), expected[name]["sha256"].text()) != (
@@ -173,9 +179,10 @@ class EngineFile:
             hints=("engine.save(path) writes one.",),
         )
 
-    def _malformed(self, error: IRError) -> EngineFileError:
+    def _malformed(self, error: IRError | _Malformed) -> EngineFileError:
+        reason = error.message if isinstance(error, IRError) else str(error)
         return EngineFileError(
-            f"engine file: '{self.title}' is malformed: {error.message}",
+            f"engine file: '{self.title}' is malformed: {reason}",
             code="engine-file-content",
         )
 
@@ -222,13 +229,11 @@ def _constant(place: Reader, weights: dict[str, Array]) -> Array:
         except ValueError:
             value = np.empty(0, kind)
         if value.size != 1:
-            raise IRError(f"{place.where} is no value of {kind.name}.", code="engine-weight")
+            raise _Malformed(f"{place.where} is no value of {kind.name}.")
         return np.broadcast_to(value.reshape(()), shape)
     array = weights.get(place["key"].text(80))
     if array is None or array.dtype != kind or array.shape != shape:
-        raise IRError(
-            f"{place.where} names no array of the weights of its type.", code="engine-weight"
-        )
+        raise _Malformed(f"{place.where} names no array of the weights of its type.")
     return array
 
 
@@ -247,4 +252,4 @@ def _check_constants(
     """Refuse an engine whose code would read constants that are not there, or are shorter."""
     found = [None if array is None else array.nbytes for array in constants]
     if len(found) != len(sizes) or any(found[position] != sizes[position] for position in read):
-        raise IRError("the constants are not those of the program.", code="engine-weight")
+        raise _Malformed("the constants are not those of the program.")

@@ -73,26 +73,26 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
     }
     models = {PLAIN: parts.plain, REFERENCE: parts.reference} if keep_weights else {}
     texts = {name: _model(model, weights) for name, model in models.items() if model is not None}
-    archive = _Archive(file)
-    archive.add(PROGRAM, json.dumps(program).encode())
-    for name, text in texts.items():
-        archive.add(name, text.encode())
-    for number, source in enumerate((*parts.artifact.texts, parts.artifact.main)):
-        archive.add(source_section(number), source.encode())
-    if parts.shared is not None:
-        archive.add(BINARY, parts.shared.binary)
-    if parts.pool is not None:
-        archive.add(POOL, parts.pool.binary)
     writer = SafetensorsWriter(weights.arrays)
-    archive.add_pieces(WEIGHTS, writer.pieces(), writer.size)
-    requirements = Requirements(
-        ABI,
-        platform_name(),
-        parts.artifact.target.isa,
-        parts.shared.compiler if parts.shared is not None else "",
-        tool_version(),
-    )
-    archive.close(parts.artifact.name, requirements)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as opened:
+        archive = _Archive(file, opened)
+        archive.add(PROGRAM, json.dumps(program).encode())
+        for name, text in texts.items():
+            archive.add(name, text.encode())
+        for number, source in enumerate((*parts.artifact.texts, parts.artifact.main)):
+            archive.add(source_section(number), source.encode())
+        if parts.shared is not None:
+            archive.add(BINARY, parts.shared.binary)
+        if parts.pool is not None:
+            archive.add(POOL, parts.pool.binary)
+        archive.add_pieces(WEIGHTS, writer.pieces(), writer.size)
+        archive.add(MANIFEST, archive.manifest(parts.artifact.name, _requirements(parts)))
+
+
+def _requirements(parts: EngineParts) -> Requirements:
+    compiler = parts.shared.compiler if parts.shared is not None else ""
+    isa = parts.artifact.target.isa
+    return Requirements(ABI, platform_name(), isa, compiler, tool_version())
 
 
 def _model(model: StoredModel, weights: _Weights) -> str:
@@ -123,9 +123,9 @@ class _Weights:
 class _Archive:
     """A zip under construction; every section starts at a multiple of 64 bytes."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, opened: zipfile.ZipFile) -> None:
         self._file = file
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+        self._zip = opened
         self._sections: dict[str, Json] = {}
 
     def add(self, name: str, data: bytes) -> None:
@@ -145,16 +145,15 @@ class _Archive:
                 section.write(piece)
         self._sections[name] = {"bytes": size, "sha256": digest.hexdigest()}
 
-    def close(self, name: str, requirements: Requirements) -> None:
-        """Write the manifest, which names every section, and end the file."""
-        manifest = {
+    def manifest(self, name: str, requirements: Requirements) -> bytes:
+        """The text of the manifest: every section so far."""
+        manifest: dict[str, Json] = {
             "format": FORMAT,
             "name": name,
-            "requires": asdict(requirements),
+            "requires": dict(asdict(requirements)),
             "sections": dict(self._sections),
         }
-        self.add(MANIFEST, json.dumps(manifest, indent=1).encode())
-        self._zip.close()
+        return json.dumps(manifest, indent=1).encode()
 
     def _padding(self, name: str, added: int) -> bytes:
         """An extra field that moves the section's first byte to a multiple of 64."""

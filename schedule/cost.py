@@ -1,11 +1,13 @@
-"""The analytical time of a function or a schedule: seconds from the Target alone, nothing measured, so plans are reproducible.
+"""The analytical time of a function or a schedule: seconds from the Target alone, nothing measured,
+so plans are reproducible.
 
-A function runs as passes over memory, one after the other with a barrier between: each block is one, but what follows a
-contraction or a windowed reduction runs on its accumulators. A pass takes as long as the slower of
-- its arithmetic: register tiles for a contraction (rules/tiles.py), vectors for what runs along a contiguous axis, one by
-  one for the rest, shared out over the threads when it is long enough;
-- its traffic: each tensor once, at the bandwidth of the smallest cache level that holds the pass; constants come from memory.
-The figures are for choosing between alternatives, not for prediction.
+A function runs as passes over memory, one after the other with a barrier between: each block is
+one, but what follows a contraction or a windowed reduction runs on its accumulators. A pass takes
+as long as the slower of
+- its arithmetic: register tiles for a contraction (rules/tiles.py), vectors for what runs along a
+  contiguous axis, one by one for the rest, shared out over the threads when it is long enough;
+- its traffic: each tensor once, at the bandwidth of the smallest cache level that holds the pass;
+  constants come from memory. The figures are for choosing between alternatives, not for prediction.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ LAUNCH_SECONDS = 3e-7  # to enter a kernel and leave it
 
 
 def estimate(what: PrimFunc | Schedule, target: Target) -> float:
-    """Seconds that a function takes with the schedule of its rule, or that a schedule takes, on `target`."""
+    """Seconds that a function takes with the schedule of its rule, or that a schedule takes, on
+    `target`.
+    """
     passes = nest_passes(what.func, target) if isinstance(what, Schedule) else _passes(what, target)
     return LAUNCH_SECONDS + sum(pass_seconds(item, target) for item in passes)
 
@@ -91,7 +95,9 @@ def _pass(func: PrimFunc, blocks: Sequence[Block], cycles: float, target: Target
 
 
 def _contraction_cycles(found: Contraction, target: Target) -> float:
-    """Cycles of the best register tile over all groups; without a fused multiply-add each step is two instructions."""
+    """Cycles of the best register tile over all groups; without a fused multiply-add each step is
+    two instructions.
+    """
     rows = found.rows
     outer = rows[-2].extent if len(rows) > 1 else 1
     inner = rows[-1].extent if rows else 1

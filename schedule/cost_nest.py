@@ -1,8 +1,9 @@
-"""The passes of a scheduled nest, from its loops as they are: what is unrolled, vectorised and parallel counts as such.
+"""The passes of a scheduled nest, from its loops as they are: what is unrolled, vectorised and
+parallel counts as such.
 
-Around a block, unrolled loops and the vector loop make a tile, the others repeat it. A tile takes as long as the busiest of
-the arithmetic units, the load units and the latency of an accumulator; a load is repeated only for the unrolled loops that
-move it, and what lies in registers costs none.
+Around a block, unrolled loops and the vector loop make a tile, the others repeat it. A tile takes
+as long as the busiest of the arithmetic units, the load units and the latency of an accumulator; a
+load is repeated only for the unrolled loops that move it, and what lies in registers costs none.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ LOADS_PER_CYCLE = 2
 
 
 def nest_passes(func: PrimFunc, target: Target) -> list[Pass]:
-    """A pass for each statement at the root of a scheduled function; those that depend on constants alone run once and cost nothing."""
+    """A pass for each statement at the root of a scheduled function; those that depend on constants
+    alone run once and cost nothing.
+    """
     fixed = set(func.constants)
     found = []
     for root in split_allocations(func.body)[1]:
@@ -62,7 +65,9 @@ def _pass(func: PrimFunc, root: Stmt, fixed: set[Buffer], target: Target) -> Pas
 
 
 def _read_outside(func: PrimFunc, inside: tuple[Block, ...]) -> set[Buffer]:
-    """Tensors that somebody else than the blocks `inside` reads: outputs, and what other nests need."""
+    """Tensors that somebody else than the blocks `inside` reads: outputs, and what other nests
+    need.
+    """
     others = [block for block in func.blocks if not any(block is one for one in inside)]
     needed = {origin_of(load.buffer) for block in others for load in loads(block.body)}
     return needed | set(func.outputs)

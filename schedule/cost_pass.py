@@ -1,4 +1,6 @@
-"""What one pass over memory costs: the figures that the analytical model rests on, and its one formula."""
+"""What one pass over memory costs: the figures that the analytical model rests on, and its one
+formula.
+"""
 
 from __future__ import annotations
 

@@ -13,21 +13,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..tir.expr import Const, Expr, FloorDiv, FloorMod, Var, index
+from ..tir.errors import IRError
+from ..tir.expr import Expr, Var, index
 from ..tir.printer import Names, print_expr
+from ..tir.regions import Digit, digit_of
 from ..tir.visit import substitute
 from .errors import ScheduleError
-
-
-@dataclass(frozen=True, slots=True)
-class Digit:
-    """The digit value // weight % modulus of the index `source`; modulus None: no remainder is
-    taken.
-    """
-
-    source: Var
-    weight: int
-    modulus: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +33,13 @@ class IndexMap:
         """The map that a Python function of the old indices returns. Raises: ScheduleError."""
         sources = tuple(Var(name) for name in inspect.signature(function).parameters)
         results = function(*sources)
+        if not isinstance(results, tuple | list):
+            shown = print_expr(results) if isinstance(results, Expr) else repr(results)
+            raise ScheduleError(
+                f"transform_layout: the index map returns {shown}; expected a tuple of indices.",
+                code="layout-tuple",
+                hints=("lambda i: (i,)",),
+            )
         made = IndexMap(sources, tuple(index(r) if isinstance(r, int) else r for r in results))
         made.digits()
         return made
@@ -57,7 +55,10 @@ class IndexMap:
             raise _malformed(text)
         sources = tuple(Var(argument.arg) for argument in node.args.args)
         names = {var.name: var for var in sources}
-        return IndexMap(sources, tuple(_read(item, names, text) for item in node.body.elts))
+        try:
+            return IndexMap(sources, tuple(_read(item, names, text) for item in node.body.elts))
+        except IRError:  # a division by 0
+            raise _malformed(text) from None
 
     def __str__(self) -> str:
         names = Names()
@@ -76,15 +77,9 @@ class IndexMap:
         return tuple(self._digit(result) for result in self.results)
 
     def _digit(self, result: Expr) -> Digit:
-        match result:
-            case Var():
-                return Digit(result, 1, None)
-            case FloorDiv(Var() as v, Const() as w):
-                return Digit(v, int(w.value), None)
-            case FloorMod(Var() as v, Const() as m):
-                return Digit(v, 1, int(m.value))
-            case FloorMod(FloorDiv(Var() as v, Const() as w), Const() as m):
-                return Digit(v, int(w.value), int(m.value))
+        found = digit_of(result)
+        if found is not None and found.var in self.sources:
+            return found
         raise ScheduleError(
             f"transform_layout: the new index {print_expr(result)} is not a digit of one old "
             "index; "
@@ -97,32 +92,45 @@ class IndexMap:
         """The extents of the new layout of a tensor with the extents `old`, incomplete panels
         counted whole.
         """
+        if len(old) != len(self.sources):
+            raise ScheduleError(
+                f"transform_layout: the index map '{self}' takes {len(self.sources)} indices; "
+                f"the tensor has {len(old)}.",
+                code="layout-rank",
+            )
         extents = dict(zip(self.sources, old, strict=True))
+        for source in self.sources:
+            self._check_kept(source, extents[source])
         whole = []
         for digit in self.digits():
-            count = -(-extents[digit.source] // digit.weight)
-            whole.append(
-                count
-                if digit.modulus is None
-                else min(digit.modulus, count)
-                if digit.weight > 1
-                else digit.modulus
-            )
+            count = digit.count(extents[digit.var])
+            incomplete = digit.modulus is not None and digit.weight == 1
+            whole.append(max(count, digit.modulus or 0) if incomplete else count)
         return tuple(whole)
+
+    def _check_kept(self, source: Var, extent: int) -> None:
+        """The digits of an index, each once, are those of a number: they give the index again."""
+        digits = sorted((d for d in self.digits() if d.var is source), key=lambda d: d.weight)
+        weight: int | None = 1
+        for digit in digits:
+            if digit.weight != weight:
+                weight = -1
+                break
+            weight = None if digit.modulus is None else digit.weight * digit.modulus
+        if weight is not None and weight < extent:
+            raise ScheduleError(
+                f"transform_layout: the new layout does not keep index '{source.name}' of "
+                f"{extent} values: its elements could not be found again.",
+                code="layout-lost",
+                hints=("each index needs its digits, such as i // 4 and i % 4, once.",),
+            )
 
     def inverse(self, new: Sequence[Expr]) -> tuple[Expr, ...]:
         """The old indices of the element at the new indices `new`."""
         values: dict[Var, Expr] = {}
         for digit, item in zip(self.digits(), new, strict=True):
             part = item * digit.weight
-            values[digit.source] = values[digit.source] + part if digit.source in values else part
-        missing = [var.name for var in self.sources if var not in values]
-        if missing:
-            raise ScheduleError(
-                f"transform_layout: the new layout does not keep index '{missing[0]}': no "
-                "element could be found again.",
-                code="layout-lost",
-            )
+            values[digit.var] = values[digit.var] + part if digit.var in values else part
         return tuple(values[var] for var in self.sources)
 
 

@@ -29,7 +29,7 @@ def pack(sch: Packer, buffer: str, width: int, name: str | None = None) -> str:
 
     Made of cache_read and transform_layout; incomplete panels are padded with 0. For a constant it
     is computed once, when the kernel is built. Returns the new block. Raises: ScheduleError unless
-    one block reads the buffer.
+    one block reads the buffer, which has an axis, and `width` is positive.
     """
     func = sch.func
     tensor = next(
@@ -45,10 +45,18 @@ def pack(sch: Packer, buffer: str, width: int, name: str | None = None) -> str:
             code="pack-readers",
             hints=("cache_read and transform_layout pack it for one block at a time.",),
         )
+    if not tensor.shape or width < 1:
+        raise refuse(
+            func,
+            f"pack: panels of {width} of '{buffer}', which has {len(tensor.shape)} axes; expected "
+            "a positive width and one axis or more.",
+            code="pack-width",
+        )
     block = sch.cache_read(users[0].name, buffer, name or f"{buffer}_packed")
     axes = [f"i{axis}" for axis in range(len(tensor.shape))]
     last = axes[-1]
-    text = f"lambda {', '.join(axes)}: ({', '.join([f'{last} // {width}', *axes[:-1], f'{last} % {width}'])})"
+    panels = ", ".join([f"{last} // {width}", *axes[:-1], f"{last} % {width}"])
+    text = f"lambda {', '.join(axes)}: ({panels})"
     loops = sch.transform_layout(block, text)
     sch.parallel(loops[0])
     sch.vectorize(loops[-1])

@@ -1,7 +1,10 @@
-"""The recorder under a schedule: states, references, the trace, replay; what makes a step atomic."""
+"""The recorder under a schedule: states, references, the trace, replay; what makes a step
+atomic.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
@@ -34,6 +37,7 @@ RECORDED = frozenset(
         "stage",
         "transform_layout",
         "decompose_reduction",
+        "rfactor",
         "prefetch",
         "sample_categorical",
     }
@@ -92,12 +96,15 @@ class Recorder:
             print(f"# {number}: {line}")
 
     @classmethod
-    def replay(cls, func: PrimFunc, trace: Trace, target: Target | None = None) -> Self:
-        """The schedule that `trace` recorded, on a function with the same workload.
+    def replay(
+        cls, func: PrimFunc, trace: Trace, target: Target | None = None, origin: str = "hand"
+    ) -> Self:
+        """The schedule that `trace` recorded, on a function with the same workload. Samples that
+        follow are answered by the rule's own choice.
 
         Raises: ScheduleError when a step does not apply.
         """
-        sch = cls(func, target, Replay(trace))
+        sch = cls(func, target, Replay(trace), origin)
         for number, step in enumerate(trace.steps):
             method = getattr(sch, step.primitive, None)
             if step.primitive not in RECORDED or method is None:
@@ -105,10 +112,19 @@ class Recorder:
                     f"replay: step {number} is '{step.primitive}', which is no primitive.",
                     code="replay-primitive",
                 )
-            arguments = {key: sch._decode(value) for key, value in step.arguments}
-            positional = arguments.pop("loops", ())
-            assert isinstance(positional, tuple)
+            arguments = {key: sch._decode(number, value) for key, value in step.arguments}
+            loops = arguments.pop("loops", ())
+            positional = loops if isinstance(loops, tuple) else (loops,)
+            try:
+                inspect.signature(method).bind(*positional, **arguments)
+            except TypeError as error:
+                raise ScheduleError(
+                    f"replay: step {number}, '{step.primitive}', has other arguments than the "
+                    f"primitive: {error}.",
+                    code="replay-arguments",
+                ) from None
             method(*positional, **arguments)
+        sch._decisions = Default()
         return sch
 
     def apply(self, function: Callable[[Self], object]) -> Self:
@@ -148,8 +164,8 @@ class Recorder:
         del self._states[1:]
         return self
 
-    def __reduce__(self) -> tuple[Callable[..., Self], tuple[PrimFunc, Trace, Target | None]]:
-        return type(self).replay, (self.original, self.trace, self.target)
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[PrimFunc, Trace, Target | None, str]]:
+        return type(self).replay, (self.original, self.trace, self.target, self.origin)
 
     def __repr__(self) -> str:
         return str(self.func)
@@ -214,12 +230,21 @@ class Recorder:
             return {"tensor": state.references.tensor_key(state.func, str(value), name)}
         return value
 
-    def _decode(self, value: object) -> object:
+    def _decode(self, step: int, value: object) -> object:
         state = self._states[-1]
-        if isinstance(value, dict):
-            if "loop" in value:
-                return LoopRef(str(value["loop"]), str(value.get("name", value["loop"])))
+        if isinstance(value, tuple):
+            return tuple(self._decode(step, item) for item in value)
+        if not isinstance(value, dict):
+            return value
+        if "loop" in value:
+            return LoopRef(str(value["loop"]), str(value.get("name", value["loop"])))
+        try:
             if "block" in value:
                 return state.references.blocks[value["block"]]
             return state.references.tensor(state.func, value["tensor"]).name
-        return tuple(self._decode(item) for item in value) if isinstance(value, tuple) else value
+        except (KeyError, IndexError, ValueError, TypeError, AttributeError):
+            raise ScheduleError(
+                f"replay: step {step} names {value!r}, which '{state.func.name}' does not have.",
+                code="replay-reference",
+                hints=("the trace belongs to another workload.",),
+            ) from None

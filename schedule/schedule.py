@@ -255,6 +255,20 @@ class Schedule(Recorder):
             loop=loop,
         )
 
+    def rfactor(self, block: str, loop: LoopRef) -> str:
+        """Leave one partial result per iteration of a reduction loop; `block` then reduces those.
+
+        Returns the block of the partial results, which takes over the old nest.
+        """
+        return self._block_made(
+            "rfactor",
+            lambda f: primitives.rfactor(
+                f, self._block(block, "rfactor"), self._loop(loop, "rfactor")
+            ),
+            block=block,
+            loop=loop,
+        )
+
     def prefetch(
         self,
         buffer: str,
@@ -291,7 +305,9 @@ class Schedule(Recorder):
         """Read a tensor from zero-padded panels of `width` along its last axis. Returns the new
         block (library.pack).
         """
-        return library.pack(self, buffer, width, name)
+        made: list[str] = []
+        self.apply(lambda sch: made.append(library.pack(sch, buffer, width, name)))
+        return made[0]
 
     # -- decisions --------------------------------------------------------------------------------
 
@@ -299,6 +315,12 @@ class Schedule(Recorder):
         """One of `candidates` (JSON values); `default` is the index that the rule itself would
         take.
         """
+        if not 0 <= default < len(candidates):
+            raise ScheduleError(
+                f"sample_categorical: the default is number {default} of {len(candidates)} "
+                "candidates.",
+                code="sample-default",
+            )
         state = self._states[-1]
         chosen = candidates[self._decisions.choose(len(state.trace.steps), candidates, default)]
         arguments = (("candidates", tuple(candidates)), ("default", default))

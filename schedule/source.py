@@ -1,4 +1,6 @@
-"""Where schedules and measured times come from: what tuning knows reaches a build through one protocol."""
+"""Where schedules and measured times come from: what tuning knows reaches a build through one
+protocol.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def as_source(schedules: ScheduleSource | Chooser | None) -> ScheduleSource | No
     if callable(schedules):
         return CallableSource(schedules)
     raise ScheduleError(
-        f"schedules: {schedules!r} is no source of schedules; expected methods 'schedule' and 'seconds', "
-        "or a function of (func, target).",
+        f"schedules: {schedules!r} is no source of schedules; expected methods 'schedule' "
+        "and 'seconds', or a function of (func, target).",
         code="source-kind",
     )

@@ -508,7 +508,7 @@ def as_index(index: Expr | int, name: str) -> Expr:
             code="load-index-type",
             hints=("te.cast(index, 'int64') converts it.",),
         )
-    return index
+    return index if index.dtype == INT64 else Cast(index, INT64)
 
 
 def check_same(operation: str, a: Expr, b: Expr) -> None:

@@ -9,10 +9,12 @@ from .visit import loads, stores
 
 
 def overwritable_inputs(func: PrimFunc) -> tuple[Buffer, ...]:
-    """The inputs that may share their memory with the output: element i is read for no other element than i.
+    """The inputs that may share their memory with the output: element i is read for no other
+    element than i.
 
-    Sufficient, for a function at stage TENSOR with one output, each element of which is computed once: all blocks are
-    pointwise, and the input, with every intermediate tensor that depends on it, is read at the own element only.
+    Sufficient, for a function at stage TENSOR with one output, each element of which is computed
+    once: all blocks are pointwise, and the input, with every intermediate tensor that depends on
+    it, is read at the own element only.
     """
     if len(func.outputs) != 1 or not all(map(_is_pointwise, func.blocks)):
         return ()

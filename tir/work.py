@@ -1,11 +1,13 @@
-"""Work: how many floating-point operations a function's definition takes, and how many bytes it must move.
+"""Work: how many floating-point operations a function's definition takes, and how many bytes it
+must move.
 
 Counted on the definition, whatever a schedule makes of it:
-- an addition, subtraction, multiplication, division, minimum, maximum or call on floats is one operation, an Fma two; of
-  the two sides of a Select the longer one counts; index arithmetic, comparisons and conversions are free;
-- an element is moved once, however often it is read: `bytes_moved` is what remains with a cache of unlimited size.
-  Padding that a Select skips lies outside the buffer and is not counted. Dimensions are taken one by one, so a diagonal
-  (two indices that move together) counts as the box around it.
+- an addition, subtraction, multiplication, division, minimum, maximum or call on floats is one
+  operation, an Fma two; of the two sides of a Select the longer one counts; index arithmetic,
+  comparisons and conversions are free;
+- an element is moved once, however often it is read: `bytes_moved` is what remains with a cache of
+  unlimited size. Padding that a Select skips lies outside the buffer and is not counted. Dimensions
+  are taken one by one, so a diagonal (two indices that move together) counts as the box around it.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class BlockWork:
     """What one block does, over its whole domain.
 
     points: how often its body runs; operations: floating-point operations.
-    read: bytes of each tensor that it reads, without the one that it accumulates in; written: bytes that it stores.
+    read: bytes of each tensor that it reads, without the one that it accumulates in; written: bytes
+    that it stores.
     """
 
     points: int

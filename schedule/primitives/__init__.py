@@ -15,6 +15,7 @@ from .layout import transform_layout
 from .loops import fuse, reorder, split
 from .prefetch import prefetch
 from .reduction import decompose_reduction
+from .rfactor import rfactor
 from .stage import stage
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "reorder",
     "reverse_compute_at",
     "reverse_compute_inline",
+    "rfactor",
     "split",
     "stage",
     "transform_layout",

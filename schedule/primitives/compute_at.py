@@ -224,7 +224,8 @@ def _consumer_spans(
     func: PrimFunc, consumer: Block, tensor: Buffer, box: tuple[Span, ...]
 ) -> dict[Expr, Span]:
     spans: dict[Expr, Span] = {}
-    extents = {it.var: it.extent for it in consumer.iters if it.kind is IterKind.SPATIAL}
+    # a reduction may be taken in parts: each iteration adds its own
+    extents = {it.var: it.extent for it in consumer.iters}
     for access in read_indices(consumer, tensor):
         for item, span, size in zip(access, box, tensor.shape, strict=True):
             whole = span.extent == size

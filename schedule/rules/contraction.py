@@ -30,6 +30,8 @@ from .tiled import finish_tile, tile_loops
 from .tiles import Tile, candidates
 
 REDUCTION_BLOCK = 1024
+LONG_SUM = 1024  # steps from which on a sum is taken in parts
+PART = 512  # steps of a part at most
 PREFETCH_STEPS = 16
 CHOICES = 12  # tiles that a tuner may choose from
 PACK_ROWS = 32  # rows from which on packing weights that change with every call pays
@@ -97,16 +99,20 @@ def _pack(sch: Schedule, found: Contraction, width: int) -> str | None:
     if width == 1 or (contiguous and not constant and few_rows):
         return None
     block = sch.cache_read(found.block.name, weight.buffer.name, f"{weight.buffer.name}_packed")
+    order = _reduction_order(found)
+    part = _part_of_axis(found)
     names = [f"i{axis}" for axis in range(len(weight.indices))]
     columns = next(
         n for n, item in zip(names, weight.indices, strict=True) if item is found.vector.var
     )
-    position = {var: rank for rank, var in enumerate(_reduction_order(found))}
+    position = {var: rank for rank, var in enumerate(order)}
     others = [
         (position.get(i, -1) if isinstance(i, Var) else -1, n)
         for n, i in zip(names, weight.indices, strict=True)
     ]
     kept = [n for _, n in sorted(others) if n != columns]
+    if part is not None and len(order) > 1:  # the taps of a part lie together
+        kept = [f"{kept[-1]} // {part}", *kept[:-1], f"{kept[-1]} % {part}"]
     layout = ", ".join([f"{columns} // {width}", *kept, f"{columns} % {width}"])
     loops = sch.transform_layout(block, f"lambda {', '.join(names)}: ({layout})")
     if sch.extent(loops[0]) > 1:
@@ -122,6 +128,19 @@ def _reduction_order(found: Contraction) -> list[Var]:
     return sorted((axis.var for axis in found.reduced), key=lambda var: var in last)
 
 
+def _part_of_axis(found: Contraction) -> int | None:
+    """Points of the innermost reduction axis in one part of a long sum; None for a short one.
+
+    The rounding error of a sum grows with the root of its length: parts of at most `PART` steps
+    keep it near that of the peers, at the cost of an addition per element and part.
+    """
+    steps = math.prod(axis.extent for axis in found.reduced)
+    inner = next(a.extent for a in found.reduced if a.var is _reduction_order(found)[-1])
+    taps = steps // max(1, inner)
+    fitting = [d for d in range(8, inner // 2 + 1) if inner % d == 0 and taps * d <= PART]
+    return max(fitting) if steps >= LONG_SUM and fitting else None
+
+
 def _nest(
     sch: Schedule, found: Contraction, tile: Tile, width: int, packed: str | None, target: Target
 ) -> None:
@@ -130,7 +149,12 @@ def _nest(
     loops = tile_loops(sch, found.block, tile, width, lanes, _reduction_order(found))
     row_tiles = math.prod(sch.extent(loop) for loop in loops.rows)
     panels_first = _panels_first(sch, found, loops.rows, loops.panel, target)
-    block, reduced = _block_reduction(sch, list(loops.reduced), row_tiles)
+    parts, reduced = _parts(sch, found, list(loops.reduced))
+    block = parts
+    if parts is None:
+        block, reduced = _block_reduction(sch, reduced, row_tiles)
+    elif len(reduced) == 1 and row_tiles > 1:
+        reduced = _chunks(sch, reduced[0])
     blocked = [] if block is None else [block]
     rows = list(loops.rows)
     if panels_first:
@@ -139,10 +163,27 @@ def _nest(
         outer = [*rows[:-1], loops.panel, *blocked, rows[-1]]
     else:
         outer = [*rows, loops.panel, *blocked]
-    finish_tile(sch, name, loops, outer, reduced, target)
-    if packed is not None and panels_first and len(reduced) == 2:
+    finish_tile(sch, name, loops, outer, reduced, target, parts=parts)
+    streams = packed is not None and panels_first and len(reduced) == 2 and len(found.reduced) == 1
+    if packed is not None and streams and width <= PREFETCH_STEPS * row_tiles:
         tiled = [row for row in rows if sch.extent(row) > 1]
         sch.prefetch(packed, block or loops.panel, spread=(*tiled, reduced[0]), level=2)
+
+
+def _parts(
+    sch: Schedule, found: Contraction, reduced: list[LoopRef]
+) -> tuple[LoopRef | None, list[LoopRef]]:
+    """Cut a long sum into parts: (loop over the parts, loops inside one)."""
+    part = _part_of_axis(found)
+    if part is None:
+        return None, reduced
+    outer, inner = sch.split(reduced[-1], (None, part))
+    return outer, [*reduced[:-1], inner]
+
+
+def _chunks(sch: Schedule, loop: LoopRef) -> list[LoopRef]:
+    """A reduction loop in chunks, between which prefetches may stand."""
+    return list(sch.split(loop, (None, PREFETCH_STEPS), tail="partition"))
 
 
 def _panels_first(
@@ -170,4 +211,4 @@ def _block_reduction(
     inside, block = reduced[0], None
     if sch.extent(inside) > REDUCTION_BLOCK:
         block, inside = sch.split(inside, (None, REDUCTION_BLOCK), tail="partition")
-    return block, list(sch.split(inside, (None, PREFETCH_STEPS), tail="partition"))
+    return block, _chunks(sch, inside)

@@ -59,11 +59,14 @@ def finish_tile(
     outer: Sequence[LoopRef],
     reduced: Sequence[LoopRef],
     target: Target,
+    *,
+    parts: LoopRef | None = None,
 ) -> None:
     """Order the loops, keep the tile in registers and run what follows on it.
 
     outer: the loops around the tile, the first of which runs in parallel; reduced: the loops
-    inside, around the tile's own.
+    inside, around the tile's own. parts: the loop of `outer` each of whose iterations sums anew in
+    registers; the sums are added up in memory, which rounds less than one long sum.
     """
     epilogue = pointwise_output(sch.func, sch.func.block(name))
     ordered = [*(x for x in outer if sch.extent(x) > 1), *(x for x in outer if sch.extent(x) == 1)]
@@ -74,15 +77,21 @@ def finish_tile(
     if sch.extent(ordered[0]) > 1:
         sch.parallel(ordered[0])
     place = ordered[-1]
-    sch.stage(name, target_of(sch.func.block(name)).name, place, "register")
+    summed = name if parts is None else sch.rfactor(name, parts)
+    sch.stage(summed, target_of(sch.func.block(summed)).name, place, "register")
+    if parts is not None:
+        *tile, part = sch.reverse_compute_at(name, place, at="each")
+        sch.reorder(part, *tile)
+        _vectors(sch, sch.func.block(name), tile, target)
     if epilogue is not None:
-        _epilogue(sch, epilogue, place, target)
+        tile = list(sch.reverse_compute_at(epilogue.name, place, at="last"))
+        _vectors(sch, epilogue, tile, target)
 
 
-def _epilogue(sch: Schedule, epilogue: Block, place: LoopRef, target: Target) -> None:
-    """Run a pointwise block on the accumulators, in the tile's own vectors."""
-    *rows, columns = sch.reverse_compute_at(epilogue.name, place, at="last")
-    vectors, lane = sch.split(columns, (None, vector_lanes(epilogue, target)), tail="mask")
+def _vectors(sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target) -> None:
+    """Run a block over a tile in the tile's own vectors."""
+    *rows, columns = loops
+    vectors, lane = sch.split(columns, (None, vector_lanes(block, target)), tail="mask")
     for loop in (*rows, vectors):
         sch.unroll(loop)
     sch.vectorize(lane)

@@ -1,4 +1,6 @@
-"""Choices by price: what a schedule source knows flips a fusion and an algorithm, and the results stay."""
+"""Choices by price: what a schedule source knows flips a fusion and an algorithm, and the results
+stay.
+"""
 
 from __future__ import annotations
 

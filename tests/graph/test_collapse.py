@@ -1,4 +1,6 @@
-"""Fewer axes, the same numbers: every collapsed form is evaluated beside the original on the same memory."""
+"""Fewer axes, the same numbers: every collapsed form is evaluated beside the original on the same
+memory.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,12 @@ from tilewright.tir.evaluate import evaluate
 Shape = tuple[int, ...]
 
 
-def form(op: Operator, *shapes: Shape, rest: tuple[tuple[Operator, Shape | None], ...] = ()) -> Form:
-    """`op` of tensors of `shapes`, then operators of one more operand of the given shape, or of none."""
+def form(
+    op: Operator, *shapes: Shape, rest: tuple[tuple[Operator, Shape | None], ...] = ()
+) -> Form:
+    """`op` of tensors of `shapes`, then operators of one more operand of the given shape, or of
+    none.
+    """
     builder = GraphBuilder("g")
 
     def tensor(shape: Shape) -> str:

@@ -43,11 +43,13 @@ def test_every_fact_has_a_line() -> None:
         "5 nodes: 3 launches of 3 functions, 2 nodes in 1 fused groups, 1 views, 1 copies",
         "fused: Conv+Sum: conv, y",
         "priced: conv, y: took Conv+Sum: estimated # us; not Conv | Sum: estimated # us",
-        "not fused: node 'conv' (Conv) behind node 'relu' (Relu): Conv reads each element more than "
+        "not fused: node 'conv' (Conv) behind node 'relu' (Relu): Conv reads each element more "
+        "than "
         "once or elsewhere for its float32[1, 8, 8, 8], and what stands before an anchor is not "
         "computed inside it; to fuse: move Relu behind what computes 'x'",
         "not fused: node 'y' (Sum) behind node 'a' (Conv): it runs in the kernel of node 'conv' "
-        "(Conv), and a kernel has one anchor; to fuse: combine the inputs of node 'conv' (Conv) and "
+        "(Conv), and a kernel has one anchor; to fuse: combine the inputs of node 'conv' (Conv) "
+        "and "
         "of node 'a' (Conv) in one operator",
         "view: node 'flat' (Reshape) is 'y' under another shape",
         "copy: 2.0 KiB to output 'flat'",

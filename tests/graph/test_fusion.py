@@ -63,7 +63,8 @@ def test_a_sum_of_two_convolutions_joins_the_one_computed_last() -> None:
     assert [group.output for group in fuse(graph).groups] == ["a", "y"]
     assert titles(graph) == ["Conv", "Conv+Sum"]
     assert misses(graph) == [
-        "not fused: node 'y' (Sum) behind node 'a' (Conv): it runs in the kernel of node 'b' (Conv), "
+        "not fused: node 'y' (Sum) behind node 'a' (Conv): it runs in the kernel of node 'b' "
+        "(Conv), "
         "and a kernel has one anchor; to fuse: combine the inputs of node 'b' (Conv) and of "
         "node 'a' (Conv) in one operator"
     ]
@@ -76,7 +77,8 @@ def test_a_value_that_another_node_reads_is_stored() -> None:
     graph = net.finish((b, net.add(MaxPool((2, 2), layout="NHWC"), a, output="p")))
     assert titles(graph) == ["Conv", "Relu", "MaxPool"]
     assert misses(graph) == [
-        "not fused: node 'b' (Relu) behind node 'a' (Conv): 'a' is also read by node 'p' (MaxPool) and "
+        "not fused: node 'b' (Relu) behind node 'a' (Conv): 'a' is also read by node 'p' "
+        "(MaxPool) and "
         "must be stored; to fuse: let node 'p' (MaxPool) read another value"
     ]
 
@@ -87,7 +89,8 @@ def test_an_output_of_the_model_is_stored() -> None:
     graph = net.finish(("a", net.add(Relu(), a, output="y")))
     assert titles(graph) == ["Conv", "Relu"]
     assert misses(graph) == [
-        "not fused: node 'y' (Relu) behind node 'a' (Conv): 'a' is an output of the model and must be "
+        "not fused: node 'y' (Relu) behind node 'a' (Conv): 'a' is an output of the model and "
+        "must be "
         "stored; to fuse: drop 'a' from the outputs"
     ]
 
@@ -109,7 +112,8 @@ def test_a_result_that_is_broadcast_larger_is_another_kernel() -> None:
     graph = net.finish((net.add(Add(), net.conv(net.x, "a"), z, output="y"),))
     assert titles(graph) == ["Conv", "Add"]
     assert misses(graph) == [
-        "not fused: node 'y' (Add) behind node 'a' (Conv): the result is float32[3, 4, 4, 8], larger "
+        "not fused: node 'y' (Add) behind node 'a' (Conv): the result is float32[3, 4, 4, 8], "
+        "larger "
         "than float32[1, 4, 4, 8]; to fuse: broadcast behind Add"
     ]
 
@@ -132,7 +136,8 @@ def test_what_stands_before_an_anchor_is_told() -> None:
     graph = net.finish((net.conv(a, "y"),))
     assert titles(graph) == ["Relu", "Conv"]
     assert misses(graph) == [
-        "not fused: node 'y' (Conv) behind node 'a' (Relu): Conv reads each element more than once or "
+        "not fused: node 'y' (Conv) behind node 'a' (Relu): Conv reads each element more than "
+        "once or "
         "elsewhere for its float32[1, 4, 4, 8], and what stands before an anchor is not computed "
         "inside it; to fuse: move Relu behind what computes 'x'"
     ]

@@ -1,4 +1,6 @@
-"""Programs of graphs: slices, outputs, copies, functions shared, in place; the values are those of the graph."""
+"""Programs of graphs: slices, outputs, copies, functions shared, in place; the values are those of
+the graph.
+"""
 
 from __future__ import annotations
 
@@ -182,7 +184,7 @@ def test_random_graphs_compute_what_their_nodes_do(seed: int) -> None:
 
 
 def test_launches_without_syncs_are_in_order() -> None:
-    """The driver places Syncs; without them the verifier sees that launches depend on each other."""
+    """The driver places Syncs; without them the verifier sees what depends on what."""
     builder = GraphBuilder("g")
     a = builder.add(Transpose((2, 1, 0)), builder.input("x", X))
     program = lowered(builder.finish((builder.add(Transpose((1, 0, 2)), a),))).program

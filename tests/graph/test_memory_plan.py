@@ -1,4 +1,6 @@
-"""Packings of the arena: never two live tensors on one byte, near the lower bound, in place where allowed."""
+"""Packings of the arena: never two live tensors on one byte, near the lower bound, in place where
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,14 @@ from tilewright.graph.memory_check import check_plan
 from tilewright.graph.memory_plan import MemoryPlan, Use, plan_memory
 
 
-def chain(count: int, size: int = 100, *, in_place: bool = False) -> tuple[list[Use], dict[str, int]]:
+def chain(
+    count: int, size: int = 100, *, in_place: bool = False
+) -> tuple[list[Use], dict[str, int]]:
     """t0 -> t1 -> ... , each read once; the last one leaves the arena."""
     uses = [Use((), "t0")]
-    for n in range(1, count):
-        uses.append(Use((f"t{n - 1}",), f"t{n}", (f"t{n - 1}",) if in_place else ()))
+    uses += [
+        Use((f"t{n - 1}",), f"t{n}", (f"t{n - 1}",) if in_place else ()) for n in range(1, count)
+    ]
     uses.append(Use((f"t{count - 1}",), None))
     return uses, {f"t{n}": size for n in range(count)}
 

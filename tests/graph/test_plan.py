@@ -1,4 +1,4 @@
-"""A plan may be taken apart where a kernel is wrong; the whole light models, planned and evaluated."""
+"""A plan is taken apart where a kernel is wrong; the light models, planned and evaluated."""
 
 from __future__ import annotations
 

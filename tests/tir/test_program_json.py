@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.tir.errors import IRError
 from tilewright.tir.equal import equal
+from tilewright.tir.errors import IRError
 from tilewright.tir.parser import ParseError
 from tilewright.tir.program import Copy, Sync
 from tilewright.tir.program_json import parse_program, program_text

@@ -65,9 +65,7 @@ def test_a_tensor_that_one_read_covers_counts_once() -> None:
 
 def test_index_arithmetic_and_comparisons_are_free_and_the_longer_side_counts() -> None:
     x = te.placeholder((10,), "float32", name="x")
-    y = te.compute(
-        (10,), lambda i: te.select(i * 2 < 10, te.exp(x[i]) + 1.0, x[i] * 2.0), name="y"
-    )
+    y = te.compute((10,), lambda i: te.select(i * 2 < 10, te.exp(x[i]) + 1.0, x[i] * 2.0), name="y")
     assert operations(te.func(x, y, name="f")) == 10 * 2
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from tilewright.codegen.c.export import export_texts, weight_offsets
 from tilewright.codegen.c.program import emit_program
@@ -16,6 +17,7 @@ from ...tiny_program import K, M, N, tiny
 FLAGS = ("-std=c11", "-O2", "-mavx2", "-mfma")
 
 
+@cache
 def emitted(program: Program | None = None, isa: str = "avx2") -> ProgramArtifact:
     target = Target.parse(f"c:{isa}")
     return emit_program(lower_program(program or tiny(), target).program, target)
@@ -23,13 +25,14 @@ def emitted(program: Program | None = None, isa: str = "avx2") -> ProgramArtifac
 
 def test_the_header_declares_what_a_user_calls() -> None:
     header = export_texts(emitted(), "", FLAGS, (1, 2)).header
-    declared = [line for line in header.splitlines() if line.endswith(";")]
+    declared = [line for line in header.splitlines() if line.endswith(";") and line[0] != " "]
     assert declared == [
         "typedef struct tiny_model tiny_model;",
         "tiny_model *tiny_load(const char *path);",
         "void tiny_free(tiny_model *model);",
         "size_t tiny_scratch_bytes(int threads);",
-        "int tiny_run(const tiny_model *model, const float *x, float *y, void *scratch, int threads);",
+        "int tiny_run(const tiny_model *model, const float *x, float *y, void *scratch, "
+        "int threads);",
     ]
     assert " *   input x: float32[6, 20] (x)" in header
     assert "#ifndef TILEWRIGHT_TINY_H" in header

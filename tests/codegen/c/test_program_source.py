@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.c.program_source import plain, program_sources, static_definitions
 from tilewright.codegen.program_artifact import ProgramArtifact
+from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.compile import compile_many
 from tilewright.runtime.host import host_target
-from tilewright.driver.lower_program import lower_program
-from tilewright.codegen.c.program import emit_program
 from tilewright.tir.target import Target
 
 from ...tiny_program import tiny

@@ -1,0 +1,152 @@
+"""Primitive rfactor: reduce in parts, then reduce the parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...tir.bounds import bounds
+from ...tir.expr import Binary, Buffer, Call, Expr, Load, Var
+from ...tir.func import PrimFunc
+from ...tir.linear import expression, linear
+from ...tir.node import Node
+from ...tir.simplify import narrowed
+from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
+from ...tir.visit import free_vars, replace_stmt, stores, substitute, transform
+from .. import legality
+from ..errors import refuse
+from ..nest import (
+    Rewrite,
+    insert_beside,
+    is_reduction,
+    loop_of,
+    loops_around,
+    ranges_of,
+    root_statement,
+    target_of,
+    unique_name,
+)
+
+
+def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
+    """Let a reduction leave one partial result per iteration of `loop`, and reduce those in a block
+    of its own.
+
+    C[i] = sum over q, k: x   ->   C_rf[q, i] = sum over k: x;  C[i] = sum over q: C_rf[q, i]
+
+    The number of parts is a constant of the schedule, so the result has the same bits on any number
+    of threads. Shorter sums round less: the error of a part grows with the root of its length.
+    Requires: a loop over a reduction axis, or the outer loop of an exact split of one; nothing
+    staged yet. The old nest computes the parts. Returns the loops of the new nest and the block of
+    the parts. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    whole = func.block(block)
+    legality.check_holds(func, node, whole, "rfactor")
+    axis, step = _factored_axis(func, whole, node)
+    target = target_of(whole)
+    name = unique_name(func, f"{block}_rf")
+    parts = Buffer(name, target.type, (node.extent, *target.shape))
+    changed = func.with_body(replace_stmt(func.body, whole, _part(whole, axis, step, node, parts)))
+    nest, variables = _final(whole, node, parts)
+    changed = insert_beside(changed, root_statement(changed, changed.block(name)), nest, after=True)
+    return Rewrite(changed.with_body(Alloc(parts, changed.body)), variables, (name,))
+
+
+def _factored_axis(func: PrimFunc, block: Block, node: For) -> tuple[IterVar, int]:
+    """The reduction variable that the loop steps through, and the points of one step."""
+    if not is_reduction(block) or block.init is None or target_of(block).origin is not None:
+        raise refuse(
+            func,
+            f"rfactor: block '{block.name}' is not a reduction with its initialisation inside.",
+            code="rfactor-block",
+            hints=("call rfactor before stage and decompose_reduction.",),
+        )
+    ranges = narrowed(ranges_of(loops_around(func, block)), block.predicate)
+    for it, binding in zip(block.iters, block.bindings, strict=True):
+        if it.kind is not IterKind.REDUCE or node.var not in free_vars(binding):
+            continue
+        form = linear(binding)
+        step, rest = form.coefficient(node.var), form.without(node.var)
+        low, high = bounds(expression(rest), ranges)
+        if step > 0 and low == 0 and high == step - 1 and step * node.extent == it.extent:
+            return it, step
+    raise refuse(
+        func,
+        f"rfactor: loop '{node.var.name}' does not step through a reduction axis of block "
+        f"'{block.name}' exactly.",
+        code="rfactor-loop",
+        hints=("split the reduction loop by a divisor of its extent and factor the outer part.",),
+    )
+
+
+def _part(block: Block, axis: IterVar, step: int, node: For, parts: Buffer) -> Block:
+    """The block of the partial results, in the place of the old one."""
+    part = IterVar(Var(f"v{node.var.name}"), node.extent, IterKind.SPATIAL)
+    iters: list[IterVar] = [part]
+    bindings: list[Expr] = [node.var]
+    value: Expr = part.var * step
+    for it, binding in zip(block.iters, block.bindings, strict=True):
+        if it is not axis:
+            iters.append(it)
+            bindings.append(binding)
+        elif step > 1:
+            inner = IterVar(Var(it.var.name), step, IterKind.REDUCE)
+            iters.append(inner)
+            bindings.append(expression(linear(binding).without(node.var)))
+            value = value + inner.var
+    target = target_of(block)
+
+    def redirect(tree: Node) -> Node:
+        match tree:
+            case Load() if tree.buffer is target:
+                return Load(parts, (part.var, *tree.indices))
+            case Store() if tree.buffer is target:
+                return Store(parts, (part.var, *tree.indices), tree.value)
+        return tree
+
+    def moved(stmt: Stmt) -> Stmt:
+        return transform(substitute(stmt, {axis.var: value}), redirect)
+
+    assert block.init is not None
+    return replace(
+        block,
+        name=parts.name,
+        family=parts.name,
+        iters=tuple(iters),
+        bindings=tuple(bindings),
+        body=moved(block.body),
+        init=moved(block.init),
+    )
+
+
+def _final(block: Block, node: For, parts: Buffer) -> tuple[Stmt, tuple[Var, ...]]:
+    """The nest that reduces the parts, under the old block's name."""
+    kept = [it for it in block.iters if it.kind is IterKind.SPATIAL]
+    values: dict[Var, Expr] = {it.var: Var(it.var.name) for it in kept}
+    spatial = [replace(it, var=values[it.var]) for it in kept]
+    part = IterVar(Var(f"v{node.var.name}"), node.extent, IterKind.REDUCE)
+    (store,) = stores(block.body)
+    indices = tuple(substitute(i, values) for i in store.indices)
+    own, other = Load(store.buffer, indices), Load(parts, (part.var, *indices))
+    assert block.init is not None
+    iters = (*spatial, part)
+    variables = tuple(Var(it.var.name.removeprefix("v")) for it in iters)
+    nest: Stmt = Block(
+        block.name,
+        iters,
+        variables,
+        Store(store.buffer, indices, _combined(store.value, own, other)),
+        substitute(block.init, values),
+        family=block.family,
+    )
+    for variable, it in zip(reversed(variables), reversed(iters), strict=True):
+        nest = For(variable, it.extent, ForKind.SERIAL, nest)
+    return nest, variables
+
+
+def _combined(value: Expr, own: Expr, other: Expr) -> Expr:
+    """The two operands joined as `value` joins an accumulator with an update."""
+    if isinstance(value, Call):
+        return Call(value.intrinsic, (own, other))
+    assert isinstance(value, Binary)
+    return type(value)(own, other)

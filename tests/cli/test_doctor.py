@@ -1,0 +1,97 @@
+"""cli/doctor.py: it looks at everything, works on any machine, and lists every setting."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tilewright.cli.settings import MEANINGS
+
+from .conftest import Command
+
+LABELS = (
+    *("tilewright", "python", "packages", "compiler", "cpu", "threads", "gpu", "cache"),
+    "settings",
+)
+    "tilewright",
+    "python",
+    "packages",
+    "compiler",
+    "cpu",
+    "threads",
+    "gpu",
+    "cache",
+    "settings",
+)
+
+
+def labels(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"^(\w+) ", text, re.MULTILINE))
+
+
+@pytest.mark.needs_cc
+def test_doctor_says_what_was_found(tilewright: Command) -> None:
+    done = tilewright("doctor")
+    assert (done.code, done.err) == (0, "")
+    assert labels(done.out) == LABELS
+    assert "numpy 2" in done.out
+    assert "not supported yet" in done.out
+    assert max(map(len, done.out.splitlines())) <= 100 or "/" in done.out
+
+
+def test_doctor_finds_its_way_without_a_compiler(tilewright: Command, no_compiler: None) -> None:
+    done = tilewright("doctor")
+    assert done.code == 4
+    assert labels(done.out) == LABELS
+    assert "none works, so models run in the interpreter, slowly" in done.out
+    assert "Hint: Debian, Ubuntu: sudo apt install gcc" in done.out
+
+
+def test_doctor_shows_a_setting_that_is_wrong(
+    tilewright: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_NUM_THREADS", "many")
+    done = tilewright("doctor")
+    assert "TILEWRIGHT_NUM_THREADS is 'many'; expected a whole number" in done.out
+    assert re.search(r"TILEWRIGHT_NUM_THREADS +many +threads of a run", done.out)
+
+
+def test_doctor_without_a_cache(tilewright: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE", "off")
+    assert "none: everything is compiled anew" in tilewright("doctor").out
+    found = json.loads(tilewright("doctor", "--json").out)
+    assert found["cache"]["folder"] is None
+
+
+def test_doctor_as_json_holds_what_the_text_says(tilewright: Command, no_compiler: None) -> None:
+    done = tilewright("doctor", "--json")
+    found = json.loads(done.out)
+    assert done.code == 4
+    assert found["compiler"]["problem"].startswith("CompilerNotFound: ")
+    assert found["packages"]["numpy"]
+    assert found["host"]["isas"][-1] == "scalar"
+    assert found["threads"]["allowed"] >= 1
+    assert [setting["name"] for setting in found["settings"]] == list(MEANINGS)
+    assert found["limits"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.needs_cc
+def test_doctor_measures_the_machine(tilewright: Command) -> None:
+    done = tilewright("doctor", "--measure")
+    assert re.search(r"1 +fp32 multiply-adds +[\d.]+ GFLOP/s", done.out)
+    assert re.search(r"1 +reading [\d.]+ KiB +[\d.]+ GB/s", done.out)
+    assert "an empty region takes" in done.out
+
+
+def test_every_variable_of_the_sources_is_listed(sources: tuple[Path, ...]) -> None:
+    used = {
+        name
+        for path in sources
+        for name in re.findall(r"\bTILEWRIGHT_[A-Z_]+", path.read_text(encoding="utf-8"))
+    }
+    assert used <= set(MEANINGS)
+    assert {name for name in MEANINGS if name.startswith("TILEWRIGHT")} == used

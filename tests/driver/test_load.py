@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.driver.load import load
+from tilewright.runtime.engine_format import EngineFileError, platform_name
+from tilewright.runtime.host import host
+
+from ..tiny_engine import tiny_engine
+from ..tiny_program import image
+
+pytestmark = pytest.mark.needs_cc
+
+FAST = """
+import sys, numpy as np
+from tilewright.driver.load import load
+engine = load(sys.argv[1], on_mismatch="refuse")
+np.save(sys.argv[3], engine(np.load(sys.argv[2])))
+heavy = ("onnx", "networkx", "islpy", "tilewright.schedule", "tilewright.graph")
+print([name for name in heavy if name in sys.modules])
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tiny_engine().save(tmp_path / "tiny.twe")
+
+
+@pytest.fixture
+def poorer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine, without the instruction sets that it has beyond the scalar one."""
+    monkeypatch.setattr("tilewright.driver.load.host", lambda: replace(host(), isas=("scalar",)))
+
+
+def test_a_loaded_engine_gives_the_same_bits(path: Path) -> None:
+    engine = load(path)
+    assert np.array_equal(engine(image()), tiny_engine()(image()))
+    assert engine.explain() == tiny_engine().explain()
+    assert engine.memory_plan == tiny_engine().memory_plan
+    assert engine.verify()
+
+
+def test_the_number_of_threads_may_be_set(path: Path) -> None:
+    assert load(str(path), threads=1).context().threads == 1
+
+
+def test_loading_needs_neither_a_compiler_nor_a_cache_nor_a_builder(
+    path: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", image())
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {
+        **os.environ,
+        "TILEWRIGHT_CACHE": str(home / "cache"),
+        "CC": "no-such-compiler",
+        "HOME": str(home),
+    }
+    words = [str(path), str(tmp_path / "x.npy"), str(tmp_path / "y.npy")]
+    done = subprocess.run(
+        [sys.executable, "-c", FAST, *words], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+    assert np.array_equal(np.load(tmp_path / "y.npy"), tiny_engine()(image()))
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.usefixtures("poorer")
+def test_an_engine_of_another_machine_is_built_anew(path: Path) -> None:
+    engine = load(path)
+    assert engine.verify()
+    if host().isa != "scalar":
+        notes = engine.explain().notes
+        assert notes[-1] == f"built anew: it was built for {host().isa}; this machine has scalar."
+        assert engine.memory_plan.lower_bound_bytes == 2688
+
+
+@pytest.mark.usefixtures("poorer")
+@pytest.mark.skipif(host().isa == "scalar", reason="this machine is the poorest")
+def test_an_engine_of_another_machine_may_be_refused(path: Path) -> None:
+    with pytest.raises(EngineFileError) as caught:
+        load(path, on_mismatch="refuse")
+    assert str(caught.value) == (
+        f"EngineFileError: load: '{path}' does not fit this machine: it was built for "
+        f"{host().isa}; this machine has scalar. [engine-mismatch]\n"
+        '  Hint: tw.load(path, on_mismatch="rebuild") builds it anew from the kept weights.'
+    )
+
+
+@pytest.mark.usefixtures("poorer")
+@pytest.mark.skipif(host().isa == "scalar", reason="this machine is the poorest")
+def test_without_weights_it_cannot_be_built_anew(path: Path) -> None:
+    tiny_engine().save(path, keep_weights=False)
+    with pytest.raises(EngineFileError) as caught:
+        load(path)
+    assert str(caught.value) == (
+        f"EngineFileError: load: '{path}' does not fit this machine and keeps no weights to build "
+        f"from: it was built for {host().isa}; this machine has scalar. [engine-rebuild]\n"
+        "  Hint: write it with engine.save(path, keep_weights=True)."
+    )
+
+
+def test_another_platform_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.runtime.engine_format.platform_name", lambda: "beos-alpha")
+    with pytest.raises(EngineFileError, match=f"built for {platform_name()}; this is beos-alpha"):
+        load(path, on_mismatch="refuse")

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.driver.lower_program import LoweredKernel, lower_program
+from tilewright.tir.program import Launch, place_syncs, verify_program
+from tilewright.tir.program_evaluate import evaluate_program
+from tilewright.tir.target import Target
+
+from ..tiny_program import constants, image, piece, tiny
+
+TARGET = Target.parse("c:avx2")
+
+
+def test_equal_functions_become_one_kernel() -> None:
+    made = lower_program(tiny(), TARGET)
+    assert list(made.kernels) == ["mm1", "relu", "add"]
+    assert made.kernel_of == {"mm1": "mm1", "mm2": "mm1", "relu": "relu", "add": "add"}
+    assert [launch.function for launch in made.program.launches] == ["mm1", "mm1", "relu", "add"]
+
+
+def test_each_choice_of_constants_is_prepared_once() -> None:
+    program = tiny()
+    again = (*program.launches, replace(program.launches[0], label="again"))
+    made = lower_program(place_syncs(replace(program, body=again)), TARGET).program
+    verify_program(made)
+    assert [launch.function for launch in made.prepare] == ["mm1.prepare"] * 2
+    assert [tensor.name for tensor in made.constants] == [
+        "w1",
+        "w2",
+        "w1.B_packed",
+        "w2.B_packed",
+    ]
+    assert made.prepared == {2, 3}
+    read = [launch.arguments[1].position for launch in made.launches if launch.function == "mm1"]
+    assert read == [2, 3, 2]
+
+
+def test_syncs_stand_where_they_must() -> None:
+    program = tiny()
+    unordered = lower_program(replace(program, body=program.launches), TARGET).program
+    verify_program(unordered)
+    assert list(map(type, unordered.body)) == list(map(type, program.body))
+
+
+def test_kernels_that_are_known_are_not_made_again() -> None:
+    known: dict[str, LoweredKernel] = {}
+    first = lower_program(tiny(), TARGET, known=known)
+    assert len(known) == 3
+    second = lower_program(tiny("other"), TARGET, known=known)
+    assert all(
+        second.kernels[name].lowered is first.kernels[name].lowered for name in first.kernels
+    )
+
+
+def test_copies_and_shapes_stay() -> None:
+    program = tiny()
+    flat = replace(piece("arena", 0), shape=(210,))
+    body = (replace(program.launches[0], arguments=(*program.launches[0].arguments[:2], flat)),)
+    made = lower_program(replace(program, body=body), TARGET).program
+    assert made.launches[0].arguments[-1] == flat
+    assert isinstance(made.launches[0], Launch)
+
+
+def test_the_program_before_is_untouched_and_means_the_same() -> None:
+    program = tiny()
+    before = evaluate_program(program, {"x": image()}, constants(), "float64")
+    lower_program(program, TARGET)
+    after = evaluate_program(program, {"x": image()}, constants(), "float64")
+    assert np.array_equal(before["y"], after["y"])

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tilewright.codegen.artifact import Entry, Parameter
+from tilewright.codegen.program_artifact import ProgramArtifact
+from tilewright.runtime.artifact_json import (
+    artifact_from_json,
+    artifact_to_json,
+    plan_from_json,
+    plan_to_json,
+    report_from_json,
+    report_to_json,
+)
+from tilewright.runtime.report import EngineReport, KernelReport, MemoryPlan
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.errors import IRError
+from tilewright.tir.json_reader import Json, Reader, parse_json
+from tilewright.tir.program import Copy, Launch, Slice, Sync
+from tilewright.tir.target import Target
+
+X, W = Parameter("x", FLOAT32, (4,), "input"), Parameter("w", FLOAT32, (4,), "constant")
+P, Y = Parameter("w.p", FLOAT32, (4,), "prepared"), Parameter("y", FLOAT32, (4,), "output")
+
+
+def piece(space: str, position: int = 0) -> Slice:
+    return Slice(space, position, FLOAT32, (4,))
+
+
+MADE = ProgramArtifact(
+    name="m",
+    symbol="tw_model_m",
+    target=Target.parse("c:avx2"),
+    inputs=(X,),
+    constants=(W, P),
+    read=(1,),
+    outputs=(Y,),
+    kernels=(Entry("k", (X, P, Y), 64, 128), Entry("k_prepare", (W, P))),
+    texts=("one", "two"),
+    main="three",
+    body=(
+        Launch("k", (piece("input"), piece("constant", 1), piece("arena")), "node"),
+        Sync(),
+        Copy(piece("arena"), piece("output")),
+    ),
+    prepare=(Launch("k_prepare", (piece("constant"), piece("constant", 1))),),
+    arena_bytes=64,
+    workspace_bytes=64,
+    thread_workspace_bytes=128,
+)
+PROOF = "proved (...)"
+SOURCES = ("one", "two", "three")
+
+
+def through_text(data: Json) -> Reader:
+    return parse_json(json.dumps(data), "data")
+
+
+def test_an_artifact_survives() -> None:
+    assert artifact_from_json(through_text(artifact_to_json(MADE)), SOURCES) == MADE
+
+
+def test_a_report_and_a_plan_survive() -> None:
+    kernel = KernelReport("k", "s", ("a", "b"), "rule", "tuned", PROOF, 0.1, "ok", 0.2, 0.3)
+    unchecked = KernelReport("l", "t", (), "rule", "rule", "unknown (...)")
+    report = EngineReport((kernel, unchecked), ("note",), (("lower", 0.5),))
+    assert report_from_json(through_text(report_to_json(report))) == report
+    for plan in (MemoryPlan(1, 2, 3, 4, 5, 6), MemoryPlan(1, 2, 3, 4)):
+        assert plan_from_json(through_text(plan_to_json(plan))) == plan
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("read", [2], "'read' names a constant that does not exist"),
+        ("arena_bytes", 8, "arena[0]: float32[4] does not exist"),
+        ("outputs", [], "output[0]: float32[4] does not exist"),
+        ("kernels", [], "0 kernels have 2 sources"),
+        ("prepare", "body", "'prepare' touches more than constants"),
+    ],
+)
+def test_an_artifact_that_contradicts_itself_is_refused(
+    name: str, value: Json, message: str
+) -> None:
+    data = artifact_to_json(MADE)
+    data[name] = [data["body"][0]] if value == "body" else value  # type: ignore[index]
+    with pytest.raises(IRError) as caught:
+        artifact_from_json(through_text(data), SOURCES)
+    assert str(caught.value) == f"IRError: program: {message}. [artifact-json]"

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.host import host_target
+from tilewright.runtime.program_code import NativeProgram, prepare_constants
+from tilewright.tir.program import Launch
+
+from ..tiny_engine import tiny_engine
+from ..tiny_program import M, N, constants, image
+
+pytestmark = pytest.mark.needs_cc
+
+
+def loaded() -> NativeProgram:
+    parts = tiny_engine().parts
+    assert parts.shared is not None
+    return NativeProgram(parts.artifact, parts.shared, parts.constants)
+
+
+def test_a_frame_runs_on_the_arrays_that_it_points_to() -> None:
+    frame = loaded().frame(1)
+    for seed in range(3):
+        y = np.zeros((N, M), np.float32)
+        frame.point([image(seed)], [y])
+        assert frame.run(1) == 1
+        assert np.array_equal(y, tiny_engine()(image(seed)))
+
+
+def test_the_steps_one_by_one_make_a_run() -> None:
+    frame = loaded().frame(2)
+    y = np.zeros((N, M), np.float32)
+    frame.point([image()], [y])
+    steps = frame.steps(2)
+    assert [step for step, _ in steps] == list(loaded().artifact.body)
+    for _, call in steps:
+        call()
+    assert np.array_equal(y, tiny_engine()(image()))
+    assert sum(isinstance(step, Launch) for step, _ in steps) == 4
+
+
+def test_constants_that_no_run_reads_are_dropped() -> None:
+    parts = tiny_engine().parts
+    assert parts.shared is not None
+    bound = dict(enumerate(constants().values()))
+    made = prepare_constants(parts.artifact, parts.shared, bound)
+    assert [array is not None for array in made] == [
+        position in parts.artifact.read for position in range(len(parts.artifact.constants))
+    ]
+    for ours, theirs in zip(made, parts.constants, strict=True):
+        assert (ours is None) == (theirs is None)
+        if ours is not None and theirs is not None:
+            assert np.array_equal(ours, theirs)
+
+
+def test_the_object_is_for_this_machine() -> None:
+    assert loaded().artifact.target.isa == host_target().isa

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.interface import TensorSpec
+from tilewright.runtime.verification import VerifyError, compare_outputs, random_inputs
+
+Y = np.array([1.0, -8.0, 3.0], np.float32)
+
+
+def share(got: np.ndarray, expected: np.ndarray, **tolerances: float) -> float:
+    return compare_outputs("m", {"y": got}, {"y": expected}, **tolerances).outputs[0].share
+
+
+def test_the_error_is_compared_with_the_largest_magnitude() -> None:
+    assert share(Y, Y.astype(np.float64)) == 0
+    assert share(Y, Y + np.array([8e-5, 0, 0])) == pytest.approx(1, rel=1e-2)
+    assert not compare_outputs("m", {"y": Y}, {"y": Y.astype(np.float64) + 1e-4})
+
+
+def test_given_tolerances_count_element_by_element() -> None:
+    off = Y.astype(np.float64) * 1.01
+    assert share(Y, off, rtol=0.02) <= 1
+    assert share(Y, off, rtol=0.005) > 1
+    assert share(Y, off, atol=0.1) <= 1
+
+
+def test_what_is_not_finite_must_be_the_same() -> None:
+    strange = np.array([np.nan, np.inf, -np.inf], np.float32)
+    assert share(strange, strange.astype(np.float64)) == 0
+    for wrong in ([0, np.inf, -np.inf], [np.nan, -np.inf, -np.inf], [np.nan, np.inf, 1]):
+        assert share(np.array(wrong, np.float32), strange.astype(np.float64)) == np.inf
+
+
+def test_whole_numbers_must_be_equal() -> None:
+    whole = np.array([1, 2], np.int64)
+    assert share(whole, whole) == 0
+    assert share(whole, whole + 1) == np.inf
+    assert share(np.array([True]), np.array([False])) == np.inf
+
+
+def test_nothing_is_equal_to_nothing() -> None:
+    assert share(np.zeros((0, 3), np.float32), np.zeros((0, 3))) == 0
+
+
+def test_a_report_tells_the_worst_element() -> None:
+    report = compare_outputs("m", {"y": Y}, {"y": Y + np.array([0.0, 1.0, 0.0])})
+    assert str(report) == "m: different\n  y: error 1 at [1], 1.4e+04 of the allowed"
+    assert "<td>y</td>" in report._repr_html_()
+    with pytest.raises(VerifyError) as caught:
+        report.raise_for_difference()
+    assert str(caught.value) == (
+        "VerifyError: verify: 'm' differs from its reference: y: error 1 at [1], 1.4e+04 of the "
+        "allowed. [verify-differs]"
+    )
+    compare_outputs("m", {"y": Y}, {"y": Y}).raise_for_difference()
+
+
+def test_random_inputs_fit_their_specs_and_repeat() -> None:
+    specs = [
+        TensorSpec("f", np.dtype(np.float32), (3, 4)),
+        TensorSpec("i", np.dtype(np.int64), (5,)),
+        TensorSpec("b", np.dtype(np.bool_), (6,)),
+    ]
+    first, second = random_inputs(specs), random_inputs(specs)
+    for spec in specs:
+        assert (first[spec.name].dtype, first[spec.name].shape) == (spec.dtype, spec.shape)
+        assert np.array_equal(first[spec.name], second[spec.name])
+    assert not np.array_equal(random_inputs(specs, 1)["f"], first["f"])
