@@ -25,7 +25,6 @@ OPTIONS = {
     "deterministic": Accepted(("engine",), ("batch",)),
     "verify": Accepted(("all", "rewrites", "kernels", "off")),
     "calibration": Accepted((None,)),
-    "cache": Accepted((True,), (False,)),
 }
 
 

@@ -104,9 +104,16 @@ def _vector(node: Expr) -> Expr:
 
 
 def _integer(node: Expr, ranges: Ranges) -> Expr:
+    result = _integer_rules(node, ranges)
+    return node if result == node else result
+
+
+def _integer_rules(node: Expr, ranges: Ranges) -> Expr:
     low, high = bounds(node, ranges)
     if low is not None and low == high:
         return const(low, node.dtype)
+    if not isinstance(node, Add | Sub | Mul) and _may_wrap(linear(node), node.dtype):
+        return node
     match node:
         case FloorDiv(a, Const() as c) if c.value > 0:
             return _floordiv(a, int(c.value), ranges)
@@ -118,9 +125,17 @@ def _integer(node: Expr, ranges: Ranges) -> Expr:
             form = rejoin(linear(node))
             if not form.terms:
                 return const(form.constant, node.dtype)
-            result = expression(form)
-            return node if result == node else result
+            return expression(form)
     return node
+
+
+def _may_wrap(form: Linear, dtype: DType) -> bool:
+    """Whether arithmetic on the form may wrap around: all but int64 of variables alone, which is
+    index arithmetic.
+    """
+    atoms = (atom for atom, _ in form.terms if not isinstance(atom, Var))
+    data = any(isinstance(node, Load | Cast | Call | Let) for atom in atoms for node in walk(atom))
+    return data or dtype != INT64
 
 
 def _extremum(node: Expr, a: Expr, b: Expr, ranges: Ranges) -> Expr:
@@ -214,6 +229,8 @@ def _same_lanes(value: Expr, like: Expr) -> Expr:
 
 def _compare(node: Compare, ranges: Ranges) -> Expr:
     form = rejoin(linear(node.a) - linear(node.b))
+    if form.terms and _may_wrap(form, node.a.dtype):
+        return node
     low, high = bounds(expression(form), ranges)
     decided: bool | None = None
     match node:

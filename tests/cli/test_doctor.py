@@ -16,16 +16,6 @@ LABELS = (
     *("tilewright", "python", "packages", "compiler", "cpu", "threads", "gpu", "cache"),
     "settings",
 )
-    "tilewright",
-    "python",
-    "packages",
-    "compiler",
-    "cpu",
-    "threads",
-    "gpu",
-    "cache",
-    "settings",
-)
 
 
 def labels(text: str) -> tuple[str, ...]:

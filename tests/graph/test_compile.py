@@ -11,10 +11,10 @@ import pytest
 
 from tilewright.driver.build_program import build_program
 from tilewright.driver.check_program import ProgramCheckError
-from tilewright.graph import compile as compile_module
-from tilewright.graph import samples
+from tilewright.graph import compile_model, samples
 from tilewright.graph.build import GraphBuilder
-from tilewright.graph.compile import MemoryLimitError, UntunedError, compile
+from tilewright.graph.compile import MemoryLimitError, compile
+from tilewright.graph.compile_model import UntunedError
 from tilewright.graph.errors import ModelError
 from tilewright.graph.ir import Graph, rebuilt
 from tilewright.graph.ops.convolution import Conv
@@ -146,7 +146,7 @@ def test_a_fused_kernel_that_fails_its_check_is_taken_apart(
             raise ProgramCheckError("net", {"conv_add_relu": "planted"})
         return build_program(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(compile_module, "build_program", failing)
+    monkeypatch.setattr(compile_model, "build_program", failing)
     source = Times((("conv_add_relu", 1e-9),))
     engine = compile(network(), schedules=source)
     assert launched(engine) == ["conv", "add", "relu"]
@@ -160,7 +160,7 @@ def test_a_kernel_that_cannot_be_taken_apart_raises(monkeypatch: pytest.MonkeyPa
     def failing(program: object, *_: object, **__: object) -> Engine:
         raise ProgramCheckError("net", {f.name: "planted" for f in program.functions})  # type: ignore[attr-defined]
 
-    monkeypatch.setattr(compile_module, "build_program", failing)
+    monkeypatch.setattr(compile_model, "build_program", failing)
     with pytest.raises(ProgramCheckError):
         compile(network(), "c:avx2")
 

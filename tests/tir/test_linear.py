@@ -69,7 +69,7 @@ def test_the_parts_of_a_fused_loop_meet_again() -> None:
 
 def test_expressions_are_written_in_order_with_the_constant_last() -> None:
     assert print_expr(expression(Linear(((X, 2), (Y, -1)), -3))) == "x * 2 - y - 3"
-    assert print_expr(expression(Linear(((X, -2),), 3))) == "x * -2 + 3"
+    assert print_expr(expression(Linear(((X, -2),), 3))) == "x * (-2) + 3"
     assert print_expr(expression(Linear((), 5))) == "5"
 
 

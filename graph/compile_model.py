@@ -1,0 +1,138 @@
+"""A model becomes an Engine: import, passes, fusion, plan, build; each part is checked where it is
+made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from onnx import ModelProto
+
+from ..driver.build import Verify
+from ..driver.build_program import ProgramOptions, build_program
+from ..driver.check_program import ProgramCheckError
+from ..runtime.arrays import Array
+from ..runtime.engine import Engine
+from ..schedule.source import Chooser, ScheduleSource, as_source
+from ..tir.func import PrimFunc
+from ..tir.target import Target
+from .errors import ModelError
+from .explain import explain
+from .importers.onnx import import_onnx
+from .importers.symbols import Shapes
+from .ir import Graph
+from .passes.pipeline import Pass
+from .plan import Planned, apart, plan_model
+from .reference import evaluate
+from .reference_program import reference_model
+
+
+class UntunedError(ModelError):
+    """A model was to be compiled from tuned schedules only, and some functions have none."""
+
+
+def compile_model(
+    model: object,
+    target: Target,
+    *,
+    shapes: Shapes | None,
+    schedules: ScheduleSource | Chooser | None,
+    require_tuned: bool,
+    passes: tuple[Pass, ...] | None,
+    max_contexts: int | None,
+    strict: bool,
+    verify: Verify,
+    tell: Callable[[str], object],
+) -> Engine:
+    """What `compile` does where no engine is kept; the options are checked and have its meaning."""
+    source = as_source(schedules)
+    tell("import")
+    imported = _imported(model, shapes)
+    tell("plan")
+    check = verify in ("all", "rewrites")
+    planned = plan_model(imported, target, source, passes=passes, check=check)
+    if require_tuned:
+        _check_tuned(planned.lowered.program.functions, target, source)
+    tell("build")
+    options = ProgramOptions(strict=strict, verify=verify, max_contexts=max_contexts)
+    return _build(_Job(planned, target, source, options))
+
+
+def _imported(model: object, shapes: Shapes | None) -> Graph:
+    if isinstance(model, Graph):
+        return model
+    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith((".pt2", ".pt")):
+        kind = f"the file '{os.fspath(model)}'"
+    elif isinstance(model, str | os.PathLike | bytes | ModelProto):
+        return import_onnx(model, shapes=shapes)
+    else:
+        kind = f"a {type(model).__name__}"
+    raise ModelError(
+        f"compile: the model is {kind}; expected the path or the bytes of an ONNX file, "
+        "or a ModelProto.",
+        code="compile-model",
+        hints=("torch.onnx.export(module, inputs, 'model.onnx') writes such a file.",),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    planned: Planned
+    target: Target
+    source: ScheduleSource | None
+    options: ProgramOptions
+
+
+def _build(job: _Job) -> Engine:
+    """Build; a fused kernel whose check fails is replaced by kernels of its parts, and the report
+    says so.
+    """
+    planned, failed = job.planned, list[str]()
+    while True:
+        lowered, imported = planned.lowered, planned.imported
+
+        def reference(inputs: Mapping[str, Array], graph: Graph = imported) -> dict[str, Array]:
+            return evaluate(graph, inputs)
+
+        options = replace(
+            job.options,
+            notes=(*failed, *explain(planned)),
+            lower_bound_bytes=lowered.plan.lower_bound,
+            imported=reference_model(imported).stored(),
+        )
+        try:
+            return build_program(
+                lowered.program,
+                lowered.constants,
+                job.target,
+                source=job.source,
+                reference=reference,
+                options=options,
+            )
+        except ProgramCheckError as error:
+            smaller = apart(planned, error.functions)
+            if smaller is planned:
+                raise
+            failed += [
+                f"kernel '{name}' failed its check and was taken apart" for name in error.functions
+            ]
+            planned = smaller
+
+
+def _check_tuned(
+    functions: tuple[PrimFunc, ...], target: Target, source: ScheduleSource | None
+) -> None:
+    untuned = []
+    for func in functions:
+        found = source.schedule(func, target) if source is not None else None
+        if found is None or found.origin != "tuned":
+            untuned.append(func.name)
+    if untuned:
+        raise UntunedError(
+            f"compile: {len(untuned)} of {len(functions)} functions have no tuned schedule: "
+            f"{', '.join(untuned[:5])}{', ...' if len(untuned) > 5 else ''}.",
+            code="compile-untuned",
+            hints=("tune the functions of tw.tasks(model), or leave out require_tuned=True.",),
+        )

@@ -1,0 +1,122 @@
+"""Finished engines, kept from one process to the next: a hit reads one file and builds nothing.
+
+An engine is kept under what it was made of: the model's bytes, the target, the options, the C
+compiler that is asked for, and the code of tilewright itself. The bytes of a model file are known
+again by path, size and time of change, so that a hit does not read them. Models whose weights lie
+in other files are not kept, nor those that would take more than a quarter of the cache.
+Nothing here imports what is needed to build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from ..runtime.cache import cache_key, user_cache
+from ..runtime.engine import Engine
+from ..runtime.engine_format import EngineFileError
+from ..runtime.engine_reader import EngineFile
+from ..runtime.host import host
+from ..runtime.log import log
+from ..runtime.version import tool_version
+from ..tir.target import Target
+
+ENGINES, MODELS = "engines", "models"  # kinds of entries
+_ELSEWHERE = b"location"  # stands in every model whose weights lie in other files
+
+
+def model_digest(model: object) -> str | None:
+    """What identifies the contents of a model; None for one whose engine cannot be kept.
+
+    model: a path, the bytes of a file, or a message of protobuf.
+    """
+    if isinstance(model, bytes):
+        return _digest(model)
+    if isinstance(model, str | os.PathLike):
+        return _file_digest(Path(os.fspath(model)))
+    serialize = getattr(model, "SerializeToString", None)
+    return None if serialize is None else _digest(serialize(deterministic=True))
+
+
+def engine_key(digest: str, target: Target, options: Mapping[str, object]) -> str:
+    """The key of the engine that these options make of a model. options: plain values."""
+    values = json.dumps([target.to_json(), sorted(options.items())], default=list)
+    compiler = os.environ.get("CC", "")
+    return cache_key(digest, values, compiler, tool_version(), _code_digest())
+
+
+def kept_engine(key: str, max_contexts: int | None) -> Engine | None:
+    """The engine that is kept under `key`; None where there is none that fits this machine."""
+    path = user_cache().path(ENGINES, key)
+    if path is None or not path.exists():
+        return None
+    try:
+        file = EngineFile(path)
+        if file.missing(host().isas):
+            return None
+        engine = Engine(file.parts(), max_contexts=max_contexts)
+    except (OSError, EngineFileError) as error:
+        log.info("cache: the engine %s is damaged and is made anew: %s", path, error)
+        with suppress(OSError):
+            path.unlink()
+        return None
+    with suppress(OSError):
+        os.utime(path)
+    return engine
+
+
+def keep_engine(key: str, engine: Engine) -> None:
+    """Keep an engine under `key`, where the cache can hold it."""
+    cache = user_cache()
+    path, plan = cache.path(ENGINES, key), engine.memory_plan
+    if path is None or plan.weights_bytes + plan.kept_bytes > cache.max_bytes // 4:
+        return
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        engine.save(path)
+    except OSError as error:
+        log.warning("cache: cannot keep the engine '%s' (%s)", engine.name, error)
+        return
+    cache.evict()
+
+
+def _file_digest(path: Path) -> str | None:
+    try:
+        status = path.stat()
+        name = os.path.realpath(path)
+        memo = cache_key(name, str((status.st_size, status.st_mtime_ns, status.st_ino)))
+        known = user_cache().get(MODELS, memo)
+        if known is None:
+            known = (_digest(path.read_bytes()) or "").encode()
+            user_cache().put(MODELS, memo, known)
+    except OSError:
+        return None  # the importer says what is wrong with the file
+    return known.decode() or None
+
+
+def _digest(data: bytes) -> str | None:
+    return None if _ELSEWHERE in data else hashlib.sha256(data).hexdigest()
+
+
+@cache
+def _code_digest() -> str:
+    """Changes with every source file of the package: an engine is as old as what built it."""
+    root = Path(__file__).resolve().parents[1]
+    lines = (f"{path.relative_to(root)} {status}" for path, status in _sources(root))
+    return cache_key(*sorted(lines))
+
+
+def _sources(root: Path) -> Iterator[tuple[Path, str]]:
+    layers = ("tir", "schedule", "codegen", "runtime", "driver", "graph")
+    for layer in layers:
+        for folder, _, names in os.walk(root / layer):
+            for name in names:
+                if name.endswith((".py", ".c")):
+                    path = Path(folder, name)
+                    status = path.stat()
+                    yield path, f"{status.st_size} {status.st_mtime_ns}"
