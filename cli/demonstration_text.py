@@ -109,12 +109,11 @@ def _memory(demo: Demonstration) -> Iterator[str]:
     plan, most = demo.engine.memory_plan, demo.latencies[-1].threads
     peak = bytes_text(plan.peak_bytes(most))
     yield f"peak {peak} on {most} thread(s), promised before the first run"
-    bound = (
-        "" if plan.lower_bound_bytes is None else f", {bytes_text(plan.lower_bound_bytes)} at least"
-    )
+    least = plan.lower_bound_bytes
+    bound = "" if least is None else f"; no plan for these needs less than {bytes_text(least)}"
     yield (
-        f"  {bytes_text(plan.weights_bytes)} of weights, {bytes_text(plan.arena_bytes)} between "
-        f"kernels{bound}, the rest for kernels' own use"
+        f"  weights {bytes_text(plan.weights_bytes)}, tensors between kernels "
+        f"{bytes_text(plan.arena_bytes)}{bound}"
     )
 
 

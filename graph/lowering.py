@@ -40,17 +40,21 @@ class LoweredModel:
     sizes: Mapping[str, int]
 
 
-def lower(graph: Graph, parts: Sequence[Part]) -> LoweredModel:
+def lower(graph: Graph, parts: Sequence[Part], *, in_place: bool = False) -> LoweredModel:
     """The Program of a graph, computed by `parts` in order.
+
+    in_place: let a result take the place of an input that nobody needs afterwards. Each launch of
+    such a pair gets one slice twice, which the code of its function has to allow.
 
     Raises: InternalError when the memory plan does not pass its check.
     """
-    return _Lowering(graph, parts).run()
+    return _Lowering(graph, parts, in_place).run()
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, parts: Sequence[Part]) -> None:
+    def __init__(self, graph: Graph, parts: Sequence[Part], in_place: bool) -> None:
         self.graph = graph
+        self.in_place = in_place
         self.parts = [part for part in parts if graph.types[part.group.output].elements]
         self.roots = storage(graph)
         self.inputs = {name: n for n, name in enumerate(graph.inputs)}
@@ -119,7 +123,8 @@ class _Lowering:
     def _use(self, part: Part) -> Use:
         read = tuple(dict.fromkeys(self.roots[v] for v in part.values if self._in_arena(v)))
         stored = part.group.output if self._in_arena(part.group.output) else None
-        return Use(read, stored, self._reusable(part) if stored is not None else ())
+        reusable = self._reusable(part) if self.in_place and stored is not None else ()
+        return Use(read, stored, reusable)
 
     def _reusable(self, part: Part) -> tuple[str, ...]:
         """Tensors of the arena that the kernel reads at the element it computes, under all their

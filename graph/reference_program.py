@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ..runtime.model import Model
 from ..tir.canonical import workload_key
+from ..tir.program import place_syncs
 from .choose import Part
 from .express import express
 from .form import Form, form_of
@@ -30,4 +31,4 @@ def reference_model(graph: Graph) -> Model:
             kernels[form] = Kernel(func, workload_key(func), Price(0.0))
         parts.append(Part(group, form, values, kernels[form]))
     lowered = lower(graph, parts)
-    return Model(lowered.program, lowered.constants)
+    return Model(place_syncs(lowered.program), lowered.constants)

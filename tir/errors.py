@@ -51,6 +51,18 @@ class TilewrightError(Exception):
         lines += [f"  Hint: {hint}" for hint in self.hints]
         return "\n".join(lines)
 
+    def __reduce__(self) -> tuple[Callable[..., TilewrightError], tuple[object, ...]]:
+        where = self.where() if callable(self.where) else self.where
+        return _restored, (type(self), self.args, {**self.__dict__, "where": where})
+
+
+def _restored(
+    kind: type[TilewrightError], arguments: tuple[object, ...], fields: dict[str, object]
+) -> TilewrightError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(fields)
+    return error
+
 
 class IRError(TilewrightError, ValueError):
     """An expression, statement or function that has no meaning was built."""

@@ -22,6 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from .dtype import BOOL, INT64, DType
 from .dtype import dtype as as_dtype
 from .errors import IRError
@@ -476,7 +478,8 @@ def const(value: Number, type: DType | str) -> Const:
     if kind.is_bool:
         return Const(bool(value), kind)
     if kind.is_float:
-        return Const(float(kind.numpy.type(value)), kind)
+        with np.errstate(over="ignore"):
+            return Const(float(kind.numpy.type(value)), kind)
     wrapped = int(value) % (1 << kind.bits)
     signed = kind.kind.value == "int" and wrapped >= 1 << (kind.bits - 1)
     return Const(wrapped - (1 << kind.bits) if signed else wrapped, kind)

@@ -20,7 +20,12 @@ _NAME = "font-weight:600"
 _WORD = "color:#3f7ade"  # a type or a function of the language
 _COMMENT = "color:#7a7a7a;font-style:italic"
 
-_FRAME = "overflow-x:auto;line-height:1.35;margin:0.3em 0;padding:0.2em 0;background:transparent"
+# said in full, because a notebook's own style sheet has wishes for a <pre>
+_FRAME = (
+    "font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:0.9em;"
+    "line-height:1.35;white-space:pre;word-break:normal;overflow-x:auto;margin:0.3em 0;"
+    "padding:0.2em 0;background:transparent"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from .bounds import bounds, intersect
-from .dtype import BOOL
+from .dtype import BOOL, INT64, DType
 from .expr import (
     EQ,
     FALSE,
@@ -21,11 +21,15 @@ from .expr import (
     Add,
     And,
     Broadcast,
+    Call,
+    Cast,
     Compare,
     Const,
     Expr,
     FloorDiv,
     FloorMod,
+    Let,
+    Load,
     Max,
     Min,
     Mul,
@@ -35,6 +39,7 @@ from .expr import (
     Select,
     Sub,
     Var,
+    compare,
     const,
     floordiv,
     floormod,
@@ -52,7 +57,7 @@ from .linear import (
     total,
 )
 from .stmt import NOTHING, Alloc, Block, For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
-from .visit import substitute
+from .visit import substitute, walk
 
 Known = dict[Var, Interval]
 
@@ -228,9 +233,12 @@ def _same_lanes(value: Expr, like: Expr) -> Expr:
 
 
 def _compare(node: Compare, ranges: Ranges) -> Expr:
-    form = rejoin(linear(node.a) - linear(node.b))
-    if form.terms and _may_wrap(form, node.a.dtype):
+    if isinstance(node.a, Const) and isinstance(node.b, Const):
+        return compare(type(node), node.a, node.b)
+    a, b = linear(node.a), linear(node.b)
+    if _may_wrap(Linear((*a.terms, *b.terms), 0), node.a.dtype):
         return node
+    form = rejoin(a - b)
     low, high = bounds(expression(form), ranges)
     decided: bool | None = None
     match node:

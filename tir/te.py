@@ -148,8 +148,8 @@ def compute(
 ) -> Tensor:
     """The tensor whose element at (i, j, ...) is `element(i, j, ...)`.
 
-    The axes take the parameter names of `element`. Raises: IRError for a reduction below the top of
-    the expression.
+    The axes take the parameter names of `element`; what follows with a default value is left alone.
+    Raises: IRError for a reduction below the top of the expression.
     """
     extents = _shape(shape, name)
     axes = tuple(Var(hint) for hint in _axis_names(element, len(extents), name))
@@ -176,9 +176,10 @@ def compute(
 def _axis_names(element: Callable[..., object], rank: int, name: str) -> list[str]:
     hints: list[str] = []
     for parameter in inspect.signature(element).parameters.values():
+        optional = parameter.default is not inspect.Parameter.empty
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             hints += [f"i{n}" for n in range(rank - len(hints))]
-        else:
+        elif not (optional and len(hints) == rank):
             hints.append(parameter.name)
     if len(hints) != rank:
         raise IRError(
@@ -373,8 +374,8 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
     tensors: the placeholders in the order of the call, then the outputs (those made by te.compute).
     Tensors in between that are not listed become intermediates. Names are made unique by appending
     _1, _2.
-    Raises: IRError when an output reads a placeholder that is not listed, or an input stands after
-    an output.
+    Raises: IRError when an output reads a placeholder that is not listed, an input stands after an
+    output, or a tensor is listed twice.
     """
     inputs = tuple(t for t in tensors if t.value is None)
     outputs = tensors[len(inputs) :]
@@ -383,6 +384,12 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
             f"te.func: '{name}' lists {', '.join(t.name for t in tensors)}; "
             "expected placeholders first and at least one computed tensor last.",
             code="te-func-order",
+        )
+    twice = next((t for n, t in enumerate(tensors) if t in tensors[:n]), None)
+    if twice is not None:
+        raise IRError(
+            f"te.func: '{name}' lists '{twice.name}' twice; expected each tensor once.",
+            code="te-func-twice",
         )
     order = _definition_order(outputs)
     for tensor in order:

@@ -80,7 +80,7 @@ def _symbols(program: Program) -> dict[str, str]:
     for func in program.functions:
         wanted = symbol = f"{base}_{mangle(func.name)}"
         count = 0
-        while symbol in taken:
+        while symbol in taken or f"{symbol}_body" in taken:  # emission adds the second one
             count += 1
             symbol = f"{wanted}_{count}"
         taken |= {symbol, f"{symbol}_body"}

@@ -46,7 +46,7 @@ def with_output(model: onnx.ModelProto, tensor: str) -> onnx.ModelProto:
 def test_random_weights_give_what_float64_gives(name: str) -> None:
     sample = samples.random_model(name)
     model = with_output(sample.model, sample.logits)
-    engine = compile(model)
+    engine = compile(model, cache=False)
     one, two = (engine.run(sample.inputs, threads=n) for n in (1, 2))
     expected = evaluate(import_onnx(model), sample.inputs)
     errors = {output: error(one[output], array) for output, array in expected.items()}
@@ -66,7 +66,7 @@ def test_random_weights_give_what_float64_gives(name: str) -> None:
 @pytest.mark.parametrize("name", SLOW)
 def test_the_stored_output_is_matched(name: str) -> None:
     sample = samples.light_model(name)
-    got = compile(sample.model).run(sample.inputs)
+    got = compile(sample.model, cache=False).run(sample.inputs)
     for output, expected in sample.outputs.items():
         np.testing.assert_allclose(got[output], expected, rtol=1e-3, atol=1e-7)
 

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from tilewright.graph.build import GraphBuilder
+from tilewright.graph.choose import choose, chosen_parts
+from tilewright.graph.fusion import fuse
 from tilewright.graph.ir import Graph
-from tilewright.graph.lowering import LoweredModel
+from tilewright.graph.lowering import LoweredModel, lower
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.elementwise import Add, Mul, Relu
 from tilewright.graph.ops.movement import Identity, Reshape, Transpose
 from tilewright.graph.ops.pooling import MaxPool
 from tilewright.graph.plan import plan_model
+from tilewright.graph.pricing import Pricer
 from tilewright.graph.reference import evaluate
 from tilewright.graph.reference_program import reference_model
 from tilewright.graph.types import Splat, TensorType
@@ -26,9 +29,10 @@ TARGET = Target.parse("c:avx512")
 X = TensorType("float32", (2, 3, 4))
 
 
-def lowered(graph: Graph) -> LoweredModel:
+def lowered(graph: Graph, *, in_place: bool = False) -> LoweredModel:
     """The program as the graph stands; its outputs are compared with the graph's."""
-    found = plan_model(graph, TARGET, passes=()).lowered
+    decisions = choose(graph, fuse(graph).groups, Pricer(TARGET))
+    found = lower(graph, chosen_parts(graph, decisions), in_place=in_place)
     rng = np.random.default_rng(0)
     feeds = {n: rng.standard_normal(graph.types[n].shape).astype("float32") for n in graph.inputs}
     got = evaluate_program(found.program, feeds, found.constants)
@@ -100,7 +104,9 @@ def test_an_elementwise_result_takes_the_place_of_an_input_that_dies() -> None:
     c = builder.add(Relu(), b, output="c")
     y = builder.add(Add(), builder.add(Reshape((2, 3, 4)), c), x, output="y")
     z = builder.add(Transpose((1, 0, 2)), y, output="z")
-    found = lowered(builder.finish((z,)))
+    graph = builder.finish((z,))
+    assert lowered(graph).plan.in_place == ()
+    found = lowered(graph, in_place=True)
     assert found.plan.in_place[0] == ("c", "a")
     assert found.plan.arena_bytes == 128
 
@@ -113,7 +119,7 @@ def test_a_result_does_not_overwrite_what_it_also_reads_elsewhere() -> None:
     c = builder.add(Transpose((1, 0)), a, output="c")
     d = builder.add(Add(), c, b, output="d")
     y = builder.add(Transpose((1, 0)), d, output="y")
-    found = lowered(builder.finish((y,)))
+    found = lowered(builder.finish((y,)), in_place=True)
     assert [launch.label for launch in found.program.launches] == ["a", "c, d", "y"]
     assert found.plan.in_place == ()
 

@@ -1,0 +1,56 @@
+"""tir/dtype.py: names, NumPy's types, lanes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.tir.dtype import BOOL, FLOAT32, INT64, NAMES, DType, Kind, dtype
+from tilewright.tir.errors import IRError
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_and_its_numpy_type_give_one_dtype(name: str) -> None:
+    kind = dtype(name)
+    assert str(kind) == name
+    assert dtype(kind) is kind
+    assert dtype(kind.numpy) is kind
+    assert dtype(np.dtype(name).type) is kind
+    assert kind.bytes == np.dtype(name).itemsize
+
+
+def test_each_type_is_a_float_an_integer_or_a_bool() -> None:
+    for name in NAMES:
+        kind = dtype(name)
+        assert [kind.is_float, kind.is_integer, kind.is_bool].count(True) == 1
+    assert FLOAT32.is_float
+    assert INT64.is_integer
+    assert dtype("uint8").is_integer
+    assert BOOL.is_bool
+
+
+def test_lanes_are_a_suffix_and_the_scalar_is_one_lane() -> None:
+    vector = dtype("float32x16")
+    assert vector == DType(Kind.FLOAT, 32, 16)
+    assert str(vector) == "float32x16"
+    assert vector.scalar == FLOAT32
+    assert vector.bytes == 4
+    assert vector.numpy == np.float32
+    assert FLOAT32.with_lanes(16) == vector
+    assert FLOAT32.scalar is FLOAT32
+    assert str(dtype("boolx8")) == "boolx8"
+
+
+def test_an_unknown_type_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(IRError) as refusal:
+        dtype("float31")
+    assert str(refusal.value) == (
+        "IRError: dtype: unknown type 'float31'; expected one of 'float32', 'float64', 'bool', "
+        "'int8', 'int16', 'int32', 'int64', 'uint8', 'uint16', 'uint32', 'uint64'. [dtype-unknown]"
+    )
+
+
+@pytest.mark.parametrize("text", ["int32y", "complex64", "float32x", "", "uint4"])
+def test_what_is_not_a_type_is_refused(text: str) -> None:
+    with pytest.raises(IRError, match=r"\[dtype-unknown\]"):
+        dtype(text)

@@ -1,0 +1,231 @@
+"""tir/expr.py: nodes compare by value, constants by bits, operators fold constants and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tilewright.tir import te
+from tilewright.tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, dtype
+from tilewright.tir.errors import IRError
+from tilewright.tir.expr import (
+    FALSE,
+    TRUE,
+    Add,
+    Broadcast,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    Let,
+    Load,
+    Mul,
+    Ramp,
+    Sub,
+    Var,
+    all_of,
+    any_of,
+    conjuncts,
+    const,
+    index,
+    is_const,
+)
+from tilewright.tir.printer import print_expr
+
+I, J = Var("i"), Var("j")
+A = Buffer("A", FLOAT32, (4, 8))
+N = Buffer("N", INT32, (4,))
+
+
+# -- equality --------------------------------------------------------------------------------------
+
+
+def test_nodes_of_one_kind_with_equal_fields_are_equal_and_hash_alike() -> None:
+    one, two = Add(I, Const(1, INT64)), Add(I, Const(1, INT64))
+    assert one is not two
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != Sub(I, Const(1, INT64))
+    assert one != Add(J, Const(1, INT64))
+
+
+def test_variables_and_buffers_are_equal_only_to_themselves() -> None:
+    assert Var("i") != Var("i")
+    assert Buffer("A", FLOAT32, (4,)) != Buffer("A", FLOAT32, (4,))
+    assert len({I, Var("i"), I}) == 2
+
+
+def test_constants_compare_by_type_and_bits() -> None:
+    nan = float("nan")
+    assert Const(1, INT64) != Const(1, INT32)
+    assert Const(1, INT64) != Const(1.0, FLOAT32)
+    assert Const(True, BOOL) != Const(1, INT64)
+    assert Const(0.0, FLOAT32) != Const(-0.0, FLOAT32)
+    assert Const(nan, FLOAT32) == Const(nan, FLOAT32)
+    assert hash(Const(nan, FLOAT32)) == hash(Const(nan, FLOAT32))
+
+
+def test_a_chain_of_ten_thousand_nodes_hashes_and_compares_once_built_bottom_up() -> None:
+    def chain() -> Expr:
+        expr: Expr = I
+        for _ in range(10_000):
+            expr = Add(expr, J)
+            hash(expr)
+        return expr
+
+    assert hash(chain()) == hash(chain())
+
+
+# -- operators -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (I + 0, "i"),
+        (0 + I, "i"),
+        (I - 0, "i"),
+        (I * 1, "i"),
+        (1 * I, "i"),
+        (I * 0, "0"),
+        (I // 1, "i"),
+        (I % 1, "0"),
+        (index(7) // -2, "-4"),
+        (index(7) % -2, "-1"),
+        (index(3) - 5, "-2"),
+        (-I, "0 - i"),
+        (-A[0, 0], "A[0, 0] * (-1.0)"),
+        (1.0 - A[0, 0], "1.0 - A[0, 0]"),
+        (1.0 / A[0, 0], "1.0 / A[0, 0]"),
+        (A[0, 0] + 0.0, "A[0, 0] + 0.0"),
+        (A[0, 0] * 1.0, "A[0, 0] * 1.0"),
+        (2 - I, "2 - i"),
+        (I > 3, "3 < i"),
+        (I >= 3, "3 <= i"),
+        (index(3) < 4, "True"),
+        (te.eq(index(3), 4), "False"),
+        (te.ne(I, J), "i != j"),
+    ],
+)
+def test_operators_fold_constants_and_the_neutral_elements_of_integers(
+    expr: Expr, text: str
+) -> None:
+    assert print_expr(expr) == text
+
+
+def test_constants_are_rounded_and_wrapped_to_their_type() -> None:
+    assert const(0.1, "float32").value == 0.10000000149011612
+    assert const(300, "uint8").value == 44
+    assert const(200, "int8").value == -56
+    assert const(-1, "uint64").value == (1 << 64) - 1
+    assert const(3, "bool").value is True
+    assert (const(200, "uint8") + const(100, "uint8")) == const(44, "uint8")
+
+
+def test_float_constants_fold_with_the_rounding_of_their_type() -> None:
+    tenth = const(0.1, "float32")
+    assert (tenth + tenth) == const(0.2, "float32")
+    assert (const(1e30, "float32") * const(1e30, "float32")).value == float("inf")
+
+
+def test_conjunctions_leave_out_what_is_true() -> None:
+    a, b = I < 3, J < 4
+    assert all_of() == TRUE
+    assert all_of(TRUE, a, TRUE) is a
+    assert all_of(a, a) is a
+    assert conjuncts(all_of(a, b, J < 2)) == (a, b, J < 2)
+    assert conjuncts(TRUE) == ()
+    assert any_of() == FALSE
+    assert any_of(FALSE, a) is a
+    assert print_expr(any_of(a, b)) == "i < 3 or j < 4"
+
+
+def test_is_const_knows_integers_and_truth_values_only() -> None:
+    assert is_const(index(1), 1)
+    assert is_const(TRUE, 1)
+    assert not is_const(const(1.0, "float32"), 1)
+    assert not is_const(I, 1)
+
+
+# -- types -----------------------------------------------------------------------------------------
+
+
+def test_each_node_knows_its_type() -> None:
+    assert (I < J).dtype == BOOL
+    assert Cast(I, FLOAT32).dtype == FLOAT32
+    assert Ramp(I, 2, 8).dtype == INT64.with_lanes(8)
+    assert Broadcast(A[0, 0], 8).dtype == FLOAT32.with_lanes(8)
+    assert Load(A, (I, Ramp(J, 1, 8))).dtype == FLOAT32.with_lanes(8)
+    assert (Ramp(I, 1, 8) < Broadcast(J, 8)).dtype == BOOL.with_lanes(8)
+    assert Let(I, J, A[0, 0]).dtype == FLOAT32
+    assert Mul(A[0, 0], A[0, 1]).dtype == FLOAT32
+
+
+def test_a_buffer_knows_its_size() -> None:
+    assert A.size == 32
+    assert A.bytes == 128
+    assert Buffer("s", FLOAT64, ()).size == 1
+    assert Buffer("v", FLOAT32.with_lanes(8), (), "register").bytes == 32
+
+
+def test_an_index_of_another_integer_type_is_cast_to_int64() -> None:
+    loaded = A[N[I], 0]
+    assert loaded.indices[0].dtype == INT64
+    assert print_expr(loaded) == 'A[cast(N[i], "int64"), 0]'
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+REFUSALS: dict[Callable[[], object], str] = {
+    lambda: bool(A[0, 0] < 1.0): (
+        "IRError: expression: 'LT' has no truth value while a program is being built. [expr-bool]\n"
+        "  Hint: use te.select(cond, a, b), te.all_of(...) or te.any_of(...); te.eq(a, b) builds "
+        "an equality."
+    ),
+    lambda: N[0] * 0.5: (
+        "IRError: expression: the number 0.5 does not fit type int32; expected an integer. "
+        "[expr-number]\n"
+        "  Hint: cast the other operand: te.cast(x, 'float32') * 0.5."
+    ),
+    lambda: A[0, 0] + N[0]: (
+        "IRError: add: the operands have types float32 and int32; expected one type. "
+        "[expr-types]\n"
+        "  Hint: te.cast(x, 'float32') converts one of them."
+    ),
+    lambda: N[0] / 2: (
+        "IRError: divide: '/' is for floats, got int32. [expr-divide]\n"
+        "  Hint: use // for integers."
+    ),
+    lambda: A[0, 0] // 2.0: (
+        "IRError: floor division: expected integers, got float32. [expr-floor]"
+    ),
+    lambda: A[0, 0] % 2.0: "IRError: modulo: expected integers, got float32. [expr-floor]",
+    lambda: I // 0: "IRError: floor division: the divisor is 0. [expr-zero]",
+    lambda: I % 0: "IRError: modulo: the divisor is 0. [expr-zero]",
+    lambda: A[I]: (
+        "IRError: load: 'A' has 2 dimensions; expected as many indices, got 1. [load-rank]"
+    ),
+    lambda: A[A[0, 0], 0]: (
+        "IRError: load: an index of 'A' has type float32; expected an integer. "
+        "[load-index-type]\n"
+        "  Hint: te.cast(index, 'int64') converts it."
+    ),
+}
+
+
+@pytest.mark.parametrize("build", REFUSALS, ids=[text.split("[")[-1] for text in REFUSALS.values()])
+def test_what_has_no_meaning_is_refused(build: Callable[[], object]) -> None:
+    with pytest.raises(IRError) as refusal:
+        build()
+    assert str(refusal.value) == REFUSALS[build]
+
+
+def test_an_if_on_an_expression_is_refused_rather_than_taken() -> None:
+    with pytest.raises(IRError, match=r"\[expr-bool\]"):
+        _ = 1 if I < 3 else 2
+
+
+def test_equality_of_nodes_is_no_expression() -> None:
+    assert (I == J) is False
+    assert dtype("int64") == I.dtype

@@ -1,0 +1,59 @@
+"""tir/target.py: targets are pure values with names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tilewright.tir.dtype import FLOAT32, FLOAT64, dtype
+from tilewright.tir.errors import TargetError
+from tilewright.tir.target import ISAS, Target
+
+
+@pytest.mark.parametrize("text", ["c:scalar", "c:avx2", "c:avx512", "python", "null"])
+def test_a_target_prints_as_the_text_that_names_it(text: str) -> None:
+    assert str(Target.parse(text)) == text
+    assert Target.parse(str(Target.parse(text))) == Target.parse(text)
+
+
+def test_c_alone_is_the_scalar_target() -> None:
+    assert Target.parse("c") == Target()
+    assert str(Target()) == "c:scalar"
+
+
+def test_lanes_are_those_of_one_vector_register() -> None:
+    wide = Target.parse("c:avx512")
+    assert wide.lanes(FLOAT32) == 16
+    assert wide.lanes(FLOAT64) == 8
+    assert wide.lanes(dtype("uint8")) == 64
+    assert Target.parse("c:avx2").lanes(FLOAT32) == 8
+    assert Target().lanes(FLOAT32) == 1
+
+
+def test_only_vector_targets_have_a_fused_multiply_add() -> None:
+    assert [Target.parse(f"c:{isa}").has_fma for isa in ISAS] == [False, True, True]
+
+
+def test_every_field_goes_into_json() -> None:
+    target = replace(Target.parse("c:avx2"), threads=7)
+    assert Target(**json.loads(json.dumps(target.to_json()))) == target
+
+
+def test_an_unknown_back_end_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(TargetError) as refusal:
+        Target.parse("cpu:avx2")
+    assert str(refusal.value) == (
+        "TargetError: target: unknown back end 'cpu' in 'cpu:avx2'; expected one of 'c', "
+        "'python', 'null'. [target-kind]"
+    )
+
+
+def test_an_unknown_instruction_set_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(TargetError) as refusal:
+        Target.parse("c:avx3")
+    assert str(refusal.value) == (
+        "TargetError: target: unknown instruction set 'avx3' in 'c:avx3'; expected one of 'avx2', "
+        "'avx512', 'scalar'. [target-isa]"
+    )
