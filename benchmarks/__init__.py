@@ -1,1 +1,3 @@
-"""Benchmarks: run from the clone's root as `python -m benchmarks.NAME`; results are kept in results/."""
+"""Benchmarks: run from the clone's root as `python -m benchmarks.NAME`; results are kept in
+results/.
+"""

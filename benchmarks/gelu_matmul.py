@@ -1,7 +1,8 @@
 """The tracer kernel: Y = gelu(X W + bias) in fp32 at the machine's peak, by schedule alone.
 
-One schedule for every shape: W in panels of 48 columns, a tile of 8 x 48 accumulators, the reduction in blocks of 1024, bias
-and GELU on the accumulators in the last block, the next block of the panel prefetched while this one is used.
+One schedule for every shape: W in panels of 48 columns, a tile of 8 x 48 accumulators, the
+reduction in blocks of 1024, bias and GELU on the accumulators in the last block, the next block of
+the panel prefetched while this one is used.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ SHAPES = ((128, 768, 3072), (127, 1021, 3072))  # M, N, K; the second with an ed
 
 
 def gelu_matmul(rows: int, columns: int, inner: int) -> PrimFunc:
-    """Y[i, j] = gelu(sum over k of X[i, k] * W[k, j] + bias[j]), W and bias constant, GELU by erf."""
+    """Y[i, j] = gelu(sum over k of X[i, k] * W[k, j] + bias[j]), W and bias constant, GELU by
+    erf.
+    """
     x = te.placeholder((rows, inner), "float32", name="X")
     w = te.placeholder((inner, columns), "float32", name="W", constant=True)
     bias = te.placeholder((columns,), "float32", name="bias", constant=True)

@@ -1,9 +1,11 @@
-"""Whole models against peers, in the same rounds: the onnx wheel's light models with seeded random weights.
+"""Whole models against peers, in the same rounds: the onnx wheel's light models with seeded random
+weights.
 
     python -m benchmarks.models [NAME ...] [--threads 1 2] [--rounds 7] [--write]
 
-Latency is the median of the rounds, on arrays bound beforehand where a system can do that; `ratio` is ours over the peer's,
-median of the rounds' own ratios. Every system's output is compared with the float64 reference before anything is timed.
+Latency is the median of the rounds, on arrays bound beforehand where a system can do that; `ratio`
+is ours over the peer's, median of the rounds' own ratios. Every system's output is compared with
+the float64 reference before anything is timed.
 """
 
 from __future__ import annotations
@@ -17,11 +19,10 @@ import numpy as np
 from onnx import ModelProto, version_converter
 
 import tilewright as tw
+from tilewright.cli.engines import engine_operations
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.reference import evaluate
 from tilewright.graph.samples import LIGHT_MODELS, Sample, random_model
-
-from tilewright.cli.engines import engine_operations
 
 from . import peers, report
 from .rounds import paired_rounds
@@ -89,7 +90,8 @@ def _rows(
 
 def _first(result: object) -> np.ndarray:
     """The first output of a peer's call."""
-    values = result if isinstance(result, list) else list(result.values())  # type: ignore[attr-defined]
+    # type: ignore[attr-defined]
+    values = result if isinstance(result, list) else list(result.values())
     return np.asarray(values[0])
 
 
@@ -101,11 +103,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    rows = [row for name in options.models for row in measure(name, options.threads, options.rounds)]
+    rows = [
+        row for name in options.models for row in measure(name, options.threads, options.rounds)
+    ]
     table = report.table(
         ("model", "threads", "system", "ms", "times ours", "max error / max", "share of FMA peak"),
         [
-            (r.model, r.threads, r.system, f"{r.milliseconds:.2f}", f"{r.over_ours:.2f}", f"{r.error:.1e}", f"{r.share:.0%}")
+            (
+                r.model,
+                r.threads,
+                r.system,
+                f"{r.milliseconds:.2f}",
+                f"{r.over_ours:.2f}",
+                f"{r.error:.1e}",
+                f"{r.share:.0%}",
+            )
             for r in rows
         ],
     )

@@ -1,4 +1,6 @@
-"""The systems we compare with, each wrapped as a call without arguments; what is not installed is left out."""
+"""The systems we compare with, each wrapped as a call without arguments; what is not installed is
+left out.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def version(name: str) -> str:
 
 
 def onnxruntime_call(model: bytes, inputs: Mapping[str, np.ndarray], threads: int) -> Call:
-    """A call that runs the model in ONNX Runtime on its CPU provider, on arrays bound beforehand."""
+    """A call that runs the model in ONNX Runtime on its CPU provider, on arrays bound
+    beforehand.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,4 +1,6 @@
-"""Tables in Markdown and results in JSON, with the machine and the versions that they are true for."""
+"""Tables in Markdown and results in JSON, with the machine and the versions that they are true
+for.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +45,8 @@ def write(name: str, text: str, rows: Sequence[object], systems: Sequence[str]) 
     """Keep a result as results/NAME.json and results/NAME.md."""
     RESULTS.mkdir(exist_ok=True)
     about = conditions(systems)
-    (RESULTS / f"{name}.json").write_text(json.dumps({"conditions": about, "rows": rows}, indent=1) + "\n")
+    (RESULTS / f"{name}.json").write_text(
+        json.dumps({"conditions": about, "rows": rows}, indent=1) + "\n"
+    )
     lines = ", ".join(f"{key} {value}" for key, value in about.items())
     (RESULTS / f"{name}.md").write_text(f"# {name}\n\n{lines}\n\n{text}\n")

@@ -1,6 +1,6 @@
-"""Interleaved rounds with a gate: on shared machines two threads get one thread's throughput for seconds at a time, and no
-counter shows it. So a probe of the multiply-add peak stands before and after each round; a round that it finds slow is
-repeated, and shares are paired within a round.
+"""Interleaved rounds with a gate: on shared machines two threads get one thread's throughput for
+seconds at a time, and no counter shows it. So a probe of the multiply-add peak stands before and
+after each round; a round that it finds slow is repeated, and shares are paired within a round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ PATIENCE = 120.0  # seconds to wait for a machine that is shared
 
 @dataclass(frozen=True)
 class Paired:
-    """One system: median seconds per call, the spread, and the median over rounds of peak seconds per second."""
+    """One system: median seconds per call, the spread, and the median over rounds of peak seconds
+    per second.
+    """
 
     seconds: float
     low: float

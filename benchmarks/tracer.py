@@ -2,8 +2,9 @@
 
     python -m benchmarks.tracer [--rounds 7] [--write]
 
-"warm": one set of weights; "cold": weights rotated over at least 80 MB. Every row is 2MNK over the median of the rounds;
-the share is against a multiply-add probe at the same number of threads in the same rounds.
+"warm": one set of weights; "cold": weights rotated over at least 80 MB. Every row is 2MNK over the
+median of the rounds; the share is against a multiply-add probe at the same number of threads in the
+same rounds.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ ROTATED_BYTES = 80 << 20
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: GFLOP/s at the median, the share of the peak measured beside it, rounds repeated."""
+    """One measurement: GFLOP/s at the median, the share of the peak measured beside it, rounds
+    repeated.
+    """
 
     shape: str
     threads: int
@@ -104,7 +107,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--write", action="store_true", help="keep the result under benchmarks/results")
+    parser.add_argument(
+        "--write", action="store_true", help="keep the result under benchmarks/results"
+    )
     options = parser.parse_args()
     rows = [
         row
@@ -114,7 +119,10 @@ def main() -> None:
     ]
     table = report.table(
         ("M x N x K", "threads", "weights", "system", "GFLOP/s", "share of peak"),
-        [(r.shape, r.threads, r.cache, r.system, f"{r.gflops:.1f}", f"{r.share:.1%}") for r in rows],
+        [
+            (r.shape, r.threads, r.cache, r.system, f"{r.gflops:.1f}", f"{r.share:.1%}")
+            for r in rows
+        ],
     )
     print(table)
     if options.write:

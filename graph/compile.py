@@ -5,8 +5,8 @@ What is needed to make one (ONNX, graph and proof libraries) is imported only th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..runtime.engine import Engine
 from ..runtime.host import host_target
@@ -14,7 +14,7 @@ from ..runtime.report import bytes_text
 from ..tir.target import Target
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
-from .options import check_options
+from .options import BuildOptions, Shapes, Verify, check_options
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .ir import Graph
     from .passes.pipeline import Pass
 
-Shapes = Mapping[str, Sequence[int] | int]
-Verify = Literal["all", "rewrites", "kernels", "off"]
 Progress = Callable[[str], object]
 
 
@@ -72,35 +70,30 @@ def compile(
         verify=verify,
         calibration=calibration,
     )
-    tell = progress or _silent
-    resolved = _target(target)
-    key = None
-    if cache and schedules is None and passes is None and not require_tuned:
-        digest = model_digest(model)
-        options = {"shapes": dict(shapes or {}), "strict": strict, "verify": verify}
-        key = digest and engine_key(digest, resolved, options)
+    resolved, tell = _target(target), progress or _silent
+    options = BuildOptions(shapes, schedules, require_tuned, passes, max_contexts, strict, verify)
+    key = _key(model, resolved, options) if cache else None
     engine = kept_engine(key, max_contexts) if key else None
     if engine is None:
         # here, because a hit must not wait for what only a build needs
         from .compile_model import compile_model
 
-        engine = compile_model(
-            model,
-            resolved,
-            shapes=shapes,
-            schedules=schedules,
-            require_tuned=require_tuned,
-            passes=passes,
-            max_contexts=max_contexts,
-            strict=strict,
-            verify=verify,
-            tell=tell,
-        )
+        engine = compile_model(model, resolved, options, tell)
         if key:
             keep_engine(key, engine)
     if max_bytes is not None:
         _check_memory(engine, resolved, max_bytes, max_contexts or 1)
     return engine
+
+
+def _key(model: object, target: Target, options: BuildOptions) -> str | None:
+    """Under what the engine is kept; None where it is not."""
+    if options.schedules is not None or options.passes is not None or options.require_tuned:
+        return None
+    digest = model_digest(model)
+    shapes = dict(options.shapes or {})
+    values = {"shapes": shapes, "strict": options.strict, "verify": options.verify}
+    return None if digest is None else engine_key(digest, target, values)
 
 
 def _silent(stage: str) -> None:

@@ -10,20 +10,18 @@ from dataclasses import dataclass, replace
 
 from onnx import ModelProto
 
-from ..driver.build import Verify
 from ..driver.build_program import ProgramOptions, build_program
 from ..driver.check_program import ProgramCheckError
 from ..runtime.arrays import Array
 from ..runtime.engine import Engine
-from ..schedule.source import Chooser, ScheduleSource, as_source
+from ..schedule.source import ScheduleSource, as_source
 from ..tir.func import PrimFunc
 from ..tir.target import Target
 from .errors import ModelError
 from .explain import explain
 from .importers.onnx import import_onnx
-from .importers.symbols import Shapes
 from .ir import Graph
-from .passes.pipeline import Pass
+from .options import BuildOptions, Shapes
 from .plan import Planned, apart, plan_model
 from .reference import evaluate
 from .reference_program import reference_model
@@ -34,30 +32,22 @@ class UntunedError(ModelError):
 
 
 def compile_model(
-    model: object,
-    target: Target,
-    *,
-    shapes: Shapes | None,
-    schedules: ScheduleSource | Chooser | None,
-    require_tuned: bool,
-    passes: tuple[Pass, ...] | None,
-    max_contexts: int | None,
-    strict: bool,
-    verify: Verify,
-    tell: Callable[[str], object],
+    model: object, target: Target, options: BuildOptions, tell: Callable[[str], object]
 ) -> Engine:
-    """What `compile` does where no engine is kept; the options are checked and have its meaning."""
-    source = as_source(schedules)
+    """What `compile` does where no engine is kept; `tell` is called with the name of each stage."""
+    source = as_source(options.schedules)
     tell("import")
-    imported = _imported(model, shapes)
+    imported = _imported(model, options.shapes)
     tell("plan")
-    check = verify in ("all", "rewrites")
-    planned = plan_model(imported, target, source, passes=passes, check=check)
-    if require_tuned:
+    check = options.verify in ("all", "rewrites")
+    planned = plan_model(imported, target, source, passes=options.passes, check=check)
+    if options.require_tuned:
         _check_tuned(planned.lowered.program.functions, target, source)
     tell("build")
-    options = ProgramOptions(strict=strict, verify=verify, max_contexts=max_contexts)
-    return _build(_Job(planned, target, source, options))
+    how = ProgramOptions(
+        strict=options.strict, verify=options.verify, max_contexts=options.max_contexts
+    )
+    return _build(_Job(planned, target, source, how))
 
 
 def _imported(model: object, shapes: Shapes | None) -> Graph:

@@ -1,10 +1,35 @@
-"""The options of a compile that have one value so far: another one is refused, never ignored."""
+"""The options of a compile.
+
+One that has a single value so far refuses others, never ignores them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from .errors import ModelError
+
+if TYPE_CHECKING:
+    from ..schedule.source import Chooser, ScheduleSource
+    from .passes.pipeline import Pass
+
+Shapes = Mapping[str, Sequence[int] | int]
+Verify = Literal["all", "rewrites", "kernels", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What a build depends on besides model and target; `compile` says what each means."""
+
+    shapes: Shapes | None = None
+    schedules: ScheduleSource | Chooser | None = None
+    require_tuned: bool = False
+    passes: tuple[Pass, ...] | None = None
+    max_contexts: int | None = None
+    strict: bool = False
+    verify: Verify = "all"
 
 
 class OptionError(ModelError):

@@ -84,7 +84,9 @@ LOOP_WORDS = {
 
 
 def identifier(name: str) -> str:
-    """A Python identifier that is as close to `name` as can be: names of models hold any character."""
+    """A Python identifier that is as close to `name` as can be: names of models hold any
+    character.
+    """
     plain = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
     if plain[0].isdigit() or keyword.iskeyword(plain):
         plain = f"_{plain}"
@@ -266,7 +268,9 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
 
 
 def _sequence(stmt: Seq, names: Names) -> list[tuple[int, str]]:
-    """Statements in order. A name that one of them binds, and not all that follow see, ends at `del`."""
+    """Statements in order. A name that one of them binds, and not all that follow see, ends at
+    `del`.
+    """
     lines: list[tuple[int, str]] = []
     for child in stmt.body:
         lines += _lines(child, names)

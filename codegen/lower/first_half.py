@@ -1,4 +1,6 @@
-"""The first half of lowering: from a schedule to the nest that the proof reads, from top to bottom."""
+"""The first half of lowering: from a schedule to the nest that the proof reads, from top to
+bottom.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from .place_init import PlaceInit
 
 
 def contraction(func: PrimFunc, target: Target, *, strict: bool = False) -> PrimFunc:
-    """The function with its fused multiply-adds decided; strict builds and targets without one keep it as it is."""
+    """The function with its fused multiply-adds decided; strict builds and targets without one keep
+    it as it is.
+    """
     return Contract()(func) if target.has_fma and not strict else func
 
 

@@ -1,4 +1,6 @@
-"""The tracer kernel at full size: a hand-written schedule reaches the form of the best known kernels."""
+"""The tracer kernel at full size: a hand-written schedule reaches the form of the best known
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def kernel_func(shape: tuple[int, int, int]) -> tw.PrimFunc:
 @pytest.mark.needs_cc
 def test_the_micro_kernel_keeps_its_tile_in_registers() -> None:
     kernel = tw.build(scheduled(SHAPES[0]), TARGET, constants=constants(SHAPES[0]), verify="off")
-    loops = re.findall(r"\.L\d+:\n((?:(?!\.L\d+:).)*?vfmadd.*?)\n\s+j\w+\s+\.L", kernel.assembly, re.S)
+    loops = re.findall(
+        r"\.L\d+:\n((?:(?!\.L\d+:).)*?vfmadd.*?)\n\s+j\w+\s+\.L", kernel.assembly, re.S
+    )
     inner = [loop for loop in loops if loop.count("vfmadd") == 24]
     assert len(inner) == 3  # one per K block
     for loop in inner:
