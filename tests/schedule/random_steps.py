@@ -159,6 +159,11 @@ def _decompose_reduction(sch: Schedule, rng: random.Random) -> None:
     sch.decompose_reduction(block, _loop(sch, rng, block))
 
 
+def _rfactor(sch: Schedule, rng: random.Random) -> None:
+    block = _block(sch, rng)
+    sch.rfactor(block, _loop(sch, rng, block))
+
+
 def _prefetch(sch: Schedule, rng: random.Random) -> None:
     loops = sch.loops(_block(sch, rng))
     start = rng.randrange(max(1, len(loops)))
@@ -186,6 +191,7 @@ STEPS: tuple[tuple[str, Callable[[Schedule, random.Random], None]], ...] = (
     *(("stage", _stage),) * 3,
     ("transform_layout", _transform_layout),
     ("decompose_reduction", _decompose_reduction),
+    ("rfactor", _rfactor),
     ("prefetch", _prefetch),
     ("pack", _pack),
 )

@@ -1,0 +1,127 @@
+"""tir/visit.py: walks in the order of the text, rewrites that rebuild only what changed."""
+
+from __future__ import annotations
+
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.expr import Add, Buffer, Expr, Load, Var, const, index
+from tilewright.tir.node import Node
+from tilewright.tir.printer import print_stmt
+from tilewright.tir.stmt import (
+    NOTHING,
+    Alloc,
+    Block,
+    For,
+    ForKind,
+    IterKind,
+    IterVar,
+    LetStmt,
+    Prefetch,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+)
+from tilewright.tir.visit import (
+    accesses,
+    blocks,
+    enclosing_path,
+    free_vars,
+    fresh_copy,
+    loads,
+    replace_buffers,
+    replace_stmt,
+    stores,
+    substitute,
+    transform,
+    walk,
+)
+
+I, J, V = Var("i"), Var("j"), Var("v")
+A, B, T = (Buffer(name, FLOAT32, (8,)) for name in "ABT")
+STORE = Store(T, (V,), Load(A, (V,)))
+BLOCK = Block("T", (IterVar(V, 8, IterKind.SPATIAL),), (Add(I, J),), STORE, family="T")
+COPY = Store(B, (I,), Load(T, (I,)))
+INNER = For(J, 4, ForKind.SERIAL, BLOCK)
+NEST = For(I, 2, ForKind.SERIAL, Alloc(T, Seq((INNER, COPY, Prefetch(A, (I,))))))
+
+
+def test_walk_goes_through_parents_before_children_in_the_order_of_the_text() -> None:
+    kinds = [type(node).__name__ for node in walk(NEST) if isinstance(node, Stmt)]
+    assert kinds == ["For", "Alloc", "Seq", "For", "Block", "Store", "Store", "Prefetch"]
+
+
+def test_what_is_looked_for_comes_in_the_order_of_the_text() -> None:
+    assert stores(NEST) == (STORE, COPY)
+    assert [load.buffer for load in loads(NEST)] == [A, T]
+    assert blocks(NEST) == (BLOCK,)
+    assert [access.buffer for access in accesses(NEST)] == [T, A, B, T, A]
+
+
+def test_transform_returns_the_same_object_where_nothing_changed() -> None:
+    assert transform(NEST, lambda node: node) is NEST
+
+
+def test_transform_rewrites_children_first() -> None:
+    def rule(node: Node) -> Node:
+        return node.b if isinstance(node, Add) and node.a == index(0) else node
+
+    zero = index(0)
+    assert transform(Add(zero, Add(zero, I)), rule) is I
+
+
+def test_substitute_replaces_variables_and_keeps_the_rest() -> None:
+    expr: Expr = Add(I, J)
+    assert substitute(expr, {I: index(3)}) == Add(index(3), J)
+    assert substitute(expr, {}) is expr
+    assert substitute(expr, {V: index(3)}) is expr
+
+
+def test_replace_buffers_exchanges_every_mention() -> None:
+    other = Buffer("other", FLOAT32, (8,))
+    changed = replace_buffers(NEST, {T: other})
+    assert {node for node in walk(changed) if isinstance(node, Buffer)} == {A, B, other}
+    assert replace_buffers(NEST, {}) is NEST
+
+
+def test_replace_stmt_finds_the_statement_by_identity() -> None:
+    twice = Seq((COPY, Store(*(getattr(COPY, n) for n in ("buffer", "indices", "value")))))
+    assert twice.body[0] == twice.body[1]
+    changed = replace_stmt(twice, twice.body[1], NOTHING)
+    assert changed == COPY
+    assert replace_stmt(NEST, NOTHING, COPY) is NEST
+
+
+def test_a_sequence_that_replaces_a_statement_of_a_sequence_becomes_part_of_it() -> None:
+    changed = replace_stmt(NEST, COPY, seq(COPY, COPY))
+    (inner,) = (node for node in walk(changed) if isinstance(node, Seq))
+    assert inner.body == (INNER, COPY, COPY, Prefetch(A, (I,)))
+
+
+def test_free_variables_are_those_that_are_mentioned_and_not_bound() -> None:
+    assert free_vars(NEST) == frozenset()
+    assert free_vars(INNER) == {I}
+    assert free_vars(BLOCK) == {I, J}
+    assert free_vars(LetStmt(V, Add(I, J), COPY)) == {I, J}
+
+
+def test_a_fresh_copy_prints_alike_and_binds_other_variables_and_buffers() -> None:
+    copy = fresh_copy(NEST)
+    assert print_stmt(copy) == print_stmt(NEST)
+    bound = {node.var for node in walk(NEST) if isinstance(node, For | IterVar)}
+    assert not bound & {node for node in walk(copy) if isinstance(node, Var)}
+    assert T not in {node for node in walk(copy) if isinstance(node, Buffer)}
+    assert A in {node for node in walk(copy) if isinstance(node, Buffer)}
+
+
+def test_the_enclosing_path_leads_from_the_root_to_the_parent() -> None:
+    path = enclosing_path(NEST, BLOCK)
+    assert [type(node).__name__ for node in path] == ["For", "Alloc", "Seq", "For"]
+    assert enclosing_path(NEST, NEST) == ()
+    assert enclosing_path(INNER, COPY) == ()
+
+
+def test_seq_flattens_and_a_single_statement_stands_for_itself() -> None:
+    assert seq(COPY) is COPY
+    assert seq(seq(COPY, INNER), COPY) == Seq((COPY, INNER, COPY))
+    assert seq() == NOTHING
+    assert const(0.0, "float32") == const(0.0, "float32")
