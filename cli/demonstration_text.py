@@ -110,7 +110,7 @@ def _memory(demo: Demonstration) -> Iterator[str]:
     peak = bytes_text(plan.peak_bytes(most))
     yield f"peak {peak} on {most} thread(s), promised before the first run"
     least = plan.lower_bound_bytes
-    bound = "" if least is None else f"; no plan for these needs less than {bytes_text(least)}"
+    bound = "" if least is None else f" ({bytes_text(least)} at the least)"
     yield (
         f"  weights {bytes_text(plan.weights_bytes)}, tensors between kernels "
         f"{bytes_text(plan.arena_bytes)}{bound}"

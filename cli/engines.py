@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ..codegen.c.frame import prelude
 from ..driver.load import load
-from ..graph.compile import compile
 from ..runtime.engine import Engine
 from ..tir.work import operations
 from .arguments import shapes_of
@@ -32,6 +31,8 @@ def engine_of(arguments: argparse.Namespace) -> Engine:
         )
     if path.endswith(SUFFIX):
         return loaded(path, arguments)
+    from ..graph.compile import compile  # an engine is loaded without the libraries of compiling
+
     with working(f"compiling {Path(path).name}") as tell:
         return compile(
             path,

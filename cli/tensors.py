@@ -22,7 +22,7 @@ def load_inputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
         found = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UsageError(
-            f"--load-inputs: '{path}' is no file of arrays: {error}.",
+            f"--load-inputs: '{path}' is no file of arrays; expected .npz or .npy, no pickles.",
             code="cli-inputs-file",
             hints=("np.savez('inputs.npz', **{name: array}) writes one.",),
         ) from error

@@ -2,12 +2,13 @@
 
     manifest.json        format, requirements, and bytes and SHA-256 of every other section
     program.json         what the engine is: artifact, reports, memory plan
-    weights.safetensors  every constant, once, however many programs name it
+    weights.safetensors  every constant that a run reads, once
     source/<n>.c         the generated sources
     binary/model.so      the compiled object
     binary/pool.so       the thread pool's
     plain.json           the program before schedules, to build from    } with keep_weights
     reference.json       the model as imported, to verify against       }
+    kept.safetensors     their weights, as far as no run reads them     }
 
 Nothing in it is a pickle. Loading checks hashes and bounds, writes no file of its own and needs no
 compiler. But it loads code: a file is as trustworthy as where it came from. While an engine is in
@@ -27,7 +28,7 @@ ABI = 1  # of the compiled entries; another one does not fit
 
 MANIFEST, PROGRAM, WEIGHTS = "manifest.json", "program.json", "weights.safetensors"
 BINARY, POOL = "binary/model.so", "binary/pool.so"
-PLAIN, REFERENCE = "plain.json", "reference.json"
+PLAIN, REFERENCE, KEPT = "plain.json", "reference.json", "kept.safetensors"
 
 
 class EngineFileError(TilewrightError, ValueError):

@@ -7,6 +7,7 @@ import io
 import mmap
 import struct
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from .compile import SharedObject
 from .engine_format import (
     BINARY,
     FORMAT,
+    KEPT,
     MANIFEST,
     PLAIN,
     POOL,
@@ -76,6 +78,8 @@ class EngineFile:
         try:
             program = parse_json(bytes(self._section(PROGRAM)), "program")
             weights = read_safetensors(self._section(WEIGHTS))
+            if KEPT in self._sections:
+                weights |= read_safetensors(self._sections[KEPT])
             artifact = artifact_from_json(program["artifact"], self._sources())
             items = list(program["constants"].items())
             constants = tuple(
@@ -137,8 +141,9 @@ class EngineFile:
         for name in expected.keys() ^ self._sections.keys():
             where = "manifest" if name in expected else "file"
             raise _Malformed(f"the section '{name}' is in the {where} alone.")
-        for name, data in self._sections.items():
-            digest = hashlib.sha256(data).hexdigest()
+        with ThreadPoolExecutor(2) as pool:  # two sections hold nearly all bytes
+            digests = tuple(pool.map(_digest, self._sections.values()))
+        for (name, data), digest in zip(self._sections.items(), digests, strict=True):
             if (expected[name]["bytes"].integer(), expected[name]["sha256"].text()) != (
                 len(data),
                 digest,
@@ -185,6 +190,10 @@ class EngineFile:
             f"engine file: '{self.title}' is malformed: {reason}",
             code="engine-file-content",
         )
+
+
+def _digest(data: memoryview) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _sections(data: memoryview, archive: zipfile.ZipFile) -> dict[str, memoryview]:

@@ -21,6 +21,7 @@ from .engine_format import (
     ABI,
     BINARY,
     FORMAT,
+    KEPT,
     MANIFEST,
     PLAIN,
     POOL,
@@ -72,8 +73,9 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
         "constants": [None if array is None else weights.place(array) for array in parts.constants],
     }
     models = {PLAIN: parts.plain, REFERENCE: parts.reference} if keep_weights else {}
+    run = dict(weights.arrays)
     texts = {name: _model(model, weights) for name, model in models.items() if model is not None}
-    writer = SafetensorsWriter(weights.arrays)
+    kept = {key: array for key, array in weights.arrays.items() if key not in run}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as opened:
         archive = _Archive(file, opened)
         archive.add(PROGRAM, json.dumps(program).encode())
@@ -85,7 +87,10 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
             archive.add(BINARY, parts.shared.binary)
         if parts.pool is not None:
             archive.add(POOL, parts.pool.binary)
-        archive.add_pieces(WEIGHTS, writer.pieces(), writer.size)
+        for name, arrays in ((WEIGHTS, run), (KEPT, kept)):
+            if arrays or name == WEIGHTS:
+                writer = SafetensorsWriter(arrays)
+                archive.add_pieces(name, writer.pieces(), writer.size)
         archive.add(MANIFEST, archive.manifest(parts.artifact.name, _requirements(parts)))
 
 

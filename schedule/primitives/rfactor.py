@@ -12,7 +12,7 @@ from ...tir.node import Node
 from ...tir.simplify import narrowed
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import free_vars, replace_stmt, stores, substitute, transform
-from .. import legality
+from .. import legality, placement
 from ..errors import refuse
 from ..nest import (
     Rewrite,
@@ -36,7 +36,7 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     The number of parts is a constant of the schedule, so the result has the same bits on any number
     of threads. Shorter sums round less: the error of a part grows with the root of its length.
     Requires: a loop over a reduction axis, or the outer loop of an exact split of one; nothing
-    staged yet. The old nest computes the parts. Returns the loops of the new nest and the block of
+    staged yet; the result is read after the nest. The old nest computes the parts. Returns the loops of the new nest and the block of
     the parts. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
@@ -44,6 +44,7 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     legality.check_holds(func, node, whole, "rfactor")
     axis, step = _factored_axis(func, whole, node)
     target = target_of(whole)
+    placement.check_readers_after(func, whole, target, "rfactor")
     name = unique_name(func, f"{block}_rf")
     parts = Buffer(name, target.type, (node.extent, *target.shape))
     changed = func.with_body(replace_stmt(func.body, whole, _part(whole, axis, step, node, parts)))

@@ -65,7 +65,7 @@ def _block(sch: Schedule, rng: random.Random) -> str:
 def _loop(sch: Schedule, rng: random.Random, block: str) -> LoopRef:
     loops = sch.loops(block)
     if not loops:
-        raise ScheduleError("no loops left.", code="none")  # noqa: TRY003
+        raise ScheduleError("loops: none are left.", code="no-loops")
     return rng.choice(loops)
 
 
