@@ -11,7 +11,7 @@ from ..tir.expr import Buffer, Expr, Var
 from ..tir.func import PrimFunc
 from ..tir.linear import Interval
 from ..tir.node import Node
-from ..tir.stmt import Alloc, Block, For, Role, Seq, Stmt, seq
+from ..tir.stmt import Alloc, Block, For, Prefetch, Role, Seq, Stmt, seq
 from ..tir.visit import enclosing_path, loads, replace_stmt, stores, substitute, walk
 
 
@@ -163,9 +163,19 @@ def without_allocation(stmt: Stmt, buffer: Buffer) -> Stmt:
     return result
 
 
+def without_prefetches(stmt: Stmt, buffer: Buffer) -> Stmt:
+    """The statement without the prefetches of a buffer, which is about to change its place."""
+    for node in tuple(walk(stmt)):
+        if isinstance(node, Prefetch) and node.buffer is buffer:
+            left = remove(stmt, node)
+            assert left is not None
+            stmt = left
+    return stmt
+
+
 def allocate_below(func: PrimFunc, loop: Var, buffer: Buffer) -> PrimFunc:
     """The function with a buffer's storage moved below a loop: each iteration has its own."""
-    changed = func.with_body(without_allocation(func.body, buffer))
+    changed = func.with_body(without_prefetches(without_allocation(func.body, buffer), buffer))
     node = loop_of(changed, loop)
     return replace_loop(changed, node, replace(node, body=Alloc(buffer, node.body)))
 

@@ -10,7 +10,7 @@ from ...tir.expr import EQ, TRUE, Buffer, Expr, Var, all_of, compare, conjuncts,
 from ...tir.func import PrimFunc
 from ...tir.initialise import spatial_loops
 from ...tir.regions import Span, disjoint, region
-from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt, seq
+from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, seq
 from ...tir.visit import blocks, enclosing_path, loads, replace_buffers, replace_stmt
 from .. import legality, placement
 from ..errors import refuse

@@ -23,6 +23,7 @@ from ..nest import (
     root_statement,
     target_of,
     without_allocation,
+    without_prefetches,
     write_indices,
     writers,
 )
@@ -60,7 +61,7 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
 
     left = remove(func.body, producer)
     assert left is not None
-    return Rewrite(func.with_body(without_allocation(map_blocks(left, inline), target)))
+    return Rewrite(func.with_body(_without(map_blocks(left, inline), target)))
 
 
 def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
@@ -99,7 +100,12 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
     )
     left = remove(func.with_body(replace_stmt(func.body, producer, made)).body, consumer)
     assert left is not None
-    return Rewrite(func.with_body(without_allocation(left, source)))
+    return Rewrite(func.with_body(_without(left, source)))
+
+
+def _without(stmt: Stmt, tensor: Buffer) -> Stmt:
+    """The statement without a tensor that nobody reads any more."""
+    return without_prefetches(without_allocation(stmt, tensor), tensor)
 
 
 def _sole_producer(func: PrimFunc, consumer: Block) -> Block:

@@ -14,7 +14,15 @@ from ...tir.visit import replace_stmt, stores, substitute, transform
 from .. import legality, placement
 from ..errors import refuse
 from ..index_map import IndexMap
-from ..nest import Rewrite, map_blocks, reads, root_statement, write_indices, writers
+from ..nest import (
+    Rewrite,
+    map_blocks,
+    reads,
+    root_statement,
+    without_prefetches,
+    write_indices,
+    writers,
+)
 
 
 def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rewrite:
@@ -23,7 +31,7 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rew
     P[k, n]   ->   P[n // 48, k, n % 48]
 
     Where the new layout has cells for no old element (incomplete panels), they are set to 0 and the
-    block is marked padded.
+    block is marked padded. Prefetches of the tensor are dropped.
     Requires: an intermediate tensor, written by one block of one expression per element in a nest
     of its own.
     Returns the new loops. Raises: ScheduleError.
@@ -53,7 +61,8 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rew
             else node
         )
 
-    return Rewrite(func.with_body(transform(map_blocks(body, redirect), allocate)), variables)
+    changed = without_prefetches(map_blocks(body, redirect), buffer)
+    return Rewrite(func.with_body(transform(changed, allocate)), variables)
 
 
 def _sole_writer(func: PrimFunc, buffer: Buffer) -> Block:

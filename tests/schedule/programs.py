@@ -87,7 +87,9 @@ def conv(
     span = dilation * (kernel - 1) + 1
     rows, columns = (height + 2 * pad - span) // stride + 1, (width + 2 * pad - span) // stride + 1
     source = padded(x, pad, 0.0) if pad else x
-    c, r, s = (te.reduce_axis(n, name=a) for a, n in zip("crs", (channels, kernel, kernel)))
+    c, r, s = (
+        te.reduce_axis(n, name=a) for a, n in zip("crs", (channels, kernel, kernel), strict=True)
+    )
     per_group = outputs // groups
 
     def element(n: Expr, h: Expr, v: Expr, o: Expr) -> Expr:
@@ -125,7 +127,10 @@ def pool(
 ) -> PrimFunc:
     """The largest element of each window, channels last."""
     x = te.placeholder((batch, height, width, channels), dtype, name="X")
-    rows, columns = (height + 2 * pad - kernel) // stride + 1, (width + 2 * pad - kernel) // stride + 1
+    rows, columns = (
+        (height + 2 * pad - kernel) // stride + 1,
+        (width + 2 * pad - kernel) // stride + 1,
+    )
     source = padded(x, pad, float("-inf")) if pad else x
     r, s = te.reduce_axis(kernel, name="r"), te.reduce_axis(kernel, name="s")
     y = te.compute(

@@ -52,10 +52,17 @@ def random_schedule(seed: int, steps: int, counts: Counter[str]) -> Schedule:
             done = sch.apply(lambda s, step=step: step(s, rng))
             counts[f"{name} applied"] += 1
             assert done is sch
-        except ScheduleError as error:
+        except ScheduleError as refusal:
+            refusal_text(refusal)
             counts[f"{name} refused"] += 1
-            assert str(error)
     return sch
+
+
+def refusal_text(refusal: ScheduleError) -> str:
+    """The text of a refusal: it can be rendered, and ends in its code."""
+    text = str(refusal)
+    assert f"[{refusal.code}]" in text
+    return text
 
 
 def _block(sch: Schedule, rng: random.Random) -> str:
@@ -100,7 +107,8 @@ def _parallel(sch: Schedule, rng: random.Random) -> None:
 
 
 def _vectorize(sch: Schedule, rng: random.Random) -> None:
-    sch.vectorize(_any_loop(sch, rng))
+    loops = sch.loops(_block(sch, rng))
+    sch.vectorize(loops[-1] if loops and rng.random() < 0.7 else _any_loop(sch, rng))
 
 
 def _unroll(sch: Schedule, rng: random.Random) -> None:
@@ -140,13 +148,18 @@ def _cache_write(sch: Schedule, rng: random.Random) -> None:
 def _stage(sch: Schedule, rng: random.Random) -> None:
     block = _block(sch, rng)
     touched = [b.name for b in (*sch.func.allocations, *(p.buffer for p in sch.func.parameters))]
-    sch.stage(block, rng.choice(touched), _loop(sch, rng, block), rng.choice(("register", "thread")))
+    sch.stage(
+        block, rng.choice(touched), _loop(sch, rng, block), rng.choice(("register", "thread"))
+    )
 
 
 def _transform_layout(sch: Schedule, rng: random.Random) -> None:
-    tensor = _tensor(sch, rng)
     func = sch.func
-    found = [b for b in (*func.allocations, *(p.buffer for p in func.parameters)) if b.name == tensor]
+    inner = [buffer.name for buffer in func.allocations if buffer.origin is None]
+    tensor = rng.choice(inner) if inner and rng.random() < 0.8 else _tensor(sch, rng)
+    found = [
+        b for b in (*func.allocations, *(p.buffer for p in func.parameters)) if b.name == tensor
+    ]
     axes = [f"i{n}" for n in range(len(found[0].shape))]
     split, width = rng.choice(axes), rng.randint(1, 4)
     parts = [axis for axis in axes if axis != split] + [f"{split} // {width}", f"{split} % {width}"]

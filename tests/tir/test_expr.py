@@ -194,8 +194,7 @@ REFUSALS: dict[Callable[[], object], str] = {
         "  Hint: te.cast(x, 'float32') converts one of them."
     ),
     lambda: N[0] / 2: (
-        "IRError: divide: '/' is for floats, got int32. [expr-divide]\n"
-        "  Hint: use // for integers."
+        "IRError: divide: '/' is for floats, got int32. [expr-divide]\n  Hint: use // for integers."
     ),
     lambda: A[0, 0] // 2.0: (
         "IRError: floor division: expected integers, got float32. [expr-floor]"

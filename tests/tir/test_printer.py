@@ -155,7 +155,12 @@ def test_names_are_unique_where_they_are_seen_and_free_again_after_their_scope()
     outer, inner, later = Var("i"), Var("i"), Var("i")
     nest = Seq(
         (
-            For(outer, 2, ForKind.SERIAL, For(inner, 3, ForKind.SERIAL, Store(A, (outer, inner), ELEMENT))),
+            For(
+                outer,
+                2,
+                ForKind.SERIAL,
+                For(inner, 3, ForKind.SERIAL, Store(A, (outer, inner), ELEMENT)),
+            ),
             For(later, 4, ForKind.SERIAL, Store(A, (later, later), Load(S, ()))),
         )
     )
