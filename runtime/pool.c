@@ -5,7 +5,8 @@
  * variable. Where a region has more threads than there are CPUs, nobody spins. A caller that finds the pool
  * busy (another thread's region, or its own) runs its region alone, with one thread. Threads are started when
  * a region first needs them and never stopped; a forked child starts its own. Workers take over the caller's
- * floating-point mode, so that rounding and denormals do not depend on the thread.
+ * floating-point mode, so that rounding and denormals do not depend on the thread. A thread that finds another
+ * one of its region on its CPU moves to a free one: a scheduler may leave two there for seconds.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -45,6 +46,7 @@ struct region {
     void *const *args;
     int threads;
     long spin_ns;
+    unsigned number;
     unsigned long long float_mode;
 };
 
@@ -136,6 +138,32 @@ static void gate_wait(struct gate *gate, unsigned seen, long spin_ns)
     atomic_fetch_sub(&gate->sleepers, 1);
 }
 
+#if defined(__linux__)
+static atomic_uint claims[CPU_SETSIZE]; /* the last region that had a thread on each CPU */
+
+/* Claim the CPU that this thread runs on for its region, or, where that is taken, move to one that is not. */
+static void take_cpu(unsigned number)
+{
+    int here = sched_getcpu();
+    cpu_set_t allowed, chosen;
+    if (here < 0 || here >= CPU_SETSIZE || atomic_exchange(&claims[here], number) != number)
+        return;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed) || atomic_exchange(&claims[cpu], number) == number)
+            continue;
+        CPU_ZERO(&chosen);
+        CPU_SET(cpu, &chosen);
+        if (sched_setaffinity(0, sizeof chosen, &chosen) == 0) /* moves at once; then free to go again */
+            sched_setaffinity(0, sizeof allowed, &allowed);
+        return;
+    }
+}
+#else
+static void take_cpu(unsigned number) { (void)number; }
+#endif
+
 static void team_barrier(void *state, int thread)
 {
     unsigned seen = atomic_load_explicit(&barrier.value, memory_order_relaxed);
@@ -164,6 +192,8 @@ static void *worker_main(void *thread)
         spin_ns = region.spin_ns;
         if (region.float_mode != float_mode())
             set_float_mode(region.float_mode);
+        if (spin_ns > 0)
+            take_cpu(region.number);
         region.entry(region.args, &together, self, region.threads);
         if (atomic_fetch_sub(&running, 1) == 1) /* the last: from here on `region` is the caller's again */
             gate_open(&finished);
@@ -226,7 +256,9 @@ int tw_pool_run(tw_entry entry, void *const *args, int threads)
     }
     threads = 1 + grow((threads < MAX_THREADS ? threads : MAX_THREADS) - 1);
     unsigned seen = atomic_load(&finished.value);
-    region = (struct region){entry, args, threads, threads <= cpus ? SPIN_NS : 0, float_mode()};
+    region = (struct region){entry, args, threads, threads <= cpus ? SPIN_NS : 0, region.number + 1, float_mode()};
+    if (region.spin_ns > 0)
+        take_cpu(region.number);
     atomic_store(&missing, threads);
     atomic_store(&running, threads - 1);
     for (int thread = 1; thread < threads; thread++)

@@ -248,7 +248,7 @@ def test_importing_starts_nothing() -> None:
 def test_the_pool_needs_no_flags_of_an_instruction_set() -> None:
     shared = pool_object()
     assert Library(shared, name="pool").entry("tw_pool_started", "tw_count")() >= 0
-    assert len(pool_source().splitlines()) <= 250
+    assert len(pool_source().splitlines()) <= 290
 
 
 @pytest.mark.bench

@@ -10,8 +10,10 @@ import json
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import Trace
 from tilewright.tir import te
@@ -185,3 +187,21 @@ def scheduled(func: PrimFunc, steps: Callable[[Schedule], object]) -> Schedule:
 def body_of(sch: Schedule) -> str:
     """The text of the function without its first line and one step of indentation."""
     return print_stmt(sch.func.body)
+
+
+Steps = Callable[[Schedule], object]
+
+
+def refused(func: PrimFunc, steps: Steps) -> str:
+    """The text of the refusal that `steps` ends in; the schedule is as it was."""
+    sch = Schedule(func)
+    with pytest.raises(ScheduleError) as refusal:
+        sch.apply(steps)
+    assert str(sch.func) == str(func)
+    assert not sch.trace.steps
+    return str(refusal.value)
+
+
+def refusals(cases: dict[str, tuple[PrimFunc, Steps]]) -> str:
+    """The refusals of several cases, each under its name, for one golden file."""
+    return "\n\n".join(f"# {name}\n{refused(*case)}" for name, case in cases.items())
