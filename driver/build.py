@@ -26,10 +26,10 @@ Verify = Literal["all", "rewrites", "kernels", "off"]
 
 
 def resolve_target(target: Target | str | None) -> Target:
-    """The target that a caller names; this machine's CPU for None. Raises: TargetError."""
+    """The target that a caller names; this machine's CPU for None and "c". Raises: TargetError."""
     if isinstance(target, Target):
         return target
-    return host_target() if target is None else Target.parse(target)
+    return host_target() if target in (None, "c") else Target.parse(target)
 
 
 def prove(sch: Schedule, target: Target | str | None = None) -> Verdict:
@@ -68,7 +68,7 @@ def build(
             hints=("tw.prove and kernel source need no run; tw.build(..., target='c').",),
         )
     lowered = lower_function(what, resolved, source=as_source(schedules), strict=strict)
-    artifact = write_artifact(lowered.parts, resolved, notes=str(lowered.schedule.trace))
+    artifact = write_artifact(lowered.parts, resolved, notes="\n".join(lowered.schedule.steps))
     shared = compile_shared(artifact.source, resolved, name=artifact.name)
     original = lowered.schedule.original
     work = Work(operations(original), bytes_moved(original))

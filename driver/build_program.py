@@ -229,7 +229,7 @@ def _symbols(artifact: ProgramArtifact, lowered: LoweredProgram) -> dict[str, st
 
 def _traces(lowered: LoweredProgram) -> dict[str, str]:
     """The schedule of every kernel, as a comment for its source."""
-    return {name: str(kernel.lowered.schedule.trace) for name, kernel in lowered.kernels.items()}
+    return {name: "\n".join(k.lowered.schedule.steps) for name, k in lowered.kernels.items()}
 
 
 def _kernel_report(

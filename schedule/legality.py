@@ -232,9 +232,7 @@ def _written_element(block: Block) -> Expr:
 
 
 def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleError:
-    around = [outer.var for outer in loops_around(func, block)]
-    first = dict.fromkeys(around, 0)
-    second = {**first, loop.var: 1}
+    first, second = _same_element(func, loop, block)
     element = element_at(block, first)
     why = "does not depend on it"
     if _reduces_over(block, loop.var):
@@ -247,8 +245,26 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
         f"'{block.name}' {why}.",
         code="loop-clash",
         notes=(f"iterations {iteration(first)} and {iteration(second)} both write {element}.",),
-        hints=(f"{primitive} a loop over an axis of '{block.name}' that is not reduced.",),
+        hints=(f"choose a loop over an axis of '{block.name}' that is not reduced.",),
     )
+
+
+def _same_element(func: PrimFunc, loop: For, block: Block) -> tuple[dict[Var, int], dict[Var, int]]:
+    """Two iterations of a loop in which the block writes one element, among the first of each loop
+    around it; the first two of the loop where there are none.
+    """
+    around = loops_around(func, block)
+    first = {outer.var: 0 for outer in around}
+    second = {**first, loop.var: 1}
+    if element_at(block, first) == element_at(block, second):
+        return first, second
+    seen: dict[str, dict[Var, int]] = {}
+    for point in itertools.product(*(range(min(outer.extent, 3)) for outer in around)):
+        values = {outer.var: value for outer, value in zip(around, point, strict=True)}
+        other = seen.setdefault(element_at(block, values), values)
+        if other[loop.var] != values[loop.var]:
+            return other, values
+    return first, second
 
 
 def element_at(block: Block, values: dict[Var, int]) -> str:

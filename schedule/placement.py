@@ -7,17 +7,19 @@ it (`check_unstaged`, `check_not_staged`), and only loops at the root are shared
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
-from ..tir.expr import Buffer
+from ..tir.expr import Buffer, Const, Var, index
 from ..tir.func import PrimFunc, split_allocations
 from ..tir.initialise import outer_condition
 from ..tir.printer import print_expr
 from ..tir.regions import Span, disjoint
+from ..tir.simplify import simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
-from ..tir.visit import accesses, blocks, enclosing_path
+from ..tir.visit import accesses, blocks, enclosing_path, substitute
 from .errors import iteration, refuse
-from .legality import element_at, runs_over
+from .legality import runs_over
 from .nest import (
     buffers_read,
     is_reduction,
@@ -33,11 +35,11 @@ def check_compute(func: PrimFunc, block: Block, primitive: str) -> None:
     """The block computes a tensor: it is neither a copy nor an initialisation that a step made."""
     if block.role is Role.COMPUTE:
         return
-    kind = "copy of a staged tensor" if block.role is Role.COPY else "initialisation"
+    verb = "copies" if block.role is Role.COPY else "initialises"
     raise refuse(
         func,
-        f"{primitive}: block '{block.name}' is the {kind} of '{block.family}'; expected a block "
-        "that computes a tensor.",
+        f"{primitive}: block '{block.name}' {verb} '{block.family}'; expected a block that "
+        "computes a tensor.",
         code="block-role",
         hints=(f"call {primitive} before the step that made it.",),
     )
@@ -206,28 +208,44 @@ def check_operands(
 
 
 def check_parts(
-    func: PrimFunc, producer: Block, tensor: Buffer, parts: Sequence[Span], loops: Sequence[For]
+    func: PrimFunc, tensor: Buffer, parts: Sequence[Span], loops: Sequence[For]
 ) -> None:
     """Different iterations of `loops` complete different parts of a tensor."""
     if disjoint(parts, [(loop.var, loop.extent) for loop in loops]):
         return
-    around = loops_around(func, producer)
     still = next(
         (x for x in reversed(loops) if not disjoint(parts, [(x.var, x.extent)])), loops[-1]
     )
-    first = {x.var: 0 for x in around}
+    notes = overlap_notes(tensor, parts, loops)
     raise refuse(
         func,
         f"reverse_compute_at: iterations of loop '{still.var.name}' do not complete separate parts "
-        f"of '{tensor.name}' (as far as can be seen), so its reader would run more than once for "
-        "an element.",
+        f"of '{tensor.name}'{'' if notes else ', as far as can be seen'}: its reader would run "
+        "more than once for an element.",
         code="reverse-overlap",
-        notes=(
-            f"iterations {iteration(first)} and {iteration({**first, still.var: 1})} both belong "
-            f"to the part that holds {element_at(producer, first)}.",
-        ),
-        hints=(f"choose a loop outside of '{still.var.name}', or one whose axes are not fused.",),
+        notes=notes,
+        hints=(f"choose a loop outside of '{still.var.name}'.",),
     )
+
+
+def overlap_notes(tensor: Buffer, parts: Sequence[Span], loops: Sequence[For]) -> tuple[str, ...]:
+    """Two iterations of the loops, among the first of each, whose parts of a tensor share an
+    element, in words; nothing when there are none.
+    """
+    seen: list[tuple[dict[Var, int], list[int]]] = []
+    for point in itertools.product(*(range(min(loop.extent, 2)) for loop in loops)):
+        values = {loop.var: value for loop, value in zip(loops, point, strict=True)}
+        numbers = {var: index(value) for var, value in values.items()}
+        found = [simplify(substitute(part.low, numbers)) for part in parts]
+        lows = [int(low.value) for low in found if isinstance(low, Const)]
+        for other, other_lows in seen:
+            pairs = list(zip(lows, other_lows, parts, strict=False))
+            if len(lows) == len(parts) and all(abs(a - b) < part.extent for a, b, part in pairs):
+                element = ", ".join(str(max(a, b)) for a, b, _ in pairs)
+                both = f"iterations {iteration(other)} and {iteration(values)}"
+                return (f"the parts of {both} both hold {tensor.name}[{element}].",)
+        seen.append((values, lows))
+    return ()
 
 
 def check_before(func: PrimFunc, block: Block, tensor: Buffer, primitive: str) -> None:

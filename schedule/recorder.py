@@ -39,6 +39,7 @@ RECORDED = frozenset(
         "decompose_reduction",
         "rfactor",
         "prefetch",
+        "annotate",
         "sample_categorical",
     }
 )

@@ -114,6 +114,18 @@ class Schedule(Recorder):
         """Replace a loop by copies of its body."""
         self._do("unroll", lambda f: primitives.unroll(f, self._loop(loop, "unroll")), loop=loop)
 
+    def annotate(self, loop: LoopRef, key: str, value: int) -> None:
+        """Put a hint on a loop. "unroll_hint": copies of its body that the C compiler should make;
+        other keys are refused.
+        """
+        self._do(
+            "annotate",
+            lambda f: primitives.annotate(f, self._loop(loop, "annotate"), key, value),
+            loop=loop,
+            key=key,
+            value=value,
+        )
+
     # -- blocks -----------------------------------------------------------------------------------
 
     def compute_at(self, block: str, loop: LoopRef) -> tuple[LoopRef, ...]:

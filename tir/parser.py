@@ -20,6 +20,7 @@ from .func import PrimFunc
 from .parser_expr import ExprParser, ParseError
 from .printer import LOOP_WORDS
 from .stmt import (
+    ANNOTATIONS,
     NOTHING,
     Alloc,
     Barrier,
@@ -215,14 +216,16 @@ class _Parser(ExprParser):
     def loop(self, node: ast.For) -> For:
         match node.iter:
             case ast.Call(func=ast.Name(id=word), args=[extent]) if word in KINDS:
-                options = {item.arg: self.string(item.value) for item in node.iter.keywords}
-                tail = options.pop("tail", None)
+                options = {item.arg: item.value for item in node.iter.keywords}
+                tail = self.string(options.pop("tail")) if "tail" in options else None
+                hints = tuple((key, options.pop(key)) for key in ANNOTATIONS if key in options)
                 if not options and (tail is None or tail in TAILS):
                     assert isinstance(node.target, ast.Name)
                     var = Var(node.target.id)
                     count = self.integer(extent)
                     body = self.inside({var.name: var}, node.body)
-                    return For(var, count, KINDS[word], body, TAILS.get(tail or ""))
+                    values = tuple((key, self.integer(value)) for key, value in hints)
+                    return For(var, count, KINDS[word], body, TAILS.get(tail or ""), values)
         raise self.error(
             node,
             f"a loop runs over '{ast.unparse(node.iter)}'; expected "

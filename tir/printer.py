@@ -231,7 +231,8 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
     match stmt:
         case For():
             tail = "" if stmt.tail is None else f', tail="{stmt.tail.value}"'
-            head = f"for {names[stmt.var]} in {LOOP_WORDS[stmt.kind]}({stmt.extent}{tail}):"
+            hints = "".join(f", {key}={value}" for key, value in stmt.annotations)
+            head = f"for {names[stmt.var]} in {LOOP_WORDS[stmt.kind]}({stmt.extent}{tail}{hints}):"
             lines = [(0, head), *_deeper(stmt.body, names)]
             names.release(stmt.var)
             return lines

@@ -8,6 +8,7 @@ object comes back when nothing applied.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from .bounds import bounds, intersect
 from .dtype import BOOL, INT64, DType
@@ -348,7 +349,7 @@ def _for(stmt: For, ranges: Known) -> Stmt:
     body = _stmt(stmt.body, {**ranges, stmt.var: (0, stmt.extent - 1)})
     if body == NOTHING:
         return NOTHING
-    return stmt if body is stmt.body else For(stmt.var, stmt.extent, stmt.kind, body, stmt.tail)
+    return stmt if body is stmt.body else replace(stmt, body=body)
 
 
 def _if(stmt: If, ranges: Known) -> Stmt:

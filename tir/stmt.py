@@ -31,6 +31,9 @@ class ForKind(Enum):
     UNROLLED = "unrolled"
 
 
+ANNOTATIONS = ("unroll_hint",)  # unroll_hint: copies of the body that the C compiler should make
+
+
 class Tail(Enum):
     """What becomes of a split's last, incomplete iteration: a late pass cuts it as marked."""
 
@@ -66,6 +69,9 @@ class Stmt(Node):
 class For(Stmt):
     """Run `body` for `var` = 0 .. extent-1. `tail` is set on a loop whose last iteration may be
     incomplete.
+
+    annotations: hints to the back end, each of `ANNOTATIONS` and its value, in the order of the
+    keys; they change no meaning.
     """
 
     var: Var
@@ -73,6 +79,7 @@ class For(Stmt):
     kind: ForKind
     body: Stmt
     tail: Tail | None = None
+    annotations: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -188,6 +188,7 @@ class _FunctionWriter:
         self.lines.ranges[loop.var] = (0, loop.extent - 1)
         self.lines.add(f"const int64_t {last} = {end};")
         head = f"for (int64_t {name} = {start}; {name} < {last}; {name}++) {{"
+        self._hints(loop)
         with self.lines.block(f"{head}{self._comment(loop)}"):
             self.stmt(loop.body)
         self.lines.names.forget_uses(before)
@@ -224,9 +225,16 @@ class _FunctionWriter:
         name = self.lines.names.declare(loop.var)
         self.lines.ranges[loop.var] = (0, loop.extent - 1)
         head = f"for (int64_t {name} = 0; {name} < {loop.extent}; {name}++) {{{self._comment(loop)}"
+        self._hints(loop)
         with self.lines.block(head):
             self.stmt(loop.body)
         self.lines.names.forget_uses(before)
+
+    def _hints(self, loop: For) -> None:
+        """What the C compiler is told about a loop, right before it."""
+        for key, value in loop.annotations:
+            if key == "unroll_hint":
+                self.lines.add(f"#pragma GCC unroll {value}")
 
     def _comment(self, loop: For) -> str:
         """Which loop this is, and which tensors it computes."""

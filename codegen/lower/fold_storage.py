@@ -8,7 +8,7 @@ taken relative to the box.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...tir.expr import Buffer, Expr, Load, Var
 from ...tir.func import PrimFunc
@@ -129,11 +129,7 @@ def _fold(stmt: Stmt, still: dict[Var, Interval]) -> Stmt:
             return _allocation(stmt, still)
         case For():
             body = _fold(stmt.body, {**still, stmt.var: (0, stmt.extent - 1)})
-            return (
-                stmt
-                if body is stmt.body
-                else For(stmt.var, stmt.extent, stmt.kind, body, stmt.tail)
-            )
+            return stmt if body is stmt.body else replace(stmt, body=body)
         case Seq():
             return seq(*(_fold(child, still) for child in stmt.body))
         case If():

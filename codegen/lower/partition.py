@@ -82,7 +82,9 @@ def _piece(loop: For, start: int, stop: int, ranges: Ranges, *, first: bool) -> 
     inner = {**ranges, var: (0, stop - start - 1)}
     body = simplify_stmt(substitute(body, {loop.var: value}), inner)
     body = _visit(body, inner)
-    return body if stop - start == 1 else For(var, stop - start, loop.kind, body)
+    if stop - start == 1:
+        return body
+    return For(var, stop - start, loop.kind, body, annotations=loop.annotations)
 
 
 def _branches(loop: For, edges: list[tuple[int, int]], ranges: Ranges) -> Stmt:

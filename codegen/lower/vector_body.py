@@ -5,6 +5,7 @@ value per lane.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...tir.dtype import BOOL, INT32, INT64
 from ...tir.errors import TargetError
@@ -74,7 +75,7 @@ class VectorBody:
                 return self._if(stmt, on)
             case For():
                 self.ranges[stmt.var] = (0, stmt.extent - 1)
-                return For(stmt.var, stmt.extent, stmt.kind, self.stmt(stmt.body, on), stmt.tail)
+                return replace(stmt, body=self.stmt(stmt.body, on))
             case LetStmt():
                 value = self.value(stmt.value, on)
                 return LetStmt(self._bind(stmt.var, value), value, self.stmt(stmt.body, on))

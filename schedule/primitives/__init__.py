@@ -7,6 +7,7 @@ if not __name__.startswith("tilewright."):
         f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
     )
 
+from .annotate import annotate
 from .cache import cache_read, cache_write
 from .compute_at import compute_at, reverse_compute_at
 from .inline import compute_inline, reverse_compute_inline
@@ -19,6 +20,7 @@ from .rfactor import rfactor
 from .stage import stage
 
 __all__ = [
+    "annotate",
     "cache_read",
     "cache_write",
     "compute_at",

@@ -72,6 +72,7 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
             f"'{target.name}', "
             f"and block '{block}' is a reduction; expected parts that do not overlap.",
             code="recompute-reduction",
+            notes=placement.overlap_notes(target, box, around),
             hints=(f"choose an outer loop, or leave '{block}' at the root.",),
         )
     spans = dict(zip(write_indices(producer, target)[0], box, strict=True))
@@ -191,7 +192,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     conditions = conjuncts(producer.predicate)
     box = region(written, ranges_of(spatial), still, tensor.shape, conditions)
     outer = [x for x in around if x not in open_loops]
-    placement.check_parts(func, producer, tensor, box, outer)
+    placement.check_parts(func, tensor, box, outer)
     spans = _consumer_spans(func, consumer, tensor, box)
     moved, variables = _moved(consumer, spans, still, recomputed=False)
     moved = _guarded(moved, guard)

@@ -40,7 +40,7 @@ def vectorize(func: PrimFunc, loop: Var) -> Rewrite:
     legality.check_not_mirrored(func, node, "vectorize")
     legality.check_innermost(func, node)
     legality.check_independent(func, node, "vectorize")
-    return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.VECTORIZED)))
+    return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.VECTORIZED, annotations=())))
 
 
 def unroll(func: PrimFunc, loop: Var) -> Rewrite:
@@ -52,4 +52,4 @@ def unroll(func: PrimFunc, loop: Var) -> Rewrite:
     legality.check_serial(func, node, "unroll")
     legality.check_not_mirrored(func, node, "unroll")
     legality.check_unrollable(func, node)
-    return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.UNROLLED)))
+    return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.UNROLLED, annotations=())))

@@ -21,8 +21,8 @@ def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) 
     for i in range(n): s   ->   for i_0 in range(a): for i_1 in range(b): s[i := i_0*b + i_1]
 
     Where a*b > n the blocks below run only for i_0*b + i_1 < n, and the loops are marked with
-    `tail`: how a late pass cuts the incomplete iteration. Requires: the loop is serial; the factors
-    cover the extent. Raises: ScheduleError.
+    `tail`: how a late pass cuts the incomplete iteration. The innermost loop takes over the hints.
+    Requires: the loop is serial; the factors cover the extent. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     legality.check_serial(func, node, "split")
@@ -39,7 +39,8 @@ def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) 
     for position in reversed(range(len(extents))):
         inner = position == len(extents) - 1
         mark = node.tail if exact else None if inner else tail
-        body = For(variables[position], extents[position], ForKind.SERIAL, body, mark)
+        hints = node.annotations if inner else ()
+        body = For(variables[position], extents[position], ForKind.SERIAL, body, mark, hints)
     return Rewrite(
         replace_loop(func, node, body), tuple(variables), forward={loop: tuple(variables)}
     )
@@ -58,6 +59,7 @@ def fuse(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     for i in range(n): for j in range(m): s   ->   for i_j in range(n*m): s[i := i_j // m, j := i_j
     % m]
 
+    The loop takes over the hints of the innermost one.
     Requires: the loops are serial and directly nested; no block reduces over one and keeps another.
     Raises: ScheduleError.
     """
@@ -77,7 +79,7 @@ def fuse(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
         values[node.var] = value if node is nodes[0] else value % max(1, node.extent)
     body = substitute(nodes[-1].body, values)
     mark = next((node.tail for node in nodes if node.tail), None)
-    new = For(fused, extent, ForKind.SERIAL, body, mark)
+    new = For(fused, extent, ForKind.SERIAL, body, mark, nodes[-1].annotations)
     return Rewrite(
         replace_loop(func, nodes[0], new), (fused,), forward=dict.fromkeys(loops, (fused,))
     )

@@ -123,8 +123,8 @@ def _part(block: Block, axis: IterVar, step: int, node: For, parts: Buffer) -> B
 def _final(block: Block, node: For, parts: Buffer) -> tuple[Stmt, tuple[Var, ...]]:
     """The nest that reduces the parts, under the old block's name."""
     kept = [it for it in block.iters if it.kind is IterKind.SPATIAL]
-    values: dict[Var, Expr] = {it.var: Var(it.var.name) for it in kept}
-    spatial = [replace(it, var=values[it.var]) for it in kept]
+    spatial = [replace(it, var=Var(it.var.name)) for it in kept]
+    values: dict[Var, Expr] = {it.var: new.var for it, new in zip(kept, spatial, strict=True)}
     part = IterVar(Var(f"v{node.var.name}"), node.extent, IterKind.REDUCE)
     (store,) = stores(block.body)
     indices = tuple(substitute(i, values) for i in store.indices)

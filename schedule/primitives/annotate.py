@@ -1,0 +1,53 @@
+"""Primitive annotate: a hint to the back end on a loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...tir.expr import Var
+from ...tir.func import PrimFunc
+from ...tir.stmt import ANNOTATIONS, For, ForKind
+from ..errors import refuse
+from ..nest import Rewrite, loop_of, replace_loop
+
+
+def annotate(func: PrimFunc, loop: Var, key: str, value: int) -> Rewrite:
+    """Put the hint `key` = `value` on a loop; it changes no meaning, and takes the place of one
+    with the same key.
+
+    for i in range(n): s   ->   for i in range(n, unroll_hint=4): s
+
+    "unroll_hint": how many copies of its body the C compiler should make. Requires: a known key, a
+    positive value, and a loop that is one in C. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    _check_hint(func, node, key, value)
+    hints = {**dict(node.annotations), key: value}
+    return Rewrite(
+        replace_loop(func, node, replace(node, annotations=tuple(sorted(hints.items()))))
+    )
+
+
+def _check_hint(func: PrimFunc, loop: For, key: str, value: int) -> None:
+    """The back end knows the hint, and finds a loop to which it applies."""
+    if key not in ANNOTATIONS:
+        raise refuse(
+            func,
+            f"annotate: no hint {key!r} for loop '{loop.var.name}'; expected "
+            f"{', '.join(map(repr, ANNOTATIONS))}.",
+            code="annotate-key",
+        )
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise refuse(
+            func,
+            f"annotate: {key} of loop '{loop.var.name}' is {value!r}; expected a positive integer.",
+            code="annotate-value",
+        )
+    if loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
+        raise refuse(
+            func,
+            f"annotate: loop '{loop.var.name}' is {loop.kind.value}; expected a serial or "
+            "parallel loop, which is one in C.",
+            code="annotate-kind",
+            hints=("annotate the loop around it.",),
+        )

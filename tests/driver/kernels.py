@@ -1,0 +1,131 @@
+"""A small function for each rule and each kind of kernel, for tests that look at all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright import te
+from tilewright.tir.expr import Expr
+from tilewright.tir.func import PrimFunc
+
+
+def elementwise() -> PrimFunc:
+    x = te.placeholder((7, 37), "float32", name="X")
+    y = te.compute(
+        (7, 37), lambda i, j: te.tanh(x[i, j]) + te.exp(x[i, j]) * te.erf(x[i, j]), name="Y"
+    )
+    return te.func(x, y, name="elementwise")
+
+
+def transpose() -> PrimFunc:
+    x = te.placeholder((19, 33), "float32", name="X")
+    return te.func(x, te.compute((33, 19), lambda i, j: x[j, i], name="Y"), name="transpose")
+
+
+def matmul() -> PrimFunc:
+    a = te.placeholder((13, 70), "float32", name="A")
+    b = te.placeholder((70, 51), "float32", name="B", constant=True)
+    bias = te.placeholder((51,), "float32", name="bias", constant=True)
+    k = te.reduce_axis(70, name="k")
+    c = te.compute((13, 51), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    y = te.compute((13, 51), lambda i, j: te.maximum(c[i, j] + bias[j], 0.0), name="Y")
+    return te.func(a, b, bias, y, name="matmul")
+
+
+def convolution() -> PrimFunc:
+    """3x3, stride 2, padding 1; the borders are a Select of 0."""
+    x = te.placeholder((1, 11, 11, 5), "float32", name="X")
+    w = te.placeholder((18, 5, 3, 3), "float32", name="W", constant=True)
+    c, p, q = (te.reduce_axis(n, name=name) for n, name in ((5, "c"), (3, "p"), (3, "q")))
+
+    def padded(n: Expr, i: Expr, j: Expr, channel: Expr) -> Expr:
+        inside = te.all_of(i >= 1, i < 12, j >= 1, j < 12)
+        return te.select(inside, x[n, i - 1, j - 1, channel], 0.0)
+
+    held = te.compute((1, 13, 13, 5), padded, name="P")
+    y = te.compute(
+        (1, 6, 6, 18),
+        lambda n, i, j, o: te.sum(held[n, i * 2 + p, j * 2 + q, c] * w[o, c, p, q], axis=(c, p, q)),
+        name="Y",
+    )
+    return te.func(x, w, y, name="convolution")
+
+
+def depthwise() -> PrimFunc:
+    x = te.placeholder((1, 9, 9, 20), "float32", name="X")
+    w = te.placeholder((20, 3, 3), "float32", name="W", constant=True)
+    p, q = te.reduce_axis(3, name="p"), te.reduce_axis(3, name="q")
+    y = te.compute(
+        (1, 7, 7, 20),
+        lambda n, i, j, c: te.sum(x[n, i + p, j + q, c] * w[c, p, q], axis=(p, q)),
+        name="Y",
+    )
+    return te.func(x, w, y, name="depthwise")
+
+
+def pooling() -> PrimFunc:
+    x = te.placeholder((1, 9, 9, 20), "float32", name="X")
+    p, q = te.reduce_axis(3, name="p"), te.reduce_axis(3, name="q")
+    y = te.compute(
+        (1, 4, 4, 20),
+        lambda n, i, j, c: te.max(x[n, i * 2 + p, j * 2 + q, c], axis=(p, q)),
+        name="Y",
+    )
+    return te.func(x, y, name="pooling")
+
+
+def softmax() -> PrimFunc:
+    x = te.placeholder((6, 101), "float32", name="X")
+    k, r = te.reduce_axis(101, name="k"), te.reduce_axis(101, name="r")
+    top = te.compute((6,), lambda i: te.max_any(x[i, k], axis=k), name="M")
+    e = te.compute((6, 101), lambda i, j: te.exp(x[i, j] - top[i]), name="E")
+    total = te.compute((6,), lambda i: te.sum(e[i, r], axis=r), name="S")
+    y = te.compute((6, 101), lambda i, j: e[i, j] / total[i], name="Y")
+    return te.func(x, y, name="softmax")
+
+
+def norm() -> PrimFunc:
+    """Across neighbouring channels, as LRN: x / (1 + a sum x^2)^0.75."""
+    x = te.placeholder((1, 5, 5, 24), "float32", name="X")
+    d = te.reduce_axis(5, name="d")
+    held = te.compute(
+        (1, 5, 5, 28),
+        lambda n, i, j, c: te.select(te.all_of(c >= 2, c < 26), x[n, i, j, c - 2], 0.0),
+        name="P",
+    )
+    s = te.compute(
+        (1, 5, 5, 24),
+        lambda n, i, j, c: te.sum(held[n, i, j, c + d] * held[n, i, j, c + d], axis=d),
+        name="S",
+    )
+    y = te.compute(
+        (1, 5, 5, 24),
+        lambda n, i, j, c: x[n, i, j, c] / te.pow(1.0 + 0.1 * s[n, i, j, c], 0.75),
+        name="Y",
+    )
+    return te.func(x, y, name="norm")
+
+
+def doubles() -> PrimFunc:
+    x = te.placeholder((5, 29), "float64", name="X")
+    k = te.reduce_axis(29, name="k")
+    y = te.compute(
+        (5,), lambda i: te.sum(te.exp(x[i, k]) * te.sqrt(te.abs(x[i, k])), axis=k), name="Y"
+    )
+    return te.func(x, y, name="doubles")
+
+
+KERNELS: dict[str, Callable[[], PrimFunc]] = {
+    made.__name__: made
+    for made in (
+        elementwise,
+        transpose,
+        matmul,
+        convolution,
+        depthwise,
+        pooling,
+        softmax,
+        norm,
+        doubles,
+    )
+}

@@ -1,0 +1,114 @@
+"""What generated objects import, and that every C compiler here takes generated C without a word."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tilewright.codegen.c.build import write_artifact
+from tilewright.codegen.c.program import emit_program
+from tilewright.codegen.c.program_source import program_sources
+from tilewright.driver.lower import lower_function
+from tilewright.driver.lower_program import lower_program
+from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.plan import plan_model
+from tilewright.graph.samples import tiny_model
+from tilewright.runtime.compile import compile_many
+from tilewright.runtime.compilers import isa_flags
+from tilewright.schedule.rules.default import RULES, rule_for
+from tilewright.tir.target import ISAS, Target
+
+from .kernels import KERNELS
+
+pytestmark = pytest.mark.needs_cc
+
+ALLOWED = {"memcpy", "memset", "memmove"}
+START_UP = {"__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable"}
+START_UP |= {"_ITM_registerTMCloneTable"}  # weak, of every shared object
+FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno")
+WARNINGS = ("-pthread", "-Wall", "-Wextra", "-Werror")
+
+
+def imports(path: Path) -> dict[str, str]:
+    """Undefined symbol -> "U", or "w" where it is weak."""
+    said = subprocess.run(
+        ["nm", "-D", "--undefined-only", str(path)], capture_output=True, text=True, check=True
+    )
+    words = [line.split() for line in said.stdout.splitlines()]
+    return {name.partition("@")[0]: kind for *_, kind, name in words}
+
+
+def check_imports(path: Path) -> None:
+    found = imports(path)
+    assert {name for name, kind in found.items() if kind != "w"} <= ALLOWED
+    assert {name for name, kind in found.items() if kind == "w"} <= START_UP
+
+
+@cache
+def kernel_source(name: str, isa: str) -> str:
+    target = Target.parse(f"c:{isa}")
+    return write_artifact(lower_function(KERNELS[name](), target).parts, target).source
+
+
+@cache
+def model_sources(isa: str) -> tuple[str, ...]:
+    target = Target.parse(f"c:{isa}")
+    planned = plan_model(import_onnx(tiny_model().model), target, check=False)
+    return program_sources(
+        emit_program(lower_program(planned.lowered.program, target).program, target), 2
+    )
+
+
+def test_the_kernels_are_of_every_rule() -> None:
+    assert {rule_for(made()).name for made in KERNELS.values()} == {rule.name for rule in RULES}
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="no nm")
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_imports_three_functions_at_most(name: str, isa: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.so"
+    shared = compile_many((kernel_source(name, isa),), Target.parse(f"c:{isa}"))
+    path.write_bytes(shared.binary)
+    check_imports(path)
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="no nm")
+@pytest.mark.parametrize("isa", ISAS)
+def test_a_model_imports_three_functions_at_most(isa: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.so"
+    path.write_bytes(compile_many(model_sources(isa), Target.parse(f"c:{isa}")).binary)
+    check_imports(path)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("isa", ISAS)
+def test_compilers_have_nothing_to_say_about_generated_code(
+    compiler: str, isa: str, tmp_path: Path
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} here")
+    texts = [*(kernel_source(name, isa) for name in KERNELS), *model_sources(isa)]
+    files = [tmp_path / f"{number}.c" for number in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text, encoding="utf-8")
+    flags = (*FLAGS, *isa_flags(Target.parse(f"c:{isa}")), *WARNINGS)
+    if compiler == "clang":  # the preferred width is gcc's flag and clang's, of one spelling
+        flags = (*flags, "-Wno-error=unused-command-line-argument")
+    command = [compiler, *flags, "-c", *(file.name for file in files)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_check_sees_a_call_of_libm(tmp_path: Path) -> None:
+    if shutil.which("nm") is None:
+        pytest.skip("no nm")
+    path = tmp_path / "bad.so"
+    text = "double qsort_like(void); void *malloc(unsigned long); void *f(void) { return malloc(3); }\n"
+    path.write_bytes(compile_many((text,), Target()).binary)
+    with pytest.raises(AssertionError):
+        check_imports(path)

@@ -1,0 +1,317 @@
+"""schedule/primitives/compute_at.py: text, values, replay, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir import te
+from tilewright.tir.func import PrimFunc
+
+from .programs import (
+    assert_meaning_kept,
+    blur,
+    body_of,
+    chain,
+    conv,
+    matmul,
+    matmul_relu,
+    pool,
+    refusals,
+    scheduled,
+)
+
+# -- compute_at ------------------------------------------------------------------------------------
+
+
+def test_a_producer_moves_below_a_loop_of_its_reader() -> None:
+    sch = scheduled(chain(3, 4), lambda s: s.compute_at("P", s.loops("Q")[0]))
+    assert body_of(sch).splitlines()[2:11] == [
+        "for i in range(3):",
+        "    for i_1 in range(1):",
+        "        for j in range(4):",
+        '            with block("P", vi=spatial(3, i + i_1), vj=spatial(4, j)):',
+        "                P[vi, vj] = X[vi, vj] * 2.0 + bias[vj]",
+        "    for j in range(4):",
+        '        with block("Q", vi=spatial(3, i), vj=spatial(4, j)):',
+        "            Q[vi, vj] = max(P[vi, vj], 0.0)",
+        "for i in range(3):",
+    ]
+
+
+def test_what_overlaps_is_computed_again_and_marked() -> None:
+    sch = scheduled(blur(3, 4), lambda s: s.compute_at("R", s.loops("Y")[0]))
+    assert '"R", vi=spatial(4, i + i_1), vj=spatial(4, j), recomputed=True' in body_of(sch)
+
+
+@pytest.mark.parametrize("depth", range(4))
+@pytest.mark.parametrize("stride", [1, 2])
+def test_padding_is_computed_where_a_convolution_reads_it(depth: int, stride: int) -> None:
+    def steps(sch: Schedule) -> None:
+        sch.compute_at("X_pad", sch.loops("conv")[depth])
+
+    scheduled(conv(5, 4, 2, 4, stride=stride), steps)
+
+
+def test_a_reduction_moves_whole_where_parts_do_not_overlap() -> None:
+    sch = scheduled(matmul_relu(3, 5, 2), lambda s: s.compute_at("C", s.loops("Y")[1]))
+    assert "recomputed" not in body_of(sch)
+
+
+def test_a_split_reader_with_an_edge_guards_the_part() -> None:
+    def steps(sch: Schedule) -> None:
+        i, _ = sch.loops("Y")
+        outer, _ = sch.split(i, (None, 2), tail="partition")
+        sch.compute_at("C", outer)
+
+    assert "where(i_0 * 2 + i < 5)" in body_of(scheduled(matmul_relu(5, 3, 2), steps))
+
+
+def test_a_fused_reader_finds_its_part_by_digits() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.compute_at("P", sch.fuse(*sch.loops("Q")))
+
+    assert "recomputed" not in body_of(scheduled(chain(3, 5), steps))
+
+
+def test_a_whole_chain_moves_below_one_loop() -> None:
+    def steps(sch: Schedule) -> None:
+        i, _ = sch.loops("Y")
+        sch.compute_at("Q", i)
+        sch.compute_at("P", i)
+        sch.parallel(i)
+
+    scheduled(chain(5, 3), steps)
+
+
+def test_overlapping_parts_below_a_parallel_loop_get_storage_of_their_own() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j = sch.loops("Y")
+        sch.parallel(i)
+        sch.compute_at("R", j)
+
+    lines = body_of(scheduled(blur(3, 4), steps)).splitlines()
+    assert lines[:2] == ["for i in parallel(3):", '    R = alloc(float32[4, 4], "global")']
+
+
+# -- reverse_compute_at ----------------------------------------------------------------------------
+
+
+def test_a_reader_moves_behind_the_part_that_is_complete() -> None:
+    sch = scheduled(matmul_relu(3, 4, 2), lambda s: s.reverse_compute_at("Y", s.loops("C")[1]))
+    assert body_of(sch).splitlines()[1:] == [
+        "for i in range(3):",
+        "    for j in range(4):",
+        "        for k in range(2):",
+        '            with block("C", vi=spatial(3, i), vj=spatial(4, j), vk=reduce(2, k)):',
+        "                with init():",
+        "                    C[vi, vj] = 0.0",
+        "                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]",
+        "        for i_1 in range(1):",
+        "            for j_1 in range(1):",
+        '                with block("Y", vi=spatial(3, i + i_1), vj=spatial(4, j + j_1)):',
+        "                    Y[vi, vj] = max(C[vi, vj] + bias[vj], 0.0)",
+    ]
+
+
+def test_last_runs_the_reader_in_the_last_iteration_of_the_reduction() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        outer, inner = sch.split(k, (None, 3), tail="partition")
+        sch.reorder(outer, i, j, inner)
+        sch.reverse_compute_at("Y", i, at="last")
+
+    assert "where(k_0 == 2)" in body_of(scheduled(matmul_relu(3, 5, 7), steps))
+
+
+@pytest.mark.parametrize("depth", range(3))
+def test_a_staged_tile_is_read_by_what_follows_and_not_copied_out(depth: int) -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        block, inner = sch.split(k, (None, 3), tail="partition")
+        sch.reorder(i, j, block, inner)
+        loop = (i, j, block)[depth]
+        sch.stage("C", "C", loop, "register")
+        sch.reverse_compute_at("Y", loop, at="last")
+
+    text = body_of(scheduled(matmul_relu(3, 5, 7), steps))
+    assert "Y[vi, vj] = max(C_reg[vi, vj] + bias[vj], 0.0)" in text
+    assert ("C_reg_out" in text) is (depth == 2)
+
+
+def test_a_reader_deeper_than_the_stage_leaves_the_right_copy_out() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        sch.reorder(i, k, j)
+        sch.stage("C", "C", i, "thread")
+        sch.reverse_compute_at("Y", k, at="last")
+
+    assert "C_local_out" not in body_of(scheduled(matmul_relu(3, 5, 7), steps))
+
+
+def test_tiles_with_edges_run_the_reader_on_what_they_computed() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        i0, i1 = sch.split(i, (None, 2), tail="partition")
+        j0, j1 = sch.split(j, (None, 4), tail="mask")
+        sch.reorder(i0, j0, k, i1, j1)
+        sch.reverse_compute_at("Y", j0)
+
+    scheduled(matmul_relu(3, 5, 2), steps)
+
+
+def test_a_row_reduction_follows_whole_rows() -> None:
+    x = te.placeholder((3, 5), "float32", name="X")
+    k = te.reduce_axis(5, name="k")
+    p = te.compute((3, 5), lambda i, j: x[i, j] * 2.0, name="P")
+    s = te.compute((3,), lambda i: te.sum(p[i, k], axis=k), name="S")
+    func = te.func(x, s, name="rows")
+    scheduled(func, lambda sch: sch.reverse_compute_at("S", sch.loops("P")[0]))
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+def two_readers(n: int) -> PrimFunc:
+    x = te.placeholder((n,), "float32", name="X")
+    p = te.compute((n,), lambda i: x[i] * 2.0, name="P")
+    y = te.compute((n,), lambda i: p[i] + 1.0, name="Y")
+    z = te.compute((n,), lambda i: p[i] + y[i], name="Z")
+    return te.func(x, y, z, name="two_readers")
+
+
+def reduced_twice() -> PrimFunc:
+    """Windows over a product of matrices: parts of a reduction that overlap."""
+    a = te.placeholder((4, 2), "float32", name="A")
+    k = te.reduce_axis(2, name="k")
+    c = te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="C")
+    y = te.compute((3,), lambda i: c[i] + c[i + 1], name="Y")
+    return te.func(a, y, name="windows")
+
+
+def residual() -> PrimFunc:
+    """Y reads C and P, and P is computed after C."""
+    a = te.placeholder((3,), "float32", name="A")
+    c = te.compute((3,), lambda i: a[i] + 1.0, name="C")
+    p = te.compute((3,), lambda i: a[i] * 2.0, name="P")
+    y = te.compute((3,), lambda i: c[i] + p[i], name="Y")
+    return te.func(a, y, name="residual")
+
+
+def wider() -> PrimFunc:
+    """Y has more elements than the P that it reads."""
+    a = te.placeholder((3,), "float32", name="A")
+    p = te.compute((3,), lambda i: a[i] + 1.0, name="P")
+
+    y = te.compute((5,), lambda i: te.select(i < 3, p[i], 0.0), name="Y")
+    return te.func(a, y, name="wider")
+
+
+def _producer_moves_again(sch: Schedule) -> None:
+    i, _ = sch.loops("Q")
+    sch.compute_at("P", i)
+    sch.compute_at("Q", sch.loops("Y")[0])
+
+
+def _initialised(sch: Schedule) -> None:
+    sch.decompose_reduction("C", sch.loops("C")[2])
+    sch.compute_at("C", sch.loops("Y")[0])
+
+
+def _fused_and_split(sch: Schedule) -> None:
+    i, j, k = sch.loops("C")
+    f, _ = sch.split(sch.fuse(i, j), (None, 2), tail="guard")
+    sch.reverse_compute_at("Y", f)
+
+
+def _staged(sch: Schedule) -> None:
+    sch.stage("P", "X", sch.loops("P")[0], "register")
+    sch.compute_at("P", sch.loops("Q")[0])
+
+
+def _moved_copy(sch: Schedule) -> None:
+    sch.stage("Q", "P", sch.loops("Q")[0], "thread")
+    sch.reverse_compute_at("P_local_in", sch.loops("P")[0])
+
+
+def _vectorized(sch: Schedule) -> None:
+    j = sch.loops("Q")[1]
+    sch.vectorize(j)
+    sch.compute_at("P", j)
+
+
+def _recomputed(sch: Schedule) -> None:
+    block = sch.cache_read("Y", "R")
+    sch.compute_at(block, sch.loops("Y")[0])
+    sch.reverse_compute_at(block, sch.loops("R")[0])
+
+
+CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
+    "compute_at: consumer-outside": (
+        two_readers(3),
+        lambda s: s.compute_at("P", s.loops("Z")[0]),
+    ),
+    "compute_at: already-below": (
+        chain(2, 3),
+        lambda s: (s.compute_at("P", s.loops("Q")[0]), s.compute_at("P", s.loops("Q")[0])),
+    ),
+    "compute_at: recompute-reduction": (
+        reduced_twice(),
+        lambda s: s.compute_at("C", s.loops("Y")[0]),
+    ),
+    "compute_at: not-intermediate": (
+        two_readers(3),
+        lambda s: s.compute_at("Y", s.loops("Z")[0]),
+    ),
+    "compute_at: operand-later": (chain(2, 3), _producer_moves_again),
+    "compute_at: init-placed": (matmul_relu(2, 3, 2), _initialised),
+    "compute_at: block-staged": (chain(2, 3), _staged),
+    "compute_at: loop-vectorized": (chain(2, 3), _vectorized),
+    "reverse_compute_at: unknown place": (
+        matmul_relu(2, 3, 2),
+        lambda s: s.reverse_compute_at("Y", s.loops("C")[0], at="first"),  # type: ignore[arg-type]
+    ),
+    "reverse_compute_at: reduction-open": (
+        matmul_relu(2, 3, 2),
+        lambda s: s.reverse_compute_at("Y", s.loops("C")[2]),
+    ),
+    "reverse_compute_at: producer-below": (
+        matmul_relu(2, 3, 2),
+        lambda s: s.reverse_compute_at("C", s.loops("Y")[0]),
+    ),
+    "reverse_compute_at: not-elementwise": (
+        blur(2, 3),
+        lambda s: s.reverse_compute_at("Y", s.loops("R")[0]),
+    ),
+    "reverse_compute_at: a reader with more elements": (
+        wider(),
+        lambda s: s.reverse_compute_at("Y", s.loops("P")[0]),
+    ),
+    "reverse_compute_at: reverse-overlap": (matmul_relu(2, 3, 2), _fused_and_split),
+    "reverse_compute_at: operand-later": (
+        residual(),
+        lambda s: s.reverse_compute_at("Y", s.loops("C")[0]),
+    ),
+    "reverse_compute_at: block-role": (chain(2, 3), _moved_copy),
+    "reverse_compute_at: block-recomputed": (blur(2, 3), _recomputed),
+}
+
+
+def test_each_refusal_says_what_is_wrong_and_what_to_do(
+    golden: Callable[[str, str], None],
+) -> None:
+    golden("errors/schedule_compute_at.txt", refusals(CASES))
+
+
+def test_windows_of_a_pool_share_their_padding() -> None:
+    sch = Schedule(pool(7, 5, 3, pad=1))
+    sch.compute_at("X_pad", sch.loops("Y")[1])
+    sch.parallel(sch.loops("Y")[1])
+    assert_meaning_kept(sch)
+
+
+def test_matmul_alone_has_nobody_to_move() -> None:
+    sch = Schedule(matmul(2, 3, 2))
+    assert not sch.attempt(lambda s: s.reverse_compute_at("C", s.loops("C")[0]))
