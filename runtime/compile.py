@@ -101,8 +101,9 @@ def assembly(source: str, target: Target, *, name: str = "kernel") -> str:
         compiler = find_compiler()
         flags = (*compile_flags(target), *compiler.flags)
         job = _Job(compiler, flags, user_cache(), Path(folder))
-        output = Path(folder, f"{name}.s")
-        job.compile(job.write(source, name), ("-S",), output)
+        file = job.write(source, name)
+        output = file.with_suffix(".s")
+        job.compile(file, ("-S",), output)
         return output.read_text(encoding="utf-8", errors="replace")
 
 
@@ -117,7 +118,7 @@ class _Job:
 
     def link(self, sources: Sequence[str], name: str) -> bytes:
         """The shared object of the sources."""
-        output = self.folder / f"{name}.so"
+        output = self.folder / f"{_file_name(name)}.so"
         if len(sources) == 1:
             self.compile(self.write(sources[0], name), link_flags(), output)
             return output.read_bytes()
@@ -133,7 +134,7 @@ class _Job:
 
     def write(self, source: str, name: str) -> Path:
         """Put a source into the folder."""
-        file = self.folder / f"{name}.c"
+        file = self.folder / f"{_file_name(name)}.c"
         file.write_text(source, encoding="utf-8")
         return file
 
@@ -168,6 +169,11 @@ class _Job:
             errors="replace",
             stdin=subprocess.DEVNULL,
         )
+
+
+def _file_name(name: str) -> str:
+    """What a user calls a kernel, as the name of a file."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)[:100] or "kernel"
 
 
 def _failure(compiler: Compiler, name: str, said: str, file: Path | None = None) -> CompileFailed:

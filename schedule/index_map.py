@@ -3,7 +3,8 @@
     IndexMap.of(lambda k, n: (n // 48, k, n % 48))
 
 Each new index is an old one, its quotient by a number, its remainder, or the remainder of its
-quotient: a digit of the old index. So the map has an inverse, and its text can be kept in a trace.
+quotient: a digit of the old index; or 0, for an axis of one. So the map has an inverse, and its
+text can be kept in a trace.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..tir.errors import IRError
-from ..tir.expr import Expr, Var, index
+from ..tir.expr import Expr, Var, index, is_const
 from ..tir.printer import Names, print_expr
 from ..tir.regions import Digit, digit_of
 from ..tir.visit import substitute
@@ -72,18 +73,22 @@ class IndexMap:
         values = dict(zip(self.sources, indices, strict=True))
         return tuple(substitute(result, values) for result in self.results)
 
-    def digits(self) -> tuple[Digit, ...]:
-        """Each result as a digit of a source. Raises: ScheduleError when one is anything else."""
+    def digits(self) -> tuple[Digit | None, ...]:
+        """Each result as a digit of a source; None for 0. Raises: ScheduleError when one is
+        anything else.
+        """
         return tuple(self._digit(result) for result in self.results)
 
-    def _digit(self, result: Expr) -> Digit:
+    def _digit(self, result: Expr) -> Digit | None:
+        if is_const(result, 0):
+            return None
         found = digit_of(result)
         if found is not None and found.var in self.sources:
             return found
         raise ScheduleError(
             f"transform_layout: the new index {print_expr(result)} is not a digit of one old "
             "index; "
-            "expected i, i // c, i % c or i // c % d.",
+            "expected i, i // c, i % c, i // c % d or 0.",
             code="layout-digit",
             hints=("lambda k, n: (n // 48, k, n % 48) packs n into panels of 48.",),
         )
@@ -103,6 +108,9 @@ class IndexMap:
             self._check_kept(source, extents[source])
         whole = []
         for digit in self.digits():
+            if digit is None:
+                whole.append(1)
+                continue
             count = digit.count(extents[digit.var])
             incomplete = digit.modulus is not None and digit.weight == 1
             whole.append(max(count, digit.modulus or 0) if incomplete else count)
@@ -110,9 +118,9 @@ class IndexMap:
 
     def _check_kept(self, source: Var, extent: int) -> None:
         """The digits of an index, each once, are those of a number: they give the index again."""
-        digits = sorted((d for d in self.digits() if d.var is source), key=lambda d: d.weight)
+        digits = [d for d in self.digits() if d is not None and d.var is source]
         weight: int | None = 1
-        for digit in digits:
+        for digit in sorted(digits, key=lambda d: d.weight):
             if digit.weight != weight:
                 weight = -1
                 break
@@ -129,9 +137,11 @@ class IndexMap:
         """The old indices of the element at the new indices `new`."""
         values: dict[Var, Expr] = {}
         for digit, item in zip(self.digits(), new, strict=True):
+            if digit is None:
+                continue
             part = item * digit.weight
             values[digit.var] = values[digit.var] + part if digit.var in values else part
-        return tuple(values[var] for var in self.sources)
+        return tuple(values.get(var, index(0)) for var in self.sources)
 
 
 def _malformed(text: str) -> ScheduleError:

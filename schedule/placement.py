@@ -32,8 +32,11 @@ from .nest import (
 
 
 def check_compute(func: PrimFunc, block: Block, primitive: str) -> None:
-    """The block computes a tensor: it is neither a copy nor an initialisation that a step made."""
+    """The block computes a whole tensor: it is neither a copy nor an initialisation that a step
+    made, nor a part of a block.
+    """
     if block.role is Role.COMPUTE:
+        check_whole(func, block, primitive)
         return
     verb = "copies" if block.role is Role.COPY else "initialises"
     raise refuse(
@@ -43,6 +46,19 @@ def check_compute(func: PrimFunc, block: Block, primitive: str) -> None:
         code="block-role",
         hints=(f"call {primitive} before the step that made it.",),
     )
+
+
+def check_whole(func: PrimFunc, block: Block, primitive: str) -> None:
+    """No other block computes a part of the same tensor."""
+    family = [b.name for b in func.blocks if b.role is block.role and b.family == block.family]
+    if len(family) > 1:
+        raise refuse(
+            func,
+            f"{primitive}: block '{block.name}' computes a part of its tensor only; its parts are "
+            f"{', '.join(map(repr, family))}.",
+            code="block-part",
+            hints=(f"call {primitive} before decompose_padding.",),
+        )
 
 
 def check_init_inside(func: PrimFunc, block: Block, primitive: str) -> None:

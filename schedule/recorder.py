@@ -36,6 +36,8 @@ RECORDED = frozenset(
         "cache_write",
         "stage",
         "transform_layout",
+        "pad",
+        "decompose_padding",
         "decompose_reduction",
         "rfactor",
         "prefetch",

@@ -254,6 +254,31 @@ class Schedule(Recorder):
             index_map=str(parsed),
         )
 
+    def pad(self, buffer: str, multiples: Sequence[int]) -> tuple[LoopRef, ...]:
+        """Give an intermediate tensor room up to a multiple of `multiples[d]` along each axis, set
+        to 0. Returns the new loops of the block that writes it.
+        """
+        return self._loops(
+            "pad",
+            lambda f: primitives.pad(f, self._tensor(buffer, "pad"), tuple(multiples)),
+            buffer=buffer,
+            multiples=tuple(multiples),
+        )
+
+    def decompose_padding(self, block: str, loop: LoopRef) -> tuple[str, ...]:
+        """Fill the border of a padded tensor right before `loop`; `block` goes on over the
+        interior, in its loops. Returns the blocks of the border.
+        """
+        made = self._do(
+            "decompose_padding",
+            lambda f: primitives.decompose_padding(
+                f, self._block(block, "decompose_padding"), self._loop(loop, "decompose_padding")
+            ),
+            block=block,
+            loop=loop,
+        )
+        return made.blocks
+
     def decompose_reduction(self, block: str, loop: LoopRef) -> str:
         """Initialise a reduction right before `loop`, in a block of its own. Returns that block."""
         return self._block_made(
@@ -294,6 +319,12 @@ class Schedule(Recorder):
         """In iteration n of `at`, ask for what iteration n + distance touches, shared out over the
         loops `spread`.
         """
+        if rw not in ("read", "write") or level not in (1, 2, 3) or distance < 0:
+            raise ScheduleError(
+                f"prefetch: rw={rw!r}, level={level!r}, distance={distance!r}; expected 'read' or "
+                "'write', cache level 1, 2 or 3, and a distance of 0 or more.",
+                code="prefetch-how",
+            )
         self._do(
             "prefetch",
             lambda f: primitives.prefetch(

@@ -13,7 +13,9 @@ from ..tir.func import PrimFunc
 from .references import References
 from .trace import Step
 
-GIVES_BLOCK = frozenset({"cache_read", "cache_write", "decompose_reduction"})  # others give loops
+GIVES_BLOCK = frozenset(  # others give loops
+    {"cache_read", "cache_write", "decompose_padding", "decompose_reduction"}
+)
 
 
 def step_line(

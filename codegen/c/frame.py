@@ -15,12 +15,15 @@ TEAM = """\
 struct tw_team { void (*barrier)(void *state, int thread); void *state; };
 """
 
-# Each helper with those that it calls.
+# Each helper with those that it calls. Division by 0, an error of the program, gives 0 as in NumPy:
+# a trap would end the process.
 HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tw_floordiv": (
         """\
 static inline int64_t tw_floordiv(int64_t a, int64_t b)
 {
+    if (b == 0 || b == -1)
+        return b ? (int64_t)(0 - (uint64_t)a) : 0;
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 """,
@@ -30,8 +33,26 @@ static inline int64_t tw_floordiv(int64_t a, int64_t b)
         """\
 static inline int64_t tw_floormod(int64_t a, int64_t b)
 {
-    const int64_t rest = a % b;
+    const int64_t rest = b == 0 || b == -1 ? 0 : a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+""",
+        (),
+    ),
+    "tw_div": (
+        """\
+static inline uint64_t tw_div(uint64_t a, uint64_t b)
+{
+    return b ? a / b : 0;
+}
+""",
+        (),
+    ),
+    "tw_mod": (
+        """\
+static inline uint64_t tw_mod(uint64_t a, uint64_t b)
+{
+    return b ? a % b : 0;
 }
 """,
         (),

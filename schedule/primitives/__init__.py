@@ -12,8 +12,9 @@ from .cache import cache_read, cache_write
 from .compute_at import compute_at, reverse_compute_at
 from .inline import compute_inline, reverse_compute_inline
 from .kinds import parallel, unroll, vectorize
-from .layout import transform_layout
+from .layout import pad, transform_layout
 from .loops import fuse, reorder, split
+from .padding import decompose_padding
 from .prefetch import prefetch
 from .reduction import decompose_reduction
 from .rfactor import rfactor
@@ -25,8 +26,10 @@ __all__ = [
     "cache_write",
     "compute_at",
     "compute_inline",
+    "decompose_padding",
     "decompose_reduction",
     "fuse",
+    "pad",
     "parallel",
     "prefetch",
     "reorder",

@@ -37,7 +37,7 @@ def _check_hint(func: PrimFunc, loop: For, key: str, value: int) -> None:
             f"{', '.join(map(repr, ANNOTATIONS))}.",
             code="annotate-key",
         )
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if type(value) is not int or value < 1:
         raise refuse(
             func,
             f"annotate: {key} of loop '{loop.var.name}' is {value!r}; expected a positive integer.",

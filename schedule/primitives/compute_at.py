@@ -81,7 +81,7 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     shared = next((x for x in around if x.kind is ForKind.PARALLEL), None)
     if shared is not None and not once:
         changed = allocate_below(changed, shared.var, target)
-    return Rewrite(changed, variables)
+    return Rewrite(changed, variables, forward=_forward(func, producer, variables))
 
 
 def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
@@ -178,6 +178,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     placement.check_once(func, consumer, "reverse_compute_at")
     placement.check_not_vectorized(func, node, "reverse_compute_at")
     producer = _producer_below(func, consumer, node)
+    placement.check_whole(func, producer, "reverse_compute_at")
     tensor = _tensor(producer)
     if at == "each":
         legality.check_complete(func, producer, node, "reverse_compute_at")
@@ -197,7 +198,8 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     moved, variables = _moved(consumer, spans, still, recomputed=False)
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
-    return Rewrite(_forwarded(changed, block, producer.name, tensor), variables)
+    read_closer = _closer(changed, block, producer.name, tensor)
+    return Rewrite(read_closer, variables, forward=_forward(func, consumer, variables))
 
 
 def _tensor(producer: Block) -> Buffer:
@@ -252,7 +254,14 @@ def _guarded(nest: Stmt, guard: Expr) -> Stmt:
     return replace_stmt(nest, block, replace(block, predicate=all_of(guard, block.predicate)))
 
 
-def _forwarded(func: PrimFunc, name: str, producer: str, tensor: Buffer) -> PrimFunc:
+def _forward(
+    func: PrimFunc, block: Block, variables: tuple[Var, ...]
+) -> dict[Var, tuple[Var, ...]]:
+    """The new loops of a block that moves stand for those around it."""
+    return {loop.var: variables for loop in loops_around(func, block)}
+
+
+def _closer(func: PrimFunc, name: str, producer: str, tensor: Buffer) -> PrimFunc:
     """Let the moved block read the staged tile that is live where it stands; drop the copy out that
     nobody needs any more.
     """

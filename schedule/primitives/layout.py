@@ -1,7 +1,10 @@
-"""Primitive transform_layout: store an intermediate tensor in another order of its elements."""
+"""Primitives transform_layout and pad: store an intermediate tensor in another order of its
+elements, or with room around them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...tir.expr import TRUE, Buffer, Expr, Load, Select, Var, all_of, const
@@ -16,6 +19,7 @@ from ..errors import refuse
 from ..index_map import IndexMap
 from ..nest import (
     Rewrite,
+    loops_around,
     map_blocks,
     reads,
     root_statement,
@@ -36,11 +40,45 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rew
     of its own.
     Returns the new loops. Raises: ScheduleError.
     """
-    legality.check_intermediate(func, buffer, "transform_layout")
-    writer = _sole_writer(func, buffer)
-    legality.check_pointwise(func, writer, "transform_layout")
-    placement.check_not_staged(func, buffer, "transform_layout")
-    shape = index_map.shape(buffer.shape)
+    writer = _sole_writer(func, buffer, "transform_layout")
+    return _stored(func, writer, buffer, index_map.shape(buffer.shape), index_map)
+
+
+def pad(func: PrimFunc, buffer: Buffer, multiples: Sequence[int]) -> Rewrite:
+    """Give an intermediate tensor room up to a multiple of `multiples[d]` along each axis d.
+
+    for i in range(13): P[i] = x   ->   for i in range(16): P[i] = select(i < 13, x, 0)
+
+    What is new is set to 0, and nobody reads it; the block is marked padded, and vectors over it
+    need no masks. Prefetches of the tensor are dropped.
+    Requires: as transform_layout; a positive number for each axis. Returns the new loops. Raises:
+    ScheduleError.
+    """
+    writer = _sole_writer(func, buffer, "pad")
+    _check_multiples(func, buffer, multiples)
+    shape = tuple(-(-n // m) * m for n, m in zip(buffer.shape, multiples, strict=True))
+    axes = tuple(Var(f"i{d}") for d in range(len(shape)))
+    return _stored(func, writer, buffer, shape, IndexMap(axes, axes))
+
+
+def _check_multiples(func: PrimFunc, buffer: Buffer, multiples: Sequence[int]) -> None:
+    """A positive number for each axis."""
+    numbers = all(type(m) is int and m >= 1 for m in multiples)
+    if numbers and len(multiples) == len(buffer.shape):
+        return
+    raise refuse(
+        func,
+        f"pad: multiples ({', '.join(map(str, multiples))}) of '{buffer.name}', which has "
+        f"{len(buffer.shape)} axes; expected a positive integer for each.",
+        code="pad-multiples",
+        hints=("1 leaves an axis as it is.",),
+    )
+
+
+def _stored(
+    func: PrimFunc, writer: Block, buffer: Buffer, shape: tuple[int, ...], index_map: IndexMap
+) -> Rewrite:
+    """The function with `buffer`, which `writer` alone writes, stored in `shape` by `index_map`."""
     moved = Buffer(buffer.name, buffer.type, shape, buffer.scope)
     nest, variables = _rewritten(writer, buffer, moved, index_map)
     anchor = root_statement(func, writer)
@@ -62,10 +100,15 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rew
         )
 
     changed = without_prefetches(map_blocks(body, redirect), buffer)
-    return Rewrite(func.with_body(transform(changed, allocate)), variables)
+    forward = {loop.var: variables for loop in loops_around(func, writer)}
+    return Rewrite(func.with_body(transform(changed, allocate)), variables, forward=forward)
 
 
-def _sole_writer(func: PrimFunc, buffer: Buffer) -> Block:
+def _sole_writer(func: PrimFunc, buffer: Buffer, primitive: str) -> Block:
+    """The one block that writes an intermediate tensor, in a nest of its own, by one expression per
+    element.
+    """
+    legality.check_intermediate(func, buffer, primitive)
     found = writers(func, buffer)
     alone = len(found) == 1 and all(
         isinstance(node, For | Block) for node in _chain(root_statement(func, found[0]))
@@ -73,10 +116,12 @@ def _sole_writer(func: PrimFunc, buffer: Buffer) -> Block:
     if not alone:
         raise refuse(
             func,
-            f"transform_layout: '{buffer.name}' is not written by one block in a nest of its own.",
+            f"{primitive}: '{buffer.name}' is not written by one block in a nest of its own.",
             code="layout-writer",
-            hints=("call transform_layout right after cache_read or cache_write.",),
+            hints=(f"call {primitive} right after cache_read or cache_write.",),
         )
+    legality.check_pointwise(func, found[0], primitive)
+    placement.check_not_staged(func, buffer, primitive)
     return found[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,11 +34,14 @@ def prefetch(
     """In iteration n of `at`, ask for what iteration n + distance touches of `buffer`.
 
     The lines are shared out evenly over the iterations of the loops `spread`, each inside the one
-    before it; the requests stand first in the innermost. Requires: what one iteration touches is
+    before it and all inside `at`; the requests stand first in the innermost, or in `at` where none
+    is named. Requires: what one iteration touches is
     contiguous; at most 64 requests in an iteration. Raises: ScheduleError.
     """
+    outer = loop_of(func, at)
     inner = [loop_of(func, loop) for loop in spread]
-    _check_spread(func, loop_of(func, at), inner)
+    _check_spread(func, outer, inner)
+    innermost = inner[-1] if inner else outer
     box = _touched(func, buffer, at)
     lines = -(-math.prod(span.extent for span in box) * buffer.type.bytes // LINE_BYTES)
     slots = math.prod(loop.extent for loop in inner)
@@ -57,7 +61,7 @@ def prefetch(
     ahead = {at: at + distance}
     lows = [substitute(span.low, ahead) for span in box]
     step = LINE_BYTES // buffer.type.bytes
-    still = ranges_of((*loops_around(func, inner[-1]), inner[-1]))
+    still = ranges_of((*loops_around(func, innermost), innermost))
     requests = [
         Prefetch(
             buffer,
@@ -67,27 +71,22 @@ def prefetch(
         )
         for n in range(each)
     ]
-    innermost = inner[-1]
     body = seq(*requests, innermost.body)
     return Rewrite(replace_loop(func, innermost, replace(innermost, body=body)))
 
 
 def _check_spread(func: PrimFunc, at: For, spread: Sequence[For]) -> None:
-    """The loops of `spread` stand at or below `at`, each inside the one before it."""
-    above = [at, *spread[:-1]]
-    nested = [
-        inner is outer if n == 0 and inner is outer else inner in loops_below(outer.body)
-        for n, (outer, inner) in enumerate(zip(above, spread, strict=False))
-    ]
-    if not spread or not all(nested):
-        names = ", ".join(f"'{loop.var.name}'" for loop in spread) or "none"
+    """The loops of `spread` stand inside `at`, each inside the one before it."""
+    chain = [at, *spread]
+    if any(inner not in loops_below(outer.body) for outer, inner in itertools.pairwise(chain)):
+        names = ", ".join(f"'{loop.var.name}'" for loop in spread)
         raise refuse(
             func,
-            f"prefetch: the loops to spread over are {names}; expected loops at or below "
+            f"prefetch: the loops to spread over are {names}; expected loops inside "
             f"'{at.var.name}', each inside the one before it.",
             code="prefetch-spread",
         )
-    placement.check_not_vectorized(func, spread[-1], "prefetch")
+    placement.check_not_vectorized(func, chain[-1], "prefetch")
 
 
 def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:

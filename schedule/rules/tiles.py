@@ -83,11 +83,11 @@ def candidates(
 def _fitting(outer: int, inner: int, vectors: int, target: Target) -> Iterator[Tile]:
     spare = target.vector_registers - 1
     for h, w, v in itertools.product(
-        _sizes(outer, 4), _sizes(inner, 16), range(1, min(vectors, 8) + 1)
+        _sizes(outer, 4), _sizes(inner, 16), _sizes(vectors, 8)
     ):
         if h * w * v + v <= spare:
             yield Tile(h, w, v)
 
 
 def _sizes(extent: int, limit: int) -> Sequence[int]:
-    return range(1, min(extent, limit) + 1)
+    return range(1, max(1, min(extent, limit)) + 1)

@@ -180,7 +180,7 @@ def _rfactor(sch: Schedule, rng: random.Random) -> None:
 def _prefetch(sch: Schedule, rng: random.Random) -> None:
     loops = sch.loops(_block(sch, rng))
     start = rng.randrange(max(1, len(loops)))
-    spread = loops[start + rng.randint(0, 1) :][: rng.randint(1, 2)] or loops[start : start + 1]
+    spread = loops[start + 1 :][: rng.randint(0, 2)]
     sch.prefetch(_tensor(sch, rng), loops[start], spread=spread, distance=rng.randint(1, 2))
 
 

@@ -148,13 +148,14 @@ def _around_a_parallel_loop(sch: Schedule) -> None:
     sch.stage("relu", "bias", n, "thread")
 
 
-def _where_rows_end(sch: Schedule) -> None:
-    """Y runs where a row of C exists, and its only row is no loop of its own."""
+def _where_a_reduction_ends(sch: Schedule, *, cut: bool) -> None:
+    """Y runs in the last iteration of k, and is staged outside of k."""
     i, j, k = sch.loops("C")
-    i0, i1 = sch.split(i, (2, 4), tail="mask")
-    sch.reorder(i0, i1, j, k)
-    sch.reverse_compute_at("Y", j)
-    sch.stage("Y", "Y", i0, "register")
+    sch.reorder(i, k, j)
+    sch.reverse_compute_at("Y", k, at="last")
+    if cut:
+        sch.split(k, (None, 2), tail="partition")
+    sch.stage("Y", "Y", i, "register")
 
 
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
@@ -173,6 +174,10 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "block-access: staged already": (matmul(2, 3, 2), _twice),
     "block-role": (matmul(2, 3, 2), _of_a_copy),
     "writer-inside": (chain(2, 3), _of_what_is_computed_in_the_nest),
+    "predicate-open": (
+        matmul_relu(2, 3, 3),
+        lambda s: _where_a_reduction_ends(s, cut=True),
+    ),
     "loop-vectorized": (chain(2, 3), _vectorized),
     "stage-parallel": (conv(2, 2, 1, 1, pad=0, kernel=1), _around_a_parallel_loop),
 }
@@ -184,5 +189,6 @@ def test_each_refusal_says_what_is_wrong_and_what_to_do(
     golden("errors/schedule_stage.txt", refusals(CASES))
 
 
-def test_where_rows_end_the_copies_run_where_a_row_was_computed() -> None:
-    scheduled(matmul_relu(1, 3, 2), _where_rows_end)
+def test_what_runs_in_the_last_iteration_is_copied_out_after_it() -> None:
+    text = body_of(scheduled(matmul_relu(2, 3, 3), lambda s: _where_a_reduction_ends(s, cut=False)))
+    assert text.count("where(k == 2)") == 1

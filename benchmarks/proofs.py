@@ -1,0 +1,105 @@
+"""What the proof says of every kernel of the nine light models, and of errors planted in nests.
+
+    python -m benchmarks.proofs [NAME ...] [--target c:avx512] [--write]
+
+Run at the root of the clone: the planted errors are those of tests/schedule/planted.py, which edits
+the text of nests behind legality's back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+
+from tests.schedule.nests import canonical
+from tests.schedule.planted import PLANTED
+from tilewright.driver.build import resolve_target
+from tilewright.driver.lower import choose_schedule, prove_schedule
+from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.plan import plan_model
+from tilewright.graph.samples import LIGHT_MODELS, light_model
+from tilewright.schedule.proof import prove
+from tilewright.schedule.verdict import ASSUMING, PROVED, UNKNOWN
+from tilewright.tir.canonical import workload_key
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.target import Target
+
+from . import report
+
+
+@dataclass
+class Row:
+    """The distinct kernels of one model: how many have each verdict, and milliseconds of each."""
+
+    model: str
+    verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATUSES, 0))
+    milliseconds: list[float] = field(default_factory=list)
+
+    @property
+    def cells(self) -> tuple[object, ...]:
+        """The row of the table."""
+        times = self.milliseconds
+        spread = [statistics.median(times), max(times), sum(times)]
+        return self.model, *self.verdicts.values(), *(f"{value:.1f}" for value in spread)
+
+
+STATUSES = (PROVED, ASSUMING, UNKNOWN)
+HEAD = ("model", *STATUSES, "ms, median", "ms, most", "ms, all")
+
+
+def kernels(name: str, target: Target) -> Iterable[PrimFunc]:
+    """The distinct functions of a light model's plan."""
+    planned = plan_model(import_onnx(light_model(name).model), target, check=False)
+    return {workload_key(func): func for func in planned.lowered.program.functions}.values()
+
+
+def measure(name: str, target: Target) -> Row:
+    """Prove every kernel of a model."""
+    row = Row(name)
+    for func in kernels(name, target):
+        verdict = prove_schedule(choose_schedule(func, target)[0], target)
+        row.verdicts[verdict.status] += 1  # a refuted one is a KeyError: there must be none
+        row.milliseconds.append(verdict.milliseconds)
+    return row
+
+
+def planted() -> list[tuple[str, str, str]]:
+    """Each planted error with the property that finds it and what is said, iterations and all."""
+    rows = []
+    for error, (nest, wrong, wanted, _) in PLANTED.items():
+        failures = prove(wrong, canonical(nest)).failures
+        found = next(failure for failure in failures if failure.property == wanted)
+        rows.append((error, found.property, str(found).partition(": ")[2]))
+    return rows
+
+
+def main() -> None:
+    """Prove, print, and with --write keep the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", metavar="NAME", help=", ".join(LIGHT_MODELS))
+    parser.add_argument("--target", help="this machine's by default")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    target = resolve_target(options.target)
+    rows = [measure(name, target) for name in options.models or LIGHT_MODELS]
+    total = Row("all")
+    for row in rows:
+        for status, count in row.verdicts.items():
+            total.verdicts[status] += count
+        total.milliseconds += row.milliseconds
+    errors = planted()
+    text = "\n\n".join(
+        (
+            report.table(HEAD, [row.cells for row in (*rows, total)]),
+            report.table(("planted error", "found by", "iterations"), errors),
+        )
+    )
+    print(text)
+    if options.write:
+        report.write("proofs", text, [*map(asdict, rows), *errors], ())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Primitive decompose_padding: compute the border of a padded tensor apart from its interior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...tir.expr import Const, Expr, Select, Var, is_const
+from ...tir.func import PrimFunc
+from ...tir.simplify import narrowed, simplify
+from ...tir.stmt import Block, For, ForKind, IterVar, Stmt, seq
+from ...tir.visit import free_vars, fresh_copy, replace_stmt, stores
+from .. import legality, placement
+from ..errors import refuse
+from ..nest import Rewrite, loop_of, unique_name
+
+Box = dict[Var, tuple[int, int]]
+
+
+def decompose_padding(func: PrimFunc, block: str, loop: Var) -> Rewrite:
+    """Fill the border of a padded tensor in blocks of their own, right before `loop`; the block
+    itself goes on over the interior.
+
+    for i in range(n + 2): P[i] = select(1 <= i and i < n + 1, X[i - 1], 0)
+    ->  for i in range(1): P[i] = 0;  for i in range(1): P[n + 1 + i] = 0
+        for i in range(n): P[i + 1] = X[i]
+
+    Each axis of `loop` and of the loops inside it is cut where the condition changes: into a slab
+    before, one after and the rest. The blocks are one family, so each keeps the whole expression,
+    of which lowering leaves the side that holds there; a condition on an axis further out stays.
+    Requires: select(inside, x, constant) per element, plain serial loops, and a condition that is a
+    box. Returns the blocks of the border. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    whole = func.block(block)
+    legality.check_holds(func, node, whole, "decompose_padding")
+    placement.check_compute(func, whole, "decompose_padding")
+    placement.check_unstaged(func, whole, "decompose_padding")
+    inside = _check_padding(func, whole)
+    chain, axes = _check_plain(func, whole, node)
+    slabs, rest = _check_box(func, whole, inside, axes, loop)
+    fills: list[Stmt] = []
+    names: list[str] = []
+    for number, slab in enumerate(slabs):
+        names.append(unique_name(func, f"{block}_fill{number}"))
+        fills.append(fresh_copy(_over(replace(whole, name=names[-1]), chain, axes, slab)))
+    interior = _over(whole, chain, axes, rest)
+    changed = func.with_body(replace_stmt(func.body, node, seq(*fills, interior)))
+    return Rewrite(changed, blocks=tuple(names))
+
+
+def _check_padding(func: PrimFunc, block: Block) -> Expr:
+    """The block stores select(inside, x, constant) at each element. Returns the condition."""
+    legality.check_pointwise(func, block, "decompose_padding")
+    value = stores(block.body)[0].value
+    if isinstance(value, Select) and isinstance(value.on_false, Const):
+        return value.condition
+    raise refuse(
+        func,
+        f"decompose_padding: block '{block.name}' does not pad; expected one "
+        "select(inside, x, constant) per element.",
+        code="padding-block",
+    )
+
+
+def _check_plain(
+    func: PrimFunc, block: Block, node: For
+) -> tuple[tuple[For, ...], tuple[IterVar, ...]]:
+    """The block stands below `node` with nothing but serial loops between, each over one whole
+    axis. Returns the loops and their axes.
+    """
+    chain: list[For] = []
+    axes: list[IterVar] = []
+    bound = {b: it for it, b in zip(block.iters, block.bindings, strict=True)}
+    inner: Stmt = node
+    while isinstance(inner, For):
+        axis = bound.get(inner.var)
+        if axis is None or axis.extent != inner.extent or inner.kind is not ForKind.SERIAL:
+            break
+        chain.append(inner)
+        axes.append(axis)
+        inner = inner.body
+    if inner is block and not free_vars(block.predicate) & {x.var for x in chain}:
+        return tuple(chain), tuple(axes)
+    raise refuse(
+        func,
+        f"decompose_padding: block '{block.name}' does not stand below loop '{node.var.name}' in "
+        "serial loops over one whole axis each.",
+        code="padding-loops",
+        hints=("call decompose_padding before split, fuse, vectorize and parallel.",),
+    )
+
+
+def _check_box(
+    func: PrimFunc, block: Block, inside: Expr, axes: Sequence[IterVar], loop: Var
+) -> tuple[list[Box], Box]:
+    """The condition is a box of the axes, and cuts one of them. Returns the slabs of the border,
+    disjoint, and the rest.
+    """
+    everywhere: Box = {it.var: (0, it.extent - 1) for it in block.iters}
+    found = narrowed(everywhere, inside)
+    slabs: list[Box] = []
+    rest: Box = dict(everywhere)
+    for axis in axes:
+        low, high = found[axis.var]
+        assert low is not None
+        assert high is not None
+        if low > 0:
+            slabs.append({**rest, axis.var: (0, low - 1)})
+        if high < axis.extent - 1:
+            slabs.append({**rest, axis.var: (high + 1, axis.extent - 1)})
+        rest[axis.var] = (low, high)
+    left = simplify(inside, rest)
+    known = all(is_const(simplify(inside, slab), 0) for slab in slabs)
+    some = all(low <= high for low, high in rest.values())
+    if slabs and some and known and not free_vars(left) & {axis.var for axis in axes}:
+        return slabs, rest
+    names = ", ".join(f"'{axis.var.name}'" for axis in axes)
+    raise refuse(
+        func,
+        f"decompose_padding: the condition of block '{block.name}' does not cut a box out of "
+        f"{names}, the axes at and inside loop '{loop.name}'.",
+        code="padding-box",
+        hints=("choose a loop around those over the padded axes.",),
+    )
+
+
+def _over(block: Block, chain: Sequence[For], axes: Sequence[IterVar], box: Box) -> Stmt:
+    """The block over a box of its axes, below loops like those of `chain`."""
+    bindings = dict(zip(block.iters, block.bindings, strict=True))
+    extents = []
+    for loop, axis in zip(chain, axes, strict=True):
+        low, high = box[axis.var]
+        bindings[axis] = loop.var + low if low else loop.var
+        extents.append(high - low + 1)
+    nest: Stmt = replace(block, bindings=tuple(bindings.values()))
+    for loop, extent in zip(reversed(chain), reversed(extents), strict=True):
+        nest = replace(loop, extent=extent, body=nest)
+    return nest

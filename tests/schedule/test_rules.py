@@ -1,0 +1,243 @@
+"""schedule/rules: every rule on shapes with edges, units, nothing; what it makes is right for each
+target, by the interpreter before and after lowering, and proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.schedule.canonical import canonical_form
+from tilewright.schedule.decisions import Decisions, Random
+from tilewright.schedule.proof.prove import prove
+from tilewright.schedule.rules.default import default_schedule, rule_for
+from tilewright.schedule.rules.structure import contraction as contraction_of
+from tilewright.schedule.rules.tiles import candidates, tile_cycles
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir import te
+from tilewright.tir.dtype import FLOAT32, FLOAT64
+from tilewright.tir.evaluate import evaluate
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.interpreter import interpret
+from tilewright.tir.target import Target
+from tilewright.tir.verify import Stage, verify
+
+from .programs import assert_replays, chain, conv, integers, matmul, matmul_relu, pool
+
+TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
+
+
+def check(func: PrimFunc, target: str, decisions: Decisions | None = None) -> Schedule:
+    """The rule's schedule is right: values, stages, proof, replay."""
+    machine = Target.parse(target)
+    sch = default_schedule(func, machine, decisions)
+    verify(sch.func, Stage.SCHEDULED)
+    contracted = contraction(sch.func, machine)
+    nest = lower_to_nest(contracted)
+    verify(nest, Stage.NEST)
+    arrays = integers(func)
+    expected = evaluate(func, arrays)
+    for lowered, barriers in ((sch.func, False), (nest, True)):
+        results = interpret(lowered, *arrays.values(), checked=True, barriers=barriers)
+        for buffer, result in zip(func.outputs, results, strict=True):
+            np.testing.assert_allclose(result, expected[buffer.name], rtol=2e-6, atol=1e-30)
+    verdict = prove(nest, canonical_form(contracted))
+    assert verdict.status == "proved", str(verdict)
+    assert_replays(sch)
+    return sch
+
+
+def softmax(rows: int, columns: int) -> PrimFunc:
+    x = te.placeholder((rows, columns), "float32", name="X")
+    k, k2 = te.reduce_axis(columns, name="k"), te.reduce_axis(columns, name="k2")
+    m = te.compute((rows,), lambda i: te.max_any(x[i, k], axis=k), name="m")
+    e = te.compute((rows, columns), lambda i, j: te.exp(x[i, j] - m[i]), name="e")
+    s = te.compute((rows,), lambda i: te.sum(e[i, k2], axis=k2), name="s")
+    y = te.compute((rows, columns), lambda i, j: e[i, j] / s[i], name="Y")
+    return te.func(x, y, name="softmax")
+
+
+def depthwise(height: int, width: int, channels: int, *, stride: int = 1) -> PrimFunc:
+    x = te.placeholder((1, height + 2, width + 2, channels), "float32", name="X")
+    w = te.placeholder((3, 3, channels), "float32", name="W", constant=True)
+    r, s = te.reduce_axis(3, name="r"), te.reduce_axis(3, name="s")
+    shape = (1, (height - 1) // stride + 1, (width - 1) // stride + 1, channels)
+    y = te.compute(
+        shape,
+        lambda n, h, v, c: te.sum(
+            x[n, h * stride + r, v * stride + s, c] * w[r, s, c], axis=(r, s)
+        ),
+        name="Y",
+    )
+    return te.func(x, w, y, name="depthwise")
+
+
+def transpose(m: int, n: int) -> PrimFunc:
+    x = te.placeholder((m, n), "float32", name="X")
+    return te.func(x, te.compute((n, m), lambda i, j: x[j, i], name="Y"), name="transpose")
+
+
+def concat(a: int, b: int, rows: int) -> PrimFunc:
+    x = te.placeholder((rows, a), "float32", name="A")
+    y = te.placeholder((rows, b), "float32", name="B")
+    z = te.compute((rows, a + b), lambda i, j: te.select(j < a, x[i, j], y[i, j - a]), name="Z")
+    return te.func(x, y, z, name="concat")
+
+
+def mean(rows: int, columns: int) -> PrimFunc:
+    x, k = te.placeholder((rows, columns), "float32", name="X"), te.reduce_axis(rows, name="k")
+    s = te.compute((columns,), lambda j: te.sum(x[k, j], axis=k), name="S")
+    y = te.compute((columns,), lambda j: s[j] * (1.0 / max(rows, 1)), name="Y")
+    return te.func(x, y, name="mean")
+
+
+def row_norm(rows: int, columns: int) -> PrimFunc:
+    """Each row over its sum of squares: the reduced axis is the contiguous one."""
+    x, k = te.placeholder((rows, columns), "float32", name="X"), te.reduce_axis(columns, name="k")
+    s = te.compute((rows,), lambda i: te.sum(x[i, k] * x[i, k], axis=k), name="S")
+    y = te.compute((rows, columns), lambda i, j: x[i, j] / (s[i] + 1.0), name="Y")
+    return te.func(x, y, name="row_norm")
+
+
+def matmul_transposed(m: int, n: int, k: int, *, dtype: str = "float32") -> PrimFunc:
+    """C = A B', B constant: rows of weights."""
+    a = te.placeholder((m, k), dtype, name="A")
+    b = te.placeholder((n, k), dtype, name="B", constant=True)
+    axis = te.reduce_axis(k, name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, axis] * b[j, axis], axis=axis), name="C")
+    return te.func(a, b, c, name="gemm")
+
+
+def batched(count: int, m: int, n: int, k: int) -> PrimFunc:
+    a = te.placeholder((count, m, k), "float32", name="A")
+    b = te.placeholder((k, n), "float32", name="B", constant=True)
+    axis = te.reduce_axis(k, name="k")
+    c = te.compute(
+        (count, m, n), lambda z, i, j: te.sum(a[z, i, axis] * b[axis, j], axis=axis), name="C"
+    )
+    return te.func(a, b, c, name="batched")
+
+
+CONTRACTIONS: dict[str, Callable[[], PrimFunc]] = {
+    "matmul with edges": lambda: matmul_relu(13, 37, 21, constant=True),
+    "matmul of one row": lambda: matmul_relu(1, 40, 33, constant=True),
+    "matmul of one column": lambda: matmul(9, 1, 7, constant=True),
+    "matmul of ones": lambda: matmul(1, 1, 1),
+    "matmul of variable weights": lambda: matmul(33, 20, 5),
+    "matmul with a cut reduction": lambda: matmul_relu(18, 17, 70, constant=True),
+    "matmul in float64": lambda: matmul_relu(7, 19, 11, dtype="float64", constant=True),
+    "matmul of transposed weights": lambda: matmul_transposed(6, 35, 9),
+    "matmul of batches": lambda: batched(2, 5, 18, 7),
+    "convolution": lambda: conv(5, 6, 3, 20),
+    "convolution without padding": lambda: conv(5, 6, 3, 20, pad=0),
+    "convolution, strided": lambda: conv(8, 7, 3, 18, stride=2),
+    "convolution, dilated": lambda: conv(7, 7, 2, 17, dilation=2, pad=2),
+    "convolution in groups": lambda: conv(4, 5, 3, 12, groups=2),
+    "convolution of points": lambda: conv(6, 5, 7, 33, kernel=1, pad=0),
+    "convolution of batches": lambda: conv(4, 5, 2, 17, batch=2),
+    "convolution to one pixel": lambda: conv(3, 3, 4, 20, pad=0),
+    "convolution in float64": lambda: conv(4, 4, 2, 9, dtype="float64"),
+}
+
+OTHERS: dict[str, tuple[str, Callable[[], PrimFunc]]] = {
+    "chain": ("elementwise", lambda: chain(5, 37)),
+    "chain of one element": ("elementwise", lambda: chain(1, 1)),
+    "chain, long enough to share": ("elementwise", lambda: chain(3, 1400)),
+    "chain of nothing": ("elementwise", lambda: chain(0, 5)),
+    "transpose": ("elementwise", lambda: transpose(7, 19)),
+    "concat": ("elementwise", lambda: concat(3, 20, 5)),
+    "chain in float64": ("elementwise", lambda: chain(3, 21, dtype="float64")),
+    "pool": ("reduction", lambda: pool(7, 9, 20, pad=1)),
+    "pool without padding": ("reduction", lambda: pool(6, 6, 3)),
+    "pool of one window": ("reduction", lambda: pool(3, 3, 17)),
+    "pool of batches": ("reduction", lambda: pool(5, 5, 6, batch=2, stride=1)),
+    "pool in float64": ("reduction", lambda: pool(5, 5, 9, dtype="float64")),
+    "depthwise": ("reduction", lambda: depthwise(5, 6, 20)),
+    "depthwise, strided": ("reduction", lambda: depthwise(5, 6, 3, stride=2)),
+    "mean over rows": ("reduction", lambda: mean(9, 21)),
+    "mean of one row": ("reduction", lambda: mean(1, 3)),
+    "softmax": ("blockwise", lambda: softmax(3, 50)),
+    "softmax of one row": ("blockwise", lambda: softmax(1, 20)),
+    "softmax of one column": ("blockwise", lambda: softmax(5, 1)),
+    "row norm": ("blockwise", lambda: row_norm(3, 40)),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", CONTRACTIONS)
+def test_contractions_are_right(name: str, target: str) -> None:
+    func = CONTRACTIONS[name]()
+    assert rule_for(func).name == "contraction"
+    check(func, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_rules_are_right(name: str, target: str) -> None:
+    rule, make = OTHERS[name]
+    func = make()
+    assert rule_for(func).name == rule
+    check(func, target)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (3, 0, 4)])
+def test_matmuls_with_no_elements_are_right(shape: tuple[int, int, int]) -> None:
+    for target in TARGETS:
+        check(matmul_relu(*shape, constant=True), target)
+
+
+RANDOM: dict[str, Callable[[], PrimFunc]] = {
+    "matmul": lambda: matmul_relu(11, 35, 18, constant=True),
+    "convolution": lambda: conv(5, 4, 2, 18),
+    "grouped": lambda: conv(3, 4, 2, 12, groups=2),
+    "pool": lambda: pool(7, 6, 19, pad=1),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_decisions_stay_right(name: str) -> None:
+    func = RANDOM[name]()
+    seen = set()
+    for seed in range(20):
+        target = Target.parse(TARGETS[1 + seed % 2])
+        sch = default_schedule(func, target, Random(seed))
+        if str(sch) not in seen:
+            check(func, str(target), Random(seed))
+        seen.add(str(sch))
+    assert len(seen) > (4 if name != "pool" else 0)
+
+
+def test_a_rule_recognises_structure_and_not_names() -> None:
+    a = te.placeholder((4, 5), "float32", name="not_a_matrix")
+    b = te.placeholder((5, 6), "float32", name="conv")
+    q = te.reduce_axis(5, name="pool")
+    c = te.compute((4, 6), lambda x, y: te.sum(b[q, y] * a[x, q], axis=q), name="softmax")
+    func = te.func(a, b, c, name="relu")
+    assert rule_for(func).name == "contraction"
+    found = contraction_of(func.blocks[0])
+    assert found is not None
+    assert (found.data.buffer.name, found.weight.buffer.name) == ("not_a_matrix", "conv")
+    check(func, "c:avx2")
+
+
+def test_a_schedule_made_by_a_rule_says_so() -> None:
+    assert default_schedule(matmul(4, 5, 6), Target()).origin == "rule"
+
+
+def test_tiles_fit_the_registers_and_come_cheapest_first() -> None:
+    target = Target.parse("c:avx512")
+    tiles = candidates(1, 128, 768, 3072, FLOAT32, target)
+    prices = [tile_cycles(tile, 1, 128, 768, 3072, FLOAT32, target) for tile in tiles]
+    assert prices == sorted(prices)
+    assert all(tile.accumulators + tile.vectors < target.vector_registers for tile in tiles)
+    assert tiles[0].accumulators >= 24
+
+
+def test_a_tile_is_not_larger_than_what_there_is() -> None:
+    for tile in candidates(1, 2, 5, 7, FLOAT64, Target.parse("c:avx2")):
+        assert tile.outer_rows == 1
+        assert tile.rows <= 2
+        assert tile.vectors <= 2
