@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from ..codegen.c.build import write_artifact
 from ..codegen.lower.first_half import contraction
@@ -14,7 +14,8 @@ from ..runtime.roofline import Work
 from ..schedule.schedule import Schedule
 from ..schedule.source import Chooser, ScheduleSource, as_source
 from ..schedule.verdict import Verdict
-from ..tir.errors import TargetError
+from ..tir import te
+from ..tir.errors import TargetError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.target import Target
 from ..tir.work import bytes_moved, operations
@@ -32,11 +33,31 @@ def resolve_target(target: Target | str | None) -> Target:
     return host_target() if target in (None, "c") else Target.parse(target)
 
 
-def prove(sch: Schedule, target: Target | str | None = None) -> Verdict:
-    """Prove, by P1 to P5, that the lowered nest of a schedule computes what its function
-    defines.
+class BuildError(TilewrightError, TypeError):
+    """What is to be built is none of the things that can be, or is to be built in no known way."""
+
+
+def check_buildable(what: object, caller: str) -> None:
+    """Refuse what is neither a function nor its schedule. Raises: BuildError."""
+    if isinstance(what, PrimFunc | Schedule):
+        return
+    hints: tuple[str, ...] = ()
+    if isinstance(what, te.Tensor):
+        hints = ("te.func(inputs..., outputs..., name=...) makes a PrimFunc of tensors.",)
+    raise BuildError(
+        f"{caller}: got a {type(what).__name__}; expected a PrimFunc or a Schedule.",
+        code="build-what",
+        hints=hints,
+    )
+
+
+def prove(sch: PrimFunc | Schedule, target: Target | str | None = None) -> Verdict:
+    """Prove, by P1 to P5, that the lowered nest of a schedule, or a function's own plain loops,
+    computes what the function defines. Raises: TargetError, BuildError.
     """
-    return prove_schedule(sch, resolve_target(target))
+    resolved = resolve_target(target)
+    check_buildable(sch, "prove")
+    return prove_schedule(sch if isinstance(sch, Schedule) else Schedule(sch), resolved)
 
 
 def build(
@@ -55,9 +76,16 @@ def build(
     constants: an array for each constant parameter; what depends on them alone is computed now.
     strict: no contraction, no re-association. verify: "all" and "kernels" run the kernel once on
     poisoned data against the reference.
-    Raises: ScheduleError, TargetError, ArgumentError, CompilerNotFound, CheckError.
+    Raises: BuildError, DefinitionError, ScheduleError, TargetError, ArgumentError,
+    CompilerNotFound, CheckError.
     """
     resolved = resolve_target(target)
+    check_buildable(what, "build")
+    if verify not in get_args(Verify):
+        raise BuildError(
+            f"build: verify is {verify!r}; expected one of {', '.join(map(repr, get_args(Verify)))}.",
+            code="build-verify",
+        )
     if resolved.kind == "python":
         func = what.func if isinstance(what, Schedule) else what
         return interpreted(func, resolved, constants or {})

@@ -16,9 +16,13 @@ from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
 from ..schedule.source import ScheduleSource
 from ..schedule.verdict import Verdict
-from ..tir.errors import InternalError
+from ..tir.errors import InternalError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.target import Target
+
+
+class DefinitionError(TilewrightError, IndexError):
+    """A function, as it was defined, reads outside of a tensor, whatever its schedule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,8 @@ def lower_function(
     """Schedule, lower and prove one function, and write its code.
 
     strict: no contraction; the roundings are those of the definition.
-    Raises: ScheduleError, TargetError; InternalError when the proof refutes what legality allowed.
+    Raises: ScheduleError, TargetError; DefinitionError for a function that reads outside of a
+    tensor; InternalError when the proof refutes what legality allowed.
     """
     clock = _Clock()
     schedule, rule = choose_schedule(what, target, source)
@@ -78,19 +83,35 @@ def lower_function(
     nest = lower_to_nest(scheduled)
     clock.lap("lower")
     verdict = prove(nest, canonical)
-    _check_verdict(schedule.func, verdict)
+    _check_verdict(schedule, verdict)
     clock.lap("prove")
     parts = lower_parts(nest, target)
     clock.lap("lower to code")
     return Lowered(schedule, rule, canonical, nest, verdict, parts, tuple(clock.laps))
 
 
-def _check_verdict(func: PrimFunc, verdict: Verdict) -> None:
+def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:
+    func = schedule.func
     if verdict.status == "refuted":
+        _check_definition(schedule.original)
         raise InternalError(
             f"proof: the nest of '{func.name}' does not compute what it defines: {verdict}",
             code="proof-refuted",
             where=lambda: f"in {func.name}:\n{func}",
+        )
+
+
+def _check_definition(func: PrimFunc) -> None:
+    """Refuse a function whose own plain loops are wrong, before a schedule is blamed."""
+    form = canonical_form(func)
+    verdict = prove(form, form)
+    if verdict.status == "refuted":
+        failure = verdict.failures[0]
+        raise DefinitionError(
+            f"build: the definition of '{func.name}' is wrong: {failure.message}.",
+            code="definition-refuted",
+            notes=(f"found by {failure.property}; {' and '.join(map(str, failure.iterations))}.",),
+            hints=("te.select(inside, tensor[...], value) reads only where `inside` holds.",),
         )
 
 

@@ -62,8 +62,13 @@ class Engine:
         reference: computes the outputs from the inputs, for `verify`; by default the parts' own.
         threads: of runs that do not say. max_contexts: the most runs at one time; others wait.
         Raises: TargetError where this machine lacks the instruction set; LibraryError; EngineError
-        where the parts hold no code.
+        where the parts hold no code, or for `max_contexts` below 1.
         """
+        if max_contexts is not None and max_contexts < 1:
+            raise EngineError(
+                f"engine: max_contexts is {max_contexts}; expected at least 1, or None.",
+                code="engine-contexts",
+            )
         self.parts = parts
         self.max_contexts = max_contexts
         self.interface = Interface(parts.artifact)

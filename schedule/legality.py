@@ -51,7 +51,7 @@ def check_factors(func: PrimFunc, loop: For, factors: Sequence[int | None]) -> t
     """The factors cover the extent; at most one is None. Returns the extents of the new loops."""
     known = [factor for factor in factors if factor is not None]
     shown = ", ".join(map(str, factors))
-    numbers = all(isinstance(f, int) and not isinstance(f, bool) and f >= 1 for f in known)
+    numbers = all(type(factor) is int and factor >= 1 for factor in known)
     if not factors or not numbers or len(factors) - len(known) > 1:
         raise refuse(
             func,
@@ -84,7 +84,7 @@ def check_directly_nested(func: PrimFunc, loops: Sequence[For]) -> None:
             code="fuse-none",
             hints=("i_j = sch.fuse(i, j)",),
         )
-    for outer, inner in zip(loops, loops[1:], strict=False):
+    for outer, inner in itertools.pairwise(loops):
         if outer.body is not inner:
             raise refuse(
                 func,
@@ -308,13 +308,12 @@ def check_not_mirrored(func: PrimFunc, loop: For, primitive: str) -> None:
 def check_holds(func: PrimFunc, loop: For, block: Block, primitive: str) -> None:
     """The block stands inside the loop."""
     if not any(node is block for node in walk(loop)):
+        around = ", ".join(f"'{x.var.name}'" for x in loops_around(func, block)) or "none"
         raise refuse(
             func,
             f"{primitive}: block '{block.name}' is not inside loop '{loop.var.name}'.",
             code="block-outside",
-            hints=(
-                f"its loops are {', '.join(repr(x.var.name) for x in loops_around(func, block)) or 'none'}.",
-            ),
+            hints=(f"its loops are {around}.",),
         )
 
 

@@ -57,7 +57,7 @@ def check_whole(func: PrimFunc, block: Block, primitive: str) -> None:
             f"{primitive}: block '{block.name}' computes a part of its tensor only; its parts are "
             f"{', '.join(map(repr, family))}.",
             code="block-part",
-            hints=(f"call {primitive} before decompose_padding.",),
+            hints=("decompose_padding comes after the steps that take a whole block.",),
         )
 
 
@@ -156,8 +156,9 @@ def check_unmixed(func: PrimFunc, loops: Sequence[For]) -> None:
         if reduced and kept:
             raise refuse(
                 func,
-                f"fuse: block '{block.name}' reduces over loop '{reduced[0].var.name}' and not over "
-                f"loop '{kept[0].var.name}'; expected loops over kept axes, or over reduced ones.",
+                f"fuse: block '{block.name}' reduces over loop '{reduced[0].var.name}' and not "
+                f"over loop '{kept[0].var.name}'; expected loops over kept axes, or over reduced "
+                "ones.",
                 code="fuse-mixed",
             )
 
@@ -213,11 +214,11 @@ def check_operands(
             inside = same_points and source is own and destination is own
             before = source is not own and order[id(source)] < order[id(destination)]
             if not inside and not before:
+                when = "in its nest" if source is own else "later"
                 raise refuse(
                     func,
                     f"{primitive}: block '{block.name}' reads '{buffer.name}', which block "
-                    f"'{writer.name}' {'computes in its nest' if source is own else 'computes later'}"
-                    "; expected it to be complete before.",
+                    f"'{writer.name}' computes {when}; expected it to be complete before.",
                     code="operand-later",
                     hints=(f"move or inline '{writer.name}' first.",),
                 )

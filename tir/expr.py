@@ -596,7 +596,7 @@ def _check_divisor(operation: str, a: Expr, b: Expr) -> None:
         raise IRError(f"{operation}: the divisor is 0.", code="expr-zero")
 
 
-def compare(kind: type[EQ] | type[NE] | type[LT] | type[LE], a: Expr, b: Expr) -> Expr:
+def compare(kind: type[Compare], a: Expr, b: Expr) -> Expr:
     """The comparison `kind` of two values of one type; constants fold."""
     check_same("compare", a, b)
     if isinstance(a, Const) and isinstance(b, Const):

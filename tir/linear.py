@@ -46,9 +46,8 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Total(Var):
-    """Stands, among the variables of `Ranges`, for a sum of terms that a condition bounds as a whole.
-
-    Two are equal when their terms are.
+    """Stands, among the variables of `Ranges`, for a sum of terms that a condition bounds as a
+    whole. Two are equal when their terms are.
     """
 
     terms: frozenset[tuple[Expr, int]] = frozenset()

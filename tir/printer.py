@@ -294,12 +294,8 @@ def _block(block: Block, names: Names) -> list[tuple[int, str]]:
         marks = [f'family="{block.family}"']
     marks += ["padded=True"] if block.padded else []
     marks += ["recomputed=True"] if block.recomputed else []
-    lines = [
-        (
-            0,
-            f"with block({', '.join([repr(block.name).replace(chr(39), chr(34)), *iters, *marks])}):",
-        )
-    ]
+    name = repr(block.name).replace("'", '"')
+    lines = [(0, f"with block({', '.join([name, *iters, *marks])}):")]
     if predicate is not None:
         lines.append((1, f"where({predicate})"))
     if block.init is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...tir.bounds import bounds
-from ...tir.dtype import INT64, DType
+from ...tir.dtype import INT64, Kind
 from ...tir.errors import InternalError
 from ...tir.expr import (
     EQ,
@@ -207,7 +207,7 @@ class Scalars:
         if low is not None and low >= 0 and divisor is not None and divisor > 0:
             symbol = "/" if quotient else "%"
             return f"{self.scalar(expr.a, PRODUCT)} {symbol} {self.scalar(expr.b, UNARY)}", PRODUCT
-        if expr.dtype == UINT64:
+        if expr.dtype.kind is Kind.UINT and expr.dtype.bits == 64:
             return self._function("tw_div" if quotient else "tw_mod", (expr.a, expr.b)), ATOM
         text = self._function("tw_floordiv" if quotient else "tw_floormod", (expr.a, expr.b))
         return (text, ATOM) if expr.dtype == INT64 else (f"({c_type(expr.dtype)}){text}", UNARY)

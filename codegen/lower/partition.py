@@ -10,6 +10,7 @@ iteration on becomes shorter. What stays undecided remains a predicate.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -119,7 +120,7 @@ def _edges(loop: For, ranges: Ranges) -> list[tuple[int, int]]:
     if loop.kind in (ForKind.VECTORIZED, ForKind.UNROLLED) or len(cuts) > MAX_PIECES:
         cuts = {0, last}
     ordered = sorted(cuts)
-    return list(zip(ordered, ordered[1:], strict=False))
+    return list(itertools.pairwise(ordered))
 
 
 def _is_masked(loop: For) -> bool:

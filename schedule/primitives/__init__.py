@@ -7,38 +7,23 @@ if not __name__.startswith("tilewright."):
         f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
     )
 
-from .annotate import annotate
-from .cache import cache_read, cache_write
-from .compute_at import compute_at, reverse_compute_at
-from .inline import compute_inline, reverse_compute_inline
-from .kinds import parallel, unroll, vectorize
-from .layout import pad, transform_layout
-from .loops import fuse, reorder, split
-from .padding import decompose_padding
-from .prefetch import prefetch
-from .reduction import decompose_reduction
-from .rfactor import rfactor
-from .stage import stage
-
-__all__ = [
-    "annotate",
-    "cache_read",
-    "cache_write",
-    "compute_at",
-    "compute_inline",
-    "decompose_padding",
-    "decompose_reduction",
-    "fuse",
-    "pad",
-    "parallel",
-    "prefetch",
-    "reorder",
-    "reverse_compute_at",
-    "reverse_compute_inline",
-    "rfactor",
-    "split",
-    "stage",
-    "transform_layout",
-    "unroll",
-    "vectorize",
-]
+from .annotate import annotate as annotate
+from .cache import cache_read as cache_read
+from .cache import cache_write as cache_write
+from .compute_at import compute_at as compute_at
+from .compute_at import reverse_compute_at as reverse_compute_at
+from .inline import compute_inline as compute_inline
+from .inline import reverse_compute_inline as reverse_compute_inline
+from .kinds import parallel as parallel
+from .kinds import unroll as unroll
+from .kinds import vectorize as vectorize
+from .layout import pad as pad
+from .layout import transform_layout as transform_layout
+from .loops import fuse as fuse
+from .loops import reorder as reorder
+from .loops import split as split
+from .padding import decompose_padding as decompose_padding
+from .prefetch import prefetch as prefetch
+from .reduction import decompose_reduction as decompose_reduction
+from .rfactor import rfactor as rfactor
+from .stage import stage as stage

@@ -130,10 +130,10 @@ def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source:
     if same and sole:
         return
     if sole:
+        what = "elements twice" if producer.recomputed else "more elements than its reader takes"
         raise refuse(
             func,
-            f"reverse_compute_inline: block '{producer.name}' computes "
-            f"{'elements twice' if producer.recomputed else 'more elements than its reader takes'}; "
+            f"reverse_compute_inline: block '{producer.name}' computes {what}; "
             f"expected each element of '{target_of(consumer).name}' once.",
             code="inline-shape",
             hints=(f"compute_inline('{producer.name}') computes what is read.",),

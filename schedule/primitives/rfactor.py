@@ -36,8 +36,8 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     The number of parts is a constant of the schedule, so the result has the same bits on any number
     of threads. Shorter sums round less: the error of a part grows with the root of its length.
     Requires: a loop over a reduction axis, or the outer loop of an exact split of one; nothing
-    staged yet; the result is read after the nest. The old nest computes the parts. Returns the loops of the new nest and the block of
-    the parts. Raises: ScheduleError.
+    staged yet; the result is read after the nest. The old nest computes the parts. Returns the
+    loops of the new nest and the block of the parts. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     whole = func.block(block)

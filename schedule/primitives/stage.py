@@ -53,9 +53,9 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     their tails and kinds, so a register tile has constant indices; those of a tensor that is only
     read run over the box that is read. The copy in is guarded: it runs where a reduction loop
     further out is past its first iteration, and not at all where there is none (always, where the
-    initialisation has been placed outside). The copy out is left out in the last iteration when nobody outside reads
-    the result.
-    Raises: ScheduleError.
+    initialisation has been placed outside). The copy out is left out in the last iteration when
+    nobody outside reads the result. Requires: a tensor that is only read is complete before the
+    nest. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     inner = func.block(block)

@@ -177,6 +177,20 @@ def _rfactor(sch: Schedule, rng: random.Random) -> None:
     sch.rfactor(block, _loop(sch, rng, block))
 
 
+def _pad(sch: Schedule, rng: random.Random) -> None:
+    inner = [buffer for buffer in sch.func.allocations if buffer.origin is None]
+    if not inner:
+        raise ScheduleError("pad: no intermediate tensor.", code="no-tensors")
+    buffer = rng.choice(inner)
+    sch.pad(buffer.name, [rng.randint(1, 4) for _ in buffer.shape])
+
+
+def _decompose_padding(sch: Schedule, rng: random.Random) -> None:
+    padded = [name for name in sch.blocks() if "X_pad" in name]
+    block = rng.choice(padded) if padded else _block(sch, rng)
+    sch.decompose_padding(block, _loop(sch, rng, block))
+
+
 def _prefetch(sch: Schedule, rng: random.Random) -> None:
     loops = sch.loops(_block(sch, rng))
     start = rng.randrange(max(1, len(loops)))
@@ -205,6 +219,8 @@ STEPS: tuple[tuple[str, Callable[[Schedule, random.Random], None]], ...] = (
     ("transform_layout", _transform_layout),
     ("decompose_reduction", _decompose_reduction),
     ("rfactor", _rfactor),
+    ("pad", _pad),
+    ("decompose_padding", _decompose_padding),
     ("prefetch", _prefetch),
     ("pack", _pack),
 )

@@ -221,7 +221,7 @@ def _initialised(sch: Schedule) -> None:
 
 
 def _fused_and_split(sch: Schedule) -> None:
-    i, j, k = sch.loops("C")
+    i, j, _ = sch.loops("C")
     f, _ = sch.split(sch.fuse(i, j), (None, 2), tail="guard")
     sch.reverse_compute_at("Y", f)
 

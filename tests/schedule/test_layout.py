@@ -66,7 +66,7 @@ def test_a_function_of_the_indices_is_a_map_too() -> None:
 
 def test_a_layout_may_be_changed_twice_and_drops_loops_and_prefetches_of_the_old_one() -> None:
     def steps(sch: Schedule) -> None:
-        i, j = sch.loops("P")
+        i, _ = sch.loops("P")
         sch.split(i, (None, 2), tail="mask")
         sch.prefetch("P", sch.loops("Q")[0], spread=(sch.loops("Q")[1],))
         sch.transform_layout("P", "lambda i, j: (j // 4, i, j % 4)")

@@ -150,7 +150,7 @@ def _vectorized_outside(sch: Schedule) -> None:
 
 
 def _beside(sch: Schedule) -> None:
-    i, j, k = sch.loops("C")
+    i, _, k = sch.loops("C")
     sch.decompose_reduction("C", k)
     sch.reorder(i, k)
 

@@ -1,4 +1,4 @@
-"""schedule/primitives/reduction.py and rfactor.py: text, values, replay, refusals."""
+"""schedule/primitives/reduction.py: text, values, replay, refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 
-from .programs import body_of, chain, conv, matmul, matmul_relu, pool, refusals, scheduled
+from .programs import body_of, chain, matmul, matmul_relu, refusals, scheduled
 
 # -- decompose_reduction ---------------------------------------------------------------------------
 
@@ -62,29 +62,6 @@ def test_it_can_be_scheduled_like_any_other_block() -> None:
     scheduled(matmul(4, 5, 3), steps)
 
 
-# -- rfactor ---------------------------------------------------------------------------------------
-
-
-def test_a_reduction_is_taken_in_parts() -> None:
-    def steps(sch: Schedule) -> None:
-        *_, k = sch.loops("C")
-        outer, _ = sch.split(k, (3, None))
-        sch.rfactor("C", outer)
-
-    text = body_of(scheduled(matmul(2, 3, 6), steps))
-    assert "C_rf[vk_0, vi, vj] = C_rf[vk_0, vi, vj] + A[vi, vk_0 * 2 + vk]" in text
-    assert "C[vi, vj] = C[vi, vj] + C_rf[vk_0, vi, vj]" in text
-
-
-def test_the_parts_of_a_pool_are_its_rows() -> None:
-    scheduled(pool(7, 5, 3), lambda s: s.rfactor("Y", s.loops("Y")[4]))
-
-
-@pytest.mark.parametrize("axis", [4, 5, 6])
-def test_any_axis_of_a_convolution_may_be_factored(axis: int) -> None:
-    scheduled(conv(4, 5, 2, 4), lambda s: s.rfactor("conv", s.loops("conv")[axis]))
-
-
 # -- refusals --------------------------------------------------------------------------------------
 
 
@@ -122,12 +99,6 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "decompose_reduction: block-outside": (
         matmul_relu(2, 3, 2),
         lambda s: s.decompose_reduction("C", s.loops("Y")[0]),
-    ),
-    "rfactor: rfactor-block": (chain(2, 3), lambda s: s.rfactor("P", s.loops("P")[0])),
-    "rfactor: rfactor-loop": (matmul(2, 3, 2), lambda s: s.rfactor("C", s.loops("C")[1])),
-    "rfactor: a split with a remainder": (
-        matmul(2, 3, 5),
-        lambda s: s.rfactor("C", s.split(s.loops("C")[2], (None, 2))[0]),
     ),
     "rfactor: reader-inside": (matmul_relu(2, 3, 2), _read_inside),
 }

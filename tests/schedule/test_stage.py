@@ -83,7 +83,8 @@ def test_a_tensor_that_is_read_is_copied_in_over_the_box_that_is_read() -> None:
         '    R_local = alloc(float32[4, 4], "thread", origin=R)',
         "    for R_0 in range(2):",
         "        for R_1 in vectorized(4):",
-        '            with block("R_local_in", v0=spatial(4, i + R_0), v1=spatial(4, R_1), copy="R"):',
+        '            with block("R_local_in", v0=spatial(4, i + R_0), v1=spatial(4, R_1), '
+        'copy="R"):',
         "                R_local[v0, v1] = R[v0, v1]",
     ]
 

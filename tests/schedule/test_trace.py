@@ -59,7 +59,7 @@ def split_step(**arguments: object) -> Trace:
     return Trace((Step("split", tuple(arguments.items())),))
 
 
-I = {"loop": "b0.l0", "name": "i"}
+LOOP_I = {"loop": "b0.l0", "name": "i"}
 
 REPLAYS: dict[str, Trace] = {
     "ScheduleError: replay: step 0 is 'peel', which is no primitive. [replay-primitive]": Trace(
@@ -70,10 +70,10 @@ REPLAYS: dict[str, Trace] = {
     ),
     "ScheduleError: replay: step 0, 'split', has other arguments than the primitive: got an "
     "unexpected keyword argument 'by'. [replay-arguments]": split_step(
-        loop=I, factors=(None, 2), by=3
+        loop=LOOP_I, factors=(None, 2), by=3
     ),
     "ScheduleError: replay: step 0, 'split', has other arguments than the primitive: missing a "
-    "required argument: 'factors'. [replay-arguments]": split_step(loop=I),
+    "required argument: 'factors'. [replay-arguments]": split_step(loop=LOOP_I),
     "ScheduleError: replay: step 0 names {'block': 'b7'}, which 'matmul' does not have. "
     "[replay-reference]\n"
     "  Hint: the trace belongs to another workload.": Trace(

@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from tilewright.tir.errors import IRError, TargetError, TilewrightError, known_names
 from tilewright.tir.errors import InternalError as Defect
+from tilewright.tir.errors import IRError, TargetError, TilewrightError, known_names
 
 
 def test_an_error_is_a_sentence_then_where_notes_and_hints() -> None:

@@ -33,7 +33,7 @@ from tilewright.tir.expr import (
 )
 from tilewright.tir.printer import print_expr
 
-I, J = Var("i"), Var("j")
+X, J = Var("i"), Var("j")
 A = Buffer("A", FLOAT32, (4, 8))
 N = Buffer("N", INT32, (4,))
 
@@ -42,18 +42,18 @@ N = Buffer("N", INT32, (4,))
 
 
 def test_nodes_of_one_kind_with_equal_fields_are_equal_and_hash_alike() -> None:
-    one, two = Add(I, Const(1, INT64)), Add(I, Const(1, INT64))
+    one, two = Add(X, Const(1, INT64)), Add(X, Const(1, INT64))
     assert one is not two
     assert one == two
     assert hash(one) == hash(two)
-    assert one != Sub(I, Const(1, INT64))
+    assert one != Sub(X, Const(1, INT64))
     assert one != Add(J, Const(1, INT64))
 
 
 def test_variables_and_buffers_are_equal_only_to_themselves() -> None:
     assert Var("i") != Var("i")
     assert Buffer("A", FLOAT32, (4,)) != Buffer("A", FLOAT32, (4,))
-    assert len({I, Var("i"), I}) == 2
+    assert len({X, Var("i"), X}) == 2
 
 
 def test_constants_compare_by_type_and_bits() -> None:
@@ -68,7 +68,7 @@ def test_constants_compare_by_type_and_bits() -> None:
 
 def test_a_chain_of_ten_thousand_nodes_hashes_and_compares_once_built_bottom_up() -> None:
     def chain() -> Expr:
-        expr: Expr = I
+        expr: Expr = X
         for _ in range(10_000):
             expr = Add(expr, J)
             hash(expr)
@@ -83,29 +83,29 @@ def test_a_chain_of_ten_thousand_nodes_hashes_and_compares_once_built_bottom_up(
 @pytest.mark.parametrize(
     ("expr", "text"),
     [
-        (I + 0, "i"),
-        (0 + I, "i"),
-        (I - 0, "i"),
-        (I * 1, "i"),
-        (1 * I, "i"),
-        (I * 0, "0"),
-        (I // 1, "i"),
-        (I % 1, "0"),
+        (X + 0, "i"),
+        (0 + X, "i"),
+        (X - 0, "i"),
+        (X * 1, "i"),
+        (1 * X, "i"),
+        (X * 0, "0"),
+        (X // 1, "i"),
+        (X % 1, "0"),
         (index(7) // -2, "-4"),
         (index(7) % -2, "-1"),
         (index(3) - 5, "-2"),
-        (-I, "0 - i"),
+        (-X, "0 - i"),
         (-A[0, 0], "A[0, 0] * (-1.0)"),
         (1.0 - A[0, 0], "1.0 - A[0, 0]"),
         (1.0 / A[0, 0], "1.0 / A[0, 0]"),
         (A[0, 0] + 0.0, "A[0, 0] + 0.0"),
         (A[0, 0] * 1.0, "A[0, 0] * 1.0"),
-        (2 - I, "2 - i"),
-        (I > 3, "3 < i"),
-        (I >= 3, "3 <= i"),
+        (2 - X, "2 - i"),
+        (X > 3, "3 < i"),
+        (X >= 3, "3 <= i"),
         (index(3) < 4, "True"),
         (te.eq(index(3), 4), "False"),
-        (te.ne(I, J), "i != j"),
+        (te.ne(X, J), "i != j"),
     ],
 )
 def test_operators_fold_constants_and_the_neutral_elements_of_integers(
@@ -130,7 +130,7 @@ def test_float_constants_fold_with_the_rounding_of_their_type() -> None:
 
 
 def test_conjunctions_leave_out_what_is_true() -> None:
-    a, b = I < 3, J < 4
+    a, b = X < 3, J < 4
     assert all_of() == TRUE
     assert all_of(TRUE, a, TRUE) is a
     assert all_of(a, a) is a
@@ -145,20 +145,20 @@ def test_is_const_knows_integers_and_truth_values_only() -> None:
     assert is_const(index(1), 1)
     assert is_const(TRUE, 1)
     assert not is_const(const(1.0, "float32"), 1)
-    assert not is_const(I, 1)
+    assert not is_const(X, 1)
 
 
 # -- types -----------------------------------------------------------------------------------------
 
 
 def test_each_node_knows_its_type() -> None:
-    assert (I < J).dtype == BOOL
-    assert Cast(I, FLOAT32).dtype == FLOAT32
-    assert Ramp(I, 2, 8).dtype == INT64.with_lanes(8)
+    assert (X < J).dtype == BOOL
+    assert Cast(X, FLOAT32).dtype == FLOAT32
+    assert Ramp(X, 2, 8).dtype == INT64.with_lanes(8)
     assert Broadcast(A[0, 0], 8).dtype == FLOAT32.with_lanes(8)
-    assert Load(A, (I, Ramp(J, 1, 8))).dtype == FLOAT32.with_lanes(8)
-    assert (Ramp(I, 1, 8) < Broadcast(J, 8)).dtype == BOOL.with_lanes(8)
-    assert Let(I, J, A[0, 0]).dtype == FLOAT32
+    assert Load(A, (X, Ramp(J, 1, 8))).dtype == FLOAT32.with_lanes(8)
+    assert (Ramp(X, 1, 8) < Broadcast(J, 8)).dtype == BOOL.with_lanes(8)
+    assert Let(X, J, A[0, 0]).dtype == FLOAT32
     assert Mul(A[0, 0], A[0, 1]).dtype == FLOAT32
 
 
@@ -170,7 +170,7 @@ def test_a_buffer_knows_its_size() -> None:
 
 
 def test_an_index_of_another_integer_type_is_cast_to_int64() -> None:
-    loaded = A[N[I], 0]
+    loaded = A[N[X], 0]
     assert loaded.indices[0].dtype == INT64
     assert print_expr(loaded) == 'A[cast(N[i], "int64"), 0]'
 
@@ -200,9 +200,9 @@ REFUSALS: dict[Callable[[], object], str] = {
         "IRError: floor division: expected integers, got float32. [expr-floor]"
     ),
     lambda: A[0, 0] % 2.0: "IRError: modulo: expected integers, got float32. [expr-floor]",
-    lambda: I // 0: "IRError: floor division: the divisor is 0. [expr-zero]",
-    lambda: I % 0: "IRError: modulo: the divisor is 0. [expr-zero]",
-    lambda: A[I]: (
+    lambda: X // 0: "IRError: floor division: the divisor is 0. [expr-zero]",
+    lambda: X % 0: "IRError: modulo: the divisor is 0. [expr-zero]",
+    lambda: A[X]: (
         "IRError: load: 'A' has 2 dimensions; expected as many indices, got 1. [load-rank]"
     ),
     lambda: A[A[0, 0], 0]: (
@@ -222,9 +222,9 @@ def test_what_has_no_meaning_is_refused(build: Callable[[], object]) -> None:
 
 def test_an_if_on_an_expression_is_refused_rather_than_taken() -> None:
     with pytest.raises(IRError, match=r"\[expr-bool\]"):
-        _ = 1 if I < 3 else 2
+        _ = 1 if X < 3 else 2
 
 
 def test_equality_of_nodes_is_no_expression() -> None:
-    assert (I == J) is False
-    assert dtype("int64") == I.dtype
+    assert (X == J) is False
+    assert dtype("int64") == X.dtype

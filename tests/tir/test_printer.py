@@ -53,25 +53,25 @@ from tilewright.tir.stmt import (
     Tail,
 )
 
-I, J, V = Var("i"), Var("j"), Var("v")
+X, J, V = Var("i"), Var("j"), Var("v")
 A = Buffer("A", FLOAT32, (8, 8))
 S = Buffer("S", FLOAT32, ())
-ELEMENT = Load(A, (I, J))
+ELEMENT = Load(A, (X, J))
 STORE = Store(S, (), ELEMENT)
 
 
 @pytest.mark.parametrize(
     ("expr", "text"),
     [
-        (Sub(I, Sub(J, I)), "i - (j - i)"),
-        (Sub(Sub(I, J), I), "i - j - i"),
-        (Mul(Add(I, J), I), "(i + j) * i"),
-        (FloorDiv(Mul(I, J), I), "i * j // i"),
-        (Mul(I, FloorDiv(J, I)), "i * (j // i)"),
-        (And(Or(I < J, J < I), Not(I < J)), "(i < j or j < i) and not i < j"),
-        (EQ(LT(I, J), LT(J, I)), "(i < j) == (j < i)"),
+        (Sub(X, Sub(J, X)), "i - (j - i)"),
+        (Sub(Sub(X, J), X), "i - j - i"),
+        (Mul(Add(X, J), X), "(i + j) * i"),
+        (FloorDiv(Mul(X, J), X), "i * j // i"),
+        (Mul(X, FloorDiv(J, X)), "i * (j // i)"),
+        (And(Or(X < J, J < X), Not(X < J)), "(i < j or j < i) and not i < j"),
+        (EQ(LT(X, J), LT(J, X)), "(i < j) == (j < i)"),
         (Const(-3, INT64), "-3"),
-        (Mul(I, Const(-3, INT64)), "i * (-3)"),
+        (Mul(X, Const(-3, INT64)), "i * (-3)"),
         (Const(True, BOOL), "True"),
         (Const(3, INT32), "int32(3)"),
         (const(0.1, "float32"), "0.1"),
@@ -79,19 +79,19 @@ STORE = Store(S, (), ELEMENT)
         (const(float("inf"), "float32"), 'float("inf")'),
         (Const(float("-inf"), FLOAT64), 'float64(float("-inf"))'),
         (Const(float("nan"), FLOAT32), 'float("nan")'),
-        (Min(I, J), "min(i, j)"),
-        (Max(I, J), "max(i, j)"),
-        (Select(I < J, I, J), "select(i < j, i, j)"),
-        (Cast(I, FLOAT32), 'cast(i, "float32")'),
+        (Min(X, J), "min(i, j)"),
+        (Max(X, J), "max(i, j)"),
+        (Select(X < J, X, J), "select(i < j, i, j)"),
+        (Cast(X, FLOAT32), 'cast(i, "float32")'),
         (Reinterpret(ELEMENT, INT32), 'reinterpret(A[i, j], "int32")'),
         (Call(EXP, (ELEMENT,)), "exp(A[i, j])"),
-        (Let(V, Add(I, J), Mul(V, V)), "let(v, i + j, v * v)"),
-        (Ramp(I, 2, 8), "ramp(i, 2, 8)"),
-        (Broadcast(I, 8), "broadcast(i, 8)"),
+        (Let(V, Add(X, J), Mul(V, V)), "let(v, i + j, v * v)"),
+        (Ramp(X, 2, 8), "ramp(i, 2, 8)"),
+        (Broadcast(X, 8), "broadcast(i, 8)"),
         (Fma(ELEMENT, ELEMENT, ELEMENT), "fma(A[i, j], A[i, j], A[i, j])"),
         (Load(S, ()), "S[()]"),
         (
-            Load(A, (I, Ramp(J, 1, 4)), Broadcast(I < J, 4), Broadcast(const(0, "float32"), 4)),
+            Load(A, (X, Ramp(J, 1, 4)), Broadcast(X < J, 4), Broadcast(const(0, "float32"), 4)),
             "masked(A[i, ramp(j, 1, 4)], broadcast(i < j, 4), broadcast(0.0, 4))",
         ),
     ],
@@ -104,10 +104,10 @@ def test_the_text_of_an_expression(expr: Expr, text: str) -> None:
 BLOCK = Block(
     "A",
     (IterVar(V, 8, IterKind.SPATIAL), IterVar(Var("k"), 4, IterKind.REDUCE)),
-    (I, J),
+    (X, J),
     STORE,
     init=Store(S, (), const(0.0, "float32")),
-    predicate=I < 7,
+    predicate=X < 7,
     family="C",
     padded=True,
     recomputed=True,
@@ -117,20 +117,20 @@ BLOCK = Block(
 @pytest.mark.parametrize(
     ("stmt", "text"),
     [
-        (For(I, 4, ForKind.SERIAL, STORE), "for i in range(4):\n    S[()] = A[i, j]"),
+        (For(X, 4, ForKind.SERIAL, STORE), "for i in range(4):\n    S[()] = A[i, j]"),
         (
-            For(I, 4, ForKind.PARALLEL, STORE, Tail.MASK),
+            For(X, 4, ForKind.PARALLEL, STORE, Tail.MASK),
             'for i in parallel(4, tail="mask"):\n    S[()] = A[i, j]',
         ),
-        (For(I, 4, ForKind.VECTORIZED, NOTHING), "for i in vectorized(4):\n    pass"),
-        (For(I, 4, ForKind.UNROLLED, NOTHING), "for i in unrolled(4):\n    pass"),
+        (For(X, 4, ForKind.VECTORIZED, NOTHING), "for i in vectorized(4):\n    pass"),
+        (For(X, 4, ForKind.UNROLLED, NOTHING), "for i in unrolled(4):\n    pass"),
         (Seq((STORE, Barrier())), "S[()] = A[i, j]\nbarrier()"),
-        (If(I < J, STORE), "if i < j:\n    S[()] = A[i, j]"),
-        (If(I < J, STORE, Barrier()), "if i < j:\n    S[()] = A[i, j]\nelse:\n    barrier()"),
-        (LetStmt(V, I + J, Store(S, (), ELEMENT)), "v: int64 = i + j\nS[()] = A[i, j]"),
+        (If(X < J, STORE), "if i < j:\n    S[()] = A[i, j]"),
+        (If(X < J, STORE, Barrier()), "if i < j:\n    S[()] = A[i, j]\nelse:\n    barrier()"),
+        (LetStmt(V, X + J, Store(S, (), ELEMENT)), "v: int64 = i + j\nS[()] = A[i, j]"),
         (Alloc(S, STORE), 'S = alloc(float32[()], "global")\nS[()] = A[i, j]'),
-        (Prefetch(A, (I, J), True, 2), 'prefetch(A[i, j], "write", 2)'),
-        (Store(S, (), ELEMENT, I < J), "masked(S[()], i < j) = A[i, j]"),
+        (Prefetch(A, (X, J), True, 2), 'prefetch(A[i, j], "write", 2)'),
+        (Store(S, (), ELEMENT, X < J), "masked(S[()], i < j) = A[i, j]"),
         (
             BLOCK,
             'with block("A", v=spatial(8, i), k=reduce(4, j), family="C", padded=True, '

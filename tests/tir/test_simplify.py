@@ -1,4 +1,6 @@
-"""tir/simplify.py: the same object if unchanged, idempotent, equal in value; each rule by example."""
+"""tir/simplify.py: the same object if unchanged, idempotent, equal in value; each rule by
+example.
+"""
 
 from __future__ import annotations
 

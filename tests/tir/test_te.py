@@ -142,7 +142,7 @@ def test_two_axes_reduce_in_the_order_given() -> None:
     assert [it.var.name for it in te.func(x, y, name="f").blocks[0].iters] == ["vs", "vr"]
 
 
-A, I = tensor(3, 4), tensor(3, name="I", dtype="int32")
+A, N = tensor(3, 4), tensor(3, name="N", dtype="int32")
 K = te.reduce_axis(4, name="k")
 C = te.compute((3, 4), lambda i, j: A[i, j] + 1.0, name="C")
 
@@ -158,8 +158,8 @@ C = te.compute((3, 4), lambda i, j: A[i, j] + 1.0, name="C")
         (te.minimum(A[0, 0], 0.0), "min(A[0, 0], 0.0)"),
         (te.min_any(A[0, 0], 0.0), "min_any(A[0, 0], 0.0)"),
         (te.pow(A[0, 0], 2.0), "pow(A[0, 0], 2.0)"),
-        (te.logical_not(te.eq(I[0], 3)), "not I[0] == int32(3)"),
-        (te.ne(I[0], 3), "I[0] != int32(3)"),
+        (te.logical_not(te.eq(N[0], 3)), "not N[0] == int32(3)"),
+        (te.ne(N[0], 3), "N[0] != int32(3)"),
         (te.exp(A[0, 0]), "exp(A[0, 0])"),
         (te.log(A[0, 0]), "log(A[0, 0])"),
         (te.tanh(A[0, 0]), "tanh(A[0, 0])"),
@@ -177,8 +177,8 @@ def test_each_builder_makes_its_node(expr: te.Expr, text: str) -> None:
 
 
 def test_conditions_are_truth_values_and_constants_keep_their_type() -> None:
-    assert te.eq(I[0], 3).dtype == BOOL
-    assert te.all_of(I[0] < 3, I[0] >= 0).dtype == BOOL
+    assert te.eq(N[0], 3).dtype == BOOL
+    assert te.all_of(N[0] < 3, N[0] >= 0).dtype == BOOL
     assert te.const(1, "int64") == Const(1, INT64)
     assert te.const(1, "float32") == Const(1.0, FLOAT32)
 
@@ -212,7 +212,7 @@ REFUSALS: dict[Callable[[], object], str] = {
         "[te-select]\n"
         "  Hint: te.const(value, dtype) gives a number its type."
     ),
-    lambda: te.exp(I[0]): (
+    lambda: te.exp(N[0]): (
         "IRError: te.exp: the argument has type int32; expected a float. [te-float]\n"
         "  Hint: te.cast(x, 'float32') converts it."
     ),

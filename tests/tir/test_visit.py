@@ -36,13 +36,13 @@ from tilewright.tir.visit import (
     walk,
 )
 
-I, J, V = Var("i"), Var("j"), Var("v")
+X, J, V = Var("i"), Var("j"), Var("v")
 A, B, T = (Buffer(name, FLOAT32, (8,)) for name in "ABT")
 STORE = Store(T, (V,), Load(A, (V,)))
-BLOCK = Block("T", (IterVar(V, 8, IterKind.SPATIAL),), (Add(I, J),), STORE, family="T")
-COPY = Store(B, (I,), Load(T, (I,)))
+BLOCK = Block("T", (IterVar(V, 8, IterKind.SPATIAL),), (Add(X, J),), STORE, family="T")
+COPY = Store(B, (X,), Load(T, (X,)))
 INNER = For(J, 4, ForKind.SERIAL, BLOCK)
-NEST = For(I, 2, ForKind.SERIAL, Alloc(T, Seq((INNER, COPY, Prefetch(A, (I,))))))
+NEST = For(X, 2, ForKind.SERIAL, Alloc(T, Seq((INNER, COPY, Prefetch(A, (X,))))))
 
 
 def test_walk_goes_through_parents_before_children_in_the_order_of_the_text() -> None:
@@ -66,12 +66,12 @@ def test_transform_rewrites_children_first() -> None:
         return node.b if isinstance(node, Add) and node.a == index(0) else node
 
     zero = index(0)
-    assert transform(Add(zero, Add(zero, I)), rule) is I
+    assert transform(Add(zero, Add(zero, X)), rule) is X
 
 
 def test_substitute_replaces_variables_and_keeps_the_rest() -> None:
-    expr: Expr = Add(I, J)
-    assert substitute(expr, {I: index(3)}) == Add(index(3), J)
+    expr: Expr = Add(X, J)
+    assert substitute(expr, {X: index(3)}) == Add(index(3), J)
     assert substitute(expr, {}) is expr
     assert substitute(expr, {V: index(3)}) is expr
 
@@ -94,14 +94,14 @@ def test_replace_stmt_finds_the_statement_by_identity() -> None:
 def test_a_sequence_that_replaces_a_statement_of_a_sequence_becomes_part_of_it() -> None:
     changed = replace_stmt(NEST, COPY, seq(COPY, COPY))
     (inner,) = (node for node in walk(changed) if isinstance(node, Seq))
-    assert inner.body == (INNER, COPY, COPY, Prefetch(A, (I,)))
+    assert inner.body == (INNER, COPY, COPY, Prefetch(A, (X,)))
 
 
 def test_free_variables_are_those_that_are_mentioned_and_not_bound() -> None:
     assert free_vars(NEST) == frozenset()
-    assert free_vars(INNER) == {I}
-    assert free_vars(BLOCK) == {I, J}
-    assert free_vars(LetStmt(V, Add(I, J), COPY)) == {I, J}
+    assert free_vars(INNER) == {X}
+    assert free_vars(BLOCK) == {X, J}
+    assert free_vars(LetStmt(V, Add(X, J), COPY)) == {X, J}
 
 
 def test_a_fresh_copy_prints_alike_and_binds_other_variables_and_buffers() -> None:

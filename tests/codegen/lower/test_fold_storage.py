@@ -1,0 +1,136 @@
+"""codegen/lower/fold_storage.py: tensors share, sink and shrink: text and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tilewright.codegen.lower.fold_storage import FoldStorage
+from tilewright.codegen.lower.partition import Partition
+from tilewright.codegen.lower.place_init import PlaceInit
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir import te
+from tilewright.tir.expr import Buffer
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.printer import print_stmt
+from tilewright.tir.verify import Stage, verify
+
+from ...schedule.programs import (
+    assert_same_values,
+    blur,
+    chain,
+    conv,
+    matmul,
+    matmul_relu,
+)
+
+
+def folded(func: PrimFunc, steps: Callable[[Schedule], object]) -> PrimFunc:
+    """The function after the pass; its values are those of the function."""
+    before = Partition()(PlaceInit()(Schedule(func).apply(steps).func))
+    after = FoldStorage()(before)
+    verify(after, Stage.NEST)
+    assert_same_values(after, func)
+    return after
+
+
+def shapes(func: PrimFunc) -> dict[str, tuple[int, ...]]:
+    return {buffer.name: buffer.shape for buffer in func.allocations}
+
+
+# -- sharing ---------------------------------------------------------------------------------------
+
+
+def test_a_tensor_shares_the_storage_of_the_one_that_replaces_it_element_by_element() -> None:
+    after = folded(chain(5, 2), lambda s: None)
+    assert not after.allocations
+    assert "Y[vi, vj] = max(Y[vi, vj], 0.0)" in str(after)
+
+
+def test_accumulators_share_the_output_of_their_epilogue() -> None:
+    assert not folded(matmul_relu(3, 4, 5), lambda s: None).allocations
+
+
+def test_nothing_is_shared_with_a_reader_of_other_elements() -> None:
+    assert shapes(folded(blur(3, 4), lambda s: None)) == {"R": (4, 4)}
+
+
+def test_nothing_is_shared_with_two_readers() -> None:
+    x = te.placeholder((4,), "float32", name="X")
+    p = te.compute((4,), lambda i: x[i] * 2.0, name="P")
+    y = te.compute((4,), lambda i: p[i] + 1.0, name="Y")
+    z = te.compute((4,), lambda i: p[i] * 3.0, name="Z")
+    assert shapes(folded(te.func(x, y, z, name="f"), lambda s: None)) == {"P": (4,)}
+
+
+def test_nothing_is_shared_with_a_reader_of_another_type() -> None:
+    x = te.placeholder((4,), "float32", name="X")
+    p = te.compute((4,), lambda i: x[i] * 2.0, name="P")
+    y = te.compute((4,), lambda i: te.cast(p[i], "int32"), name="Y")
+    assert shapes(folded(te.func(x, y, name="f"), lambda s: None)) == {"P": (4,)}
+
+
+def test_nothing_is_shared_where_the_reader_copies_more_than_it_replaces() -> None:
+    def steps(sch: Schedule) -> None:
+        outer, _ = sch.split(sch.loops("Y")[0], (2, 4), tail="guard")
+        sch.stage("Y", "Q", outer, "thread")
+
+    assert "Q" in shapes(folded(chain(5, 2), steps))
+
+
+# -- sinking and shrinking -------------------------------------------------------------------------
+
+
+def test_storage_sinks_to_the_loop_that_holds_all_accesses_and_shrinks_to_its_box() -> None:
+    after = folded(blur(3, 4), lambda s: s.compute_at("R", s.loops("Y")[0]))
+    assert print_stmt(after.body) == (
+        "for i in range(3):\n"
+        '    R = alloc(float32[2, 4], "global")\n'
+        "    for i_1 in range(2):\n"
+        "        for j in range(4):\n"
+        '            with block("R", vi=spatial(4, i + i_1), vj=spatial(4, j), recomputed=True):\n'
+        "                R[vi - i, vj] = X[vi, vj] + X[vi, vj + 1]\n"
+        "    for j in range(4):\n"
+        '        with block("Y", vi=spatial(3, i), vj=spatial(4, j)):\n'
+        "            Y[vi, vj] = R[vi - i, vj] + R[vi + 1 - i, vj]"
+    )
+
+
+def test_a_staged_tile_shrinks_to_the_tile() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        i0, i1 = sch.split(i, (None, 2), tail="partition")
+        j0, j1 = sch.split(j, (None, 4), tail="mask")
+        sch.reorder(i0, j0, k, i1, j1)
+        sch.stage("C", "C", j0, "register")
+
+    after = folded(matmul(5, 7, 3), steps)
+    tiles = [b.shape for b in after.allocations]
+    assert tiles == [(2, 4), (2, 3), (1, 4), (1, 3)]  # whole, right edge, lower edge, corner
+    assert all(isinstance(b, Buffer) and b.origin is not None for b in after.allocations)
+
+
+@pytest.mark.parametrize(
+    ("depth", "expected"), [(0, (1, 6, 7, 2)), (1, (1, 3, 7, 2)), (2, (1, 3, 3, 2))]
+)
+def test_a_window_keeps_the_rows_that_it_reads(depth: int, expected: tuple[int, ...]) -> None:
+    def steps(sch: Schedule) -> None:
+        sch.compute_at("X_pad", sch.loops("conv")[depth])
+
+    assert shapes(folded(conv(4, 5, 2, 4), steps))["X_pad"] == expected
+
+
+def test_an_accumulator_is_not_sunk_into_its_reduction_loop() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        sch.reorder(i, k, j)
+        sch.cache_write("C")
+        sch.reverse_compute_at("C", i)
+
+    assert shapes(folded(matmul(3, 4, 5), steps)).get("C_cache", (1, 4)) == (1, 4)
+
+
+def test_an_unused_allocation_goes() -> None:
+    after = folded(chain(3, 2), lambda s: (s.compute_inline("P"), s.compute_inline("Q")))
+    assert not after.allocations

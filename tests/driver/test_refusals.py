@@ -1,0 +1,80 @@
+"""What tw.build and tw.prove refuse, word for word."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.driver.build import BuildError
+from tilewright.driver.lower import DefinitionError
+from tilewright.runtime.engine import Engine, EngineError
+
+from ..tiny_engine import tiny_engine
+
+
+def read(column: int, *, name: str = "f") -> tw.PrimFunc:
+    a = te.placeholder((4, 5), "float32", name="A")
+    return te.func(a, te.compute((4,), lambda i: a[i, column], name="y"), name=name)
+
+
+@pytest.mark.parametrize("target", ["c:scalar", "c:avx512"])
+def test_a_definition_that_reads_outside_of_a_tensor_is_the_user_s_error(target: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        tw.build(read(7), target)
+    assert isinstance(caught.value, IndexError)
+    assert str(caught.value) == (
+        "DefinitionError: build: the definition of 'f' is wrong: block 'y' loads A[0, 7]; 'A' has "
+        "shape [4, 5]. [definition-refuted]\n"
+        "  Note: found by P4; y(i=0).\n"
+        "  Hint: te.select(inside, tensor[...], value) reads only where `inside` holds."
+    )
+
+
+def test_what_is_no_function_is_refused() -> None:
+    tensor = te.placeholder((4,), "float32", name="A")
+    with pytest.raises(BuildError) as caught:
+        tw.build(tensor)  # type: ignore[arg-type]
+    assert isinstance(caught.value, TypeError)
+    assert str(caught.value) == (
+        "BuildError: build: got a Tensor; expected a PrimFunc or a Schedule. [build-what]\n"
+        "  Hint: te.func(inputs..., outputs..., name=...) makes a PrimFunc of tensors."
+    )
+    with pytest.raises(BuildError, match="prove: got a NoneType; expected a PrimFunc"):
+        tw.prove(None)  # type: ignore[arg-type]
+
+
+def test_an_unknown_way_to_verify_is_refused() -> None:
+    with pytest.raises(BuildError) as caught:
+        tw.build(read(0), verify="some")  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "BuildError: build: verify is 'some'; expected one of 'all', 'rewrites', 'kernels', 'off'. "
+        "[build-verify]"
+    )
+
+
+def test_a_function_is_proved_as_it_stands() -> None:
+    assert tw.prove(read(0)).status == "proved"
+    assert tw.prove(read(7)).status == "refuted"
+
+
+@pytest.mark.needs_cc
+def test_an_engine_without_contexts_is_refused_and_does_not_wait_for_ever() -> None:
+    with pytest.raises(EngineError) as caught:
+        Engine(tiny_engine().parts, max_contexts=0)
+    assert str(caught.value) == (
+        "EngineError: engine: max_contexts is 0; expected at least 1, or None. [engine-contexts]"
+    )
+
+
+@pytest.mark.needs_cc
+def test_a_kernel_may_have_any_name() -> None:
+    kernel = tw.build(read(1, name='x"*/\n#include <a> ' + "long" * 100))
+    values = np.arange(20, dtype=np.float32).reshape(4, 5)
+    np.testing.assert_array_equal(kernel(values), values[:, 1])
+    assert "vmov" in kernel.assembly or "mov" in kernel.assembly
+    again = pickle.loads(pickle.dumps(kernel))
+    np.testing.assert_array_equal(again(values), values[:, 1])
