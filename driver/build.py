@@ -82,8 +82,9 @@ def build(
     resolved = resolve_target(target)
     check_buildable(what, "build")
     if verify not in get_args(Verify):
+        known = ", ".join(map(repr, get_args(Verify)))
         raise BuildError(
-            f"build: verify is {verify!r}; expected one of {', '.join(map(repr, get_args(Verify)))}.",
+            f"build: verify is {verify!r}; expected one of {known}.",
             code="build-verify",
         )
     if resolved.kind == "python":

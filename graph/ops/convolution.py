@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,9 +86,11 @@ class Conv(Operator):
         taps = taps.reshape(taps.shape[0], groups, per_group, *taps.shape[2:])
         # [N, g, C, windows, taps] -> [g, N * windows, C * taps] times [g, C * taps, O / g]
         order = (1, 0, *range(3, 3 + n), 2, *range(3 + n, 3 + 2 * n))
-        rows = taps.transpose(order).reshape(groups, -1, w[0].size)
-        columns = w.reshape(groups, -1, w[0].size).transpose(0, 2, 1)
-        y = np.matmul(rows, columns).reshape(groups, x.shape[0], *taps.shape[3 : 3 + n], -1)
+        places = taps.shape[0] * math.prod(taps.shape[3 : 3 + n])  # -1 would not do for none
+        rows = taps.transpose(order).reshape(groups, places, w[0].size)
+        columns = w.reshape(groups, w.shape[0] // groups, w[0].size).transpose(0, 2, 1)
+        y = np.matmul(rows, columns)
+        y = y.reshape(groups, x.shape[0], *taps.shape[3 : 3 + n], columns.shape[2])
         y = np.moveaxis(y, (0, -1), (1, 2)).reshape(x.shape[0], w.shape[0], *taps.shape[3 : 3 + n])
         if len(arrays) == 3:
             y = y + arrays[2].reshape(-1, *(1,) * n)

@@ -35,7 +35,8 @@ def test_rfactor_leaves_one_partial_result_per_iteration() -> None:
         "    for i in range(3):\n"
         "        for k_0 in range(3):\n"
         "            for k_1 in range(4):\n"
-        '                with block("Y_rf", vk_0=spatial(3, k_0), vi=spatial(3, i), vk=reduce(4, k_1)):\n'
+        '                with block("Y_rf", vk_0=spatial(3, k_0), vi=spatial(3, i), '
+        "vk=reduce(4, k_1)):\n"
         "                    with init():\n"
         "                        Y_rf[vk_0, vi] = 0.0\n"
         "                    Y_rf[vk_0, vi] = Y_rf[vk_0, vi] + X[vi, vk_0 * 4 + vk]\n"
