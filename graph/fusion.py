@@ -89,6 +89,7 @@ class _Fuser:
         self.producers = graph.producers
         self.order = {node.outputs[0]: n for n, node in enumerate(graph.nodes)}
         self.members: dict[str, list[Node]] = {}  # value that a group stores -> its nodes
+        self.copies: dict[str, int] = {}  # value that a group stores -> times its first runs in it
         self.misses: list[Miss] = []
 
     def run(self) -> Fusion:
@@ -114,6 +115,11 @@ class _Fuser:
             return
         self.misses += [self._miss_second(node, v, joined) for v in free if v != joined]
         self.members[node.outputs[0]] = [*self.members.pop(joined), node]
+        self.copies[node.outputs[0]] = self._copies(node, joined)
+
+    def _copies(self, node: Node, value: str) -> int:
+        """How often the expression of `value`'s first node stands in that of `node`."""
+        return node.inputs.count(value) * self.copies.get(value, 1)
 
     def _obstacle(self, node: Node, value: str) -> Miss | None:
         """Why `node` cannot run in the kernel that computes `value`; None when it can."""
@@ -145,6 +151,11 @@ class _Fuser:
             )
         if len(self.members[value]) >= self.most_nodes:
             return miss(f"a group has at most {self.most_nodes} nodes", "raise the limit")
+        if self._copies(node, value) > MOST_COPIES:
+            return miss(
+                f"'{value}' would stand {self._copies(node, value)} times in one expression",
+                f"let {node.op.title} read it once",
+            )
         return None
 
     def _miss_second(self, node: Node, value: str, joined: str) -> Miss:

@@ -46,7 +46,7 @@ def tile_loops(
             rows[-depth], inside = sch.split(rows[-depth], (None, size), tail="partition")
             inner.insert(0, inside)
     panel, columns = sch.split(loops[spatial[-1]], (None, width), tail="mask")
-    vectors, lane = sch.split(columns, (None, lanes), tail="mask")
+    vectors, lane = sch.split(columns, (None, min(lanes, width)), tail="mask")
     return TiledLoops(
         tuple(rows), panel, (*inner, vectors, lane), tuple(loops[var] for var in reduced)
     )

@@ -82,9 +82,7 @@ def candidates(
 
 def _fitting(outer: int, inner: int, vectors: int, target: Target) -> Iterator[Tile]:
     spare = target.vector_registers - 1
-    for h, w, v in itertools.product(
-        _sizes(outer, 4), _sizes(inner, 16), _sizes(vectors, 8)
-    ):
+    for h, w, v in itertools.product(_sizes(outer, 4), _sizes(inner, 16), _sizes(vectors, 8)):
         if h * w * v + v <= spare:
             yield Tile(h, w, v)
 
