@@ -102,11 +102,11 @@ def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:
 
 
 def _check_definition(func: PrimFunc) -> None:
-    """Refuse a function whose own plain loops are wrong, before a schedule is blamed."""
+    """Refuse a function whose own plain loops leave a tensor, before a schedule is blamed."""
     form = canonical_form(func)
-    verdict = prove(form, form)
-    if verdict.status == "refuted":
-        failure = verdict.failures[0]
+    outside = [f for f in prove(form, form).failures if f.property == "P4"]
+    if outside:
+        failure = outside[0]
         raise DefinitionError(
             f"build: the definition of '{func.name}' is wrong: {failure.message}.",
             code="definition-refuted",

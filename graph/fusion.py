@@ -26,6 +26,7 @@ from .types import TensorType
 from .views import is_view, storage
 
 MOST_NODES = 64
+MOST_COPIES = 4  # of an expression within another: x*x of x*x of x*x would hold eight
 
 
 @dataclass(frozen=True, slots=True)

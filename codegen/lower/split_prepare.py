@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from ...tir.expr import Buffer, Load
 from ...tir.func import PrimFunc, split_allocations
-from ...tir.stmt import Alloc, Barrier, Parameter, Stmt, Store, seq
-from ...tir.visit import accesses, fresh_copy, replace_buffers, walk
+from ...tir.node import Node
+from ...tir.stmt import NOTHING, Alloc, Barrier, Parameter, Prefetch, Seq, Stmt, Store, seq
+from ...tir.visit import accesses, fresh_copy, replace_buffers, transform, walk
 from .place_barriers import PlaceBarriers
 
 
@@ -49,6 +50,18 @@ def _reads(stmt: Stmt) -> frozenset[Buffer]:
     return frozenset(a.buffer for a in accesses(stmt) if isinstance(a, Load)) - own
 
 
+def _without_prefetches(stmt: Stmt, used: frozenset[Buffer]) -> Stmt:
+    """The statement without prefetches of buffers of the other part."""
+    known = used | {node.buffer for node in walk(stmt) if isinstance(node, Alloc)}
+
+    def drop(node: Node) -> Node:
+        if isinstance(node, Prefetch) and node.buffer not in known:
+            return NOTHING
+        return seq(*node.body) if isinstance(node, Seq) and NOTHING in node.body else node
+
+    return transform(stmt, drop)
+
+
 def _writes(stmt: Stmt) -> frozenset[Buffer]:
     own = {node.buffer for node in walk(stmt) if isinstance(node, Alloc)}
     return frozenset(a.buffer for a in accesses(stmt) if isinstance(a, Store)) - own
@@ -80,7 +93,7 @@ def _prepare(func: PrimFunc, moved: Sequence[Stmt], results: Sequence[Buffer]) -
     used = frozenset[Buffer]().union(*(_reads(s) | _writes(s) for s in moved))
     parameters = [p for p in func.parameters if p.buffer in used]
     parameters += [Parameter(buffer, "output") for buffer in results]
-    body = seq(*moved)
+    body = seq(*(_without_prefetches(s, used) for s in moved))
     for buffer in sorted(used - {p.buffer for p in parameters}, key=lambda b: b.name):
         body = Alloc(buffer, body)
     body = fresh_copy(body)
@@ -97,7 +110,7 @@ def _run(func: PrimFunc, left: Sequence[Stmt], results: Sequence[Buffer]) -> Pri
     parameters = [p for p in kept if p.role != "output"]
     parameters += [Parameter(exchange[b], "prepared") for b in results]
     parameters += [p for p in kept if p.role == "output"]
-    body = replace_buffers(seq(*left), exchange)
+    body = replace_buffers(seq(*(_without_prefetches(s, used) for s in left)), exchange)
     for buffer in reversed(split_allocations(func.body)[0]):
         if buffer in used and buffer not in results:
             body = Alloc(buffer, body)

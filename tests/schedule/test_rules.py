@@ -191,8 +191,8 @@ def test_matmuls_with_no_elements_are_right(shape: tuple[int, int, int]) -> None
 
 RANDOM: dict[str, Callable[[], PrimFunc]] = {
     "matmul": lambda: matmul_relu(11, 35, 18, constant=True),
-    "convolution": lambda: conv(5, 4, 2, 18),
-    "grouped": lambda: conv(3, 4, 2, 12, groups=2),
+    "convolution": lambda: conv(4, 3, 2, 18),
+    "grouped": lambda: conv(3, 3, 2, 12, groups=2),
     "pool": lambda: pool(7, 6, 19, pad=1),
 }
 

@@ -98,3 +98,13 @@ def test_an_output_made_of_constants_is_computed_by_run() -> None:
         "  C[i] = B[i]\n"
     )
     assert split_prepare(func).prepare is None
+
+
+def test_a_prefetch_of_a_constant_that_moved_is_dropped() -> None:
+    text = TEXT.replace(
+        "            C[i, j] = Q",
+        '            prefetch(B[i, j], "read", 1)\n            C[i, j] = Q',
+    )
+    parts = split_prepare(parse(text))
+    assert "prefetch" not in str(parts.run)
+    assert str(parts.run) == str(split_prepare(parse(TEXT)).run)
