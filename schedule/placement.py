@@ -19,7 +19,7 @@ from ..tir.simplify import simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
 from ..tir.visit import accesses, blocks, enclosing_path, substitute
 from .errors import iteration, refuse
-from .legality import runs_over
+from .legality import allocated_in, runs_over
 from .nest import (
     buffers_read,
     is_reduction,
@@ -144,6 +144,19 @@ def check_no_parallel_inside(func: PrimFunc, loop: For, staged: str) -> None:
                 code="stage-parallel",
                 hints=(f"stage at '{inner.var.name}' or at a loop inside it.",),
             )
+
+
+def check_allocated_outside(func: PrimFunc, loop: For, tensor: Buffer) -> None:
+    """The tensor's storage does not begin anew in each iteration of the loop."""
+    if not allocated_in(loop, tensor):
+        return
+    raise refuse(
+        func,
+        f"stage: '{tensor.name}' has storage of its own in each iteration of loop "
+        f"'{loop.var.name}' already.",
+        code="stage-inside",
+        hints=("stage it at a loop further in.",),
+    )
 
 
 def check_unmixed(func: PrimFunc, loops: Sequence[For]) -> None:

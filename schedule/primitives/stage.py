@@ -63,6 +63,7 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     placement.check_compute(func, inner, "stage")
     legality.check_accesses(func, inner, buffer, "stage")
     placement.check_not_vectorized(func, node, "stage")
+    placement.check_allocated_outside(func, node, buffer)
     placement.check_no_parallel_inside(func, node, buffer.name)
     name = unique_name(func, f"{buffer.name}_{SUFFIX.get(scope, scope)}")
     staged = Buffer(name, buffer.type, buffer.shape, scope, origin=buffer)

@@ -159,6 +159,13 @@ def _where_a_reduction_ends(sch: Schedule, *, cut: bool) -> None:
     sch.stage("Y", "Y", i, "register")
 
 
+def _of_storage_inside(sch: Schedule) -> None:
+    i, _ = sch.loops("Y")
+    sch.compute_at("R", i)
+    sch.parallel(i)
+    sch.stage("R", "R", i, "thread")
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "stage-scope": (
         matmul(2, 3, 2),
@@ -179,6 +186,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         matmul_relu(2, 3, 3),
         lambda s: _where_a_reduction_ends(s, cut=True),
     ),
+    "stage-inside": (blur(2, 3), _of_storage_inside),
     "loop-vectorized": (chain(2, 3), _vectorized),
     "stage-parallel": (conv(2, 2, 1, 1, pad=0, kernel=1), _around_a_parallel_loop),
 }
