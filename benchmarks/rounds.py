@@ -14,7 +14,8 @@ from tilewright.runtime.limits import Probe, fma_peak
 from tilewright.runtime.timing import calibrate, sample
 
 GATE = 0.92  # of threads times the best single-thread rate
-PATIENCE = 120.0  # seconds to wait for a machine that is shared
+PATIENCE = 30.0  # seconds to wait for a machine that is shared
+REST = 0.03  # seconds between one system and the next
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def paired_rounds(
             repeated += 1
             time.sleep(0.3)
             continue
-        round_times = {name: sample(calls[name], repeats[name]) for name in names}
+        round_times = {name: _rested(calls[name], repeats[name]) for name in names}
         after = _rate(probe)
         if after < wanted and time.perf_counter() < deadline:
             repeated += 1
@@ -65,8 +66,15 @@ def paired_rounds(
     return {name: _summary(samples, flops) for name, samples in found.items()}, repeated
 
 
+def _rested(call: Callable[[], object], repeats: int) -> float:
+    """A sample after the pools of other systems have stopped spinning."""
+    time.sleep(REST)
+    call()
+    return sample(call, repeats)
+
+
 def _rate(probe: Probe) -> float:
-    return probe.rate(sample(probe, 2))
+    return probe.rate(_rested(probe, 2))
 
 
 def _summary(samples: list[tuple[float, float]], flops: float) -> Paired:
