@@ -5,30 +5,43 @@ only the runtime is imported.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ..runtime.engine import Engine
 from ..runtime.engine_format import EngineFileError
 from ..runtime.engine_reader import EngineFile
 from ..runtime.host import host
+from ..tir.errors import TilewrightError
 
 if TYPE_CHECKING:
     from os import PathLike
+
+OnMismatch = Literal["rebuild", "refuse"]
+
+
+class LoadError(TilewrightError, ValueError):
+    """An engine is to be loaded in no known way."""
 
 
 def load(
     path: str | PathLike[str],
     *,
     threads: int | None = None,
-    on_mismatch: Literal["rebuild", "refuse"] = "rebuild",
+    on_mismatch: OnMismatch = "rebuild",
 ) -> Engine:
     """The engine that `Engine.save` wrote.
 
     threads: of runs that do not say. on_mismatch: what to do where the compiled code does not fit
     this machine: build it anew from the kept weights, or refuse.
-    Raises: OSError; EngineFileError for a file that is damaged, or that does not fit and is not
-    rebuilt. Loading an engine runs its code: load only files that you trust.
+    Raises: LoadError for another `on_mismatch`; OSError; EngineFileError for a file that is
+    damaged, or that does not fit and is not rebuilt. Loading an engine runs its code: load only
+    files that you trust.
     """
+    if on_mismatch not in get_args(OnMismatch):
+        known = " or ".join(map(repr, get_args(OnMismatch)))
+        raise LoadError(
+            f"load: on_mismatch is {on_mismatch!r}; expected {known}.", code="load-mismatch"
+        )
     file = EngineFile(Path(path))
     missing = file.missing(host().isas)
     if not missing:

@@ -14,7 +14,7 @@ from ..runtime.report import bytes_text
 from ..tir.target import Target
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
-from .options import BuildOptions, Shapes, Verify, check_options
+from .options import BuildOptions, Shapes, Verify, check_options, check_shapes
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
@@ -70,6 +70,7 @@ def compile(
         verify=verify,
         calibration=calibration,
     )
+    check_shapes(shapes)
     resolved, tell = _target(target), progress or _silent
     options = BuildOptions(shapes, schedules, require_tuned, passes, max_contexts, strict, verify)
     key = _key(model, resolved, options) if cache else None

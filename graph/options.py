@@ -32,6 +32,10 @@ class BuildOptions:
     verify: Verify = "all"
 
 
+class ShapesError(ModelError, TypeError):
+    """The shapes of a compile are no mapping."""
+
+
 class OptionError(ModelError):
     """An option of `compile` has a value that does not exist, or that this version cannot serve."""
 
@@ -65,4 +69,14 @@ def check_options(**given: object) -> None:
         )
         raise OptionError(
             f"compile: option {name}={value!r}{known}; expected {listed}.", code="compile-option"
+        )
+
+
+def check_shapes(shapes: object) -> None:
+    """Refuse what maps no names to sizes. Raises: ShapesError."""
+    if shapes is not None and not isinstance(shapes, Mapping):
+        raise ShapesError(
+            f"compile: shapes is {shapes!r}; expected a dict from inputs or symbols to sizes.",
+            code="compile-shapes",
+            hints=('shapes={"input": (1, 3, 224, 224)} or shapes={"batch": 1}.',),
         )

@@ -16,7 +16,7 @@ from typing import Literal
 
 from ..codegen.c.program_source import program_sources
 from ..tir.errors import TilewrightError
-from .arrays import ArgumentTypeError, ArgumentValueError, Array
+from .arrays import ArgumentTypeError, Array
 from .context import Context, RunFrame
 from .engine_parts import EngineParts
 from .engine_reader import EngineFile
@@ -29,6 +29,7 @@ from .pool import use_pool
 from .profile import Profile, profile_steps
 from .program_code import NativeProgram
 from .report import EngineReport, MemoryPlan
+from .threads import checked_threads
 from .verification import Report, compare_outputs, random_inputs
 
 Reference = Callable[[Mapping[str, Array]], Mapping[str, Array]]
@@ -62,7 +63,8 @@ class Engine:
         reference: computes the outputs from the inputs, for `verify`; by default the parts' own.
         threads: of runs that do not say. max_contexts: the most runs at one time; others wait.
         Raises: TargetError where this machine lacks the instruction set; LibraryError; EngineError
-        where the parts hold no code, or for `max_contexts` below 1.
+        where the parts hold no code, or for `max_contexts` below 1; ArgumentTypeError,
+        ArgumentValueError for threads that are no number of 1 or more.
         """
         if max_contexts is not None and max_contexts < 1:
             raise EngineError(
@@ -74,7 +76,7 @@ class Engine:
         self.interface = Interface(parts.artifact)
         self._code = _code(parts)
         self._reference = reference if reference is not None else parts.reference
-        self._default_threads = threads
+        self._default_threads = None if threads is None else checked_threads(threads, self.name)
         self._frames: deque[RunFrame] = deque()
         self._turn: AbstractContextManager[object] = (
             nullcontext() if max_contexts is None else threading.BoundedSemaphore(max_contexts)
@@ -173,7 +175,7 @@ class Engine:
     def context(self, threads: int | None = None) -> Context:
         """Memory of its own for runs on `threads` threads, to be bound to arrays.
 
-        Raises: ArgumentValueError for a number of threads below 1.
+        Raises: ArgumentTypeError, ArgumentValueError for threads that are no number of 1 or more.
         """
         count = self._threads(threads)
         return Context(self.interface, self._code.frame(count), count)
@@ -190,9 +192,13 @@ class Engine:
         """Run on the inputs and compare with the reference in float64.
 
         inputs: random ones by default. atol, rtol: see `compare_outputs`.
-        Raises: EngineError where the engine has no reference; ArgumentTypeError,
-        ArgumentValueError.
+        Raises: EngineError where the engine has no reference, or for another `against`;
+        ArgumentTypeError, ArgumentValueError.
         """
+        if against != "reference":
+            raise EngineError(
+                f"verify: against is {against!r}; expected 'reference'.", code="engine-against"
+            )
         if self._reference is None:
             raise EngineError(
                 f"verify: '{self.name}' carries no {against} to compare with.",
@@ -256,14 +262,7 @@ class Engine:
 
     def _threads(self, threads: int | None) -> int:
         count = threads if threads is not None else self._default_threads
-        if count is None:
-            return default_threads()
-        if count < 1:
-            raise ArgumentValueError(
-                f"{self.name}: threads is {count}; expected a whole number of at least 1.",
-                code="argument-threads",
-            )
-        return count
+        return default_threads() if count is None else checked_threads(count, self.name)
 
 
 def _code(parts: EngineParts) -> NativeProgram | InterpretedProgram:

@@ -10,12 +10,13 @@ import numpy as np
 
 from ..codegen.artifact import Artifact, Parameter
 from ..tir.errors import TilewrightError
-from .arrays import Argument, ArgumentTypeError, ArgumentValueError, Array, accept_call
+from .arrays import Argument, ArgumentTypeError, Array, accept_call
 from .compile import SharedObject, assembly
 from .host import default_threads
 from .limits import fma_peak, limits
 from .native import NativeCode
 from .roofline import Roofline, Work
+from .threads import checked_threads
 from .timing import CacheState, Timing, compare, measure
 
 _ROOFLINE_ROUNDS = 9
@@ -194,14 +195,7 @@ class Kernel:
         return [arrays[index] for index in self._order] if self._order else arrays
 
     def _threads(self, threads: int | None) -> int:
-        if threads is None:
-            return default_threads()
-        if threads < 1:
-            raise ArgumentValueError(
-                f"{self.name}: threads is {threads}; expected a whole number of at least 1.",
-                code="argument-threads",
-            )
-        return threads
+        return default_threads() if threads is None else checked_threads(threads, self.name)
 
 
 def accept_constants(artifact: Artifact, constants: Mapping[str, object]) -> dict[str, Array]:

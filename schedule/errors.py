@@ -15,6 +15,10 @@ class ScheduleError(TilewrightError, ValueError):
     """
 
 
+class ScheduleTypeError(ScheduleError, TypeError):
+    """What is to be scheduled is no function."""
+
+
 def refuse(
     func: PrimFunc, message: str, *, code: str, notes: Sequence[str] = (), hints: Sequence[str] = ()
 ) -> ScheduleError:

@@ -14,7 +14,7 @@ from ..tir.func import PrimFunc
 from ..tir.html import STEPS, details, highlight
 from ..tir.target import Target
 from .decisions import Decisions, Default, Replay
-from .errors import ScheduleError
+from .errors import ScheduleError, ScheduleTypeError
 from .nest import Rewrite
 from .references import LoopRef, References
 from .steps import step_line
@@ -66,6 +66,12 @@ class Recorder:
         decisions: Decisions | None = None,
         origin: str = "hand",
     ) -> None:
+        if not isinstance(func, PrimFunc):
+            raise ScheduleTypeError(
+                f"schedule: got a {type(func).__name__}; expected a PrimFunc.",
+                code="schedule-what",
+                hints=("te.func makes one of tensors; sch.copy() goes on from another schedule.",),
+            )
         self.original = func
         self.target = target
         self.origin = origin

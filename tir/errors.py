@@ -68,8 +68,16 @@ class IRError(TilewrightError, ValueError):
     """An expression, statement or function that has no meaning was built."""
 
 
+class IRTypeError(IRError, TypeError):
+    """A Python object of another type stands where an expression, a tensor or an index belongs."""
+
+
 class TargetError(TilewrightError, ValueError):
     """The named target does not exist, or cannot do what is asked of it."""
+
+
+class TargetTypeError(TargetError, TypeError):
+    """What is given as a target is neither a Target nor its name."""
 
 
 class InternalError(TilewrightError, RuntimeError):

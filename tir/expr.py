@@ -29,6 +29,7 @@ from .dtype import dtype as as_dtype
 from .errors import IRError
 from .intrinsics import Intrinsic
 from .node import Node
+from .number import check_number, index_number
 
 Number = int | float | bool
 
@@ -487,24 +488,18 @@ def const(value: Number, type: DType | str) -> Const:
 
 def convert(value: Expr | Number, like: Expr) -> Expr:
     """`value` as an expression of the type of `like`: Python numbers adapt, expressions must
-    agree.
+    agree. Raises: IRError, IRTypeError for a number that does not fit.
     """
     if isinstance(value, Expr):
         return value
-    if isinstance(value, float) and not like.dtype.is_float:
-        raise IRError(
-            f"expression: the number {value!r} does not fit type {like.dtype}; expected an "
-            "integer.",
-            code="expr-number",
-            hints=(f"cast the other operand: te.cast(x, 'float32') * {value!r}.",),
-        )
+    check_number(value, like.dtype)
     return const(value, like.dtype)
 
 
 def as_index(index: Expr | int, name: str) -> Expr:
     """`index` as an int64 expression."""
-    if isinstance(index, int):
-        return const(index, INT64)
+    if not isinstance(index, Expr):
+        return const(index_number(index, name), INT64)
     if not index.dtype.is_integer:
         raise IRError(
             f"load: an index of '{name}' has type {index.dtype}; expected an integer.",

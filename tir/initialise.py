@@ -1,5 +1,5 @@
-"""The nest that initialises a reduction's accumulators: used by a schedule that places it and by
-lowering, which must.
+"""The nest that initialises a reduction's accumulators: used by a schedule that places it, by
+lowering, which must, and by the interpreter where a reduction has no points.
 """
 
 from __future__ import annotations
@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .expr import EQ, LE, LT, Const, Expr, Var, all_of, conjuncts, index
+from .expr import EQ, LE, LT, TRUE, Const, Expr, Var, all_of, conjuncts, index
+from .func import PrimFunc
 from .linear import linear
+from .node import Node
 from .simplify import simplify
-from .stmt import Block, For, IterKind, Role, Stmt
-from .visit import free_vars, substitute
+from .stmt import Alloc, Block, For, IterKind, Role, Seq, Stmt, seq
+from .visit import free_vars, substitute, walk
 
 
 def spatial_loops(block: Block, loops: Sequence[For]) -> tuple[For, ...]:
@@ -126,3 +128,46 @@ def init_nest(block: Block, inner_loops: Sequence[For], guard: Expr) -> Stmt:
         family=block.family,
     )
     return mirrored(block, inner_loops, init)
+
+
+def begin_empty(func: PrimFunc) -> PrimFunc:
+    """Where a reduction has no points, its initialisation in place of the loop over them; the same
+    function where all have points.
+
+    for k in range(0): C[i] = C[i] + A[i, k]   ->   C[i] = 0
+    """
+    if not any(isinstance(node, Block) and _is_empty(node) for node in walk(func.body)):
+        return func
+
+    def rule(node: Node) -> Node:
+        if isinstance(node, For) and node.extent == 0:
+            return _beginnings(node.body, node) or node
+        return node.map_children(rule) if isinstance(node, Stmt) else node
+
+    body = rule(func.body)
+    assert isinstance(body, Stmt)
+    return func.with_body(body)
+
+
+def _is_empty(block: Block) -> bool:
+    """Whether a block reduces over no points."""
+    empty = any(it.extent == 0 for it in block.iters if it.kind is IterKind.REDUCE)
+    return empty and block.init is not None
+
+
+def _beginnings(stmt: Stmt, *around: For) -> Stmt | None:
+    """What initialises the accumulators of empty reductions below the loops `around`; None where
+    there are none.
+    """
+    match stmt:
+        case Block() if _is_empty(stmt) and outer_condition(stmt, around) is not None:
+            return init_nest(stmt, around, TRUE)
+        case For():
+            return _beginnings(stmt.body, *around, stmt)
+        case Alloc():
+            inner = _beginnings(stmt.body, *around)
+            return None if inner is None else Alloc(stmt.buffer, inner)
+        case Seq():
+            parts = [part for child in stmt.body if (part := _beginnings(child, *around))]
+            return seq(*parts) if parts else None
+    return None

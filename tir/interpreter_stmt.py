@@ -16,6 +16,7 @@ from functools import partial
 from .arithmetic import poisoned
 from .expr import TRUE, Buffer, Load
 from .func import PrimFunc
+from .initialise import begin_empty
 from .interpreter_checks import Cells, Points, Site
 from .interpreter_expr import ExprWriter, Text
 from .interpreter_memory import CheckedMemory, Memory
@@ -63,7 +64,7 @@ def python_program(
 
     Raises: InterpreterError for names that nothing binds.
     """
-    return _FuncWriter(func, checked, barriers).program()
+    return _FuncWriter(begin_empty(func), checked, barriers).program()
 
 
 def restart(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 
 from .dtype import DType
-from .errors import TargetError, known_names
+from .errors import TargetError, TargetTypeError, known_names
 
 KINDS = ("c", "python", "null")
 
@@ -42,8 +42,15 @@ class Target:
     def parse(text: str) -> Target:
         """The target that `text` names: "c:avx512", "c:avx2", "c:scalar", "python" or "null".
 
-        Raises: TargetError for an unknown back end or instruction set.
+        Raises: TargetError for an unknown back end or instruction set; TargetTypeError for what is
+        no text.
         """
+        if not isinstance(text, str):
+            raise TargetTypeError(
+                f"target: got {text!r}; expected a Target or its name, such as 'c:avx2' or "
+                "'python'.",
+                code="target-type",
+            )
         kind, _, isa = text.partition(":")
         if kind not in KINDS:
             raise TargetError(

@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import intrinsics
-from .dtype import INT64, DType, Kind
+from .dtype import INT64, DType
 from .dtype import dtype as as_dtype
-from .errors import IRError
+from .errors import IRError, IRTypeError
 from .expr import (
     EQ,
     NE,
@@ -29,6 +29,7 @@ from .expr import (
     Buffer,
     Call,
     Cast,
+    Const,
     Expr,
     Load,
     Max,
@@ -44,13 +45,15 @@ from .expr import (
     any_of,
     check_same,
     compare,
-    const,
     convert,
     mul,
 )
+from .expr import const as exact_const
 from .func import PrimFunc
 from .node import Node
+from .number import check_number, integer_range
 from .stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Parameter, Stmt, Store, seq
+from .te_checks import check_axes, check_element, checked_shape
 from .visit import substitute, transform, walk
 
 __all__ = [
@@ -114,18 +117,6 @@ class Tensor(Buffer):
         return tuple(dict.fromkeys(t for t in read if isinstance(t, Tensor)))
 
 
-def _shape(shape: Sequence[int] | int, name: str) -> tuple[int, ...]:
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
-    for extent in extents:
-        if extent < 0:
-            raise IRError(
-                f"te: shape {extents} of '{name}' holds {extent!r}; expected integers of 0 or "
-                "more.",
-                code="te-shape",
-            )
-    return extents
-
-
 def placeholder(
     shape: Sequence[int] | int, dtype: str | DType, *, name: str, constant: bool = False
 ) -> Tensor:
@@ -133,14 +124,17 @@ def placeholder(
 
     constant: it is bound when a kernel is built, so what is computed from it alone costs nothing
     per call.
-    Raises: IRError for a negative extent or an unknown type.
+    Raises: IRError for an extent that is no integer of 0 or more, or an unknown type.
     """
-    return Tensor(name, as_dtype(dtype), _shape(shape, name), constant=constant)
+    return Tensor(name, as_dtype(dtype), checked_shape(shape, name), constant=constant)
 
 
 def reduce_axis(extent: int, *, name: str = "k") -> ReduceAxis:
-    """An axis of `extent` points to reduce over. Raises: IRError for a negative extent."""
-    return ReduceAxis(name, INT64, _shape(extent, name)[0])
+    """An axis of `extent` points to reduce over; over none, a reduction gives its identity.
+
+    Raises: IRError for an extent that is no integer of 0 or more.
+    """
+    return ReduceAxis(name, INT64, checked_shape((extent,), name)[0])
 
 
 def compute(
@@ -149,9 +143,10 @@ def compute(
     """The tensor whose element at (i, j, ...) is `element(i, j, ...)`.
 
     The axes take the parameter names of `element`; what follows with a default value is left alone.
-    Raises: IRError for a reduction below the top of the expression.
+    Raises: IRError for a reduction below the top of the expression, and for a variable that is
+    neither an axis nor reduced over.
     """
-    extents = _shape(shape, name)
+    extents = checked_shape(shape, name)
     axes = tuple(Var(hint) for hint in _axis_names(element, len(extents), name))
     value = element(*axes)
     if not isinstance(value, Expr):
@@ -160,16 +155,7 @@ def compute(
             code="te-element",
             hints=("te.const(value, dtype) makes a constant tensor.",),
         )
-    operands = value.children() if isinstance(value, Reduce) else (value,)
-    if any(isinstance(node, Reduce) for operand in operands for node in walk(operand)):
-        raise IRError(
-            f"te.compute: '{name}' has a reduction inside its expression; expected it at the top.",
-            code="te-nested-reduce",
-            hints=(
-                "give the reduction a te.compute of its own and read its result; a schedule "
-                "can fuse the two.",
-            ),
-        )
+    check_element(name, value, axes)
     return Tensor(name, value.dtype, extents, axes=axes, value=value)
 
 
@@ -202,28 +188,21 @@ def _reduce(reducer: Reducer, value: Expr, axis: Axes) -> Expr:
                 code="te-axis",
                 hints=("k = te.reduce_axis(extent) makes one; axis=k or axis=(k1, k2).",),
             )
+    check_axes(reducer.name, axes)
     return Reduce(reducer, value, axes, tuple(item.extent for item in axes))
 
 
 def _lowest(dtype: DType) -> Expr:
-    return const(-_INFINITY if dtype.is_float else _integer_range(dtype)[0], dtype)
+    return exact_const(-_INFINITY if dtype.is_float else integer_range(dtype)[0], dtype)
 
 
 def _highest(dtype: DType) -> Expr:
-    return const(_INFINITY if dtype.is_float else _integer_range(dtype)[1], dtype)
-
-
-def _integer_range(dtype: DType) -> tuple[int, int]:
-    if dtype.is_bool:
-        return 0, 1
-    if dtype.kind is Kind.UINT:
-        return 0, (1 << dtype.bits) - 1
-    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+    return exact_const(_INFINITY if dtype.is_float else integer_range(dtype)[1], dtype)
 
 
 _INFINITY = float("inf")
-SUM = Reducer("sum", lambda a, b: add(a, b), lambda t: const(0, t))
-PROD = Reducer("prod", lambda a, b: mul(a, b), lambda t: const(1, t))
+SUM = Reducer("sum", lambda a, b: add(a, b), lambda t: exact_const(0, t))
+PROD = Reducer("prod", lambda a, b: mul(a, b), lambda t: exact_const(1, t))
 MIN = Reducer("min", lambda a, b: Min(a, b), _highest)
 MAX = Reducer("max", lambda a, b: Max(a, b), _lowest)
 MAX_ANY = Reducer("max_any", lambda a, b: Call(intrinsics.MAX_ANY, (a, b)), _lowest)
@@ -255,6 +234,17 @@ def max_any(value: Expr, axis: Axes) -> Expr:
     instruction.
     """
     return _reduce(MAX_ANY, value, axis)
+
+
+def const(value: Number, dtype: str | DType) -> Const:
+    """The number `value` as `dtype`; a fraction is rounded to a float type.
+
+    Raises: IRError, IRTypeError for a value that the type cannot hold.
+    """
+    kind = as_dtype(dtype)
+    whole = not kind.is_float and isinstance(value, float) and value.is_integer()
+    check_number(int(value) if whole else value, kind)
+    return exact_const(value, kind)
 
 
 def select(condition: Expr, on_true: Expr | Number, on_false: Expr | Number) -> Expr:
@@ -375,8 +365,9 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
     Tensors in between that are not listed become intermediates. Names are made unique by appending
     _1, _2.
     Raises: IRError when an output reads a placeholder that is not listed, an input stands after an
-    output, or a tensor is listed twice.
+    output, or a tensor is listed twice; IRTypeError for what is no tensor.
     """
+    _check_tensors(tensors, name)
     inputs = tuple(t for t in tensors if t.value is None)
     outputs = tensors[len(inputs) :]
     if not outputs or any(t.value is None for t in outputs):
@@ -423,6 +414,17 @@ def _unique(name: str, taken: set[str]) -> str:
     chosen = next(candidate for candidate in candidates if candidate not in taken)
     taken.add(chosen)
     return chosen
+
+
+def _check_tensors(tensors: Sequence[object], name: str) -> None:
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise IRTypeError(
+                f"te.func: '{name}' lists {tensor!r}; expected tensors of te.placeholder and "
+                "te.compute.",
+                code="te-func-tensor",
+                hints=("te.func(A, B, C, name='f') takes the tensors themselves.",),
+            )
 
 
 def _definition_order(outputs: Sequence[Tensor]) -> list[Tensor]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.driver.load import load
+from tilewright.driver.load import LoadError, load
 from tilewright.runtime.engine_format import EngineFileError, platform_name
 from tilewright.runtime.host import host
 
@@ -49,6 +49,14 @@ def test_a_loaded_engine_gives_the_same_bits(path: Path) -> None:
 
 def test_the_number_of_threads_may_be_set(path: Path) -> None:
     assert load(str(path), threads=1).context().threads == 1
+
+
+def test_an_unknown_way_out_of_a_mismatch_is_refused(path: Path) -> None:
+    with pytest.raises(LoadError) as caught:
+        load(path, on_mismatch="zzz")  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "LoadError: load: on_mismatch is 'zzz'; expected 'rebuild' or 'refuse'. [load-mismatch]"
+    )
 
 
 def test_loading_needs_neither_a_compiler_nor_a_cache_nor_a_builder(

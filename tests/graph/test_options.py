@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.graph.options import OPTIONS, OptionError, check_options
+from tilewright.graph.options import (
+    OPTIONS,
+    OptionError,
+    ShapesError,
+    check_options,
+    check_shapes,
+)
 
 
 def test_the_values_that_exist_are_accepted() -> None:
@@ -28,4 +34,17 @@ def test_a_value_that_means_nothing_is_refused() -> None:
     assert str(caught.value) == (
         "OptionError: compile: option verify='some' has no meaning; expected 'all' or 'rewrites' "
         "or 'kernels' or 'off'. [compile-option]"
+    )
+
+
+def test_shapes_that_are_no_mapping_are_refused() -> None:
+    check_shapes(None)
+    check_shapes({"x": (1, 3)})
+    with pytest.raises(ShapesError) as caught:
+        check_shapes("image")
+    assert isinstance(caught.value, TypeError)
+    assert str(caught.value) == (
+        "ShapesError: compile: shapes is 'image'; expected a dict from inputs or symbols to sizes. "
+        "[compile-shapes]\n"
+        '  Hint: shapes={"input": (1, 3, 224, 224)} or shapes={"batch": 1}.'
     )

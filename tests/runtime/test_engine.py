@@ -224,6 +224,12 @@ def test_an_engine_without_a_reference_cannot_be_verified(engine: Engine) -> Non
     )
 
 
+def test_an_engine_is_verified_against_its_reference_alone(engine: Engine) -> None:
+    assert text_of(EngineError, engine.verify, against="mars") == (
+        "EngineError: verify: against is 'mars'; expected 'reference'. [engine-against]"
+    )
+
+
 def test_an_interpreted_engine_is_not_profiled() -> None:
     assert text_of(EngineError, tiny_engine("python").profile) == (
         "EngineError: profile: 'tiny' is interpreted, launch by launch is not timed; expected an "

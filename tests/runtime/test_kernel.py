@@ -64,6 +64,11 @@ def test_the_number_of_threads_must_be_positive(kernel: Kernel) -> None:
     )
 
 
+def test_the_number_of_threads_must_be_whole(kernel: Kernel) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"sum: threads is 1\.5; expected a whole number"):
+        kernel(A, threads=1.5)  # type: ignore[arg-type]
+
+
 def test_arguments_are_checked(kernel: Kernel) -> None:
     with pytest.raises(TypeError, match="sum: 'A' is float64, expected float32"):
         kernel(A.astype(np.float64))

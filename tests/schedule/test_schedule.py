@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tilewright.schedule.decisions import Random
-from tilewright.schedule.errors import ScheduleError
+from tilewright.schedule.errors import ScheduleError, ScheduleTypeError
 from tilewright.schedule.references import LoopRef
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
@@ -43,6 +43,19 @@ def test_a_schedule_leaves_its_function_as_it_is() -> None:
     assert sch.original is func
     assert str(func) == text
     assert sch.func is not func
+
+
+@pytest.mark.parametrize(
+    ("what", "name"), [(None, "NoneType"), (Schedule(matmul(2, 3, 4)), "Schedule")]
+)
+def test_what_is_no_function_has_no_schedule(what: PrimFunc, name: str) -> None:
+    with pytest.raises(ScheduleTypeError) as refusal:
+        Schedule(what)
+    assert isinstance(refusal.value, TypeError)
+    assert str(refusal.value) == (
+        f"ScheduleTypeError: schedule: got a {name}; expected a PrimFunc. [schedule-what]\n"
+        "  Hint: te.func makes one of tensors; sch.copy() goes on from another schedule."
+    )
 
 
 def test_handles_of_other_loops_stay_good_across_steps() -> None:

@@ -7,7 +7,14 @@ import pickle
 import pytest
 
 from tilewright.tir.errors import InternalError as Defect
-from tilewright.tir.errors import IRError, TargetError, TilewrightError, known_names
+from tilewright.tir.errors import (
+    IRError,
+    IRTypeError,
+    TargetError,
+    TargetTypeError,
+    TilewrightError,
+    known_names,
+)
 
 
 def test_an_error_is_a_sentence_then_where_notes_and_hints() -> None:
@@ -37,7 +44,14 @@ def test_where_is_rendered_when_the_error_is_read_and_not_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "builtin"), [(IRError, ValueError), (TargetError, ValueError), (Defect, RuntimeError)]
+    ("kind", "builtin"),
+    [
+        (IRError, ValueError),
+        (IRTypeError, TypeError),
+        (TargetError, ValueError),
+        (TargetTypeError, TypeError),
+        (Defect, RuntimeError),
+    ],
 )
 def test_each_error_is_also_the_builtin_that_a_caller_would_catch(
     kind: type[TilewrightError], builtin: type[Exception]

@@ -11,10 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.expr import EQ, TRUE, Buffer, Expr, Var, all_of, compare, const, index
-from tilewright.tir.initialise import init_nest, outer_condition, spatial_loops
+from tilewright.tir.expr import EQ, LT, TRUE, Buffer, Expr, Var, all_of, compare, const, index
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.initialise import begin_empty, init_nest, outer_condition, spatial_loops
 from tilewright.tir.printer import print_expr, print_stmt
-from tilewright.tir.stmt import NOTHING, Block, For, ForKind, IterKind, IterVar, Store, Tail
+from tilewright.tir.stmt import (
+    NOTHING,
+    Alloc,
+    Block,
+    For,
+    ForKind,
+    IterKind,
+    IterVar,
+    Parameter,
+    Stmt,
+    Store,
+    Tail,
+    seq,
+)
 
 from .expressions import value
 
@@ -96,3 +110,33 @@ def test_the_initialisation_repeats_the_spatial_loops_with_kinds_tails_and_guard
         "            where(i < 3 and l < 1)\n"
         "            C[vi, vj] = 0.0"
     )
+
+
+def empty(points: int) -> PrimFunc:
+    """A reduction below its own outer loop, split loops and an allocation."""
+    iters = (IterVar(VI, 3, IterKind.SPATIAL), IterVar(VK, points, IterKind.REDUCE))
+    store = Store(C, (VI, index(0)), const(0.0, "float32"))
+    bound = compare(LT, X * 2 + J, index(3))
+    reduction = Block("C", iters, (X * 2 + J, K * 4 + L), store, store, bound, family="C")
+    scratch = Buffer("S", FLOAT32, (4,))
+    nest: Stmt = seq(Store(scratch, (K,), const(1.0, "float32")), reduction)
+    for var, extent in ((J, 2), (L, 4), (X, 2)):
+        nest = For(var, extent, ForKind.SERIAL, nest)
+    nest = For(K, points, ForKind.SERIAL, Alloc(scratch, nest))
+    return PrimFunc("f", (Parameter(C, "output"),), nest)
+
+
+def test_a_reduction_over_no_points_is_its_initialisation_over_the_loops_of_its_elements() -> None:
+    assert print_stmt(begin_empty(empty(0)).body) == (
+        'S = alloc(float32[4], "global")\n'
+        "for i in range(2):\n"
+        "    for j in range(2):\n"
+        '        with block("C_init", vi=spatial(3, i * 2 + j), init="C"):\n'
+        "            where(i * 2 + j < 3)\n"
+        "            C[vi, 0] = 0.0"
+    )
+
+
+def test_a_function_whose_reductions_have_points_stays_the_same_object() -> None:
+    func = empty(1)
+    assert begin_empty(func) is func

@@ -68,9 +68,19 @@ def test_constants_are_bound_by_name_and_given_outputs_are_written() -> None:
     assert (out == 3).all()
 
 
-def test_a_reduction_over_no_points_leaves_its_output_unwritten_and_empty_shapes_work() -> None:
-    (result,) = interpret(matmul(0, 4, 3), np.ones((0, 3), "f4"), np.ones((3, 4), "f4"))
-    assert result.shape == (0, 4)
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_reduction_over_no_points_is_its_identity_and_empty_shapes_work(checked: bool) -> None:
+    a, b = np.ones((2, 0), "f4"), np.ones((0, 4), "f4")
+    out = np.full((2, 4), 7, "f4")
+    interpret(matmul(2, 4, 0), a, b, out, checked=checked)
+    assert np.array_equal(out, np.zeros((2, 4)))
+    x, k = te.placeholder((3, 0), "float32", name="x"), te.reduce_axis(0)
+    most = te.compute((3,), lambda i: te.max(x[i, k], axis=k), name="y")
+    twice = te.compute((3,), lambda i: most[i] * 2.0, name="z")
+    (result,) = interpret(te.func(x, twice, name="f"), np.ones((3, 0), "f4"), checked=checked)
+    assert np.array_equal(result, np.full(3, -np.inf))
+    (none,) = interpret(matmul(0, 4, 3), np.ones((0, 3), "f4"), np.ones((3, 4), "f4"))
+    assert none.shape == (0, 4)
 
 
 def test_convolution_with_padding_never_loads_outside() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.tir.dtype import FLOAT32, FLOAT64, dtype
-from tilewright.tir.errors import TargetError
+from tilewright.tir.errors import TargetError, TargetTypeError
 from tilewright.tir.target import ISAS, Target
 
 
@@ -47,6 +47,16 @@ def test_an_unknown_back_end_is_refused_with_those_that_exist() -> None:
     assert str(refusal.value) == (
         "TargetError: target: unknown back end 'cpu' in 'cpu:avx2'; expected one of 'c', "
         "'python', 'null'. [target-kind]"
+    )
+
+
+def test_what_is_no_text_names_no_target() -> None:
+    with pytest.raises(TargetTypeError) as refusal:
+        Target.parse(3)  # type: ignore[arg-type]
+    assert isinstance(refusal.value, TypeError)
+    assert str(refusal.value) == (
+        "TargetTypeError: target: got 3; expected a Target or its name, such as 'c:avx2' or "
+        "'python'. [target-type]"
     )
 
 

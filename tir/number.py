@@ -1,0 +1,97 @@
+"""Python numbers that a user writes into expressions: which of them a type can hold.
+
+Folding is no business of this file: there integers wrap around, as the program itself would.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+
+from .dtype import INT64, DType, Kind, dtype
+from .errors import IRError, IRTypeError
+
+_WIDER = tuple(dtype(name) for name in ("int16", "int32", "int64", "uint64"))
+
+
+def integer_range(kind: DType) -> tuple[int, int]:
+    """The least and the greatest value of an integer type, or of bool."""
+    if kind.is_bool:
+        return 0, 1
+    if kind.kind is Kind.UINT:
+        return 0, (1 << kind.bits) - 1
+    return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
+
+
+def check_number(value: object, kind: DType) -> None:
+    """Refuse what `kind` cannot hold: the infinities fit a float type, a fraction is rounded.
+
+    Raises: IRTypeError for what is no number; IRError for a float where an integer is expected, and
+    for a number out of range.
+    """
+    if not isinstance(value, Real | np.bool_):
+        raise IRTypeError(
+            f"expression: an operand is {value!r}; expected an expression or a number.",
+            code="expr-operand",
+            hints=("an element of a tensor is an expression: A[i, j].",),
+        )
+    if kind.is_float:
+        _check_float(value, kind)
+    elif not isinstance(value, Integral | np.bool_):
+        raise IRError(
+            f"expression: the number {value!r} does not fit type {kind}; expected an integer.",
+            code="expr-number",
+            hints=(f"cast the other operand: te.cast(x, 'float32') * {value!r}.",),
+        )
+    else:
+        _check_integer(int(value), kind)
+
+
+def _check_integer(value: int, kind: DType) -> None:
+    low, high = integer_range(kind)
+    if low <= value <= high:
+        return
+    wider = [str(t) for t in _WIDER if integer_range(t)[0] <= value <= integer_range(t)[1]]
+    raise IRError(
+        f"expression: the number {value} does not fit type {kind}; expected {low} to {high}.",
+        code="expr-range",
+        hints=[
+            f"{name} holds it: te.const({value}, '{name}'), te.cast(x, '{name}')."
+            for name in wider[:1]
+        ],
+    )
+
+
+def _check_float(value: object, kind: DType) -> None:
+    try:
+        with np.errstate(over="ignore"):
+            rounded = float(kind.numpy.type(value))
+        overflows = math.isinf(rounded) and not math.isinf(float(value))  # type: ignore[arg-type]
+    except OverflowError:  # a Python integer beyond float64
+        overflows = True
+    if overflows:
+        greatest = float(np.finfo(str(kind.scalar)).max)
+        raise IRError(
+            f"expression: the number {value!r} does not fit type {kind}; expected a magnitude of "
+            f"at most {greatest!r}, or infinity.",
+            code="expr-overflow",
+            hints=("float('inf') is infinity; te.cast(x, 'float64') has a wider range.",),
+        )
+
+
+def index_number(index: object, name: str) -> int:
+    """An index of tensor `name` that is no expression, as an integer.
+
+    Raises: IRTypeError for another type; IRError for one beyond int64.
+    """
+    if isinstance(index, Integral):
+        check_number(index, INT64)
+        return int(index)
+    shown = ":" if index == slice(None) else repr(index)
+    raise IRTypeError(
+        f"load: an index of '{name}' is {shown}; expected an integer or an expression.",
+        code="load-index",
+        hints=(f"one element at a time: te.compute(shape, lambda i, j: {name}[i, j], name=...).",),
+    )
