@@ -145,11 +145,6 @@ def insert_beside(func: PrimFunc, anchor: Stmt, new: Stmt, *, after: bool) -> Pr
     )
 
 
-def with_allocation(func: PrimFunc, buffer: Buffer) -> PrimFunc:
-    """The function with an allocation around its whole body."""
-    return func.with_body(Alloc(buffer, func.body))
-
-
 def without_allocation(stmt: Stmt, buffer: Buffer) -> Stmt:
     """The statement without the allocation of a buffer."""
 
@@ -189,11 +184,6 @@ def unique_name(func: PrimFunc, name: str) -> str:
         count += 1
         candidate = f"{name}_{count}"
     return candidate
-
-
-def compute_block(func: PrimFunc, name: str) -> Block:
-    """The first block called `name`."""
-    return func.block(name)
 
 
 def is_reduction(block: Block) -> bool:
