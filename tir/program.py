@@ -13,6 +13,7 @@ bound.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .dtype import DType
@@ -290,3 +291,14 @@ def _exists(program: Program, item: Slice) -> bool:
         return False
     tensor = tensors[item.position]
     return (tensor.dtype, tensor.bytes) == (item.dtype, item.bytes)
+
+
+def live_slices(program: Program) -> Iterator[tuple[int, Slice, bool]]:
+    """(step number, slice, whether it is written) for every use of the arena, in order."""
+    for number, step in enumerate(program.body):
+        if isinstance(step, Sync):
+            continue
+        effects = _effects(program, step)
+        for item in effects.touched:
+            if item.space == "arena":
+                yield number, item, item in effects.written
