@@ -58,8 +58,6 @@ def arithmetic_cycles(value: Node, target: Target) -> float:
     match value:
         case Add(a, Mul(b, c)) | Add(Mul(b, c), a) if target.has_fma:
             own, children = 1 / target.fma_per_cycle, (a, b, c)
-        case Fma() if not target.has_fma:
-            own = 2 / target.fma_per_cycle
         case Call(intrinsic):
             own = CALL_CYCLES.get(intrinsic.name, 1 / target.fma_per_cycle)
         case Div():

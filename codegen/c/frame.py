@@ -1,8 +1,5 @@
 """The C text around generated code: what every source starts with, and the few functions that
-expressions may call.
-
-This is the only longer C text of the back end; all else comes from the program, one expression or
-statement at a time.
+expressions may call, each of them one expression.
 """
 
 from __future__ import annotations
@@ -15,16 +12,41 @@ TEAM = """\
 struct tw_team { void (*barrier)(void *state, int thread); void *state; };
 """
 
-# Each helper with those that it calls. Division by 0, an error of the program, gives 0 as in NumPy:
-# a trap would end the process.
+# Each helper with those that it calls. Division by 0, an error of the program, gives 0 as in NumPy,
+# and the smallest number divided by -1 wraps around: a trap would end the process.
 HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "tw_trunc": (
+        """\
+static inline int64_t tw_trunc(int64_t a, int64_t b)
+{
+    return b == -1 ? (int64_t)-(uint64_t)a : b ? a / b : 0;
+}
+""",
+        (),
+    ),
+    "tw_rest": (
+        """\
+static inline int64_t tw_rest(int64_t a, int64_t b)
+{
+    return b == 0 || b == -1 ? 0 : a % b;
+}
+""",
+        (),
+    ),
     "tw_floordiv": (
         """\
 static inline int64_t tw_floordiv(int64_t a, int64_t b)
 {
-    if (b == 0 || b == -1)
-        return b ? (int64_t)(0 - (uint64_t)a) : 0;
-    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+    return tw_trunc(a, b) - (tw_rest(a, b) && (a ^ b) < 0);
+}
+""",
+        ("tw_trunc", "tw_rest"),
+    ),
+    "tw_upward": (
+        """\
+static inline int64_t tw_upward(int64_t rest, int64_t b)
+{
+    return rest && (rest ^ b) < 0 ? rest + b : rest;
 }
 """,
         (),
@@ -33,11 +55,10 @@ static inline int64_t tw_floordiv(int64_t a, int64_t b)
         """\
 static inline int64_t tw_floormod(int64_t a, int64_t b)
 {
-    const int64_t rest = b == 0 || b == -1 ? 0 : a % b;
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    return tw_upward(tw_rest(a, b), b);
 }
 """,
-        (),
+        ("tw_rest", "tw_upward"),
     ),
     "tw_div": (
         """\
@@ -61,9 +82,7 @@ static inline uint64_t tw_mod(uint64_t a, uint64_t b)
         """\
 static inline float tw_to_f32(int32_t bits)
 {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return (union { int32_t bits; float value; }){ bits }.value;
 }
 """,
         (),
@@ -72,9 +91,7 @@ static inline float tw_to_f32(int32_t bits)
         """\
 static inline int32_t tw_of_f32(float value)
 {
-    int32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
+    return (union { float value; int32_t bits; }){ value }.bits;
 }
 """,
         (),
@@ -83,9 +100,7 @@ static inline int32_t tw_of_f32(float value)
         """\
 static inline double tw_to_f64(int64_t bits)
 {
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return (union { int64_t bits; double value; }){ bits }.value;
 }
 """,
         (),
@@ -94,52 +109,10 @@ static inline double tw_to_f64(int64_t bits)
         """\
 static inline int64_t tw_of_f64(double value)
 {
-    int64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
+    return (union { double value; int64_t bits; }){ value }.bits;
 }
 """,
         (),
-    ),
-    "tw_add_to_odd": (
-        """\
-/* a + b; if not exact, the neighbour whose last bit is 1: so the next rounding is the only one. */
-static inline double tw_add_to_odd(double a, double b)
-{
-    const double sum = a + b, part = sum - a, lost = (a - (sum - part)) + (b - part);
-    const int64_t bits = tw_of_f64(sum);
-    if ((lost > 0 || lost < 0) && (bits & 1) == 0)
-        return tw_to_f64(bits + ((lost > 0) == (sum > 0) ? 1 : -1));
-    return sum;
-}
-""",
-        ("tw_of_f64", "tw_to_f64"),
-    ),
-    "tw_fmaf": (
-        """\
-/* a*b + c, rounded once, without such an instruction: the product is exact in double precision. */
-static inline float tw_fmaf(float a, float b, float c)
-{
-    return (float)tw_add_to_odd((double)a * (double)b, (double)c);
-}
-""",
-        ("tw_add_to_odd",),
-    ),
-    "tw_fma": (
-        """\
-/* a*b + c, rounded once, without an instruction (Boldo and Melquiond), in the normal range. */
-static inline double tw_fma(double a, double b, double c)
-{
-    const double as = a * 134217729.0, ah = as - (as - a), al = a - ah;
-    const double bs = b * 134217729.0, bh = bs - (bs - b), bl = b - bh;
-    const double high = a * b, low = ((ah * bh - high) + ah * bl + al * bh) + al * bl;
-    const double t = c + low, tp = t - c, tl = (c - (t - tp)) + (low - tp);
-    const double v = high + t, vp = v - high, vl = (high - (v - vp)) + (t - vp);
-    const double rest = tw_add_to_odd(tl, vl);
-    return rest - rest == 0 ? v + rest : high + c;
-}
-""",
-        ("tw_add_to_odd",),
     ),
 }
 

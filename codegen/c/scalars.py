@@ -127,9 +127,6 @@ class Scalars:
                 return f"tw_{which}_f{expr.type.bits}({self.scalar(expr.value)})", ATOM
             case Let():
                 return self._scalar(self.bound(expr))
-            case Fma() if not self.isa.has("fma", expr.dtype):
-                name = "tw_fmaf" if expr.dtype.bits == 32 else "tw_fma"
-                return self._function(name, (expr.a, expr.b, expr.c)), ATOM
             case Fma() | Call() | Min() | Max():
                 return self._table(expr), ATOM
         raise self.unknown(expr)

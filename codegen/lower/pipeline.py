@@ -29,7 +29,7 @@ def lowering_passes(target: Target) -> tuple[Pass, ...]:
     return (
         EraseBlocks(),  # first: all others see loops, conditions and stores alone
         # on scalars, before copies exist, so that every variant of a loop computes the same bits
-        ExpandMath(),
+        ExpandMath(target),
         Legalise(
             target
         ),  # what the target has no instruction for; before the vectoriser asks what it has

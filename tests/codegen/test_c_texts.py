@@ -11,7 +11,7 @@ import pytest
 LONGEST = 120
 
 # The entry's frame, and what it may hold: texts around generated code, no kernel.
-FRAMES = ("codegen/c/frame.py", "codegen/c/program_frame.py", "codegen/c/export_frame.py")
+FRAMES = ("codegen/c/program_frame.py", "codegen/c/export_frame.py")
 POOLS = ("runtime/pool.c", "runtime/probes.c")  # the thread pool; what measures the machine
 
 
@@ -67,7 +67,7 @@ def test_no_text_outside_of_the_frames_holds_a_loop(root: Path, sources: tuple[P
     assert [place.partition(":")[0] for place in loops] == ["codegen/c/emit.py"] * 2
 
 
-@pytest.mark.parametrize("frame", FRAMES[:2])
+@pytest.mark.parametrize("frame", FRAMES[:1])
 def test_a_frame_has_no_loop_and_no_vector(frame: str, root: Path) -> None:
     for text in texts((root / frame).read_text(encoding="utf-8")).values():
         assert not re.search(r"\b(for|while|do)\b *[({]|_mm\d*_", text), text

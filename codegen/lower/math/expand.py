@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ....tir.expr import Call, Expr
+from ....tir.expr import Add, Call, Expr, Fma, Mul
 from ....tir.func import PrimFunc
 from ....tir.node import Node
+from ....tir.target import Target
 from ....tir.visit import transform
 from .exp import expand_exp
 from .log import expand_log
@@ -27,14 +28,23 @@ _EXPANSIONS: dict[str, Callable[..., Expr]] = {
 class ExpandMath:
     """Expand each call of exp, log, tanh, erf and pow; the file of each states its error.
 
+    Where the target has no fused multiply-add, an expansion multiplies and adds instead.
     Requires: scalar expressions (before vectorisation), contraction to Fma done or not wanted.
     Ensures:  every Call left is of an intrinsic that is one instruction. A new variable is bound by
               Let where its value is used.
     """
 
+    target: Target
+
     def __call__(self, func: PrimFunc) -> PrimFunc:
         """`func` with its calls expanded; the same object when it has none."""
-        return func.with_body(transform(func.body, _expand))
+        return func.with_body(transform(func.body, self._expand))
+
+    def _expand(self, node: Node) -> Node:
+        if not isinstance(node, Call) or not node.intrinsic.elementary:
+            return node
+        expanded = expand_call(node)
+        return expanded if self.target.has_fma else transform(expanded, _unfused)
 
 
 def expand_call(call: Call) -> Expr:
@@ -42,5 +52,5 @@ def expand_call(call: Call) -> Expr:
     return _EXPANSIONS[call.intrinsic.name](*call.arguments)
 
 
-def _expand(node: Node) -> Node:
-    return expand_call(node) if isinstance(node, Call) and node.intrinsic.elementary else node
+def _unfused(node: Node) -> Node:
+    return Add(Mul(node.a, node.b), node.c) if isinstance(node, Fma) else node

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tilewright.codegen.c.emit import emit, emit_function
+from tilewright.codegen.lower.first_half import contraction
 from tilewright.codegen.lower.pipeline import lower
 from tilewright.tir import te
 from tilewright.tir.errors import InternalError
@@ -45,7 +46,7 @@ def tile(A: float32[4, 64], B: float32[64, 32], C: output(float32[4, 20])):
             for j in unrolled(2):
                 for v in vectorized(16):
                     if j * 16 + v < 20:
-                        T[i, j * 16 + v] = fma(A[i, k], B[k, j * 16 + v], T[i, j * 16 + v])
+                        T[i, j * 16 + v] = T[i, j * 16 + v] + A[i, k] * B[k, j * 16 + v]
     for i in unrolled(4):
         for j in unrolled(2):
             for v in vectorized(16):
@@ -56,7 +57,7 @@ def tile(A: float32[4, 64], B: float32[64, 32], C: output(float32[4, 20])):
 
 def c_text(text: str, target: str) -> str:
     known = Target.parse(target)
-    func = parse(text)
+    func = contraction(parse(text), known)
     return emit(lower(func, known), known, func.name)
 
 

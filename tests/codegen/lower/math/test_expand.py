@@ -8,10 +8,14 @@ import pytest
 from tilewright.codegen.lower.math import ExpandMath
 from tilewright.tir import te
 from tilewright.tir.evaluate import evaluate
-from tilewright.tir.expr import Call, Let, Load
+from tilewright.tir.expr import Call, Fma, Let, Load
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
+from tilewright.tir.target import Target
 from tilewright.tir.visit import walk
+
+TARGET = Target.parse("c:avx2")
+SCALAR = Target.parse("c:scalar")
 
 FUNCTIONS = {
     "exp": te.exp,
@@ -33,7 +37,7 @@ def function_of(name: str, kind: str = "float32") -> PrimFunc:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_call_left_is_one_instruction(name: str) -> None:
-    expanded = ExpandMath()(function_of(name))
+    expanded = ExpandMath(TARGET)(function_of(name))
     calls = {n.intrinsic for n in walk(expanded.body) if isinstance(n, Call)}
     assert not [intrinsic.name for intrinsic in calls if intrinsic.elementary]
 
@@ -41,7 +45,7 @@ def test_every_call_left_is_one_instruction(name: str) -> None:
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_interpreter_and_whole_arrays_give_the_same_bits(name: str, kind: str) -> None:
-    expanded = ExpandMath()(function_of(name, kind))
+    expanded = ExpandMath(TARGET)(function_of(name, kind))
     x = VALUES.astype(kind)
     (y,) = interpret(expanded, x)
     np.testing.assert_array_equal(evaluate(expanded, [x])["Y"], y)
@@ -52,17 +56,31 @@ def test_the_value_is_that_of_the_function(name: str) -> None:
     func, x = function_of(name), VALUES.astype(np.float32)
     expected = evaluate(func, [x])["Y"]
     tiny = np.finfo(np.float32).smallest_normal
-    np.testing.assert_allclose(evaluate(ExpandMath()(func), [x])["Y"], expected, 2e-6, atol=tiny)
+    np.testing.assert_allclose(
+        evaluate(ExpandMath(TARGET)(func), [x])["Y"], expected, 2e-6, atol=tiny
+    )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_target_without_fused_multiply_add_gets_none(name: str) -> None:
+    expanded, fused = (ExpandMath(target)(function_of(name)) for target in (SCALAR, TARGET))
+    counts = [sum(isinstance(n, Fma) for n in walk(func.body)) for func in (expanded, fused)]
+    assert counts[0] == 0
+    assert counts[1] > 0
+    x = VALUES.astype(np.float32)
+    np.testing.assert_allclose(
+        evaluate(expanded, [x])["Y"], evaluate(fused, [x])["Y"], 3e-6, atol=1.2e-38
+    )
 
 
 def test_an_argument_is_evaluated_once() -> None:
     for name in ("exp", "log", "tanh", "erf", "pow_constant"):
-        expanded = ExpandMath()(function_of(name))
+        expanded = ExpandMath(TARGET)(function_of(name))
         assert len([n for n in walk(expanded.body) if isinstance(n, Load)]) == 1, name
 
 
 def test_new_variables_are_bound_once() -> None:
-    expanded = ExpandMath()(function_of("nested"))
+    expanded = ExpandMath(TARGET)(function_of("nested"))
     bound = [n.var for n in walk(expanded.body) if isinstance(n, Let)]
     assert len(set(bound)) == len(bound) > 4
 
@@ -71,11 +89,11 @@ def test_a_function_without_calls_is_returned_as_it_is() -> None:
     x = te.placeholder((4,), "float32", name="X")
     y = te.compute((4,), lambda i: te.sqrt(x[i]) * 2, name="Y")
     func = te.func(x, y, name="plain")
-    assert ExpandMath()(func) is func
-    expanded = ExpandMath()(function_of("nested"))
-    assert ExpandMath()(expanded) is expanded
+    assert ExpandMath(TARGET)(func) is func
+    expanded = ExpandMath(TARGET)(function_of("nested"))
+    assert ExpandMath(TARGET)(expanded) is expanded
 
 
 def test_the_expansions_read_like_their_definition(golden) -> None:
-    texts = [str(ExpandMath()(function_of(name))) for name in ("exp", "log", "erf")]
+    texts = [str(ExpandMath(TARGET)(function_of(name))) for name in ("exp", "log", "erf")]
     golden("math/expansions.txt", "\n\n".join(texts))
