@@ -24,6 +24,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Two workers where pytest-xdist is installed and the command line says nothing else."""
+    unsaid = getattr(config.option, "numprocesses", 0) is None and not config.option.usepdb
+    if unsaid and not hasattr(config, "workerinput"):  # a worker has no workers of its own
+        config.option.numprocesses = 2
+        config.option.dist = "worksteal"
+
+
 def _has_compiler() -> bool:
     names = (os.environ.get("CC", "cc").split()[0], "cc", "gcc", "clang")
     return any(shutil.which(name) for name in names) or find_spec("ziglang") is not None
