@@ -82,8 +82,14 @@ class Expr(Node):
     def __floordiv__(self, other: Expr | Number) -> Expr:
         return floordiv(self, convert(other, self))
 
+    def __rfloordiv__(self, other: Number) -> Expr:
+        return floordiv(convert(other, self), self)
+
     def __mod__(self, other: Expr | Number) -> Expr:
         return floormod(self, convert(other, self))
+
+    def __rmod__(self, other: Number) -> Expr:
+        return floormod(convert(other, self), self)
 
     def __neg__(self) -> Expr:
         return (
@@ -519,6 +525,19 @@ def check_same(operation: str, a: Expr, b: Expr) -> None:
         )
 
 
+def _check_numbers(operation: str, a: Expr, b: Expr) -> None:
+    """Raise IRError unless both operands are numbers of one type."""
+    check_same(operation, a, b)
+    if a.dtype.is_bool:
+        raise IRError(
+            f"{operation}: the operands have type bool; expected numbers.",
+            code="expr-bool-operand",
+            hints=(
+                "te.all_of and te.any_of combine truth values; te.cast(x, 'int32') makes 0 and 1.",
+            ),
+        )
+
+
 def is_const(expr: Expr, value: Number) -> bool:
     """Whether `expr` is the integer or boolean constant `value`."""
     return isinstance(expr, Const) and not expr.type.is_float and expr.value == value
@@ -526,7 +545,7 @@ def is_const(expr: Expr, value: Number) -> bool:
 
 def add(a: Expr, b: Expr) -> Expr:
     """a + b"""
-    check_same("add", a, b)
+    _check_numbers("add", a, b)
     if isinstance(a, Const) and isinstance(b, Const):
         return const(a.value + b.value, a.type)
     if is_const(a, 0):
@@ -536,7 +555,7 @@ def add(a: Expr, b: Expr) -> Expr:
 
 def sub(a: Expr, b: Expr) -> Expr:
     """a - b"""
-    check_same("subtract", a, b)
+    _check_numbers("subtract", a, b)
     if isinstance(a, Const) and isinstance(b, Const):
         return const(a.value - b.value, a.type)
     return a if is_const(b, 0) else Sub(a, b)
@@ -544,7 +563,7 @@ def sub(a: Expr, b: Expr) -> Expr:
 
 def mul(a: Expr, b: Expr) -> Expr:
     """a * b"""
-    check_same("multiply", a, b)
+    _check_numbers("multiply", a, b)
     if isinstance(a, Const) and isinstance(b, Const):
         return const(a.value * b.value, a.type)
     if is_const(a, 1):
@@ -608,33 +627,6 @@ _COMPARE: dict[type[Compare], Callable[[Number, Number], bool]] = {
 
 TRUE = Const(True, BOOL)
 FALSE = Const(False, BOOL)
-
-
-def all_of(*conditions: Expr) -> Expr:
-    """The conjunction of `conditions`; true for none."""
-    result: Expr = TRUE
-    for condition in conditions:
-        if is_const(condition, 1) or condition == result:
-            continue
-        result = condition if is_const(result, 1) else And(result, condition)
-    return result
-
-
-def any_of(*conditions: Expr) -> Expr:
-    """The disjunction of `conditions`; false for none."""
-    result: Expr = FALSE
-    for condition in conditions:
-        if is_const(condition, 0):
-            continue
-        result = condition if is_const(result, 0) else Or(result, condition)
-    return result
-
-
-def conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    """The conditions whose conjunction `condition` is; none for true."""
-    if isinstance(condition, And):
-        return conjuncts(condition.a) + conjuncts(condition.b)
-    return () if is_const(condition, 1) else (condition,)
 
 
 def index(value: int) -> Const:

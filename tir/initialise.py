@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .expr import EQ, LE, LT, TRUE, Const, Expr, Var, all_of, conjuncts, index
+from .conditions import all_of, conjuncts
+from .expr import EQ, LE, LT, TRUE, Const, Expr, Var, index
 from .func import PrimFunc
 from .linear import linear
 from .node import Node

@@ -1,7 +1,7 @@
 """Declared intrinsics: functions that an expression may call, each with its exact meaning.
 
 An elementary function (exp, log, tanh, erf, pow) is expanded into arithmetic before code is
-generated (codegen/lower/math.py), the same expansion for every target and for the interpreter of
+generated (codegen/lower/math/), the same expansion for every target and for the interpreter of
 lowered code. The others are one instruction each.
 """
 

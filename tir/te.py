@@ -21,39 +21,56 @@ from dataclasses import dataclass
 from . import intrinsics
 from .dtype import INT64, DType
 from .dtype import dtype as as_dtype
+from .elements import (
+    abs,
+    all_of,
+    any_of,
+    cast,
+    const,
+    eq,
+    erf,
+    exp,
+    floor,
+    log,
+    logical_not,
+    maximum,
+    min_any,
+    minimum,
+    ne,
+    pow,
+    round,
+    select,
+    sqrt,
+    tanh,
+)
 from .errors import IRError, IRTypeError
 from .expr import (
-    EQ,
-    NE,
     TRUE,
     Buffer,
     Call,
-    Cast,
-    Const,
     Expr,
     Load,
     Max,
     Min,
-    Not,
     Number,
     Reduce,
     Reducer,
-    Select,
     Var,
     add,
-    all_of,
-    any_of,
-    check_same,
-    compare,
-    convert,
     mul,
 )
 from .expr import const as exact_const
 from .func import PrimFunc
 from .node import Node
-from .number import check_number, integer_range
+from .number import integer_range
 from .stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Parameter, Stmt, Store, seq
-from .te_checks import check_axes, check_element, checked_shape
+from .te_checks import (
+    check_axes,
+    check_element,
+    check_number_type,
+    checked_shape,
+    operands,
+)
 from .visit import substitute, transform, walk
 
 __all__ = [
@@ -107,6 +124,21 @@ class Tensor(Buffer):
     constant: bool = False
     axes: tuple[Var, ...] = ()
     value: Expr | None = None
+
+    def __repr__(self) -> str:
+        return f"Tensor {self.name}: {self.type}{list(self.shape)}"
+
+    def _no_number(self, _: object) -> Expr:
+        letters = ", ".join("ijklmnpq"[n] if n < 8 else f"i{n}" for n in range(len(self.shape)))
+        raise IRTypeError(
+            f"te: tensor '{self.name}' stands where a number is expected; expected an element.",
+            code="te-tensor-operand",
+            hints=(f"te.compute(shape, lambda {letters}: {self.name}[{letters}] ..., name=...).",),
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_number
+    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __matmul__ = _no_number
+    __lt__ = __le__ = __gt__ = __ge__ = _no_number
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -189,6 +221,8 @@ def _reduce(reducer: Reducer, value: Expr, axis: Axes) -> Expr:
                 hints=("k = te.reduce_axis(extent) makes one; axis=k or axis=(k1, k2).",),
             )
     check_axes(reducer.name, axes)
+    (value,) = operands(reducer.name, value)
+    check_number_type(reducer.name, value)
     return Reduce(reducer, value, axes, tuple(item.extent for item in axes))
 
 
@@ -206,7 +240,6 @@ PROD = Reducer("prod", lambda a, b: mul(a, b), lambda t: exact_const(1, t))
 MIN = Reducer("min", lambda a, b: Min(a, b), _highest)
 MAX = Reducer("max", lambda a, b: Max(a, b), _lowest)
 MAX_ANY = Reducer("max_any", lambda a, b: Call(intrinsics.MAX_ANY, (a, b)), _lowest)
-REDUCERS = {reducer.name: reducer for reducer in (SUM, PROD, MIN, MAX, MAX_ANY)}
 
 
 def sum(value: Expr, axis: Axes) -> Expr:
@@ -234,128 +267,6 @@ def max_any(value: Expr, axis: Axes) -> Expr:
     instruction.
     """
     return _reduce(MAX_ANY, value, axis)
-
-
-def const(value: Number, dtype: str | DType) -> Const:
-    """The number `value` as `dtype`; a fraction is rounded to a float type.
-
-    Raises: IRError, IRTypeError for a value that the type cannot hold.
-    """
-    kind = as_dtype(dtype)
-    whole = not kind.is_float and isinstance(value, float) and value.is_integer()
-    check_number(int(value) if whole else value, kind)
-    return exact_const(value, kind)
-
-
-def select(condition: Expr, on_true: Expr | Number, on_false: Expr | Number) -> Expr:
-    """`on_true` where `condition` holds, else `on_false`; a load in the branch not taken does not
-    happen.
-    """
-    if not isinstance(on_true, Expr) and not isinstance(on_false, Expr):
-        raise IRError(
-            f"te.select: both values are plain numbers ({on_true!r}, {on_false!r}); expected "
-            "one expression.",
-            code="te-select",
-            hints=("te.const(value, dtype) gives a number its type.",),
-        )
-    like = on_true if isinstance(on_true, Expr) else on_false
-    assert isinstance(like, Expr)
-    a, b = convert(on_true, like), convert(on_false, like)
-    check_same("select", a, b)
-    return Select(condition, a, b)
-
-
-def cast(value: Expr, dtype: str | DType) -> Expr:
-    """`value` converted to `dtype`; the same expression when it has that type."""
-    kind = as_dtype(dtype)
-    return value if value.dtype == kind else Cast(value, kind)
-
-
-def eq(a: Expr, b: Expr | Number) -> Expr:
-    """a == b"""
-    return compare(EQ, a, convert(b, a))
-
-
-def ne(a: Expr, b: Expr | Number) -> Expr:
-    """a != b"""
-    return compare(NE, a, convert(b, a))
-
-
-def logical_not(a: Expr) -> Expr:
-    """The truth value does not hold."""
-    return Not(a)
-
-
-def maximum(a: Expr, b: Expr | Number) -> Expr:
-    """The larger of two values; NaN when either is NaN."""
-    return Max(a, convert(b, a))
-
-
-def minimum(a: Expr, b: Expr | Number) -> Expr:
-    """The smaller of two values; NaN when either is NaN."""
-    return Min(a, convert(b, a))
-
-
-def _call(intrinsic: intrinsics.Intrinsic, *arguments: Expr) -> Expr:
-    for argument in arguments:
-        check_same(intrinsic.name, arguments[0], argument)
-        if not argument.dtype.is_float:
-            raise IRError(
-                f"te.{intrinsic.name}: the argument has type {argument.dtype}; expected a float.",
-                code="te-float",
-                hints=("te.cast(x, 'float32') converts it.",),
-            )
-    return Call(intrinsic, arguments)
-
-
-def exp(x: Expr) -> Expr:
-    """e to the power x."""
-    return _call(intrinsics.EXP, x)
-
-
-def log(x: Expr) -> Expr:
-    """The natural logarithm."""
-    return _call(intrinsics.LOG, x)
-
-
-def tanh(x: Expr) -> Expr:
-    """The hyperbolic tangent."""
-    return _call(intrinsics.TANH, x)
-
-
-def erf(x: Expr) -> Expr:
-    """The error function."""
-    return _call(intrinsics.ERF, x)
-
-
-def sqrt(x: Expr) -> Expr:
-    """The square root."""
-    return _call(intrinsics.SQRT, x)
-
-
-def abs(x: Expr) -> Expr:
-    """The magnitude."""
-    return _call(intrinsics.ABS, x)
-
-
-def round(x: Expr) -> Expr:
-    """The nearest integer, ties to even."""
-    return _call(intrinsics.ROUND, x)
-
-
-def floor(x: Expr) -> Expr:
-    """The largest integer that is not above x."""
-    return _call(intrinsics.FLOOR, x)
-
-
-def pow(x: Expr, y: Expr | Number) -> Expr:
-    """x to the power y."""
-    return _call(intrinsics.POW, x, convert(y, x))
-
-
-def min_any(a: Expr, b: Expr | Number) -> Expr:
-    """The smaller of two values; what a NaN gives is not promised."""
-    return _call(intrinsics.MIN_ANY, a, convert(b, a))
 
 
 def func(*tensors: Tensor, name: str) -> PrimFunc:

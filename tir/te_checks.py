@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 
-from .errors import IRError
-from .expr import Expr, Reduce, Var
+from .errors import IRError, IRTypeError
+from .expr import Expr, Number, Reduce, Var, check_same, convert
 from .visit import free_vars, walk
 
 
@@ -30,6 +30,49 @@ def _extent(extent: object, extents: tuple[object, ...], name: str) -> int:
             code="te-shape",
         )
     return size
+
+
+def operands(function: str, *values: Expr | Number) -> tuple[Expr, ...]:
+    """The operands of a function as expressions of one type: plain numbers take that of the others.
+
+    Raises: IRTypeError where all are numbers, or one is neither; IRError for different types.
+    """
+    like = next((value for value in values if isinstance(value, Expr)), None)
+    if like is None:
+        listed = ", ".join(map(repr, values))
+        raise IRTypeError(
+            f"te.{function}: the operands are {listed}; expected an expression.",
+            code="te-operand",
+            hints=(
+                "an element of a tensor is an expression: A[i, j]; te.const(value, dtype) gives a "
+                "number its type.",
+            ),
+        )
+    listed_exprs = tuple(convert(value, like) for value in values)
+    for value in listed_exprs:
+        check_same(function, like, value)
+    return listed_exprs
+
+
+def check_number_type(function: str, value: Expr) -> None:
+    """Refuse a truth value where numbers are computed with. Raises: IRError."""
+    if value.dtype.is_bool:
+        raise IRError(
+            f"te.{function}: the operand has type bool; expected numbers.",
+            code="te-number",
+            hints=("te.cast(x, 'int32') makes 0 and 1 of a truth value.",),
+        )
+
+
+def check_condition(function: str, condition: object) -> None:
+    """Refuse what is no truth value. Raises: IRTypeError."""
+    if not isinstance(condition, Expr) or not condition.dtype.is_bool:
+        found = f"type {condition.dtype}" if isinstance(condition, Expr) else repr(condition)
+        raise IRTypeError(
+            f"te.{function}: the condition is {found}; expected an expression of type bool.",
+            code="te-condition",
+            hints=("te.ne(x, 0) is the condition that x is not 0; i < n compares.",),
+        )
 
 
 def check_axes(reducer: str, axes: Sequence[Var]) -> None:

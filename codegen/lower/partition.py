@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ...tir.bounds import bounds
-from ...tir.expr import EQ, LE, LT, Compare, Expr, Var, conjuncts, index
+from ...tir.conditions import conjuncts
+from ...tir.expr import EQ, LE, LT, Compare, Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.linear import Interval, expression, linear
 from ...tir.node import Node

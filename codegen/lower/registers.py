@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ...tir.conditions import conjuncts
 from ...tir.errors import TargetError
-from ...tir.expr import Buffer, Const, Expr, Load, Ramp, Select, conjuncts
+from ...tir.expr import Buffer, Const, Expr, Load, Ramp, Select
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Stmt, Store

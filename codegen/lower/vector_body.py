@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ...tir.conditions import all_of, conjuncts
 from ...tir.dtype import BOOL, INT32, INT64
 from ...tir.errors import TargetError
 from ...tir.expr import (
@@ -30,8 +31,6 @@ from ...tir.expr import (
     Reinterpret,
     Select,
     Var,
-    all_of,
-    conjuncts,
     const,
     index,
 )

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...tir.expr import EQ, TRUE, Buffer, Expr, Var, all_of, compare, conjuncts, index
+from ...tir.conditions import all_of, conjuncts
+from ...tir.expr import EQ, TRUE, Buffer, Expr, Var, compare, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import spatial_loops
 from ...tir.regions import Span, disjoint, region

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...tir.expr import Expr, Var, all_of, index
+from ...tir.conditions import all_of
+from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, Stmt, Tail
 from ...tir.visit import substitute

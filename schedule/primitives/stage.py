@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...tir.expr import TRUE, Buffer, Expr, Load, Var, all_of, index
+from ...tir.conditions import all_of
+from ...tir.expr import TRUE, Buffer, Expr, Load, Var, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import mirrored
 from ...tir.linear import Ranges

@@ -10,7 +10,6 @@ from tilewright.tir import te
 from tilewright.tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, dtype
 from tilewright.tir.errors import IRError
 from tilewright.tir.expr import (
-    FALSE,
     TRUE,
     Add,
     Broadcast,
@@ -24,9 +23,6 @@ from tilewright.tir.expr import (
     Ramp,
     Sub,
     Var,
-    all_of,
-    any_of,
-    conjuncts,
     const,
     index,
     is_const,
@@ -127,18 +123,6 @@ def test_float_constants_fold_with_the_rounding_of_their_type() -> None:
     tenth = const(0.1, "float32")
     assert (tenth + tenth) == const(0.2, "float32")
     assert (const(1e30, "float32") * const(1e30, "float32")).value == float("inf")
-
-
-def test_conjunctions_leave_out_what_is_true() -> None:
-    a, b = X < 3, J < 4
-    assert all_of() == TRUE
-    assert all_of(TRUE, a, TRUE) is a
-    assert all_of(a, a) is a
-    assert conjuncts(all_of(a, b, J < 2)) == (a, b, J < 2)
-    assert conjuncts(TRUE) == ()
-    assert any_of() == FALSE
-    assert any_of(FALSE, a) is a
-    assert print_expr(any_of(a, b)) == "i < 3 or j < 4"
 
 
 def test_is_const_knows_integers_and_truth_values_only() -> None:

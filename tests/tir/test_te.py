@@ -156,7 +156,12 @@ C = te.compute((3, 4), lambda i, j: A[i, j] + 1.0, name="C")
         (te.cast(A[0, 0], "float32"), "A[0, 0]"),
         (te.maximum(A[0, 0], 0.0), "max(A[0, 0], 0.0)"),
         (te.minimum(A[0, 0], 0.0), "min(A[0, 0], 0.0)"),
+        (te.maximum(0.0, A[0, 0]), "max(0.0, A[0, 0])"),
         (te.min_any(A[0, 0], 0.0), "min_any(A[0, 0], 0.0)"),
+        (te.pow(2.0, A[0, 0]), "pow(2.0, A[0, 0])"),
+        (7 // N[0], "int32(7) // N[0]"),
+        (7 % N[0], "int32(7) % N[0]"),
+        (te.eq(3, N[0]), "int32(3) == N[0]"),
         (te.pow(A[0, 0], 2.0), "pow(A[0, 0], 2.0)"),
         (te.logical_not(te.eq(N[0], 3)), "not N[0] == int32(3)"),
         (te.ne(N[0], 3), "N[0] != int32(3)"),
@@ -208,9 +213,43 @@ REFUSALS: dict[Callable[[], object], str] = {
         "  Hint: k = te.reduce_axis(extent) makes one; axis=k or axis=(k1, k2)."
     ),
     lambda: te.select(A[0, 0] < 1.0, 1.0, 2.0): (
-        "IRError: te.select: both values are plain numbers (1.0, 2.0); expected one expression. "
-        "[te-select]\n"
-        "  Hint: te.const(value, dtype) gives a number its type."
+        "IRTypeError: te.select: the operands are 1.0, 2.0; expected an expression. [te-operand]\n"
+        "  Hint: an element of a tensor is an expression: A[i, j]; te.const(value, dtype) gives a "
+        "number its type."
+    ),
+    lambda: te.exp(A): (
+        "IRTypeError: te.exp: the operands are Tensor A: float32[3, 4]; expected an expression. "
+        "[te-operand]\n"
+        "  Hint: an element of a tensor is an expression: A[i, j]; te.const(value, dtype) gives a "
+        "number its type."
+    ),
+    lambda: A + A: (
+        "IRTypeError: te: tensor 'A' stands where a number is expected; expected an element. "
+        "[te-tensor-operand]\n"
+        "  Hint: te.compute(shape, lambda i, j: A[i, j] ..., name=...)."
+    ),
+    lambda: te.select(N[0], A[0, 0], 0.0): (
+        "IRTypeError: te.select: the condition is type int32; expected an expression of type bool. "
+        "[te-condition]\n"
+        "  Hint: te.ne(x, 0) is the condition that x is not 0; i < n compares."
+    ),
+    lambda: te.all_of(N[0] < 3, True): (
+        "IRTypeError: te.all_of: the condition is True; expected an expression of type bool. "
+        "[te-condition]\n"
+        "  Hint: te.ne(x, 0) is the condition that x is not 0; i < n compares."
+    ),
+    lambda: te.maximum(A[0, 0], N[0]): (
+        "IRError: maximum: the operands have types float32 and int32; expected one type. "
+        "[expr-types]\n"
+        "  Hint: te.cast(x, 'float32') converts one of them."
+    ),
+    lambda: te.sum(N[K] < 3, axis=K): (
+        "IRError: te.sum: the operand has type bool; expected numbers. [te-number]\n"
+        "  Hint: te.cast(x, 'int32') makes 0 and 1 of a truth value."
+    ),
+    lambda: (N[0] < 3) + (N[1] < 3): (
+        "IRError: add: the operands have type bool; expected numbers. [expr-bool-operand]\n"
+        "  Hint: te.all_of and te.any_of combine truth values; te.cast(x, 'int32') makes 0 and 1."
     ),
     lambda: te.exp(N[0]): (
         "IRError: te.exp: the argument has type int32; expected a float. [te-float]\n"

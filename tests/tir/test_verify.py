@@ -405,7 +405,7 @@ F0, I0, J0 = const(0.0, FLOAT32), const(0, INT32), ZERO
     [
         (Add(F0, Const(0, INT32)), "the operands have types float32 and int32; expected one type"),
         (Add(TRUE, TRUE), "the operands are bool; expected numbers"),
-        (te.Select(F0, F0, F0), "the condition is float32; expected bool"),
+        (Select(F0, F0, F0), "the condition is float32; expected bool"),
         (Select(TRUE, F0, I0), "the branches have types float32 and int32; expected one type"),
         (Reinterpret(J0, FLOAT32), "the value is int64; expected 32 bits"),
         (Cast(X4, FLOAT32), "the value is float32x4; expected 1 lanes"),

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....tir.conditions import all_of, any_of
 from ....tir.expr import (
     EQ,
     LT,
@@ -37,8 +38,6 @@ from ....tir.expr import (
     Reinterpret,
     Select,
     Sub,
-    all_of,
-    any_of,
     compare,
     const,
     mul,

@@ -1,0 +1,32 @@
+"""Conditions made of others, and taken apart again."""
+
+from __future__ import annotations
+
+from .expr import FALSE, TRUE, And, Expr, Or, is_const
+
+
+def all_of(*conditions: Expr) -> Expr:
+    """The conjunction of `conditions`; true for none."""
+    result: Expr = TRUE
+    for condition in conditions:
+        if is_const(condition, 1) or condition == result:
+            continue
+        result = condition if is_const(result, 1) else And(result, condition)
+    return result
+
+
+def any_of(*conditions: Expr) -> Expr:
+    """The disjunction of `conditions`; false for none."""
+    result: Expr = FALSE
+    for condition in conditions:
+        if is_const(condition, 0):
+            continue
+        result = condition if is_const(result, 0) else Or(result, condition)
+    return result
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The conditions whose conjunction `condition` is; none for true."""
+    if isinstance(condition, And):
+        return conjuncts(condition.a) + conjuncts(condition.b)
+    return () if is_const(condition, 1) else (condition,)

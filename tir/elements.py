@@ -1,0 +1,149 @@
+"""Functions of elements, as definitions in the tensor-expression language use them: te.exp(A[i]).
+
+Plain numbers take the type of the expressions beside them.
+"""
+
+from __future__ import annotations
+
+from . import intrinsics
+from .conditions import all_of as conjunction
+from .conditions import any_of as disjunction
+from .dtype import DType
+from .dtype import dtype as as_dtype
+from .errors import IRError
+from .expr import EQ, NE, Call, Cast, Const, Expr, Max, Min, Not, Number, Select, compare
+from .expr import const as exact_const
+from .number import check_number
+from .te_checks import check_condition, check_number_type, operands
+
+
+def const(value: Number, dtype: str | DType) -> Const:
+    """The number `value` as `dtype`; a fraction is rounded to a float type.
+
+    Raises: IRError, IRTypeError for a value that the type cannot hold.
+    """
+    kind = as_dtype(dtype)
+    whole = not kind.is_float and isinstance(value, float) and value.is_integer()
+    check_number(int(value) if whole else value, kind)
+    return exact_const(value, kind)
+
+
+def select(condition: Expr, on_true: Expr | Number, on_false: Expr | Number) -> Expr:
+    """`on_true` where `condition` holds, else `on_false`; a load in the branch not taken does not
+    happen.
+    """
+    check_condition("select", condition)
+    return Select(condition, *operands("select", on_true, on_false))
+
+
+def all_of(*conditions: Expr) -> Expr:
+    """All conditions hold; true for none. One is evaluated only where those before it hold."""
+    for condition in conditions:
+        check_condition("all_of", condition)
+    return conjunction(*conditions)
+
+
+def any_of(*conditions: Expr) -> Expr:
+    """One of the conditions holds; false for none. One is evaluated only where those before it do
+    not hold.
+    """
+    for condition in conditions:
+        check_condition("any_of", condition)
+    return disjunction(*conditions)
+
+
+def cast(value: Expr, dtype: str | DType) -> Expr:
+    """`value` converted to `dtype`; the same expression when it has that type."""
+    kind = as_dtype(dtype)
+    return value if value.dtype == kind else Cast(value, kind)
+
+
+def eq(a: Expr | Number, b: Expr | Number) -> Expr:
+    """a == b"""
+    return compare(EQ, *operands("eq", a, b))
+
+
+def ne(a: Expr | Number, b: Expr | Number) -> Expr:
+    """a != b"""
+    return compare(NE, *operands("ne", a, b))
+
+
+def logical_not(a: Expr) -> Expr:
+    """The truth value does not hold."""
+    check_condition("logical_not", a)
+    return Not(a)
+
+
+def maximum(a: Expr | Number, b: Expr | Number) -> Expr:
+    """The larger of two values; NaN when either is NaN."""
+    left, right = operands("maximum", a, b)
+    check_number_type("maximum", left)
+    return Max(left, right)
+
+
+def minimum(a: Expr | Number, b: Expr | Number) -> Expr:
+    """The smaller of two values; NaN when either is NaN."""
+    left, right = operands("minimum", a, b)
+    check_number_type("minimum", left)
+    return Min(left, right)
+
+
+def _call(intrinsic: intrinsics.Intrinsic, *arguments: Expr | Number) -> Expr:
+    values = operands(intrinsic.name, *arguments)
+    if not values[0].dtype.is_float:
+        raise IRError(
+            f"te.{intrinsic.name}: the argument has type {values[0].dtype}; expected a float.",
+            code="te-float",
+            hints=("te.cast(x, 'float32') converts it.",),
+        )
+    return Call(intrinsic, values)
+
+
+def exp(x: Expr) -> Expr:
+    """e to the power x."""
+    return _call(intrinsics.EXP, x)
+
+
+def log(x: Expr) -> Expr:
+    """The natural logarithm."""
+    return _call(intrinsics.LOG, x)
+
+
+def tanh(x: Expr) -> Expr:
+    """The hyperbolic tangent."""
+    return _call(intrinsics.TANH, x)
+
+
+def erf(x: Expr) -> Expr:
+    """The error function."""
+    return _call(intrinsics.ERF, x)
+
+
+def sqrt(x: Expr) -> Expr:
+    """The square root."""
+    return _call(intrinsics.SQRT, x)
+
+
+def abs(x: Expr) -> Expr:
+    """The magnitude."""
+    return _call(intrinsics.ABS, x)
+
+
+def round(x: Expr) -> Expr:
+    """The nearest integer, ties to even."""
+    return _call(intrinsics.ROUND, x)
+
+
+def floor(x: Expr) -> Expr:
+    """The largest integer that is not above x."""
+    return _call(intrinsics.FLOOR, x)
+
+
+def pow(x: Expr | Number, y: Expr | Number) -> Expr:
+    """x to the power y."""
+    return _call(intrinsics.POW, x, y)
+
+
+def min_any(a: Expr | Number, b: Expr | Number) -> Expr:
+    """The smaller of two values; what a NaN gives is not promised."""
+    return _call(intrinsics.MIN_ANY, a, b)
