@@ -66,9 +66,9 @@ class Engine:
         where the parts hold no code, or for `max_contexts` below 1; ArgumentTypeError,
         ArgumentValueError for threads that are no number of 1 or more.
         """
-        if max_contexts is not None and max_contexts < 1:
+        if max_contexts is not None and (type(max_contexts) is not int or max_contexts < 1):
             raise EngineError(
-                f"engine: max_contexts is {max_contexts}; expected at least 1, or None.",
+                f"engine: max_contexts is {max_contexts!r}; expected at least 1, or None.",
                 code="engine-contexts",
             )
         self.parts = parts

@@ -66,6 +66,42 @@ void halve(void *const *args, const struct tw_team *team, int thread, int thread
     ((float *)args[1])[thread] = *(const volatile float *)args[0] * 0.5f;
 }
 """
+# What the pool asks about CPUs, answered by the test: every thread stands on CPU 3 of 2, 3 and 5.
+CROWDED = """\
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdatomic.h>
+static atomic_int moves, last, back;
+static int answer_here(void) { return 3; }
+static int answer_allowed(int who, size_t size, cpu_set_t *set)
+{
+    (void)who, (void)size;
+    CPU_ZERO(set);
+    for (int cpu = 2; cpu <= 5; cpu++)
+        if (cpu != 4)
+            CPU_SET(cpu, set);
+    return 0;
+}
+static int answer_move(int who, size_t size, const cpu_set_t *set)
+{
+    (void)who, (void)size;
+    if (CPU_COUNT(set) == 3)
+        back++; /* all that are allowed */
+    else
+        for (int cpu = 0; cpu < 8; cpu++)
+            if (CPU_ISSET(cpu, set)) {
+                moves++;
+                last = cpu;
+            }
+    return 0;
+}
+int count_moves(void) { return moves; }
+int count_back(void) { return back; }
+int last_cpu(void) { return last; }
+#define sched_getcpu answer_here
+#define sched_getaffinity answer_allowed
+#define sched_setaffinity answer_move
+"""
 FLUSH = """\
 #include <xmmintrin.h>
 int set_flush(void) { _mm_setcsr(_mm_getcsr() | 0x8040u); return 0; }
@@ -235,6 +271,21 @@ def test_workers_take_over_the_caller_s_floating_point_mode() -> None:
         print(run())
     """)
     assert found == "[True, True, True]\n[False, False, False]\n[True, True, True]\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a thread its CPU")
+def test_a_thread_that_finds_its_cpu_taken_moves_to_a_free_one_and_stays_free_to_go() -> None:
+    found = in_a_process("""
+        shared = compile_shared(CROWDED + pool_source(), Target(), flags=("-pthread",))
+        pool.use_pool(shared)
+        counts = [Library(shared, name="pool", pinned=True).entry(name, "tw_count")
+                  for name in ("count_moves", "count_back", "last_cpu")]
+        for threads in (1, 2, 2, 3):
+            run_rounds(threads, 1)
+            print(threads, *(count() for count in counts))
+    """)
+    # of two threads on CPU 3 one goes to CPU 2, the first that is free; of three another to CPU 5
+    assert found == "1 0 0 0\n2 1 1 2\n2 2 2 2\n3 4 4 5\n"
 
 
 def test_a_process_ends_while_its_workers_spin() -> None:
