@@ -16,14 +16,6 @@ ASSUMING = "proved under assumptions"
 UNKNOWN = "unknown"
 REFUTED = "refuted"
 
-PROPERTIES = {
-    "P1": "coverage: every point of every block runs, once",
-    "P2": "flow: every read finds the element that it should",
-    "P3": "reductions: complete before anybody reads them",
-    "P4": "bounds: every index lies in its buffer",
-    "P5": "races: parallel iterations and lanes touch different cells",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Iteration:

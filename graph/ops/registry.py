@@ -13,7 +13,6 @@ from .softmax import Softmax
 
 Spatial = Conv | MaxPool | AveragePool | GlobalAveragePool | BatchNormalization | LRN
 Elementwise = Add | Mul | Sum | Relu
-Movement = Identity | Reshape | Transpose | Concat
 
 OPERATORS: tuple[type[Operator], ...] = (
     Add,

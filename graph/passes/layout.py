@@ -57,7 +57,7 @@ class View:
 class ChannelsLast:
     """Rewrite every spatial operator of layout NCHW to NHWC, with few transposes between them.
 
-    Constant weights are permuted here and now. `moved_bytes` counts what remains.
+    Constant weights are permuted here and now.
     """
 
     def __call__(self, graph: Graph) -> Graph:
@@ -68,13 +68,6 @@ class ChannelsLast:
             mover.rules.get(type(node.op), mover.fixed)(node)
         result = mover.builder.finish({name: mover.old(name) for name in graph.outputs})
         return rebuilt(graph, result.nodes, result.constants)
-
-
-def moved_bytes(graph: Graph) -> int:
-    """Bytes that the Transposes of `graph` write."""
-    return sum(
-        graph.types[node.outputs[0]].bytes for node in graph.nodes if isinstance(node.op, Transpose)
-    )
 
 
 def _is_channels_first(op: Operator) -> bool:

@@ -29,7 +29,7 @@ from tilewright.graph.ops.registry import (
     Sum,
     Transpose,
 )
-from tilewright.graph.passes.layout import ChannelsLast, moved_bytes
+from tilewright.graph.passes.layout import ChannelsLast
 from tilewright.graph.passes.pipeline import Pass
 from tilewright.graph.reference import evaluate
 from tilewright.graph.types import Splat, TensorType
@@ -83,7 +83,6 @@ def test_a_chain_of_spatial_operators_is_transposed_at_its_ends_only(
         "y = Transpose[permutation=(0, 3, 1, 2)](y.last)",
     ]
     assert after.types["c.permuted"].shape == (3, 3, 4, 4)
-    assert moved_bytes(after) == 4 * (2 * 4 * 6 * 5 + 2 * 4 * 2 * 1)
 
 
 def test_branches_that_meet_in_concat_or_sum_stay_channels_last(apply: Apply) -> None:
