@@ -38,8 +38,8 @@ class Iteration:
 class Failure:
     """One way in which a nest is wrong.
 
-    property: "P1" to "P5"; iterations: the concrete runs that show it, two where two clash;
-    element: what they clash on.
+    property: "P1" (coverage), "P2" (flow), "P3" (reductions), "P4" (bounds) or "P5" (races).
+    iterations: the concrete runs that show it, two where two clash; element: what they clash on.
     """
 
     property: str
