@@ -16,8 +16,8 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
+from ..tir.buffer import Buffer
 from ..tir.dtype import DType
-from ..tir.expr import Buffer
 from ..tir.func import PrimFunc
 from ..tir.stmt import Block, IterKind
 from ..tir.target import Target

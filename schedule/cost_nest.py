@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 
-from ..tir.expr import Buffer, Expr, Var
+from ..tir.buffer import Buffer
+from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc, split_allocations
 from ..tir.stmt import Block, For, ForKind, Role, Stmt
 from ..tir.target import Target

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..tir.expr import Add, Call, Div, Expr, Fma, Load, Max, Min, Mul, Select, Sub
+from ..tir.buffer import Load
+from ..tir.expr import Add, Call, Div, Expr, Max, Min, Mul, Select, Sub
+from ..tir.lowered import Fma
 from ..tir.node import Node
 from ..tir.target import Target
 

@@ -13,7 +13,8 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from ..tir.expr import Buffer, Expr, Var, index
+from ..tir.buffer import Buffer
+from ..tir.expr import Expr, Var, index
 from ..tir.func import PrimFunc
 from ..tir.printer import print_expr
 from ..tir.simplify import simplify

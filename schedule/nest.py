@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..tir.expr import Buffer, Expr, Var
+from ..tir.buffer import Buffer
+from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc
 from ..tir.linear import Interval
 from ..tir.node import Node

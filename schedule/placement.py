@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from ..tir.expr import Buffer, Const, Var, index
+from ..tir.buffer import Buffer
+from ..tir.expr import Const, Var, index
 from ..tir.func import PrimFunc, split_allocations
 from ..tir.initialise import outer_condition
 from ..tir.printer import print_expr

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from ..tir.expr import Buffer, Var
+from ..tir.buffer import Buffer
+from ..tir.expr import Var
 from ..tir.func import PrimFunc
 from ..tir.html import STEPS, details, highlight
 from ..tir.target import Target

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ..tir.buffer import Buffer
 from ..tir.errors import known_names
-from ..tir.expr import Buffer, Var
+from ..tir.expr import Var
 from ..tir.func import PrimFunc
 from ..tir.stmt import For
 from ..tir.visit import walk

@@ -18,6 +18,7 @@ from typing import cast
 
 import numpy as np
 
+from .buffer import Buffer, Load
 from .dtype import DType
 from .errors import IRError
 from .expr import (
@@ -28,7 +29,6 @@ from .expr import (
     Add,
     And,
     Binary,
-    Buffer,
     Call,
     Cast,
     Compare,
@@ -37,19 +37,17 @@ from .expr import (
     Expr,
     FloorDiv,
     FloorMod,
-    Fma,
     Let,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Or,
-    Reinterpret,
     Select,
     Sub,
     Var,
 )
+from .lowered import Fma, Reinterpret
 from .printer import print_expr
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]

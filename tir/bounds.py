@@ -4,8 +4,9 @@ variables.
 
 from __future__ import annotations
 
-from .expr import Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Ramp, Select, Var
+from .expr import Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, Var
 from .linear import UNBOUNDED, Interval, Ranges, interval, linear, total
+from .lowered import Ramp
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval:

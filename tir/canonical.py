@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from .expr import Buffer, Expr, Var
+from .buffer import Buffer
+from .expr import Expr, Var
 from .func import PrimFunc
 from .node import Node
 from .stmt import Block

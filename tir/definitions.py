@@ -10,24 +10,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .buffer import Buffer, Load
 from .errors import IRError
-from .expr import (
-    TRUE,
-    Add,
-    Binary,
-    Buffer,
-    Call,
-    Const,
-    Expr,
-    Fma,
-    Load,
-    Max,
-    Min,
-    Mul,
-    Var,
-    const,
-)
+from .expr import TRUE, Add, Binary, Call, Const, Expr, Max, Min, Mul, Var, const
 from .func import PrimFunc
+from .lowered import Fma
 from .stmt import Alloc, Block, For, IterKind, IterVar, Role, Seq, Stmt, Store
 
 _REDUCERS: dict[type[Binary], str] = {Add: "sum", Mul: "prod", Min: "min", Max: "max"}

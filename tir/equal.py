@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .expr import Buffer, Const, Expr, Let, Var
+from .buffer import Buffer
+from .expr import Const, Expr, Let, Var
 from .func import PrimFunc
 from .node import Node, field_names
 from .printer import print_expr, print_stmt

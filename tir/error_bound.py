@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .buffer import Buffer
 from .definitions import Definition, definitions
 from .dtype import FLOAT64, DType
 from .errors import IRError
 from .evaluate import Arrays, bind, evaluate
-from .expr import Buffer
 from .func import PrimFunc
 from .sequential import dependencies, evaluate_at
 

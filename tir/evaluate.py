@@ -17,12 +17,13 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from .array_expr import ArrayEvaluator
+from .buffer import Buffer, Load
 from .contraction import contract, factors_of
 from .definitions import Definition, definitions
 from .dtype import DType
 from .dtype import dtype as as_dtype
 from .errors import IRError, known_names
-from .expr import Buffer, Const, Expr, FloorDiv, FloorMod, Load, Var, add, index, mul
+from .expr import Const, Expr, FloorDiv, FloorMod, Var, add, index, mul
 from .func import PrimFunc
 from .linear import linear
 from .node import Node

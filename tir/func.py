@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .buffer import Buffer
 from .errors import IRError, known_names
-from .expr import Buffer
 from .html import highlight
 from .node import Node
 from .printer import print_header, print_stmt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .expr import Buffer
+from .buffer import Buffer
 from .func import PrimFunc
 from .stmt import Block, IterKind, Role
 from .visit import loads, stores

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .arithmetic import Array, Scalar
+from .buffer import Buffer
 from .errors import IRError
-from .expr import Buffer
 
 Index = int | Array
 Flags = bool | Array

@@ -15,6 +15,7 @@ import numpy as np
 
 from . import arithmetic
 from .arithmetic import type_range
+from .buffer import Load
 from .dtype import DType
 from .expr import (
     EQ,
@@ -24,7 +25,6 @@ from .expr import (
     Add,
     And,
     Binary,
-    Broadcast,
     Call,
     Cast,
     Compare,
@@ -33,22 +33,19 @@ from .expr import (
     Expr,
     FloorDiv,
     FloorMod,
-    Fma,
     Let,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Or,
-    Ramp,
-    Reinterpret,
     Select,
     Sub,
     Var,
 )
 from .interpreter_checks import InterpreterError
 from .interpreter_memory import Memory, Place
+from .lowered import Broadcast, Fma, Ramp, Reinterpret
 from .stmt import Store
 from .visit import walk
 

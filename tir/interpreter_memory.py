@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .expr import Buffer, Load
+from .buffer import Buffer, Load
 from .interpreter_checks import InterpreterError
 from .stmt import Store
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from .arithmetic import poisoned
-from .expr import TRUE, Buffer, Load
+from .buffer import Buffer, Load
+from .expr import TRUE
 from .func import PrimFunc
 from .initialise import begin_empty
 from .interpreter_checks import Cells, Points, Site

@@ -14,8 +14,9 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
+from .buffer import Buffer
 from .dtype import DType
-from .expr import TRUE, Buffer, Expr, Var
+from .expr import TRUE, Expr, Var
 from .func import PrimFunc
 from .parser_expr import ExprParser, ParseError
 from .printer import LOOP_WORDS

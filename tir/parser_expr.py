@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from .buffer import Buffer, Load
 from .dtype import BOOL, FLOAT32, INT64, NAMES, DType
 from .dtype import dtype as as_dtype
 from .errors import IRError, known_names
@@ -16,8 +17,6 @@ from .expr import (
     Add,
     And,
     Binary,
-    Broadcast,
-    Buffer,
     Call,
     Cast,
     Compare,
@@ -26,17 +25,13 @@ from .expr import (
     Expr,
     FloorDiv,
     FloorMod,
-    Fma,
     Let,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Number,
     Or,
-    Ramp,
-    Reinterpret,
     Select,
     Sub,
     Var,
@@ -44,6 +39,7 @@ from .expr import (
 )
 from .intrinsics import ALL as INTRINSICS
 from .intrinsics import by_name
+from .lowered import Broadcast, Fma, Ramp, Reinterpret
 
 BINARY: dict[type[ast.operator], type[Binary]] = {
     ast.Add: Add,

@@ -10,6 +10,7 @@ import keyword
 import re
 from collections.abc import Sequence
 
+from .buffer import Buffer, Load
 from .dtype import BOOL, FLOAT32, INT64
 from .expr import (
     EQ,
@@ -19,8 +20,6 @@ from .expr import (
     TRUE,
     Add,
     And,
-    Broadcast,
-    Buffer,
     Call,
     Cast,
     Const,
@@ -28,21 +27,18 @@ from .expr import (
     Expr,
     FloorDiv,
     FloorMod,
-    Fma,
     Let,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Or,
-    Ramp,
-    Reduce,
-    Reinterpret,
     Select,
     Sub,
     Var,
 )
+from .lowered import Broadcast, Fma, Ramp, Reinterpret
+from .reduce import Reduce
 from .stmt import (
     Alloc,
     Barrier,

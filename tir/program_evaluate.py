@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from .buffer import Buffer
 from .definitions import definitions
 from .dtype import DType
 from .dtype import dtype as as_dtype
 from .errors import IRError
 from .evaluate import Array, compute, promoted
-from .expr import Buffer
 from .func import PrimFunc
 from .interpreter import interpret
 from .program import Copy, Launch, Program, Slice, Tensor

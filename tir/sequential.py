@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .array_expr import ArrayEvaluator
+from .buffer import Buffer, Load
 from .definitions import Definition
 from .evaluate import COMBINE
-from .expr import Buffer, Expr, Load, Var
+from .expr import Expr, Var
 from .stmt import IterVar
 from .visit import free_vars, loads
 

@@ -11,6 +11,7 @@ import math
 from dataclasses import replace
 
 from .bounds import bounds, intersect
+from .buffer import Load
 from .dtype import BOOL, INT64, DType
 from .expr import (
     EQ,
@@ -21,7 +22,6 @@ from .expr import (
     TRUE,
     Add,
     And,
-    Broadcast,
     Call,
     Cast,
     Compare,
@@ -30,13 +30,11 @@ from .expr import (
     FloorDiv,
     FloorMod,
     Let,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Or,
-    Ramp,
     Select,
     Sub,
     Var,
@@ -57,6 +55,7 @@ from .linear import (
     rejoin,
     total,
 )
+from .lowered import Broadcast, Ramp
 from .stmt import NOTHING, Alloc, Block, For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
 from .visit import substitute, walk
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from .buffer import Buffer
 from .dtype import DType
-from .expr import TRUE, Buffer, Expr, Var
+from .expr import TRUE, Expr, Var
 from .node import Node
 
 

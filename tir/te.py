@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import intrinsics
+from .buffer import Buffer, Load
 from .dtype import INT64, DType
 from .dtype import dtype as as_dtype
 from .elements import (
@@ -44,25 +45,12 @@ from .elements import (
     tanh,
 )
 from .errors import IRError, IRTypeError
-from .expr import (
-    TRUE,
-    Buffer,
-    Call,
-    Expr,
-    Load,
-    Max,
-    Min,
-    Number,
-    Reduce,
-    Reducer,
-    Var,
-    add,
-    mul,
-)
+from .expr import TRUE, Call, Expr, Max, Min, Number, Var, add, mul
 from .expr import const as exact_const
 from .func import PrimFunc
 from .node import Node
 from .number import integer_range
+from .reduce import Reduce, Reducer
 from .stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Parameter, Stmt, Store, seq
 from .te_checks import (
     check_axes,

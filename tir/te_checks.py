@@ -6,7 +6,8 @@ import operator
 from collections.abc import Iterable, Sequence
 
 from .errors import IRError, IRTypeError
-from .expr import Expr, Number, Reduce, Var, check_same, convert
+from .expr import Expr, Number, Var, check_same, convert
+from .reduce import Reduce
 from .visit import free_vars, walk
 
 

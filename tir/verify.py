@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from .buffer import Buffer, Load
 from .dtype import INT64
 from .errors import IRError
 from .expr import (
@@ -26,8 +27,6 @@ from .expr import (
     TRUE,
     Add,
     And,
-    Broadcast,
-    Buffer,
     Call,
     Cast,
     Const,
@@ -35,21 +34,18 @@ from .expr import (
     Expr,
     FloorDiv,
     FloorMod,
-    Fma,
     Let,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Or,
-    Ramp,
-    Reinterpret,
     Select,
     Sub,
     Var,
 )
 from .func import PrimFunc
+from .lowered import Broadcast, Fma, Ramp, Reinterpret
 from .node import Node
 from .printer import print_expr, print_stmt
 from .stmt import (

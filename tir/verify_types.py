@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .buffer import Buffer, Load
 from .dtype import DType
 from .expr import (
     Add,
     And,
     Binary,
-    Broadcast,
-    Buffer,
     Call,
     Cast,
     Compare,
@@ -18,19 +17,16 @@ from .expr import (
     Expr,
     FloorDiv,
     FloorMod,
-    Fma,
     Let,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Or,
-    Ramp,
-    Reinterpret,
     Select,
     Sub,
 )
+from .lowered import Broadcast, Fma, Ramp, Reinterpret
 from .stmt import Prefetch, Store
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from .expr import Buffer, Expr, Load, Var
+from .buffer import Buffer, Load
+from .expr import Expr, Var
 from .node import Node
 from .stmt import Alloc, Block, For, IterVar, LetStmt, Prefetch, Seq, Stmt, Store, seq
 

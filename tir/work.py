@@ -20,23 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .array_expr import evaluate_expr
-from .expr import (
-    Add,
-    Buffer,
-    Call,
-    Const,
-    Div,
-    Expr,
-    Fma,
-    Load,
-    Max,
-    Min,
-    Mul,
-    Select,
-    Sub,
-    Var,
-)
+from .buffer import Buffer, Load
+from .expr import Add, Call, Const, Div, Expr, Max, Min, Mul, Select, Sub, Var
 from .func import PrimFunc
+from .lowered import Fma
 from .node import Node
 from .stmt import Block, Role, Store
 from .visit import free_vars, loads, stores

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...tir.expr import Buffer
+from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.stmt import (
     Alloc,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...tir.expr import Buffer, Var
+from ...tir.buffer import Buffer
+from ...tir.expr import Var
 from ...tir.linear import Interval
 from .names import Names
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 
-from ...tir.expr import Buffer, Var
+from ...tir.buffer import Buffer
+from ...tir.expr import Var
 
 _LONGEST = 40
 _RESERVED = frozenset(

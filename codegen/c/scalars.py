@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...tir.bounds import bounds
+from ...tir.buffer import Buffer, Load
 from ...tir.dtype import INT64, Kind
 from ...tir.errors import InternalError
 from ...tir.expr import (
@@ -15,8 +16,6 @@ from ...tir.expr import (
     Add,
     And,
     Binary,
-    Broadcast,
-    Buffer,
     Call,
     Cast,
     Compare,
@@ -25,21 +24,19 @@ from ...tir.expr import (
     Expr,
     FloorDiv,
     FloorMod,
-    Fma,
     Let,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Or,
-    Reinterpret,
     Select,
     Sub,
     Var,
     index,
     mul,
 )
+from ...tir.lowered import Broadcast, Fma, Reinterpret
 from ...tir.visit import walk
 from ..lower.lanes import access
 from .isa import Isa

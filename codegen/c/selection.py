@@ -11,7 +11,6 @@ from ...tir.expr import (
     LT,
     NE,
     Add,
-    Broadcast,
     Call,
     Cast,
     Compare,
@@ -20,15 +19,13 @@ from ...tir.expr import (
     Expr,
     FloorDiv,
     FloorMod,
-    Fma,
     Max,
     Min,
     Mul,
-    Ramp,
-    Reinterpret,
     Select,
     Sub,
 )
+from ...tir.lowered import Broadcast, Fma, Ramp, Reinterpret
 
 _NAMES: dict[type[Expr], str] = {
     Add: "add",

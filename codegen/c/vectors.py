@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...tir.buffer import Buffer, Load
 from ...tir.dtype import INT32, DType
 from ...tir.expr import (
     LT,
     And,
-    Broadcast,
-    Buffer,
     Call,
     Compare,
     Const,
@@ -19,13 +18,11 @@ from ...tir.expr import (
     FloorDiv,
     FloorMod,
     Let,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Or,
-    Ramp,
     Select,
     Var,
     const,
@@ -34,6 +31,7 @@ from ...tir.expr import (
     is_const,
 )
 from ...tir.linear import expression, linear
+from ...tir.lowered import Broadcast, Ramp
 from ...tir.simplify import simplify
 from ...tir.stmt import Store
 from ..lower.lanes import Access, access, narrow, narrow_scalar

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...tir.expr import Buffer
+from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, For, If, Stmt
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ...tir.expr import And, Broadcast, Const, Expr, Let, Load, Or, Select, Var
+from ...tir.buffer import Load
+from ...tir.expr import And, Const, Expr, Let, Or, Select, Var
 from ...tir.func import PrimFunc
+from ...tir.lowered import Broadcast
 from ...tir.node import Node
 from ...tir.stmt import LetStmt, Prefetch, Seq, Stmt, Store, seq
 from ...tir.visit import transform, walk

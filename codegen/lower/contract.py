@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...tir.expr import Add, Fma, Mul
+from ...tir.expr import Add, Mul
 from ...tir.func import PrimFunc
+from ...tir.lowered import Fma
 from ...tir.node import Node
 from ...tir.visit import transform
 

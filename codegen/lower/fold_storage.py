@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...tir.expr import Buffer, Expr, Load, Var
+from ...tir.buffer import Buffer, Load
+from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.linear import Interval
 from ...tir.node import Node

@@ -13,21 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...tir.bounds import bounds
+from ...tir.buffer import Buffer, Load
 from ...tir.dtype import INT32
 from ...tir.expr import (
     Add,
-    Broadcast,
-    Buffer,
     Cast,
     Const,
     Expr,
     FloorDiv,
     FloorMod,
-    Load,
     Max,
     Min,
     Mul,
-    Ramp,
     Var,
     add,
     const,
@@ -37,6 +34,7 @@ from ...tir.expr import (
     mul,
 )
 from ...tir.linear import Linear, Ranges, expression, linear
+from ...tir.lowered import Broadcast, Ramp
 from ...tir.node import Node
 from ...tir.simplify import simplify
 from ...tir.visit import free_vars, transform

@@ -16,7 +16,6 @@ from ...tir.expr import (
     FloorDiv,
     Let,
     Mul,
-    Reinterpret,
     Select,
     Sub,
     Var,
@@ -24,6 +23,7 @@ from ...tir.expr import (
 )
 from ...tir.func import PrimFunc
 from ...tir.intrinsics import FLOOR, MAX_ANY, MIN_ANY, ROUND, SCALE
+from ...tir.lowered import Reinterpret
 from ...tir.node import Node
 from ...tir.target import Target
 from ...tir.visit import transform

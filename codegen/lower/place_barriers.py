@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...tir.expr import Buffer
+from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.stmt import Alloc, Barrier, For, ForKind, Prefetch, Stmt, Store, seq
 from ...tir.visit import accesses, walk

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ...tir.buffer import Buffer, Load
 from ...tir.conditions import conjuncts
 from ...tir.errors import TargetError
-from ...tir.expr import Buffer, Const, Expr, Load, Ramp, Select
+from ...tir.expr import Const, Expr, Select
 from ...tir.func import PrimFunc
+from ...tir.lowered import Ramp
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Stmt, Store
 from ...tir.target import Target

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...tir.buffer import Buffer
 from ...tir.errors import TargetError
-from ...tir.expr import Buffer, Expr, Let, Var, index
+from ...tir.expr import Expr, Let, Var, index
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.simplify import simplify_stmt

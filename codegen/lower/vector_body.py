@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ...tir.buffer import Buffer, Load
 from ...tir.conditions import all_of, conjuncts
 from ...tir.dtype import BOOL, INT32, INT64
 from ...tir.errors import TargetError
@@ -17,24 +18,20 @@ from ...tir.expr import (
     NE,
     TRUE,
     And,
-    Broadcast,
-    Buffer,
     Cast,
     Compare,
     Const,
     Expr,
     Let,
-    Load,
     Not,
     Or,
-    Ramp,
-    Reinterpret,
     Select,
     Var,
     const,
     index,
 )
 from ...tir.linear import Linear, Ranges, expression, linear
+from ...tir.lowered import Broadcast, Ramp, Reinterpret
 from ...tir.node import Node
 from ...tir.simplify import narrowed, provable, simplify, simplify_stmt
 from ...tir.stmt import Alloc, For, If, LetStmt, Prefetch, Seq, Stmt, Store, seq

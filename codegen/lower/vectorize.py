@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...tir.buffer import Load
 from ...tir.dtype import DType
 from ...tir.expr import (
     LT,
     And,
-    Broadcast,
     Cast,
     Compare,
     Const,
     Expr,
     Let,
-    Load,
     Not,
     Or,
-    Ramp,
     Select,
     Var,
     add,
@@ -27,6 +25,7 @@ from ...tir.expr import (
 )
 from ...tir.func import PrimFunc
 from ...tir.linear import Interval, Ranges
+from ...tir.lowered import Broadcast, Ramp
 from ...tir.node import Node
 from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq

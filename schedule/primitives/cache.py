@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...tir.expr import Buffer, Load, Var
+from ...tir.buffer import Buffer, Load
+from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_buffers, replace_stmt

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...tir.buffer import Buffer
 from ...tir.conditions import all_of, conjuncts
-from ...tir.expr import EQ, TRUE, Buffer, Expr, Var, compare, index
+from ...tir.expr import EQ, TRUE, Expr, Var, compare, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import spatial_loops
 from ...tir.regions import Span, disjoint, region

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...tir.expr import Buffer, Expr, Load, Var
+from ...tir.buffer import Buffer, Load
+from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Block, Stmt, Store

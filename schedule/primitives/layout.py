@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...tir.buffer import Buffer, Load
 from ...tir.conditions import all_of
-from ...tir.expr import TRUE, Buffer, Expr, Load, Select, Var, const
+from ...tir.expr import TRUE, Expr, Select, Var, const
 from ...tir.func import PrimFunc
 from ...tir.linear import Interval
 from ...tir.node import Node

@@ -7,7 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...tir.expr import Buffer, Expr, Var, index
+from ...tir.buffer import Buffer
+from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.regions import Region, region
 from ...tir.simplify import simplify

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...tir.bounds import bounds
-from ...tir.expr import Binary, Buffer, Call, Expr, Load, Var
+from ...tir.buffer import Buffer, Load
+from ...tir.expr import Binary, Call, Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.linear import expression, linear
 from ...tir.node import Node

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...tir.buffer import Buffer, Load
 from ...tir.conditions import all_of
-from ...tir.expr import TRUE, Buffer, Expr, Load, Var, index
+from ...tir.expr import TRUE, Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import mirrored
 from ...tir.linear import Ranges

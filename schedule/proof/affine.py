@@ -15,21 +15,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ...tir.expr import (
-    Add,
-    Cast,
-    Const,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    Load,
-    Max,
-    Min,
-    Mul,
-    Select,
-    Sub,
-    Var,
-)
+from ...tir.buffer import Load
+from ...tir.expr import Add, Cast, Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, Sub, Var
 from ...tir.printer import print_expr
 from ...tir.visit import walk
 

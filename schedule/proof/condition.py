@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ...tir.expr import EQ, LE, LT, NE, And, Const, Expr, Load, Not, Or, Var
+from ...tir.buffer import Load
+from ...tir.expr import EQ, LE, LT, NE, And, Const, Expr, Not, Or, Var
 from ...tir.printer import print_expr
 from ...tir.visit import walk
 from .affine import (

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from ...tir.expr import TRUE, Buffer, Load, Var
+from ...tir.buffer import Buffer, Load
+from ...tir.expr import TRUE, Var
 from ...tir.stmt import NOTHING, Block, For, ForKind, IterKind, IterVar, Parameter, Store
 from ..verdict import Failure
 from .affine import variable

@@ -12,21 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...tir.expr import (
-    Add,
-    Buffer,
-    Const,
-    Expr,
-    Fma,
-    Let,
-    Load,
-    Mul,
-    Select,
-    Sub,
-    Var,
-    const,
-)
+from ...tir.buffer import Buffer, Load
+from ...tir.expr import Add, Const, Expr, Let, Mul, Select, Sub, Var, const
 from ...tir.func import PrimFunc
+from ...tir.lowered import Fma
 from ...tir.node import field_names
 from ...tir.printer import print_expr
 from ...tir.stmt import Block, IterKind, IterVar, Role, Stmt, Store

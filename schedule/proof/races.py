@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...tir.expr import Buffer
+from ...tir.buffer import Buffer
 from ...tir.stmt import For, ForKind
 from ..verdict import Failure
 from .order import ANY, Order

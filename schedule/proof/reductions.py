@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...tir.expr import Buffer, Var
+from ...tir.buffer import Buffer
+from ...tir.expr import Var
 from ...tir.stmt import Role
 from ..verdict import Failure
 from .condition import ALWAYS

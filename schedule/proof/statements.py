@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ...tir.expr import Buffer, Expr, Load, Select, Var
+from ...tir.buffer import Buffer, Load
+from ...tir.expr import Expr, Select, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import (

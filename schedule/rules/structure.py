@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...tir.expr import Add, Const, FloorDiv, Load, Mul, Var
+from ...tir.buffer import Load
+from ...tir.expr import Add, Const, FloorDiv, Mul, Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.visit import free_vars, stores, walk

@@ -8,9 +8,11 @@ import pytest
 from tilewright.tir import te
 from tilewright.tir.arithmetic import fma32, fma64
 from tilewright.tir.array_expr import evaluate_expr, fma
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64
 from tilewright.tir.errors import IRError
-from tilewright.tir.expr import Buffer, Cast, Expr, Fma, Let, Mul, Reinterpret, Var, const
+from tilewright.tir.expr import Cast, Expr, Let, Mul, Var, const
+from tilewright.tir.lowered import Fma, Reinterpret
 
 ROW, COLUMN = Var("i"), Var("j")
 ROWS, COLUMNS = np.arange(4)[:, None], np.arange(5)[None, :]

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from tilewright.tir.bounds import bounds
 from tilewright.tir.dtype import INT64
-from tilewright.tir.expr import Cast, Const, Expr, FloorDiv, Max, Min, Mul, Ramp, Var
+from tilewright.tir.expr import Cast, Const, Expr, FloorDiv, Max, Min, Mul, Var
 from tilewright.tir.linear import Interval
+from tilewright.tir.lowered import Ramp
 
 from .expressions import boxes, integers, points, value
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tilewright.tir import te
+from tilewright.tir.buffer import Load
 from tilewright.tir.definitions import definitions
 from tilewright.tir.errors import IRError
-from tilewright.tir.expr import Load, Sub
+from tilewright.tir.expr import Sub
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.node import Node
 from tilewright.tir.stmt import Block, If, Store

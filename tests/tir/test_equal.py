@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tilewright.tir import te
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32, INT64
 from tilewright.tir.equal import difference, equal
-from tilewright.tir.expr import Add, Buffer, Const, Let, Load, Mul, Var, const
+from tilewright.tir.expr import Add, Const, Let, Mul, Var, const
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.parser import parse
 from tilewright.tir.stmt import For, ForKind, Store

@@ -7,26 +7,24 @@ from collections.abc import Callable
 import pytest
 
 from tilewright.tir import te
-from tilewright.tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, dtype
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.dtype import BOOL, FLOAT32, INT32, INT64, dtype
 from tilewright.tir.errors import IRError
 from tilewright.tir.expr import (
     TRUE,
     Add,
-    Broadcast,
-    Buffer,
     Cast,
     Const,
     Expr,
     Let,
-    Load,
     Mul,
-    Ramp,
     Sub,
     Var,
     const,
     index,
     is_const,
 )
+from tilewright.tir.lowered import Broadcast, Ramp
 from tilewright.tir.printer import print_expr
 
 X, J = Var("i"), Var("j")
@@ -144,19 +142,6 @@ def test_each_node_knows_its_type() -> None:
     assert (Ramp(X, 1, 8) < Broadcast(J, 8)).dtype == BOOL.with_lanes(8)
     assert Let(X, J, A[0, 0]).dtype == FLOAT32
     assert Mul(A[0, 0], A[0, 1]).dtype == FLOAT32
-
-
-def test_a_buffer_knows_its_size() -> None:
-    assert A.size == 32
-    assert A.bytes == 128
-    assert Buffer("s", FLOAT64, ()).size == 1
-    assert Buffer("v", FLOAT32.with_lanes(8), (), "register").bytes == 32
-
-
-def test_an_index_of_another_integer_type_is_cast_to_int64() -> None:
-    loaded = A[N[X], 0]
-    assert loaded.indices[0].dtype == INT64
-    assert print_expr(loaded) == 'A[cast(N[i], "int64"), 0]'
 
 
 # -- refusals --------------------------------------------------------------------------------------

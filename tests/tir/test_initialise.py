@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.conditions import all_of
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.expr import EQ, LT, TRUE, Buffer, Expr, Var, compare, const, index
+from tilewright.tir.expr import EQ, LT, TRUE, Expr, Var, compare, const, index
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.initialise import begin_empty, init_nest, outer_condition, spatial_loops
 from tilewright.tir.printer import print_expr, print_stmt

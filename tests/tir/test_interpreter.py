@@ -9,15 +9,9 @@ import numpy as np
 import pytest
 
 from tilewright.tir import te
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32, INT32, INT64, DType
-from tilewright.tir.expr import (
-    Buffer,
-    Expr,
-    FloorDiv,
-    Load,
-    Var,
-    const,
-)
+from tilewright.tir.expr import Expr, FloorDiv, Var, const
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import InterpreterError, interpret
 from tilewright.tir.stmt import For, ForKind, Parameter, Store

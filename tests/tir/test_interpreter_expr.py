@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tilewright.tir import intrinsics, te
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import BOOL, FLOAT32, INT32, INT64, DType, dtype
 from tilewright.tir.expr import (
     Add,
-    Buffer,
     Call,
     Cast,
     Const,
@@ -19,12 +19,9 @@ from tilewright.tir.expr import (
     FloorDiv,
     FloorMod,
     Let,
-    Load,
     Max,
     Min,
     Mul,
-    Reduce,
-    Reinterpret,
     Select,
     Sub,
     Var,
@@ -32,7 +29,9 @@ from tilewright.tir.expr import (
 )
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import InterpreterError, interpret
+from tilewright.tir.lowered import Reinterpret
 from tilewright.tir.parser import parse
+from tilewright.tir.reduce import Reduce
 from tilewright.tir.stmt import For, ForKind, Parameter, Store
 
 RNG = np.random.default_rng(0)

@@ -7,15 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tilewright.tir import te
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32, INT64, DType
-from tilewright.tir.expr import (
-    Add,
-    Buffer,
-    Expr,
-    Load,
-    Var,
-    const,
-)
+from tilewright.tir.expr import Add, Expr, Var, const
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret, python_program
 from tilewright.tir.parser import parse

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.tir.expr import Add, Const, Expr, Load, Select, Var, index
+from tilewright.tir.buffer import Load
+from tilewright.tir.expr import Add, Const, Expr, Select, Var, index
 from tilewright.tir.node import Node, field_names
 from tilewright.tir.stmt import For, Store
 

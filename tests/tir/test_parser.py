@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.tir import te
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import BOOL, FLOAT32, INT64, dtype
 from tilewright.tir.equal import difference
 from tilewright.tir.expr import (
@@ -19,7 +20,6 @@ from tilewright.tir.expr import (
     NE,
     Add,
     And,
-    Buffer,
     Cast,
     Const,
     Div,
@@ -27,7 +27,6 @@ from tilewright.tir.expr import (
     FloorDiv,
     FloorMod,
     Let,
-    Load,
     Max,
     Min,
     Mul,

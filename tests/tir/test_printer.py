@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import pytest
 
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64
 from tilewright.tir.expr import (
     EQ,
     LT,
     Add,
     And,
-    Broadcast,
-    Buffer,
     Call,
     Cast,
     Const,
     Expr,
     FloorDiv,
-    Fma,
     Let,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Or,
-    Ramp,
-    Reinterpret,
     Select,
     Sub,
     Var,
     const,
 )
 from tilewright.tir.intrinsics import EXP
+from tilewright.tir.lowered import Broadcast, Fma, Ramp, Reinterpret
 from tilewright.tir.printer import Names, identifier, print_expr, print_stmt
 from tilewright.tir.stmt import (
     NOTHING,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import BOOL, FLOAT32, INT32, INT64, dtype
 from tilewright.tir.expr import (
     EQ,
@@ -19,26 +20,23 @@ from tilewright.tir.expr import (
     TRUE,
     Add,
     And,
-    Broadcast,
-    Buffer,
     Compare,
     Const,
     Expr,
     FloorDiv,
     FloorMod,
-    Load,
     Max,
     Min,
     Mul,
     Not,
     Or,
-    Ramp,
     Select,
     Sub,
     Var,
     const,
 )
 from tilewright.tir.linear import Total
+from tilewright.tir.lowered import Broadcast, Ramp
 from tilewright.tir.printer import print_expr, print_stmt
 from tilewright.tir.simplify import narrowed, provable, simplify, simplify_stmt
 from tilewright.tir.stmt import (

@@ -7,25 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tilewright.tir import te
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32, INT32, INT64
-from tilewright.tir.expr import (
-    TRUE,
-    Add,
-    Buffer,
-    Call,
-    Cast,
-    Const,
-    Expr,
-    Let,
-    Load,
-    Ramp,
-    Reinterpret,
-    Select,
-    Var,
-    const,
-)
+from tilewright.tir.expr import TRUE, Add, Call, Cast, Const, Expr, Let, Select, Var, const
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.intrinsics import EXP
+from tilewright.tir.lowered import Ramp, Reinterpret
 from tilewright.tir.parser import parse, parse_stmt
 from tilewright.tir.stmt import (
     Alloc,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.expr import Add, Buffer, Expr, Load, Var, const, index
+from tilewright.tir.expr import Add, Expr, Var, const, index
 from tilewright.tir.node import Node
 from tilewright.tir.printer import print_stmt
 from tilewright.tir.stmt import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewright.tir import te
-from tilewright.tir.expr import Fma
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.lowered import Fma
 from tilewright.tir.work import block_work, bytes_moved, expression_operations, operations
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....tir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
-from ....tir.expr import Add, Const, Expr, Fma, Let, Mul, Number, Sub, Var, const
+from ....tir.expr import Add, Const, Expr, Let, Mul, Number, Sub, Var, const
+from ....tir.lowered import Fma
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 
-from ....tir.expr import LT, Call, Expr, Fma, Mul, Select
+from ....tir.expr import LT, Call, Expr, Mul, Select
 from ....tir.intrinsics import MIN_ANY, ROUND, SCALE
+from ....tir.lowered import Fma
 from .build import Builder
 
 LN2_HIGH = {32: 0.693359375, 64: 6.93147180369123816490e-01}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ....tir.expr import Add, Call, Expr, Fma, Mul
+from ....tir.expr import Add, Call, Expr, Mul
 from ....tir.func import PrimFunc
+from ....tir.lowered import Fma
 from ....tir.node import Node
 from ....tir.target import Target
 from ....tir.visit import transform

@@ -14,21 +14,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ....tir.expr import (
-    EQ,
-    LT,
-    Add,
-    Cast,
-    Div,
-    Expr,
-    FloorDiv,
-    Fma,
-    Mul,
-    Reinterpret,
-    Select,
-    Sub,
-    const,
-)
+from ....tir.expr import EQ, LT, Add, Cast, Div, Expr, FloorDiv, Mul, Select, Sub, const
+from ....tir.lowered import Fma, Reinterpret
 from .build import SINGLE, Builder
 from .exp import LN2_HIGH, LN2_LOW
 

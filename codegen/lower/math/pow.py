@@ -31,11 +31,9 @@ from ....tir.expr import (
     Const,
     Div,
     Expr,
-    Fma,
     Max,
     Min,
     Mul,
-    Reinterpret,
     Select,
     Sub,
     compare,
@@ -43,6 +41,7 @@ from ....tir.expr import (
     mul,
 )
 from ....tir.intrinsics import ABS, FLOOR, SQRT
+from ....tir.lowered import Fma, Reinterpret
 from .build import SINGLE, Builder
 from .exp import scaled_exp, whole_exponent
 from .log import tail, take_apart

@@ -6,19 +6,8 @@ import pytest
 
 from tilewright.codegen.c.selection import is_lane_count, operation, power_of_two
 from tilewright.tir.dtype import FLOAT32, INT32
-from tilewright.tir.expr import (
-    LT,
-    Broadcast,
-    Cast,
-    Compare,
-    Expr,
-    Fma,
-    Mul,
-    Ramp,
-    Var,
-    const,
-    index,
-)
+from tilewright.tir.expr import LT, Cast, Compare, Expr, Mul, Var, const, index
+from tilewright.tir.lowered import Broadcast, Fma, Ramp
 
 X = Var("x", FLOAT32.with_lanes(8))
 N = Var("n", INT32.with_lanes(8))

@@ -11,7 +11,7 @@ from tilewright.codegen.lower.partition import Partition
 from tilewright.codegen.lower.place_init import PlaceInit
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
-from tilewright.tir.expr import Buffer
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.printer import print_stmt
 from tilewright.tir.verify import Stage, verify

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.codegen.lower.lanes import access, address, linear_in, narrow, settle
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.expr import Add, Buffer, Const, Expr, FloorDiv, FloorMod, Mul, Ramp, Var, index
+from tilewright.tir.expr import Add, Const, Expr, FloorDiv, FloorMod, Mul, Var, index
+from tilewright.tir.lowered import Ramp
 from tilewright.tir.visit import substitute
 
 ROW, LANE = Var("i"), Var("lane")

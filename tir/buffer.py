@@ -1,0 +1,85 @@
+"""Arrays in memory, and the expression that reads an element of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from .dtype import DType
+from .errors import IRError
+from .expr import Expr, as_index
+from .node import Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer(Node):
+    """A dense row-major array. Two Buffers are equal only when they are one object.
+
+    scope: "global" (parameters and workspace), "thread" (private to a thread) or "register".
+    origin: the tensor whose elements this buffer keeps closer, at the same logical indices; None
+    for a tensor of its own.
+    """
+
+    name: str
+    type: DType
+    shape: tuple[int, ...]
+    scope: str = "global"
+    origin: Buffer | None = None
+
+    @property
+    def dtype(self) -> DType:
+        """The type of one element."""
+        return self.type
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        product = 1
+        for extent in self.shape:
+            product *= extent
+        return product
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole array."""
+        return self.size * self.type.bytes * self.type.lanes
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def map_children(self, visit: Callable[[Node], Node]) -> Self:
+        return self
+
+    def children(self) -> tuple[Node, ...]:
+        return ()
+
+    def __getitem__(self, indices: Expr | int | tuple[Expr | int, ...]) -> Load:
+        listed = indices if isinstance(indices, tuple) else (indices,)
+        if len(listed) != len(self.shape):
+            raise IRError(
+                f"load: '{self.name}' has {len(self.shape)} dimensions; expected as many "
+                f"indices, got {len(listed)}.",
+                code="load-rank",
+            )
+        return Load(self, tuple(as_index(index, self.name) for index in listed))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load(Expr):
+    """The element of `buffer` at `indices`; in lowered code the last index may be a Ramp, and lanes
+    may be masked off.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    mask: Expr | None = None
+    other: Expr | None = None
+
+    @property
+    def dtype(self) -> DType:
+        lanes = max((index.dtype.lanes for index in self.indices), default=1)
+        return self.buffer.type.with_lanes(max(lanes, self.buffer.type.lanes))

@@ -1,0 +1,58 @@
+"""Expressions of lowered code alone: vectors, bits read as another type, the fused multiply-add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .dtype import DType
+from .expr import Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reinterpret(Expr):
+    """The bits of `value` read as `type`, which has the same width. Lowered code only."""
+
+    value: Expr
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ramp(Expr):
+    """The vector base, base + stride, base + 2*stride, ... Lowered code only."""
+
+    base: Expr
+    stride: int
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.base.dtype.with_lanes(self.lanes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Broadcast(Expr):
+    """The vector whose lanes all are `value`. Lowered code only."""
+
+    value: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype.with_lanes(self.lanes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fma(Expr):
+    """a * b + c, rounded once."""
+
+    a: Expr
+    b: Expr
+    c: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.a.dtype
