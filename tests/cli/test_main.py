@@ -27,9 +27,9 @@ NAMES = ("demo", "run", "compile", "export-c", "explain", "doctor")
 
 
 def steady(text: str) -> str:
-    """Help as every version of Python prints it: a metavar once, columns two blanks apart."""
+    """Help as every version of Python prints it: a metavar once, no columns, no wrapped lines."""
     once = re.sub(r"(--?[\w-]+) [A-Z]+(?=, -)", r"\1", text)
-    return re.sub(r"(?<=\S)\n? {3,}", "  ", once)
+    return re.sub(r"(?<=\S)(?:\n {10,}| {2,})", " ", once)
 
 
 def test_help_lists_the_verbs_and_the_exit_codes(
