@@ -22,8 +22,9 @@ from ..ir import Graph, Node
 from ..types import Symbol
 from .limits import Limits, checked_type
 from .onnx_node import NodeReader, NotSupported, attribute_names, node_name
-from .onnx_rules import RULES, Rule
 from .onnx_tensors import TensorReader, dtype_name
+from .rules.rule import Rule
+from .rules.table import RULES
 from .symbols import Declared, Shapes, resolve, unnamed
 
 OLDEST_OPSET = 7
