@@ -1,0 +1,229 @@
+"""Mutation testing: does the net hold? Mutants of the code that decides what is legal, proved,
+lowered and planned are drawn by a fixed seed; each is run against the tests that mirror its module,
+and one that survives against the whole default suite.
+
+    python .ci/mutation.py --count 300 --seed 0 --results mutants.jsonl   draws and runs them
+    python .ci/mutation.py --results mutants.jsonl --report               what was found so far
+
+It wants the extra "mutation" (cosmic-ray makes the mutants) and works on a clone of HEAD, never on
+the files of this one. A line of the results is one mutant; those that have one are not run again.
+A mutant that differs in annotations or docstrings alone is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+ROOT = Path(__file__).resolve().parents[1]
+AREAS = {  # area -> files that are mutated
+    "legality": ("schedule/legality.py", "schedule/placement.py", "schedule/primitives/*.py"),
+    "proof": ("schedule/proof/*.py",),
+    "lowering": ("codegen/lower/*.py", "codegen/lower/math/*.py"),
+    "memory": ("graph/memory_plan.py", "graph/memory_check.py"),
+    "passes": ("graph/passes/*.py",),
+}
+MIRROR_SECONDS = 60
+SUITE_SECONDS = 900
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The `occurrence`-th place where an operator changes a file; `line` is where it stands."""
+
+    area: str
+    file: str
+    operator: str
+    occurrence: int
+    line: int
+
+    @property
+    def key(self) -> str:
+        """What names it in the results."""
+        return f"{self.file}:{self.line}:{self.operator}:{self.occurrence}"
+
+
+def drawn(count: int, seed: int) -> list[Mutant]:
+    """`count` mutants, as many from each area, no two at one place."""
+    chosen: list[Mutant] = []
+    for area, patterns in AREAS.items():
+        files = sorted(
+            str(path.relative_to(ROOT))
+            for pattern in patterns
+            for path in ROOT.glob(pattern)
+            if path.name != "__init__.py"
+        )
+        places: dict[tuple[str, object], list[Mutant]] = {}
+        for file in files:
+            for place, mutant in _mutants(area, file):
+                places.setdefault((file, place), []).append(mutant)
+        rng = random.Random(f"{seed}/{area}")
+        order = sorted(places, key=str)
+        rng.shuffle(order)
+        wanted = count // len(AREAS)
+        for place in order:
+            if sum(mutant.area == area for mutant in chosen) == wanted:
+                break
+            candidates = places[place]
+            rng.shuffle(candidates)
+            chosen += [mutant for mutant in candidates if _changes(mutant)][:1]
+    return chosen
+
+
+def _mutants(area: str, file: str) -> Iterator[tuple[object, Mutant]]:
+    tree = get_ast((ROOT / file).read_text(encoding="utf-8"))
+    nodes = list(ast_nodes(tree))
+    for name in operator_names():
+        operator_class = get_operator(name)
+        if operator_class.arguments():
+            continue
+        operator = operator_class()
+        found = (place for node in nodes for place in operator.mutation_positions(node))
+        for occurrence, (start, _) in enumerate(found):
+            yield start, Mutant(area, file, name, occurrence, start[0])
+
+
+def _mutated(mutant: Mutant) -> str | None:
+    source = (ROOT / mutant.file).read_text(encoding="utf-8")
+    return mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
+
+
+def _changes(mutant: Mutant) -> bool:
+    """Whether the mutant is Python and does something else."""
+    text = _mutated(mutant)
+    if text is None:
+        return False
+    try:
+        return _meaning(text) != _meaning((ROOT / mutant.file).read_text(encoding="utf-8"))
+    except SyntaxError:
+        return False
+
+
+def _meaning(source: str) -> str:
+    """The program without annotations and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        if isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Name("object")
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            node.value = ast.Constant(None)
+    return ast.dump(tree)
+
+
+def mirrors(file: str) -> list[str]:
+    """The test files that mirror a module; those of its folder where none has its name."""
+    path = Path(file)
+    named = [
+        folder / f"test_{path.stem}.py"
+        for folder in (Path("tests") / path.parent, Path("tests") / path.parent.parent)
+    ]
+    found = [str(name) for name in named if (ROOT / name).exists()]
+    proof = sorted((ROOT / "tests/schedule").glob("test_proof*.py"))
+    if "proof" in path.parts:
+        found += [str(name.relative_to(ROOT)) for name in proof]
+    return found or [str(Path("tests") / path.parts[0])]
+
+
+def outcome(clone: Path, tests: list[str], seconds: float) -> str:
+    """ "killed", "survived" or "timed-out" (which counts as killed)."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    environment = {**os.environ, "PYTHONPATH": str(clone.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.Popen(
+        command,
+        cwd=clone,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return "survived" if process.wait(seconds) == 0 else "killed"
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        process.wait()
+        return "timed-out"
+
+
+def run(mutants: list[Mutant], results: Path) -> None:
+    """Run those that have no result yet; one line is written for each."""
+    done = {entry["key"] for entry in read(results)}
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "tilewright"
+        subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+        for number, mutant in enumerate(mutants):
+            if mutant.key in done:
+                continue
+            file, text = clone / mutant.file, _mutated(mutant)
+            original = file.read_text(encoding="utf-8")
+            assert text is not None
+            began = time.monotonic()
+            file.write_text(text, encoding="utf-8")
+            try:
+                verdict, by = outcome(clone, mirrors(mutant.file), MIRROR_SECONDS), "mirror"
+                if verdict == "survived":
+                    verdict, by = outcome(clone, [], SUITE_SECONDS), "suite"
+            finally:
+                file.write_text(original, encoding="utf-8")
+            took = round(time.monotonic() - began, 1)
+            entry = {"key": mutant.key, **asdict(mutant), "verdict": verdict, "by": by, "s": took}
+            with results.open("a", encoding="utf-8") as log:
+                log.write(json.dumps(entry) + "\n")
+            print(
+                f"{number + 1}/{len(mutants)} {verdict} by {by} {took} s {mutant.key}", flush=True
+            )
+
+
+def read(results: Path) -> list[dict[str, str]]:
+    """The lines of a file of results; none where it is not there."""
+    if not results.exists():
+        return []
+    return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+
+
+def report(results: Path) -> None:
+    """Killed and survived by area, and every survivor."""
+    entries = read(results)
+    counts = Counter((entry["area"], entry["verdict"]) for entry in entries)
+    for area in AREAS:
+        alive, dead = counts[area, "survived"], counts[area, "killed"] + counts[area, "timed-out"]
+        share = dead / (alive + dead) if alive + dead else 0.0
+        print(f"{area}: {dead} of {alive + dead} killed ({share:.0%})")
+    for entry in entries:
+        if entry["verdict"] == "survived":
+            print(f"survived: {entry['key']}")
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--report", action="store_true")
+    arguments = parser.parse_args()
+    if not arguments.report:
+        run(drawn(arguments.count, arguments.seed), arguments.results)
+    report(arguments.results)
+
+
+if __name__ == "__main__":
+    main()
