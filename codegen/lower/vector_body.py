@@ -141,15 +141,7 @@ class VectorBody:
         low, high = narrowed(self.ranges, on if on is not None else TRUE)[self.lane]
         if on is not None and low is not None and low == high and self._is_plain(store):
             return self._only_lane(store, on, low)
-        raise TargetError(
-            f"vectorize: the lanes of loop '{self.lane.name}' all store to one element of "
-            f"'{buffer.name}'; expected a store that moves with the loop.",
-            code="vectorize-store-lanes",
-            hints=(
-                "vectorise a spatial loop instead, or reduce into one partial result per lane "
-                "(rfactor).",
-            ),
-        )
+        raise NotVectorizable(f"its lanes store to one element of '{buffer.name}'")
 
     def _only_lane(self, store: Store, on: Expr, lane: int) -> Stmt:
         """A store by the one lane that the condition leaves on: a scalar one."""
