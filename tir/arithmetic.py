@@ -113,6 +113,18 @@ def convert_vector(value: Array, dtype: DType) -> Array:
     return value != 0 if dtype.is_bool else value.astype(dtype.numpy)
 
 
+def shift_left(value: int, count: int, low: int, high: int) -> int:
+    """value * 2**count, wrapped around to low .. high; 0 for a count beyond the width."""
+    span = high - low + 1
+    moved = value << count if 0 <= count < span.bit_length() - 1 else 0
+    return (moved - low) % span + low
+
+
+def shift_right(value: int, count: int, bits: int) -> int:
+    """The floor of value / 2**count; the sign alone for a count beyond the width."""
+    return value >> (count if 0 <= count < bits else bits)
+
+
 def divide_vectors(a: Array, b: Array, mask: Array | None, modulo: bool) -> Array:
     """The floor quotient, or the remainder, of integer vectors.
 

@@ -4,7 +4,7 @@ variables.
 
 from __future__ import annotations
 
-from .expr import Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, Var
+from .expr import BitAnd, Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, ShiftRight, Var
 from .linear import UNBOUNDED, Interval, Ranges, interval, linear, total
 from .lowered import Ramp
 
@@ -47,6 +47,14 @@ def _atom(expr: Expr, ranges: Ranges) -> Interval:
             if low is not None and high is not None and low // c.value == high // c.value:
                 return low % int(c.value), high % int(c.value)
             return 0, int(c.value) - 1
+        case BitAnd(_, Const() as c) | BitAnd(Const() as c, _) if c.value >= 0:
+            return 0, int(c.value)
+        case ShiftRight(a, Const() as c) if 0 <= c.value < a.dtype.bits:
+            low, high = bounds(a, ranges)
+            return (
+                None if low is None else low >> int(c.value),
+                None if high is None else high >> int(c.value),
+            )
         case Min(a, b):
             return _min(bounds(a, ranges), bounds(b, ranges))
         case Max(a, b):

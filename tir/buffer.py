@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from .dtype import DType
+from .dtype import INT64, DType
 from .errors import IRError
-from .expr import Expr, as_index
+from .expr import Cast, Expr, const
 from .node import Node
+from .number import index_number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,3 +84,16 @@ class Load(Expr):
     def dtype(self) -> DType:
         lanes = max((index.dtype.lanes for index in self.indices), default=1)
         return self.buffer.type.with_lanes(max(lanes, self.buffer.type.lanes))
+
+
+def as_index(index: Expr | int, name: str) -> Expr:
+    """An index of the buffer called `name` as an int64 expression."""
+    if not isinstance(index, Expr):
+        return const(index_number(index, name), INT64)
+    if not index.dtype.is_integer:
+        raise IRError(
+            f"load: an index of '{name}' has type {index.dtype}; expected an integer.",
+            code="load-index-type",
+            hints=("te.cast(index, 'int64') converts it.",),
+        )
+    return index if index.dtype == INT64 else Cast(index, INT64)

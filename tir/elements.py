@@ -10,10 +10,25 @@ from .conditions import all_of as conjunction
 from .conditions import any_of as disjunction
 from .dtype import DType
 from .dtype import dtype as as_dtype
-from .errors import IRError
-from .expr import EQ, NE, Call, Cast, Const, Expr, Max, Min, Not, Number, Select, compare
+from .expr import (
+    EQ,
+    NE,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Max,
+    Min,
+    Not,
+    Number,
+    Select,
+    compare,
+    magnitude,
+    power,
+)
 from .expr import const as exact_const
 from .number import check_number
+from .operand_checks import check_function
 from .te_checks import check_condition, check_number_type, operands
 
 
@@ -90,12 +105,7 @@ def minimum(a: Expr | Number, b: Expr | Number) -> Expr:
 
 def _call(intrinsic: intrinsics.Intrinsic, *arguments: Expr | Number) -> Expr:
     values = operands(intrinsic.name, *arguments)
-    if not values[0].dtype.is_float:
-        raise IRError(
-            f"te.{intrinsic.name}: the argument has type {values[0].dtype}; expected a float.",
-            code="te-float",
-            hints=("te.cast(x, 'float32') converts it.",),
-        )
+    check_function(intrinsic.name, values[0].dtype)
     return Call(intrinsic, values)
 
 
@@ -124,9 +134,9 @@ def sqrt(x: Expr) -> Expr:
     return _call(intrinsics.SQRT, x)
 
 
-def abs(x: Expr) -> Expr:
-    """The magnitude."""
-    return _call(intrinsics.ABS, x)
+def abs(x: Expr | Number) -> Expr:
+    """The magnitude; of the smallest signed integer, which has none, that integer itself."""
+    return magnitude(*operands("abs", x))
 
 
 def round(x: Expr) -> Expr:
@@ -141,7 +151,7 @@ def floor(x: Expr) -> Expr:
 
 def pow(x: Expr | Number, y: Expr | Number) -> Expr:
     """x to the power y."""
-    return _call(intrinsics.POW, x, y)
+    return power(*operands("pow", x, y))
 
 
 def min_any(a: Expr | Number, b: Expr | Number) -> Expr:

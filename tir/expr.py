@@ -2,6 +2,8 @@
 
 Meaning, which the interpreter executes and every back end must keep:
 - Integers are two's complement and wrap around. FloorDiv and FloorMod round towards minus infinity.
+- A shift count below 0, or of the type's width and more, shifts every bit out: what remains is 0,
+  or, where ShiftRight shifts a negative number, -1.
 - Floats are IEEE, evaluated as written, but for two freedoms: a declared reduction may be
   re-associated, and a*b+c may be fused into Fma (decided in the IR by one pass, never by a C
   compiler).
@@ -17,21 +19,43 @@ nothing else.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
-from .dtype import BOOL, INT64, DType
+from .dtype import BOOL, INT64, DType, Kind
 from .dtype import dtype as as_dtype
-from .errors import IRError
-from .intrinsics import Intrinsic
+from .intrinsics import ABS, POW, Intrinsic
 from .node import Node
-from .number import check_number, index_number
+from .number import check_number, nearest
+from .operand_checks import (
+    check_bits,
+    check_divisor,
+    check_floats,
+    check_function,
+    check_integers,
+    check_numbers,
+    check_same,
+    check_shift_count,
+    truth_value_error,
+)
 
 Number = int | float | bool
+_Operator = Callable[["Expr", "Expr | Number"], "Expr"]
+
+
+def _both_ways(build: Callable[[Expr, Expr], Expr]) -> tuple[_Operator, _Operator]:
+    """The operator and its reflection; Python numbers take the type of the expression."""
+
+    def forward(self: Expr, other: Expr | Number) -> Expr:
+        return build(self, convert(other, self))
+
+    def reflected(self: Expr, other: Expr | Number) -> Expr:
+        return build(convert(other, self), self)
+
+    return forward, reflected
 
 
 class Expr(Node):
@@ -45,51 +69,22 @@ class Expr(Node):
         raise TypeError(type(self).__name__)
 
     def __bool__(self) -> bool:
-        raise IRError(
-            f"expression: '{type(self).__name__}' has no truth value while a program is being "
-            "built.",
-            code="expr-bool",
-            hints=(
-                "use te.select(cond, a, b), te.all_of(...) or te.any_of(...); te.eq(a, b) "
-                "builds an equality.",
-            ),
-        )
+        raise truth_value_error(type(self).__name__)
 
-    def __add__(self, other: Expr | Number) -> Expr:
-        return add(self, convert(other, self))
-
-    def __radd__(self, other: Number) -> Expr:
-        return add(convert(other, self), self)
-
-    def __sub__(self, other: Expr | Number) -> Expr:
-        return sub(self, convert(other, self))
-
-    def __rsub__(self, other: Number) -> Expr:
-        return sub(convert(other, self), self)
-
-    def __mul__(self, other: Expr | Number) -> Expr:
-        return mul(self, convert(other, self))
-
-    def __rmul__(self, other: Number) -> Expr:
-        return mul(convert(other, self), self)
-
-    def __truediv__(self, other: Expr | Number) -> Expr:
-        return div(self, convert(other, self))
-
-    def __rtruediv__(self, other: Number) -> Expr:
-        return div(convert(other, self), self)
-
-    def __floordiv__(self, other: Expr | Number) -> Expr:
-        return floordiv(self, convert(other, self))
-
-    def __rfloordiv__(self, other: Number) -> Expr:
-        return floordiv(convert(other, self), self)
-
-    def __mod__(self, other: Expr | Number) -> Expr:
-        return floormod(self, convert(other, self))
-
-    def __rmod__(self, other: Number) -> Expr:
-        return floormod(convert(other, self), self)
+    __add__, __radd__ = _both_ways(lambda a, b: add(a, b))
+    __sub__, __rsub__ = _both_ways(lambda a, b: sub(a, b))
+    __mul__, __rmul__ = _both_ways(lambda a, b: mul(a, b))
+    __truediv__, __rtruediv__ = _both_ways(lambda a, b: div(a, b))
+    __floordiv__, __rfloordiv__ = _both_ways(lambda a, b: floordiv(a, b))
+    __mod__, __rmod__ = _both_ways(lambda a, b: floormod(a, b))
+    __pow__, __rpow__ = _both_ways(lambda a, b: power(a, b))
+    __and__, __rand__ = _both_ways(lambda a, b: bitwise("&", a, b))
+    __or__, __ror__ = _both_ways(lambda a, b: bitwise("|", a, b))
+    __xor__, __rxor__ = _both_ways(lambda a, b: bitwise("^", a, b))
+    __lshift__, __rlshift__ = _both_ways(lambda a, b: shift(ShiftLeft, a, b))
+    __rshift__, __rrshift__ = _both_ways(lambda a, b: shift(ShiftRight, a, b))
+    __lt__, __gt__ = _both_ways(lambda a, b: compare(LT, a, b))
+    __le__, __ge__ = _both_ways(lambda a, b: compare(LE, a, b))
 
     def __neg__(self) -> Expr:
         return (
@@ -98,17 +93,11 @@ class Expr(Node):
             else mul(self, const(-1.0, self.dtype))
         )
 
-    def __lt__(self, other: Expr | Number) -> Expr:
-        return compare(LT, self, convert(other, self))
+    def __invert__(self) -> Expr:
+        return Not(self) if self.dtype.is_bool else bitwise("^", self, const(-1, self.dtype))
 
-    def __le__(self, other: Expr | Number) -> Expr:
-        return compare(LE, self, convert(other, self))
-
-    def __gt__(self, other: Expr | Number) -> Expr:
-        return compare(LT, convert(other, self), self)
-
-    def __ge__(self, other: Expr | Number) -> Expr:
-        return compare(LE, convert(other, self), self)
+    def __abs__(self) -> Expr:
+        return magnitude(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,6 +201,31 @@ class Min(Binary):
 @dataclass(frozen=True, slots=True, eq=False)
 class Max(Binary):
     """The larger operand; NaN when either is NaN."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BitAnd(Binary):
+    """The bits that both integers have."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BitOr(Binary):
+    """The bits that one of the integers has."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BitXor(Binary):
+    """The bits in which two integers differ."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShiftLeft(Binary):
+    """a * 2**b, wrapped around; see the module for counts beyond the width."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShiftRight(Binary):
+    """The floor of a / 2**b; see the module for counts beyond the width."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -336,14 +350,7 @@ class Let(Expr):
 def const(value: Number, type: DType | str) -> Const:
     """The number `value` as `type`, rounded or wrapped to it."""
     kind = as_dtype(type)
-    if kind.is_bool:
-        return Const(bool(value), kind)
-    if kind.is_float:
-        with np.errstate(over="ignore"):
-            return Const(float(kind.numpy.type(value)), kind)
-    wrapped = int(value) % (1 << kind.bits)
-    signed = kind.kind.value == "int" and wrapped >= 1 << (kind.bits - 1)
-    return Const(wrapped - (1 << kind.bits) if signed else wrapped, kind)
+    return Const(nearest(value, kind), kind)
 
 
 def convert(value: Expr | Number, like: Expr) -> Expr:
@@ -356,42 +363,6 @@ def convert(value: Expr | Number, like: Expr) -> Expr:
     return const(value, like.dtype)
 
 
-def as_index(index: Expr | int, name: str) -> Expr:
-    """`index` as an int64 expression."""
-    if not isinstance(index, Expr):
-        return const(index_number(index, name), INT64)
-    if not index.dtype.is_integer:
-        raise IRError(
-            f"load: an index of '{name}' has type {index.dtype}; expected an integer.",
-            code="load-index-type",
-            hints=("te.cast(index, 'int64') converts it.",),
-        )
-    return index if index.dtype == INT64 else Cast(index, INT64)
-
-
-def check_same(operation: str, a: Expr, b: Expr) -> None:
-    """Raise IRError unless both operands have one type."""
-    if a.dtype != b.dtype:
-        raise IRError(
-            f"{operation}: the operands have types {a.dtype} and {b.dtype}; expected one type.",
-            code="expr-types",
-            hints=(f"te.cast(x, '{a.dtype}') converts one of them.",),
-        )
-
-
-def _check_numbers(operation: str, a: Expr, b: Expr) -> None:
-    """Raise IRError unless both operands are numbers of one type."""
-    check_same(operation, a, b)
-    if a.dtype.is_bool:
-        raise IRError(
-            f"{operation}: the operands have type bool; expected numbers.",
-            code="expr-bool-operand",
-            hints=(
-                "te.all_of and te.any_of combine truth values; te.cast(x, 'int32') makes 0 and 1.",
-            ),
-        )
-
-
 def is_const(expr: Expr, value: Number) -> bool:
     """Whether `expr` is the integer or boolean constant `value`."""
     return isinstance(expr, Const) and not expr.type.is_float and expr.value == value
@@ -399,7 +370,7 @@ def is_const(expr: Expr, value: Number) -> bool:
 
 def add(a: Expr, b: Expr) -> Expr:
     """a + b"""
-    _check_numbers("add", a, b)
+    check_numbers("add", a.dtype, b.dtype)
     if isinstance(a, Const) and isinstance(b, Const):
         return const(a.value + b.value, a.type)
     if is_const(a, 0):
@@ -409,7 +380,7 @@ def add(a: Expr, b: Expr) -> Expr:
 
 def sub(a: Expr, b: Expr) -> Expr:
     """a - b"""
-    _check_numbers("subtract", a, b)
+    check_numbers("subtract", a.dtype, b.dtype)
     if isinstance(a, Const) and isinstance(b, Const):
         return const(a.value - b.value, a.type)
     return a if is_const(b, 0) else Sub(a, b)
@@ -417,7 +388,7 @@ def sub(a: Expr, b: Expr) -> Expr:
 
 def mul(a: Expr, b: Expr) -> Expr:
     """a * b"""
-    _check_numbers("multiply", a, b)
+    check_numbers("multiply", a.dtype, b.dtype)
     if isinstance(a, Const) and isinstance(b, Const):
         return const(a.value * b.value, a.type)
     if is_const(a, 1):
@@ -429,20 +400,14 @@ def mul(a: Expr, b: Expr) -> Expr:
 
 def div(a: Expr, b: Expr) -> Expr:
     """a / b of floats."""
-    check_same("divide", a, b)
-    if not a.dtype.is_float:
-        raise IRError(
-            f"divide: '/' is for floats, got {a.dtype}.",
-            code="expr-divide",
-            hints=("use // for integers.",),
-        )
+    check_floats("divide", a.dtype, b.dtype)
     return Div(a, b)
 
 
 def floordiv(a: Expr, b: Expr) -> Expr:
     """The integer quotient, rounded towards minus infinity."""
-    check_same("floor division", a, b)
-    _check_divisor("floor division", a, b)
+    check_integers("floor division", a.dtype, b.dtype)
+    check_divisor("floor division", is_const(b, 0))
     if isinstance(a, Const) and isinstance(b, Const):
         return const(a.value // b.value, a.type)
     return a if is_const(b, 1) else FloorDiv(a, b)
@@ -450,23 +415,61 @@ def floordiv(a: Expr, b: Expr) -> Expr:
 
 def floormod(a: Expr, b: Expr) -> Expr:
     """The remainder that belongs to `floordiv`."""
-    check_same("modulo", a, b)
-    _check_divisor("modulo", a, b)
+    check_integers("modulo", a.dtype, b.dtype)
+    check_divisor("modulo", is_const(b, 0))
     if isinstance(a, Const) and isinstance(b, Const):
         return const(a.value % b.value, a.type)
     return const(0, a.dtype) if is_const(b, 1) else FloorMod(a, b)
 
 
-def _check_divisor(operation: str, a: Expr, b: Expr) -> None:
-    if not a.dtype.is_integer:
-        raise IRError(f"{operation}: expected integers, got {a.dtype}.", code="expr-floor")
-    if is_const(b, 0):
-        raise IRError(f"{operation}: the divisor is 0.", code="expr-zero")
+_Build = Callable[[Expr, Expr], Expr]
+_BITWISE: dict[str, tuple[_Build, _Build, Callable[[int, int], int]]] = {
+    "&": (BitAnd, And, operator.and_),
+    "|": (BitOr, Or, operator.or_),
+    "^": (BitXor, NE, operator.xor),
+}
+
+
+def bitwise(symbol: str, a: Expr, b: Expr) -> Expr:
+    """&, | or ^ of the bits of integers; of truth values And, Or or NE. Constants fold."""
+    integers, truths, fold = _BITWISE[symbol]
+    if a.dtype.is_bool and b.dtype.is_bool:
+        return truths(a, b)
+    check_bits(symbol, a.dtype, b.dtype)
+    if isinstance(a, Const) and isinstance(b, Const):
+        return const(fold(int(a.value), int(b.value)), a.type)
+    return integers(a, b)
+
+
+def shift(kind: type[ShiftLeft | ShiftRight], a: Expr, b: Expr) -> Expr:
+    """a << b or a >> b. Raises: IRError for a constant count outside 0 .. bits-1."""
+    check_bits("shift", a.dtype, b.dtype)
+    count = int(b.value) if isinstance(b, Const) else None
+    check_shift_count(count, a.dtype)
+    if isinstance(a, Const) and count is not None:
+        value = int(a.value)
+        return const(value << count if kind is ShiftLeft else value >> count, a.type)
+    return a if count == 0 else kind(a, b)
+
+
+def power(a: Expr, b: Expr) -> Expr:
+    """a to the power b, of floats."""
+    check_same("pow", a.dtype, b.dtype)
+    check_function("pow", a.dtype)
+    return Call(POW, (a, b))
+
+
+def magnitude(a: Expr) -> Expr:
+    """|a|; of the smallest signed integer, which has none, that integer itself."""
+    if a.dtype.is_float:
+        return Call(ABS, (a,))
+    check_numbers("abs", a.dtype, a.dtype)
+    return a if a.dtype.kind is Kind.UINT else Max(a, sub(const(0, a.dtype), a))
 
 
 def compare(kind: type[Compare], a: Expr, b: Expr) -> Expr:
     """The comparison `kind` of two values of one type; constants fold."""
-    check_same("compare", a, b)
+    check_same("compare", a.dtype, b.dtype)
     if isinstance(a, Const) and isinstance(b, Const):
         return const(_COMPARE[kind](a.value, b.value), BOOL)
     return kind(a, b)

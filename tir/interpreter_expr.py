@@ -25,6 +25,9 @@ from .expr import (
     Add,
     And,
     Binary,
+    BitAnd,
+    BitOr,
+    BitXor,
     Call,
     Cast,
     Compare,
@@ -40,6 +43,8 @@ from .expr import (
     Not,
     Or,
     Select,
+    ShiftLeft,
+    ShiftRight,
     Sub,
     Var,
 )
@@ -56,6 +61,9 @@ SYMBOLS: dict[type[Expr], str] = {
     Div: "/",
     FloorDiv: "//",
     FloorMod: "%",
+    BitAnd: "&",
+    BitOr: "|",
+    BitXor: "^",
     EQ: "==",
     NE: "!=",
     LT: "<",
@@ -141,8 +149,10 @@ class ExprWriter:
                 return self._var(expr)
             case Const():
                 return self._number(expr)
-            case FloorDiv() | FloorMod() | Add() | Sub() | Mul():
+            case FloorDiv() | FloorMod() | Add() | Sub() | Mul() | BitAnd() | BitOr() | BitXor():
                 return self._arithmetic(expr, active)
+            case ShiftLeft() | ShiftRight():
+                return self._shift(expr, active)
             case Min() | Max():
                 return self._extremum(expr, active)
             case Div() | Compare():
@@ -223,6 +233,15 @@ class ExprWriter:
         span = most - least
         body = f"(({text} - {least}) & {span}) + {least}" if least else f"{text} & {span}"
         return Text(f"({body})", least, most, text.depth + 3)
+
+    def _shift(self, expr: ShiftLeft | ShiftRight, active: str | None) -> Text:
+        a, count = self.expr(expr.a, active), self.expr(expr.b, active)
+        low, high = type_range(expr.dtype)
+        if isinstance(expr, ShiftLeft):
+            text = self._wrapped(f"ar.shift_left({{}}, {{}}, {low}, {high})", a, count)
+            return replace(text, low=low, high=high)
+        text = self._wrapped(f"ar.shift_right({{}}, {{}}, {expr.dtype.bits})", a, count)
+        return replace(text, low=min(a.low, 0), high=max(a.high, 0))
 
     def _extremum(self, expr: Min | Max, active: str | None) -> Text:
         least = isinstance(expr, Min)
@@ -352,7 +371,10 @@ class ExprWriter:
             case Min() | Max():
                 name = "np.minimum" if isinstance(expr, Min) else "np.maximum"
                 return self._apply(name, (expr.a, expr.b), active)
-            case Add() | Sub() | Mul() | Div() | Compare():
+            case ShiftLeft() | ShiftRight():
+                name = "np.left_shift" if isinstance(expr, ShiftLeft) else "np.right_shift"
+                return self._apply(name, (expr.a, expr.b), active)
+            case Add() | Sub() | Mul() | Div() | BitAnd() | BitOr() | BitXor() | Compare():
                 return self._join(
                     self.expr(expr.a, active), SYMBOLS[type(expr)], self.expr(expr.b, active)
                 )
@@ -436,6 +458,8 @@ def _bounds(expr: Binary, a: Text, b: Text) -> tuple[int, int]:
         case Mul():
             corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
             return min(corners), max(corners)
+        case BitAnd() | BitOr() | BitXor():
+            return _bit_bounds(isinstance(expr, BitAnd), a, b)
         case FloorDiv() if b.low > 0:
             corners = [x // y for x in (a.low, a.high) for y in (b.low, b.high)]
             return min(corners), max(corners)
@@ -443,3 +467,11 @@ def _bounds(expr: Binary, a: Text, b: Text) -> tuple[int, int]:
             most = max(abs(a.low), abs(a.high))
             return -most, most
     return min(b.low + 1, 0), max(b.high - 1, 0)
+
+
+def _bit_bounds(both: bool, a: Text, b: Text) -> tuple[int, int]:
+    """The bounds of an operation on bits; both: it keeps those that both operands have."""
+    width = max(n.bit_length() for n in (a.low, a.high, b.low, b.high))
+    if both and (a.low >= 0 or b.low >= 0):
+        return 0, min(item.high for item in (a, b) if item.low >= 0)
+    return (-(1 << width) if min(a.low, b.low) < 0 else 0), (1 << width) - 1

@@ -1,6 +1,7 @@
-"""Python numbers that a user writes into expressions: which of them a type can hold.
+"""Python numbers in expressions: which of them a type can hold, and what it makes of others.
 
-Folding is no business of this file: there integers wrap around, as the program itself would.
+What a user writes must fit; where constants fold, integers wrap around, as the program itself
+would.
 """
 
 from __future__ import annotations
@@ -23,6 +24,17 @@ def integer_range(kind: DType) -> tuple[int, int]:
     if kind.kind is Kind.UINT:
         return 0, (1 << kind.bits) - 1
     return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
+
+
+def nearest(value: float, kind: DType) -> int | float | bool:
+    """`value` as a type holds it: a float rounded, an integer wrapped around."""
+    if kind.is_bool:
+        return bool(value)
+    if kind.is_float:
+        with np.errstate(over="ignore"):
+            return float(kind.numpy.type(value))
+    low, high = integer_range(kind)
+    return (int(value) - low) % (high - low + 1) + low
 
 
 def check_number(value: object, kind: DType) -> None:

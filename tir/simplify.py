@@ -36,6 +36,7 @@ from .expr import (
     Not,
     Or,
     Select,
+    ShiftLeft,
     Sub,
     Var,
     compare,
@@ -139,7 +140,11 @@ def _may_wrap(form: Linear, dtype: DType) -> bool:
     index arithmetic.
     """
     atoms = (atom for atom, _ in form.terms if not isinstance(atom, Var))
-    data = any(isinstance(node, Load | Cast | Call | Let) for atom in atoms for node in walk(atom))
+    data = any(
+        isinstance(node, Load | Cast | Call | Let | ShiftLeft)
+        for atom in atoms
+        for node in walk(atom)
+    )
     return data or dtype != INT64
 
 

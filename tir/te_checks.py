@@ -6,7 +6,8 @@ import operator
 from collections.abc import Iterable, Sequence
 
 from .errors import IRError, IRTypeError
-from .expr import Expr, Number, Var, check_same, convert
+from .expr import Expr, Number, Var, convert
+from .operand_checks import check_same
 from .reduce import Reduce
 from .visit import free_vars, walk
 
@@ -51,7 +52,7 @@ def operands(function: str, *values: Expr | Number) -> tuple[Expr, ...]:
         )
     listed_exprs = tuple(convert(value, like) for value in values)
     for value in listed_exprs:
-        check_same(function, like, value)
+        check_same(function, like.dtype, value.dtype)
     return listed_exprs
 
 

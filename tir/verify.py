@@ -27,6 +27,9 @@ from .expr import (
     TRUE,
     Add,
     And,
+    BitAnd,
+    BitOr,
+    BitXor,
     Call,
     Cast,
     Const,
@@ -41,6 +44,8 @@ from .expr import (
     Not,
     Or,
     Select,
+    ShiftLeft,
+    ShiftRight,
     Sub,
     Var,
 )
@@ -96,8 +101,9 @@ class StageSpec:
 
 
 _ARITHMETIC = (Add, Sub, Mul, Div, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, And, Or, Not)
+_BITS = (BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
 _VALUES = (Var, Const, Select, Cast, Call, Let, Load, Buffer)
-_PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_VALUES, For, Store, Seq, Alloc))
+_PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_BITS, *_VALUES, For, Store, Seq, Alloc))
 _BLOCKS: frozenset[type[Node]] = _PLAIN | {Block, IterVar}
 _SCHEDULED = StageSpec(_BLOCKS | {If, Prefetch}, tails=True, init=True, unique_blocks=True)
 SPECS = {

@@ -10,6 +10,9 @@ from .expr import (
     Add,
     And,
     Binary,
+    BitAnd,
+    BitOr,
+    BitXor,
     Call,
     Cast,
     Compare,
@@ -24,6 +27,8 @@ from .expr import (
     Not,
     Or,
     Select,
+    ShiftLeft,
+    ShiftRight,
     Sub,
 )
 from .lowered import Broadcast, Fma, Ramp, Reinterpret
@@ -117,7 +122,7 @@ def _arithmetic(expr: Binary) -> str | None:
     match expr:
         case Div():
             return None if kind.is_float else f"the operands are {kind}; expected floats"
-        case FloorDiv() | FloorMod():
+        case FloorDiv() | FloorMod() | BitAnd() | BitOr() | BitXor() | ShiftLeft() | ShiftRight():
             return None if kind.is_integer else f"the operands are {kind}; expected integers"
         case Add() | Sub() | Mul() | Min() | Max() if kind.is_bool:
             return "the operands are bool; expected numbers"

@@ -78,6 +78,33 @@ static inline uint64_t tw_mod(uint64_t a, uint64_t b)
 """,
         (),
     ),
+    "tw_shift_left": (
+        """\
+static inline uint64_t tw_shift_left(uint64_t a, uint64_t count)
+{
+    return count < 64 ? a << count : 0;
+}
+""",
+        (),
+    ),
+    "tw_shift_right": (
+        """\
+static inline uint64_t tw_shift_right(uint64_t a, uint64_t count)
+{
+    return count < 64 ? a >> count : 0;
+}
+""",
+        (),
+    ),
+    "tw_shift_signed": (
+        """\
+static inline int64_t tw_shift_signed(int64_t a, uint64_t count)
+{
+    return a >> (count < 64 ? count : 63);
+}
+""",
+        (),
+    ),
     "tw_to_f32": (
         """\
 static inline float tw_to_f32(int32_t bits)

@@ -204,6 +204,9 @@ _INT = {
     "sub": "{p}_sub_{s}({0}, {1})",
     "shift_left": "{p}_slli_{s}({0}, {1})",
     "and": "{p}_and_{v}({0}, {1})",
+    "or": "{p}_or_{v}({0}, {1})",
+    "xor": "{p}_xor_{v}({0}, {1})",
+    "shift_left_by": "{p}_sllv_{s}({0}, {1})",
     "zero": "{p}_setzero_{v}()",
     "broadcast": "{p}_set1_{t}({0})",
     "load": "{p}_loadu_{v}((const {i} *)({0}))",
@@ -214,6 +217,7 @@ _INT32 = {
     "min": "{p}_min_{s}({0}, {1})",
     "max": "{p}_max_{s}({0}, {1})",
     "shift_right": "{p}_srai_{s}({0}, {1})",
+    "shift_right_by": "{p}_srav_{s}({0}, {1})",
 }
 _INT_AVX2 = {
     "eq": "{p}_cmpeq_{s}({0}, {1})",

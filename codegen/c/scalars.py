@@ -16,6 +16,9 @@ from ...tir.expr import (
     Add,
     And,
     Binary,
+    BitAnd,
+    BitOr,
+    BitXor,
     Call,
     Cast,
     Compare,
@@ -31,6 +34,8 @@ from ...tir.expr import (
     Not,
     Or,
     Select,
+    ShiftLeft,
+    ShiftRight,
     Sub,
     Var,
     index,
@@ -46,7 +51,7 @@ from .selection import operation, power_of_two
 
 Writer = Callable[[Expr], str]
 # precedence of C's operators, as far as they are used
-TERNARY, OR, AND, EQUAL, LESS, SHIFT, SUM, PRODUCT, UNARY, ATOM = range(1, 11)
+TERNARY, OR, AND, BITS, EQUAL, LESS, SHIFT, SUM, PRODUCT, UNARY, ATOM = range(1, 12)
 _OPERATORS: dict[type[Expr], tuple[str, int]] = {
     Add: ("+", SUM),
     Sub: ("-", SUM),
@@ -57,6 +62,7 @@ _OPERATORS: dict[type[Expr], tuple[str, int]] = {
     LT: ("<", LESS),
     LE: ("<=", LESS),
 }
+_BITS: dict[type[Expr], str] = {BitAnd: "&", BitOr: "|", BitXor: "^"}
 
 LONGEST_OPERANDS = 64  # characters of an operation's operands; longer ones get a name
 _HINTS = {
@@ -107,6 +113,11 @@ class Scalars:
                 return self._operator(expr)
             case FloorDiv() | FloorMod():
                 return self._floor(expr)
+            case BitAnd() | BitOr() | BitXor():  # their precedences in C surprise: all in ()
+                left, right = self.scalar(expr.a, UNARY), self.scalar(expr.b, UNARY)
+                return f"{left} {_BITS[type(expr)]} {right}", BITS
+            case ShiftLeft() | ShiftRight():
+                return self._shift(expr)
             case Min() | Max() if expr.dtype.is_integer:
                 symbol = "<" if isinstance(expr, Min) else ">"
                 left, right = self.atom(expr.a), self.atom(expr.b)
@@ -160,7 +171,8 @@ class Scalars:
         known = self._index.get(expr)
         if known is None:
             known = expr.dtype == INT64 and not any(
-                isinstance(node, Load | Cast | Reinterpret | Call) for node in walk(expr)
+                isinstance(node, Load | Cast | Reinterpret | Call | ShiftLeft)
+                for node in walk(expr)
             )
             self._index[expr] = known
         return known
@@ -187,6 +199,21 @@ class Scalars:
         symbol, own = _OPERATORS[type(expr)]
         text = f"{self._unsigned(expr.a, own)} {symbol} {self._unsigned(expr.b, own + 1)}"
         return f"({text})" if own < level else text
+
+    def _shift(self, expr: ShiftLeft | ShiftRight) -> tuple[str, int]:
+        """A shift. C defines neither a count beyond the width, nor bits that leave a signed number
+        on the left.
+        """
+        kind, left = c_type(expr.dtype), isinstance(expr, ShiftLeft)
+        low, high = bounds(expr.b, self.lines.ranges)
+        if low is None or high is None or low < 0 or high >= expr.dtype.bits:
+            signed = "tw_shift_signed" if expr.dtype.kind is Kind.INT else "tw_shift_right"
+            name = "tw_shift_left" if left else signed
+            return f"({kind}){self._function(name, (expr.a, expr.b))}", UNARY
+        count = self.scalar(expr.b, UNARY)
+        if left:
+            return f"({kind})({self._unsigned(expr.a, UNARY)} << {count})", UNARY
+        return f"{self.scalar(expr.a, UNARY)} >> {count}", SHIFT
 
     def _floor(self, expr: FloorDiv | FloorMod) -> tuple[str, int]:
         quotient = isinstance(expr, FloorDiv)

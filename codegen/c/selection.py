@@ -11,6 +11,9 @@ from ...tir.expr import (
     LT,
     NE,
     Add,
+    BitAnd,
+    BitOr,
+    BitXor,
     Call,
     Cast,
     Compare,
@@ -23,6 +26,8 @@ from ...tir.expr import (
     Min,
     Mul,
     Select,
+    ShiftLeft,
+    ShiftRight,
     Sub,
 )
 from ...tir.lowered import Broadcast, Fma, Ramp, Reinterpret
@@ -32,6 +37,11 @@ _NAMES: dict[type[Expr], str] = {
     Sub: "sub",
     Mul: "mul",
     Div: "div",
+    BitAnd: "and",
+    BitOr: "or",
+    BitXor: "xor",
+    ShiftLeft: "shift_left_by",
+    ShiftRight: "shift_right_by",
     Min: "min",
     Max: "max",
     EQ: "eq",
@@ -43,7 +53,13 @@ _NAMES: dict[type[Expr], str] = {
     Broadcast: "broadcast",
     Ramp: "lane_numbers",
 }
-_SHIFTS: dict[type[Expr], str] = {Mul: "shift_left", FloorDiv: "shift_right", FloorMod: "and"}
+_SHIFTS: dict[type[Expr], str] = {
+    Mul: "shift_left",
+    FloorDiv: "shift_right",
+    FloorMod: "and",
+    ShiftLeft: "shift_left",
+    ShiftRight: "shift_right",
+}
 
 
 def operation(expr: Expr) -> tuple[str, DType]:
@@ -61,7 +77,17 @@ def operation(expr: Expr) -> tuple[str, DType]:
             return _NAMES[type(expr)], expr.a.dtype
         case Mul() | FloorDiv() | FloorMod() if power_of_two(expr.b) is not None:
             return _SHIFTS[type(expr)], expr.dtype
+        case ShiftLeft() | ShiftRight() if shift_count(expr.b) is not None:
+            return _SHIFTS[type(expr)], expr.dtype
     return _NAMES.get(type(expr), type(expr).__name__), expr.dtype
+
+
+def shift_count(expr: Expr) -> int | None:
+    """The count of a shift where it is one number, in one lane or in all, that leaves bits."""
+    value = expr.value if isinstance(expr, Broadcast) else expr
+    if not isinstance(value, Const) or not 0 <= value.value < value.type.bits:
+        return None
+    return int(value.value)
 
 
 def power_of_two(expr: Expr) -> int | None:

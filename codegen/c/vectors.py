@@ -24,6 +24,8 @@ from ...tir.expr import (
     Not,
     Or,
     Select,
+    ShiftLeft,
+    ShiftRight,
     Var,
     const,
     floordiv,
@@ -36,7 +38,7 @@ from ...tir.simplify import simplify
 from ...tir.stmt import Store
 from ..lower.lanes import Access, access, narrow, narrow_scalar
 from .scalars import LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, constant_first, hint
-from .selection import is_lane_count, operation, power_of_two
+from .selection import is_lane_count, operation, power_of_two, shift_count
 
 
 class Vectors(Scalars):
@@ -82,6 +84,8 @@ class Vectors(Scalars):
         match expr:
             case Mul() | FloorDiv() if name.startswith("shift"):
                 return expr.a, str(power_of_two(expr.b))
+            case ShiftLeft() | ShiftRight() if (count := shift_count(expr.b)) is not None:
+                return expr.a, str(count)
             case FloorMod() if (exponent := power_of_two(expr.b)) is not None:
                 ones = const((1 << exponent) - 1, expr.dtype.scalar)
                 return expr.a, Broadcast(ones, expr.dtype.lanes)

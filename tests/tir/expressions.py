@@ -15,6 +15,9 @@ from tilewright.tir.expr import (
     NE,
     Add,
     And,
+    BitAnd,
+    BitOr,
+    BitXor,
     Const,
     Expr,
     FloorDiv,
@@ -25,6 +28,8 @@ from tilewright.tir.expr import (
     Not,
     Or,
     Select,
+    ShiftLeft,
+    ShiftRight,
     Sub,
     Var,
 )
@@ -35,6 +40,7 @@ Point = Mapping[Var, int]
 small = st.integers(-9, 9)
 positive = st.integers(1, 12)
 leaves = st.one_of(st.sampled_from(VARIABLES), small.map(lambda n: Const(n, INT64)))
+counts = st.integers(0, 3).map(lambda n: Const(n, INT64))
 divisors = positive.map(lambda n: Const(n, INT64))
 
 
@@ -53,7 +59,19 @@ def _extend(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     )
 
 
-integers = st.recursive(leaves, _extend, max_leaves=12)
+def _extend_with_bits(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    pair = st.tuples(inner, inner)
+    return st.one_of(
+        _extend(inner),
+        st.tuples(st.sampled_from((BitAnd, BitOr, BitXor)), pair).map(lambda t: t[0](*t[1])),
+        st.tuples(st.sampled_from((ShiftLeft, ShiftRight)), inner, counts).map(
+            lambda t: t[0](t[1], t[2])
+        ),
+    )
+
+
+quasi_affine = st.recursive(leaves, _extend, max_leaves=12)
+integers = st.recursive(leaves, _extend_with_bits, max_leaves=12)
 comparisons = st.tuples(st.sampled_from((EQ, NE, LT, LE)), integers, integers).map(
     lambda item: item[0](item[1], item[2])
 )
@@ -110,6 +128,16 @@ def value(expr: Expr, at: Point) -> int:
             return a // b
         case FloorMod():
             return a % b
+        case BitAnd():
+            return a & b
+        case BitOr():
+            return a | b
+        case BitXor():
+            return a ^ b
+        case ShiftLeft():
+            return a << b
+        case ShiftRight():
+            return a >> b
         case Min():
             return min(a, b)
         case Max():

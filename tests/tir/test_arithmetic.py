@@ -88,6 +88,15 @@ def test_floats_become_integers_by_truncation_and_the_smallest_one_outside() -> 
     assert list(arithmetic.convert_vector(np.array(values), INT32)) == expected
 
 
+def test_shifts_of_numbers_wrap_around_and_know_counts_beyond_the_width() -> None:
+    low, high = arithmetic.type_range(dtype("int8"))
+    assert [arithmetic.shift_left(3, n, low, high) for n in (0, 5, 6, 7, 8, -1)] == [
+        *(3, 96, -64, -128, 0, 0)
+    ]
+    assert [arithmetic.shift_right(-9, n, 8) for n in (0, 1, 7, 8, -1)] == [-9, -5, -1, -1, -1]
+    assert [arithmetic.shift_right(9, n, 8) for n in (0, 3, 4, 8, -1)] == [9, 1, 0, 0, 0]
+
+
 def test_vectors_convert_as_scalars_do() -> None:
     values = np.array([300, -1, 0, 128], dtype=np.int32)
     assert list(arithmetic.convert_vector(values, dtype("int8"))) == [44, -1, 0, -128]

@@ -9,7 +9,7 @@ from tilewright.tir import te
 from tilewright.tir.arithmetic import fma32, fma64
 from tilewright.tir.array_expr import evaluate_expr, fma
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64
+from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64, dtype
 from tilewright.tir.errors import IRError
 from tilewright.tir.expr import Cast, Expr, Let, Mul, Var, const
 from tilewright.tir.lowered import Fma, Reinterpret
@@ -34,6 +34,22 @@ def test_integers_wrap_around() -> None:
     value = evaluate_expr(top + const(1, INT32), {top: np.array([2**31 - 1], dtype=np.int32)})
     assert value.dtype == np.int32
     assert value[0] == -(2**31)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int32", "uint64"])
+def test_bits_and_shifts_wrap_around_and_know_counts_beyond_the_width(kind: str) -> None:
+    a, b = Var("a", dtype(kind)), Var("b", dtype(kind))
+    info = np.iinfo(kind)
+    values = np.array([5, info.max, info.min, 85], kind)
+    for count in (0, 1, info.bits - 1, info.bits, info.max, *([-1] if info.min else [])):
+        at = {a: values, b: np.full(4, count, kind)}
+        left, right = evaluate_expr(a << b, at), evaluate_expr(a >> b, at)
+        inside = 0 <= count < info.bits
+        exact = [int(v) << count if inside else 0 for v in values]
+        assert left.tolist() == [const(v, kind).value for v in exact]
+        assert right.tolist() == [int(v) >> (count if inside else 64) for v in values]
+    masked = evaluate_expr(a & ~b | a ^ b, {a: values, b: values})
+    assert masked.tolist() == [0, 0, 0, 0]
 
 
 def test_a_load_takes_the_elements_at_its_indices() -> None:

@@ -53,6 +53,10 @@ def test_bounds_with_a_variable_unbounded_contain_the_value(
         (Ramp(X, -1, 4), (-3, 9)),
         (FloorDiv(X, Const(-2, INT64)), (None, None)),
         (Cast(X, INT64), (None, None)),
+        (X & 6, (0, 6)),
+        (6 & (X - 20), (0, 6)),
+        (X & -2, (None, None)),
+        ((X * 4 - 3) >> 2, (-1, 8)),
     ],
     ids=str,
 )

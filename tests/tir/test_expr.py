@@ -100,6 +100,29 @@ def test_a_chain_of_ten_thousand_nodes_hashes_and_compares_once_built_bottom_up(
         (index(3) < 4, "True"),
         (te.eq(index(3), 4), "False"),
         (te.ne(X, J), "i != j"),
+        (X & J, "i & j"),
+        (7 & X, "7 & i"),
+        (X | 8, "i | 8"),
+        (X ^ J, "i ^ j"),
+        (~X, "i ^ (-1)"),
+        (~index(5), "-6"),
+        (index(12) & 10, "8"),
+        (index(12) | 3, "15"),
+        (X << 3, "i << 3"),
+        (1 << X, "1 << i"),
+        (X >> 0, "i"),
+        (index(-7) >> 1, "-4"),
+        (const(3, "int8") << 6, "int8(-64)"),
+        ((X < J) & (J < 3), "i < j and j < 3"),
+        ((X < J) | (J < 3), "i < j or j < 3"),
+        ((X < J) ^ (J < 3), "(i < j) != (j < 3)"),
+        (~(X < J), "not i < j"),
+        ((X < J) & True, "i < j and True"),
+        (A[0, 0] ** 2.0, "pow(A[0, 0], 2.0)"),
+        (2.0 ** A[0, 0], "pow(2.0, A[0, 0])"),
+        (abs(A[0, 0]), "abs(A[0, 0])"),
+        (abs(N[0]), "max(N[0], int32(0) - N[0])"),
+        (te.abs(Var("u", dtype("uint8"))), "u"),
     ],
 )
 def test_operators_fold_constants_and_the_neutral_elements_of_integers(
@@ -171,6 +194,30 @@ REFUSALS: dict[Callable[[], object], str] = {
     lambda: A[0, 0] % 2.0: "IRError: modulo: expected integers, got float32. [expr-floor]",
     lambda: X // 0: "IRError: floor division: the divisor is 0. [expr-zero]",
     lambda: X % 0: "IRError: modulo: the divisor is 0. [expr-zero]",
+    lambda: A[0, 0] & A[0, 1]: (
+        "IRError: &: expected integers, got float32. [expr-bits]\n"
+        "  Hint: te.cast(x, 'int32') converts it."
+    ),
+    lambda: (X < J) | X: (
+        "IRError: |: the operands have types bool and int64; expected one type. [expr-types]\n"
+        "  Hint: te.cast(x, 'bool') converts one of them."
+    ),
+    lambda: (X < J) << True: (
+        "IRError: shift: expected integers, got bool. [expr-bits]\n"
+        "  Hint: te.cast(x, 'int32') converts it."
+    ),
+    lambda: N[0] << 32: (
+        "IRError: shift: the count is 32; expected 0 to 31 for int32. [expr-shift]"
+    ),
+    lambda: X >> -1: "IRError: shift: the count is -1; expected 0 to 63 for int64. [expr-shift]",
+    lambda: X**2: (
+        "IRError: te.pow: the argument has type int64; expected a float. [te-float]\n"
+        "  Hint: te.cast(x, 'float32') converts it."
+    ),
+    lambda: abs(X < J): (
+        "IRError: abs: the operands have type bool; expected numbers. [expr-bool-operand]\n"
+        "  Hint: te.all_of and te.any_of combine truth values; te.cast(x, 'int32') makes 0 and 1."
+    ),
     lambda: A[X]: (
         "IRError: load: 'A' has 2 dimensions; expected as many indices, got 1. [load-rank]"
     ),

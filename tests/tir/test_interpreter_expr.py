@@ -12,6 +12,9 @@ from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import BOOL, FLOAT32, INT32, INT64, DType, dtype
 from tilewright.tir.expr import (
     Add,
+    BitAnd,
+    BitOr,
+    BitXor,
     Call,
     Cast,
     Const,
@@ -23,6 +26,8 @@ from tilewright.tir.expr import (
     Min,
     Mul,
     Select,
+    ShiftLeft,
+    ShiftRight,
     Sub,
     Var,
     const,
@@ -76,6 +81,34 @@ def test_integers_wrap_around_and_divide_downwards(kind: DType, node: type) -> N
     got = result_of(elementwise(node, kind, kind, kind), a, b)
     assert got.dtype == kind.numpy
     assert np.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("kind", INTEGERS, ids=str)
+@pytest.mark.parametrize("node", [BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight])
+def test_bits_and_shifts_are_those_of_numpy_for_every_count(kind: DType, node: type) -> None:
+    info = np.iinfo(kind.numpy)
+    a = np.array([info.max, info.min, 7, 85, info.min, 9, info.max - 1], kind.numpy)
+    meaning = {
+        BitAnd: np.bitwise_and,
+        BitOr: np.bitwise_or,
+        BitXor: np.bitwise_xor,
+        ShiftLeft: np.left_shift,
+        ShiftRight: np.right_shift,
+    }[node]
+    for start in (0, kind.bits - 4, info.min or 100, info.max - 7):
+        b = np.array(range(start, start + 7), kind.numpy)
+        got = result_of(elementwise(node, kind, kind, kind), a, b)
+        assert got.dtype == kind.numpy
+        assert np.array_equal(got, meaning(a, b)), b
+
+
+def test_a_count_beyond_the_width_leaves_nothing_but_the_sign() -> None:
+    a = np.array([-9, 9, -1, 1, -9, 9, 5], np.int32)
+    b = np.array([32, 32, -1, -1, 2**31 - 1, 40, 31], np.int32)
+    left = result_of(elementwise(ShiftLeft, INT32, INT32, INT32), a, b)
+    right = result_of(elementwise(ShiftRight, INT32, INT32, INT32), a, b)
+    assert left.tolist() == [0, 0, 0, 0, 0, 0, -(2**31)]
+    assert right.tolist() == [-1, 0, -1, 0, -1, 0, 0]
 
 
 def test_the_smallest_integer_divided_by_minus_one_wraps_around() -> None:

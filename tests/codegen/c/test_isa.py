@@ -52,7 +52,7 @@ def test_vectors_have_the_arithmetic_that_kernels_are_made_of(name: str) -> None
                 "floor",
             }
         else:
-            needed = {"add", "sub", "shift_left", "and"}
+            needed = {"add", "sub", "shift_left", "shift_left_by", "and", "or", "xor"}
         needed |= {
             "load",
             "load_masked",
@@ -109,7 +109,7 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
         return [mask if operation != "mask_narrow" else "__m256i", mask]
     if operation == "broadcast":
         return [scalar]
-    if operation.startswith("shift"):
+    if operation in ("shift_left", "shift_right"):
         return [vector, "3"]
     pointer = f"{scalar} *"
     return {

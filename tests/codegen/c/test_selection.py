@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.c.selection import is_lane_count, operation, power_of_two
+from tilewright.codegen.c.selection import is_lane_count, operation, power_of_two, shift_count
 from tilewright.tir.dtype import FLOAT32, INT32
-from tilewright.tir.expr import LT, Cast, Compare, Expr, Mul, Var, const, index
+from tilewright.tir.expr import (
+    LT,
+    BitXor,
+    Cast,
+    Compare,
+    Expr,
+    Mul,
+    ShiftLeft,
+    ShiftRight,
+    Var,
+    const,
+    index,
+)
 from tilewright.tir.lowered import Broadcast, Fma, Ramp
 
 X = Var("x", FLOAT32.with_lanes(8))
@@ -21,6 +33,9 @@ EIGHT = Broadcast(const(8, INT32), 8)
         (Mul(N, EIGHT), ("shift_left", N.dtype)),
         (Mul(EIGHT, N), ("mul", N.dtype)),
         (Mul(X, X), ("mul", X.dtype)),
+        (BitXor(N, EIGHT), ("xor", N.dtype)),
+        (ShiftRight(N, EIGHT), ("shift_right", N.dtype)),
+        (ShiftLeft(EIGHT, N), ("shift_left_by", N.dtype)),
         (Cast(N, X.dtype), ("cast_float32", N.dtype)),
         (LT(X, X), ("lt", X.dtype)),
     ],
@@ -33,6 +48,13 @@ def test_the_name_and_the_type_of_an_operation(expr: Expr, expected: tuple[str, 
 def test_powers_of_two(value: int, exponent: int | None) -> None:
     assert power_of_two(index(value)) == exponent
     assert power_of_two(Broadcast(const(value, INT32), 4)) == exponent
+
+
+@pytest.mark.parametrize(("value", "count"), [(0, 0), (31, 31), (32, None), (-1, None)])
+def test_the_count_of_a_shift_is_known_where_it_leaves_bits(value: int, count: int | None) -> None:
+    assert shift_count(const(value, INT32)) == count
+    assert shift_count(Broadcast(const(value, INT32), 4)) == count
+    assert shift_count(N) is None
 
 
 @pytest.mark.parametrize(

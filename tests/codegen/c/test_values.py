@@ -50,6 +50,34 @@ def f(A: int32[50], B: int32[50],
         D[i] = cast(A[i], "float32") * 0.5
         E[i] = max(A[i], B[i]) // int32(4) + min(A[i], B[i]) % int32(8) + A[i] * int32(16)
 """,
+    "bits of integers": """
+def f(A: int32[50], B: int32[50], C: output(int32[50]), D: output(int32[50]), E: output(int32[50])):
+    for i in vectorized(50):
+        C[i] = (A[i] & B[i]) + (A[i] | int32(12)) - (A[i] ^ B[i]) * int32(3)
+        D[i] = (A[i] << int32(3)) + (B[i] >> int32(2))
+        E[i] = (A[i] << B[i]) ^ (A[i] >> B[i]) ^ A[i] >> int32(40) ^ A[i] << int32(-3)
+""",
+    "bits of long integers": """
+def f(A: int64[50], B: int64[50], C: output(int64[50]), D: output(int64[50]), E: output(int64[50])):
+    for i in vectorized(50):
+        C[i] = (A[i] & B[i] ^ 5 | 64) + (A[i] ^ -1)
+        D[i] = (A[i] << 40) + (B[i] << A[i])
+        E[i] = (A[i] >> B[i]) + (i << 62) + (i << 62) + (i ^ 3)
+""",
+    "truth values that differ": """
+def f(A: float32[33], B: bool[33], C: output(float32[33]), D: output(bool[33])):
+    for j in vectorized(33):
+        C[j] = select((A[j] < 0.0) != (A[j] < 0.5), A[j], 2.0)
+    for j in vectorized(33):
+        D[j] = (A[j] < 0.0) != B[j]
+""",
+    "an index made of bits": """
+def f(A: float32[64], C: output(float32[64]), D: output(float32[32])):
+    for i in vectorized(64):
+        C[i] = A[i ^ 5]
+    for i in vectorized(32):
+        D[i] = A[(i & 3) + (i >> 2 << 2)]
+""",
     "quotients and remainders of negative numbers": """
 def f(A: int32[50], B: int64[50], C: output(int32[50]), D: output(int64[50])):
     for i in vectorized(50):

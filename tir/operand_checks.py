@@ -1,0 +1,97 @@
+"""Which types the operands of an operation may have; each refusal says the way out."""
+
+from __future__ import annotations
+
+from .dtype import DType
+from .errors import IRError
+
+
+def truth_value_error(kind: str) -> IRError:
+    """The error for a node of class `kind` that Python asks for its truth."""
+    return IRError(
+        f"expression: '{kind}' has no truth value while a program is being built.",
+        code="expr-bool",
+        hints=(
+            "use te.select(cond, a, b), te.all_of(...) or te.any_of(...); te.eq(a, b) builds an "
+            "equality.",
+        ),
+    )
+
+
+def check_same(operation: str, a: DType, b: DType) -> None:
+    """Raise IRError unless both operands have one type."""
+    if a != b:
+        raise IRError(
+            f"{operation}: the operands have types {a} and {b}; expected one type.",
+            code="expr-types",
+            hints=(f"te.cast(x, '{a}') converts one of them.",),
+        )
+
+
+def check_numbers(operation: str, a: DType, b: DType) -> None:
+    """Raise IRError unless both operands are numbers of one type."""
+    check_same(operation, a, b)
+    if a.is_bool:
+        raise IRError(
+            f"{operation}: the operands have type bool; expected numbers.",
+            code="expr-bool-operand",
+            hints=(
+                "te.all_of and te.any_of combine truth values; te.cast(x, 'int32') makes 0 and 1.",
+            ),
+        )
+
+
+def check_floats(operation: str, a: DType, b: DType) -> None:
+    """Raise IRError unless both operands are floats of one type: what '/' is for."""
+    check_same(operation, a, b)
+    if not a.is_float:
+        raise IRError(
+            f"{operation}: '/' is for floats, got {a}.",
+            code="expr-divide",
+            hints=("use // for integers.",),
+        )
+
+
+def check_integers(operation: str, a: DType, b: DType) -> None:
+    """Raise IRError unless both operands are integers of one type."""
+    check_same(operation, a, b)
+    if not a.is_integer:
+        raise IRError(f"{operation}: expected integers, got {a}.", code="expr-floor")
+
+
+def check_bits(operation: str, a: DType, b: DType) -> None:
+    """Raise IRError unless both operands are integers of one type: their bits are meant."""
+    check_same(operation, a, b)
+    if not a.is_integer:
+        raise IRError(
+            f"{operation}: expected integers, got {a}.",
+            code="expr-bits",
+            hints=("te.cast(x, 'int32') converts it.",),
+        )
+
+
+def check_divisor(operation: str, is_zero: bool) -> None:
+    """Raise IRError for a divisor that is known to be 0."""
+    if is_zero:
+        raise IRError(f"{operation}: the divisor is 0.", code="expr-zero")
+
+
+def check_shift_count(count: int | None, kind: DType) -> None:
+    """Raise IRError for a count that is known (not None) and shifts every bit out, or is
+    negative.
+    """
+    if count is not None and not 0 <= count < kind.bits:
+        raise IRError(
+            f"shift: the count is {count}; expected 0 to {kind.bits - 1} for {kind}.",
+            code="expr-shift",
+        )
+
+
+def check_function(function: str, kind: DType) -> None:
+    """Raise IRError unless the argument of an elementary function is a float."""
+    if not kind.is_float:
+        raise IRError(
+            f"te.{function}: the argument has type {kind}; expected a float.",
+            code="te-float",
+            hints=("te.cast(x, 'float32') converts it.",),
+        )
