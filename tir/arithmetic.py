@@ -13,20 +13,13 @@ from collections.abc import Callable
 import numpy as np
 
 from .dtype import FLOAT32, DType
+from .dtype import dtype as as_dtype
+from .number import integer_range
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 Float = np.floating
 Scalar = int | bool | np.floating
 _exact: Callable[[float, float, float], float] | None = getattr(math, "fma", None)
-
-
-def type_range(dtype: DType) -> tuple[int, int]:
-    """The smallest and the largest value of an integer type; (0, 1) for bool."""
-    if dtype.is_bool:
-        return 0, 1
-    if dtype.kind.value == "uint":
-        return 0, (1 << dtype.bits) - 1
-    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
 
 
 def fma32(a: Float, b: Float, c: Float) -> Float:
@@ -93,24 +86,28 @@ def larger(a: Float, b: Float) -> Float:
 
 
 def float_to_integer(value: Float, low: int, high: int) -> int:
-    """`value` truncated towards zero.
-
-    What lies outside low .. high is not promised; here it is `low`.
-    """
-    if not math.isfinite(value):
-        return low
-    whole = int(value)
-    return whole if low <= whole <= high else low
+    """`value` truncated towards zero; the nearest end outside of low .. high, 0 for NaN."""
+    if low <= value <= high:
+        return min(int(value), high)  # `high` as a float may lie above it
+    return 0 if value != value else low if value < low else high
 
 
-def convert_vector(value: Array, dtype: DType) -> Array:
-    """A vector converted to the scalar type of `dtype`, as the scalars are: integers wrap, floats
-    are truncated.
-    """
-    if dtype.is_integer and np.issubdtype(value.dtype, np.floating):
-        low, high = type_range(dtype)
-        return np.array([float_to_integer(v, low, high) for v in value], dtype=dtype.numpy)
-    return value != 0 if dtype.is_bool else value.astype(dtype.numpy)
+def convert_array(value: Array, to: np.dtype[np.generic]) -> Array:
+    """An array converted to the type `to`, as a Cast converts its elements."""
+    if to == np.bool_:
+        return np.not_equal(value, 0)
+    if np.issubdtype(value.dtype, np.floating) and np.issubdtype(to, np.integer):
+        return _floats_to_integers(value.astype(np.float64), to)
+    return value.astype(to)
+
+
+def _floats_to_integers(value: Array, to: np.dtype[np.generic]) -> Array:
+    low, high = integer_range(as_dtype(to))
+    below, above = np.less(value, low), np.greater_equal(value, float(high + 1))
+    outside = np.logical_or(np.logical_or(below, above), np.isnan(value))
+    result = np.where(outside, 0.0, value).astype(to)
+    result = np.where(below, np.array(low, to), result)
+    return np.where(above, np.array(high, to), result)
 
 
 def shift_left(value: int, count: int, low: int, high: int) -> int:
@@ -178,5 +175,5 @@ def poisoned(shape: tuple[int, ...], dtype: DType) -> Array:
     """Fresh storage whose content nobody should use: NaN, the smallest integer, or true."""
     if dtype.is_bool:
         return np.ones(shape, dtype=bool)
-    fill = math.nan if dtype.is_float else type_range(dtype)[0]
+    fill = math.nan if dtype.is_float else integer_range(dtype)[0]
     return np.full(shape, fill, dtype=dtype.numpy)

@@ -18,6 +18,7 @@ from typing import cast
 
 import numpy as np
 
+from .arithmetic import convert_array
 from .buffer import Buffer, Load
 from .dtype import DType
 from .errors import IRError
@@ -142,7 +143,7 @@ class ArrayEvaluator:
             case Not():
                 result = np.logical_not(self._visit(expr.a))
             case Cast():
-                result = _convert(self._visit(expr.value), self._type(expr.type))
+                result = convert_array(np.asarray(self._visit(expr.value)), self._type(expr.type))
             case Reinterpret():
                 bits = np.asarray(self._visit(expr.value)).astype(expr.value.dtype.numpy)
                 result = bits.view(expr.type.numpy).astype(self._type(expr.type))
@@ -212,10 +213,6 @@ class ArrayEvaluator:
             code="evaluate-bounds",
             where=lambda: f"in {print_expr(load)}",
         )
-
-
-def _convert(value: Array, to: np.dtype[np.generic]) -> Array:
-    return np.not_equal(value, 0) if to == np.bool_ else np.asarray(value).astype(to)
 
 
 def _multiply_add(a: Array, b: Array, c: Array) -> Array:

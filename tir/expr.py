@@ -310,8 +310,11 @@ class Select(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast(Expr):
-    """`value` converted to `type`: to an integer by truncation towards zero, to bool by comparison
-    with 0.
+    """`value` converted to `type`.
+
+    To a float: the nearest one, of two the even one. To an integer: of a float the part before the
+    point, the nearest end of the type where that lies outside, 0 for NaN; of an integer its low
+    bits. To bool: whether it differs from 0, as NaN does.
     """
 
     value: Expr

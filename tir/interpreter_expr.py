@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from . import arithmetic
-from .arithmetic import type_range
 from .buffer import Load
 from .dtype import DType
 from .expr import (
@@ -51,6 +50,7 @@ from .expr import (
 from .interpreter_checks import InterpreterError
 from .interpreter_memory import Memory, Place
 from .lowered import Broadcast, Fma, Ramp, Reinterpret
+from .number import integer_range
 from .stmt import Store
 from .visit import walk
 
@@ -227,7 +227,7 @@ class ExprWriter:
 
     def _in_range(self, text: Text, low: int, high: int, dtype: DType) -> Text:
         """An integer of exact bounds low .. high, wrapped around where they exceed the type."""
-        least, most = type_range(dtype)
+        least, most = integer_range(dtype)
         if least <= low and high <= most:
             return replace(text, low=low, high=high)
         span = most - least
@@ -236,7 +236,7 @@ class ExprWriter:
 
     def _shift(self, expr: ShiftLeft | ShiftRight, active: str | None) -> Text:
         a, count = self.expr(expr.a, active), self.expr(expr.b, active)
-        low, high = type_range(expr.dtype)
+        low, high = integer_range(expr.dtype)
         if isinstance(expr, ShiftLeft):
             text = self._wrapped(f"ar.shift_left({{}}, {{}}, {low}, {high})", a, count)
             return replace(text, low=low, high=high)
@@ -291,7 +291,7 @@ class ExprWriter:
                 exact = self.constant(source.scalar, source.numpy.type)
                 return self._wrapped(f"{made}({exact}({{}}))", value)
             return self._wrapped(f"{made}({{}})", value)
-        low, high = type_range(target)
+        low, high = integer_range(target)
         if source.is_float:
             text = self._wrapped(f"ar.float_to_integer({{}}, {low}, {high})", value)
             return replace(text, low=low, high=high)
@@ -304,7 +304,7 @@ class ExprWriter:
         text = self._wrapped(f"{{}}.view({self._type(target)})", made)
         if target.is_float:
             return text
-        low, high = type_range(target)
+        low, high = integer_range(target)
         return replace(self._wrapped("int({})", text), low=low, high=high)
 
     def _type(self, dtype: DType) -> str:
@@ -314,7 +314,7 @@ class ExprWriter:
         name = self.constant(("call", expr.intrinsic.name), expr.intrinsic.meaning)
         text = self._apply(name, expr.arguments, active)
         if expr.dtype.is_integer and expr.dtype.lanes == 1:
-            low, high = type_range(expr.dtype)
+            low, high = integer_range(expr.dtype)
             return replace(self._wrapped("int({})", text), low=low, high=high)
         if expr.dtype.lanes == 1:
             return self._wrapped(self._type(expr.dtype) + "({})", text)
@@ -343,7 +343,7 @@ class ExprWriter:
     def load(self, load: Load, active: str | None = None, peek: bool = False) -> Text:
         """The text of a Load; with `peek`, of the pair (value, whether it is initialised)."""
         place = self.place(load, active)
-        low, high = (0, 0) if load.buffer.type.is_float else type_range(load.buffer.type)
+        low, high = (0, 0) if load.buffer.type.is_float else integer_range(load.buffer.type)
         other = self._zero(load.dtype) if load.other is None else self.expr(load.other, active).text
         text = self.memory.load(load, place, other, peek)
         if load.dtype.lanes == 1 and active is not None:
@@ -385,9 +385,9 @@ class ExprWriter:
             case Select():
                 return self._select_lanes(expr, active)
             case Cast():
-                kind = self.constant(("dtype", expr.type), expr.type)
+                kind = self.constant(("dtype", expr.type.scalar), expr.type.numpy)
                 return self._wrapped(
-                    f"ar.convert_vector({{}}, {kind})", self.expr(expr.value, active)
+                    f"ar.convert_array({{}}, {kind})", self.expr(expr.value, active)
                 )
             case Reinterpret():
                 return self._wrapped(

@@ -17,6 +17,7 @@ from .fold_masks import FoldMasks
 from .legalise import Legalise
 from .math import ExpandMath
 from .registers import Registers
+from .saturate_casts import SaturateCasts
 from .unroll import Unroll
 from .vectorize import Vectorize
 
@@ -28,6 +29,7 @@ def lowering_passes(target: Target) -> tuple[Pass, ...]:
     """The passes from stage NEST to stage LOWERED for a target."""
     return (
         EraseBlocks(),  # first: all others see loops, conditions and stores alone
+        SaturateCasts(),  # before the expansions, whose own casts never leave the range
         # on scalars, before copies exist, so that every variant of a loop computes the same bits
         ExpandMath(target),
         Legalise(

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.tir import arithmetic
-from tilewright.tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, dtype
+from tilewright.tir.dtype import BOOL, FLOAT32, INT32, dtype
+from tilewright.tir.number import integer_range
 
 FLOATS32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
 FLOATS64 = st.floats(allow_nan=False, allow_infinity=False)
@@ -79,17 +80,29 @@ def test_fma_of_vectors_is_that_of_their_lanes() -> None:
         assert np.array_equal(arithmetic.fma_vector(a, b, c), np.array(lanes, dtype=kind))
 
 
-def test_floats_become_integers_by_truncation_and_the_smallest_one_outside() -> None:
-    low, high = arithmetic.type_range(INT32)
-    values = [2.9, -2.9, 0.0, -0.5, 3e9, -3e9, math.inf, math.nan]
-    expected = [2, -2, 0, 0, low, low, low, low]
-    got = [arithmetic.float_to_integer(np.float64(v), low, high) for v in values]
-    assert got == expected
-    assert list(arithmetic.convert_vector(np.array(values), INT32)) == expected
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("source", ["float32", "float64"])
+def test_floats_become_integers_by_truncation_and_the_nearest_end_outside(
+    kind: str, source: str
+) -> None:
+    low, high = integer_range(dtype(kind))
+    ends = [float(low), float(high), float(high) + 1, low - 0.75, low - 1.0, high + 0.5]
+    values = np.array([2.9, -2.9, -0.5, *ends, 1e30, -1e30, np.inf, -np.inf, np.nan], source)
+    around = np.nextafter(values, np.array([[-np.inf], [np.inf]], source)).reshape(-1)
+    values = np.concatenate([values, around])
+    expected = [
+        0
+        if math.isnan(v)
+        else min(max(int(v) if math.isfinite(v) else int(v > 0) * 2**99 - 2**98, low), high)
+        for v in values
+    ]
+    assert [arithmetic.float_to_integer(v, low, high) for v in values] == expected
+    with np.errstate(all="ignore"):
+        assert arithmetic.convert_array(values, np.dtype(kind)).tolist() == expected
 
 
 def test_shifts_of_numbers_wrap_around_and_know_counts_beyond_the_width() -> None:
-    low, high = arithmetic.type_range(dtype("int8"))
+    low, high = integer_range(dtype("int8"))
     assert [arithmetic.shift_left(3, n, low, high) for n in (0, 5, 6, 7, 8, -1)] == [
         *(3, 96, -64, -128, 0, 0)
     ]
@@ -99,9 +112,10 @@ def test_shifts_of_numbers_wrap_around_and_know_counts_beyond_the_width() -> Non
 
 def test_vectors_convert_as_scalars_do() -> None:
     values = np.array([300, -1, 0, 128], dtype=np.int32)
-    assert list(arithmetic.convert_vector(values, dtype("int8"))) == [44, -1, 0, -128]
-    assert list(arithmetic.convert_vector(values, BOOL)) == [True, True, False, True]
-    assert arithmetic.convert_vector(values, FLOAT64).dtype == np.float64
+    assert arithmetic.convert_array(values, np.dtype("int8")).tolist() == [44, -1, 0, -128]
+    assert arithmetic.convert_array(values, np.dtype(bool)).tolist() == [True, True, False, True]
+    assert arithmetic.convert_array(np.array([np.nan]), np.dtype(bool)).tolist() == [True]
+    assert arithmetic.convert_array(values, np.dtype("f8")).dtype == np.float64
 
 
 def test_vector_division_rounds_down_and_fails_only_in_lanes_that_are_on() -> None:
