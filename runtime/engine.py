@@ -10,12 +10,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from html import escape
 from pathlib import Path
 from typing import Literal
 
 from ..codegen.c.program_source import program_sources
 from ..tir.errors import TilewrightError
+from ..tir.html import details, plain
 from .arrays import ArgumentTypeError, Array
 from .context import Context, RunFrame
 from .engine_parts import EngineParts
@@ -126,8 +126,7 @@ class Engine:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        details = f"<details><summary>kernels</summary>{self.explain()._repr_html_()}</details>"
-        return f"<pre>{escape(repr(self))}</pre>{details}"
+        return plain(repr(self)) + details("kernels", self.explain()._repr_html_())
 
     # -- runs ------------------------------------------------------------------------------------
 

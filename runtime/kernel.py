@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
 from typing import Protocol
 
 import numpy as np
 
 from ..codegen.artifact import Artifact, Parameter
 from ..tir.errors import TilewrightError
+from ..tir.html import C, details, highlight, plain
 from .arrays import Argument, ArgumentTypeError, Array, accept_call
 from .compile import SharedObject, assembly
 from .host import default_threads
@@ -186,8 +186,7 @@ class Kernel:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        source = f"<details><summary>source</summary><pre>{escape(self.source)}</pre></details>"
-        return f"<pre>{escape(repr(self))}</pre>{source}"
+        return plain(repr(self)) + details("source", highlight(self.source, C))
 
     def _in_order(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Sequence[Array]:
         """Inputs and outputs in the order of the parameters."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from ..tir.html import details
+
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
@@ -85,8 +87,12 @@ class EngineReport:
             )
             for kernel in self.kernels
         ]
+        table = html_table(heads, rows)
+        if not self.notes:
+            return table
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return html_table(heads, rows) + (f"<ul>{notes}</ul>" if notes else "")
+        title = f"{len(self.notes)} note{'' if len(self.notes) == 1 else 's'}"
+        return table + details(title, f"<ul>{notes}</ul>")
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,9 +273,8 @@ def element_at(block: Block, values: dict[Var, int]) -> str:
     target = target_of(block)
     numbers = {var: index(value) for var, value in values.items()}
     indices = (substitute(bound(block, item), numbers) for item in write_indices(block, target)[0])
-    return (
-        f"{(target.origin or target).name}[{', '.join(print_expr(simplify(i)) for i in indices)}]"
-    )
+    place = ", ".join(print_expr(simplify(i)) for i in indices) or "()"
+    return f"{(target.origin or target).name}[{place}]"
 
 
 def check_not_mirrored(func: PrimFunc, loop: For, primitive: str) -> None:

@@ -13,6 +13,7 @@ from ..tir.buffer import Buffer
 from ..tir.expr import Var
 from ..tir.func import PrimFunc
 from ..tir.html import STEPS, details, highlight
+from ..tir.side_by_side import SideBySide
 from ..tir.target import Target
 from .decisions import Decisions, Default, Replay
 from .errors import ScheduleError, ScheduleTypeError
@@ -104,6 +105,20 @@ class Recorder:
         print(self.func)
         for number, line in enumerate(self.steps):
             print(f"# {number}: {line}")
+
+    def compare(self, steps: int = 1) -> SideBySide:
+        """The function before its last `steps` steps beside the one as it is now.
+
+        Raises: ScheduleError where fewer steps were taken, or for less than one.
+        """
+        taken = len(self._states) - 1
+        if type(steps) is not int or not 1 <= steps <= taken:
+            raise ScheduleError(
+                f"compare: steps is {steps!r}; expected 1 to the number of steps so far, {taken}.",
+                code="compare-steps",
+            )
+        before = self._states[-1 - steps].func
+        return SideBySide(str(before), str(self.func), self.steps[-steps:])
 
     @classmethod
     def replay(

@@ -21,7 +21,7 @@ _WORD = "color:#3f7ade"  # a type or a function of the language
 _COMMENT = "color:#7a7a7a;font-style:italic"
 
 # said in full, because a notebook's own style sheet has wishes for a <pre>
-_FRAME = (
+FRAME = (
     "font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:0.9em;"
     "line-height:1.35;white-space:pre;word-break:normal;overflow-x:auto;margin:0.3em 0;"
     "padding:0.2em 0;background:transparent"
@@ -67,12 +67,34 @@ IR = Language(
         (_WORD, "uint8 uint16 uint32 uint64"),
     ),
 )
+C = Language(
+    comment=r"/\*.*?\*/|//[^\n]*|#[^\n]*",
+    string=r'"(?:[^"\\\n]|\\.)*"',
+    styles=_styles(
+        (_KEYWORD, "for if else while return break static inline const restrict struct"),
+        (_WORD, "void char int float double bool int8_t int16_t int32_t int64_t uint8_t uint16_t"),
+        (_WORD, "uint32_t uint64_t size_t __m128 __m256 __m512 __m128i __m256i __m512i"),
+        (_WORD, "__m256d __m512d __mmask8 __mmask16 __mmask32 __mmask64"),
+    ),
+)
 STEPS = Language(IR.comment, IR.string, _styles((_KEYWORD, "None"), (_MARK, "True False")))
 
 
 def highlight(text: str, language: Language = IR) -> str:
     """A `<pre>` element that shows `text`, every character of it escaped."""
-    return f'<pre style="{_FRAME}">{"".join(_pieces(text, language))}</pre>'
+    return f'<pre style="{FRAME}">{spans(text, language)}</pre>'
+
+
+def spans(text: str, language: Language = IR) -> str:
+    """The words of `text` in their colours, every character of it escaped: what stands in a
+    `<pre>`.
+    """
+    return "".join(_pieces(text, language))
+
+
+def plain(text: str) -> str:
+    """A `<pre>` element that shows `text` in one colour."""
+    return f'<pre style="{FRAME}">{escape(text)}</pre>'
 
 
 def details(summary: str, content: str, *, shown: bool = False) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...tir.bounds import bounds
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Binary, Call, Expr, Var
 from ...tir.func import PrimFunc
-from ...tir.linear import expression, linear
+from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.node import Node
 from ...tir.simplify import narrowed
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
@@ -36,26 +36,41 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
 
     The number of parts is a constant of the schedule, so the result has the same bits on any number
     of threads. Shorter sums round less: the error of a part grows with the root of its length.
-    Requires: a loop over a reduction axis, or the outer loop of an exact split of one; nothing
-    staged yet; the result is read after the nest. The old nest computes the parts. Returns the
-    loops of the new nest and the block of the parts. Raises: ScheduleError.
+    Parts of an outer loop of a split are contiguous pieces; parts of its innermost loop of n
+    iterations take every n-th term each, which makes them the lanes of a vector.
+    Requires: a loop over a reduction axis, or the outermost or innermost loop of an exact split of
+    one; nothing staged yet; the result is read after the nest. The old nest computes the parts.
+    Returns the loops of the new nest and the block of the parts. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     whole = func.block(block)
     legality.check_holds(func, node, whole, "rfactor")
-    axis, step = _factored_axis(func, whole, node)
+    cut = _cut(func, whole, node)
     target = target_of(whole)
     placement.check_readers_after(func, whole, target, "rfactor")
     name = unique_name(func, f"{block}_rf")
     parts = Buffer(name, target.type, (node.extent, *target.shape))
-    changed = func.with_body(replace_stmt(func.body, whole, _part(whole, axis, step, node, parts)))
+    changed = func.with_body(replace_stmt(func.body, whole, _part(whole, cut, node, parts)))
     nest, variables = _final(whole, node, parts)
     changed = insert_beside(changed, root_statement(changed, changed.block(name)), nest, after=True)
     return Rewrite(changed.with_body(Alloc(parts, changed.body)), variables, (name,))
 
 
-def _factored_axis(func: PrimFunc, block: Block, node: For) -> tuple[IterVar, int]:
-    """The reduction variable that the loop steps through, and the points of one step."""
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """How a loop cuts a reduction axis: its point is part * step + rest * stride, for `part` the
+    loop's variable, and `rest` an expression of the other loops with `extent` values from 0.
+    """
+
+    axis: IterVar
+    step: int
+    rest: Expr
+    stride: int
+    extent: int
+
+
+def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
+    """The reduction axis that the loop steps through, and what is left of it in a part."""
     if not is_reduction(block) or block.init is None or target_of(block).origin is not None:
         raise refuse(
             func,
@@ -64,38 +79,52 @@ def _factored_axis(func: PrimFunc, block: Block, node: For) -> tuple[IterVar, in
             hints=("call rfactor before stage and decompose_reduction.",),
         )
     ranges = narrowed(ranges_of(loops_around(func, block)), block.predicate)
+    count = node.extent
     for it, binding in zip(block.iters, block.bindings, strict=True):
         if it.kind is not IterKind.REDUCE or node.var not in free_vars(binding):
             continue
         form = linear(binding)
         step, rest = form.coefficient(node.var), form.without(node.var)
-        low, high = bounds(expression(rest), ranges)
-        if step > 0 and low == 0 and high == step - 1 and step * node.extent == it.extent:
-            return it, step
+        if step * count == it.extent and _runs_to(rest, step, ranges):
+            return _Cut(it, step, expression(rest), 1, step)
+        factors = (it.extent, rest.constant, *(factor for _, factor in rest.terms))
+        if step != 1 or any(factor % count for factor in factors):
+            continue
+        rest = Linear(tuple((a, c // count) for a, c in rest.terms), rest.constant // count)
+        if _runs_to(rest, it.extent // count, ranges):
+            return _Cut(it, 1, expression(rest), count, it.extent // count)
     raise refuse(
         func,
         f"rfactor: loop '{node.var.name}' does not step through a reduction axis of block "
         f"'{block.name}' exactly.",
         code="rfactor-loop",
-        hints=("split the reduction loop by a divisor of its extent and factor the outer part.",),
+        hints=(
+            "split the reduction loop by a divisor of its extent and factor the outermost or the "
+            "innermost part.",
+        ),
     )
 
 
-def _part(block: Block, axis: IterVar, step: int, node: For, parts: Buffer) -> Block:
+def _runs_to(form: Linear, extent: int, ranges: Ranges) -> bool:
+    """Whether 0 and extent - 1 are the bounds of a form."""
+    return bounds(expression(form), ranges) == (0, extent - 1)
+
+
+def _part(block: Block, cut: _Cut, node: For, parts: Buffer) -> Block:
     """The block of the partial results, in the place of the old one."""
     part = IterVar(Var(f"v{node.var.name}"), node.extent, IterKind.SPATIAL)
     iters: list[IterVar] = [part]
     bindings: list[Expr] = [node.var]
-    value: Expr = part.var * step
+    value: Expr = part.var * cut.step
     for it, binding in zip(block.iters, block.bindings, strict=True):
-        if it is not axis:
+        if it is not cut.axis:
             iters.append(it)
             bindings.append(binding)
-        elif step > 1:
-            inner = IterVar(Var(it.var.name), step, IterKind.REDUCE)
+        elif cut.extent > 1:
+            inner = IterVar(Var(it.var.name), cut.extent, IterKind.REDUCE)
             iters.append(inner)
-            bindings.append(expression(linear(binding).without(node.var)))
-            value = value + inner.var
+            bindings.append(cut.rest)
+            value = value + inner.var * cut.stride
     target = target_of(block)
 
     def redirect(tree: Node) -> Node:
@@ -107,7 +136,7 @@ def _part(block: Block, axis: IterVar, step: int, node: For, parts: Buffer) -> B
         return tree
 
     def moved(stmt: Stmt) -> Stmt:
-        return transform(substitute(stmt, {axis.var: value}), redirect)
+        return transform(substitute(stmt, {cut.axis.var: value}), redirect)
 
     assert block.init is not None
     return replace(

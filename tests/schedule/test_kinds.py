@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
@@ -115,3 +118,12 @@ def test_each_refusal_says_what_is_wrong_and_what_to_do(
     golden: Callable[[str, str], None],
 ) -> None:
     golden("errors/schedule_kinds.txt", refusals(CASES))
+
+
+def test_a_clash_on_a_tensor_of_rank_0_names_its_element() -> None:
+    x = te.placeholder((4,), "float32", name="X")
+    k = te.reduce_axis(4, name="k")
+    sch = Schedule(te.func(x, te.compute((), lambda: te.sum(x[k], axis=k), name="S"), name="f"))
+    with pytest.raises(ScheduleError) as caught:
+        sch.parallel(sch.loops("S")[0])
+    assert caught.value.notes == ("iterations (k=0) and (k=1) both write S[()].",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -49,8 +50,39 @@ def test_rfactor_leaves_one_partial_result_per_iteration() -> None:
     )
 
 
+def strided(sch: tw.Schedule) -> None:
+    _, k = sch.loops("Y")
+    *_, lane = sch.split(k, (None, 3, 2))
+    assert sch.rfactor("Y", lane) == "Y_rf"
+
+
+def test_rfactor_of_the_innermost_loop_leaves_parts_of_every_nth_term() -> None:
+    assert str(tw.Schedule(row_sums()).apply(strided)) == (
+        "def row_sums(X: float32[3, 12], Y: output(float32[3])):\n"
+        '    Y_rf = alloc(float32[2, 3], "global")\n'
+        "    for i in range(3):\n"
+        "        for k_0 in range(2):\n"
+        "            for k_1 in range(3):\n"
+        "                for k_2 in range(2):\n"
+        '                    with block("Y_rf", vk_2=spatial(2, k_2), vi=spatial(3, i), '
+        "vk=reduce(6, k_0 * 3 + k_1)):\n"
+        "                        with init():\n"
+        "                            Y_rf[vk_2, vi] = 0.0\n"
+        "                        Y_rf[vk_2, vi] = Y_rf[vk_2, vi] + X[vi, vk_2 + vk * 2]\n"
+        "    for i in range(3):\n"
+        "        for k_2 in range(2):\n"
+        '            with block("Y", vi=spatial(3, i), vk_2=reduce(2, k_2)):\n'
+        "                with init():\n"
+        "                    Y[vi] = 0.0\n"
+        "                Y[vi] = Y[vi] + Y_rf[vk_2, vi]"
+    )
+
+
+@pytest.mark.parametrize("cut", [factored, strided])
 @pytest.mark.parametrize("reducer", ["sum", "prod", "min", "max", "max_any"])
-def test_rfactor_keeps_the_value_of_every_reducer(reducer: str) -> None:
+def test_rfactor_keeps_the_value_of_every_reducer(
+    reducer: str, cut: Callable[[tw.Schedule], None]
+) -> None:
     x = te.placeholder((2, 12), "float32", name="X")
     k = te.reduce_axis(12, name="k")
     reduce = getattr(te, reducer)
@@ -58,7 +90,7 @@ def test_rfactor_keeps_the_value_of_every_reducer(reducer: str) -> None:
     func = te.func(x, y, name="reduced")
     data = np.random.default_rng(0).standard_normal((2, 12)).astype(np.float32)
     (wanted,) = interpret(func, data)
-    (got,) = interpret(tw.Schedule(func).apply(factored).func, data, checked=True)
+    (got,) = interpret(tw.Schedule(func).apply(cut).func, data, checked=True)
     np.testing.assert_allclose(got, wanted, rtol=1e-5)
 
 
@@ -80,9 +112,28 @@ def test_the_parts_are_added_up_as_they_are_made_and_that_is_proved() -> None:
     np.testing.assert_array_equal(got, data.sum(axis=1))
 
 
-def test_rfactor_replays() -> None:
+def lanes(sch: tw.Schedule) -> None:
+    i, k = sch.loops("Y")
+    _, lane = sch.split(k, (None, 4))
+    parts = sch.rfactor("Y", lane)
+    sch.vectorize(lane)
+    sch.stage(parts, parts, i, "register")
+    sch.reverse_compute_at("Y", i)
+
+
+def test_the_parts_are_the_lanes_of_a_vector_and_that_is_proved() -> None:
+    sch = tw.Schedule(row_sums()).apply(lanes)
+    nest = lower_to_nest(sch.func)
+    assert prove(nest, canonical_form(sch.func)).status == "proved"
+    data = np.arange(36, dtype=np.float32).reshape(3, 12)
+    (got,) = interpret(nest, data, checked=True, barriers=True)
+    np.testing.assert_array_equal(got, data.sum(axis=1))
+
+
+@pytest.mark.parametrize("steps", [in_place, lanes])
+def test_rfactor_replays(steps: Callable[[tw.Schedule], None]) -> None:
     func = row_sums()
-    sch = tw.Schedule(func).apply(in_place)
+    sch = tw.Schedule(func).apply(steps)
     trace = tw.Trace.from_json(json.loads(json.dumps(sch.trace.to_json())))
     assert str(tw.Schedule.replay(func, trace)) == str(sch)
 
@@ -90,7 +141,9 @@ def test_rfactor_replays() -> None:
 def test_rfactor_refuses_a_loop_that_does_not_step_through_the_axis_exactly() -> None:
     sch = tw.Schedule(row_sums())
     _, k = sch.loops("Y")
-    outer, _ = sch.split(k, (None, 5))
+    outer, inner = sch.split(k, (None, 5))
+    with pytest.raises(tw.ScheduleError):
+        sch.rfactor("Y", inner)
     with pytest.raises(tw.ScheduleError) as caught:
         sch.rfactor("Y", outer)
     assert str(caught.value).splitlines()[0] == (
@@ -98,8 +151,17 @@ def test_rfactor_refuses_a_loop_that_does_not_step_through_the_axis_exactly() ->
         "exactly. [rfactor-loop]"
     )
     assert str(caught.value).splitlines()[-1] == (
-        "  Hint: split the reduction loop by a divisor of its extent and factor the outer part."
+        "  Hint: split the reduction loop by a divisor of its extent and factor the outermost or "
+        "the innermost part."
     )
+
+
+def test_rfactor_refuses_a_loop_in_the_middle_of_a_split() -> None:
+    sch = tw.Schedule(row_sums())
+    _, k = sch.loops("Y")
+    _, middle, _ = sch.split(k, (3, 2, 2))
+    with pytest.raises(tw.ScheduleError, match=r"\[rfactor-loop\]"):
+        sch.rfactor("Y", middle)
 
 
 def test_rfactor_refuses_a_reduction_whose_initialisation_has_been_placed() -> None:

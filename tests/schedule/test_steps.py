@@ -86,3 +86,39 @@ def test_reset_takes_back_every_step(schedule: tw.Schedule, matmul: PrimFunc) ->
     assert schedule.func is matmul
     assert schedule.steps == ()
     assert len(kept.steps) == 11
+
+
+def test_compare_shows_the_nest_before_the_last_step_and_after_it(matmul: PrimFunc) -> None:
+    sch = tw.Schedule(matmul)
+    i, j, _ = sch.loops("C")
+    sch.parallel(i)
+    before = str(sch)
+    sch.split(j, (None, 8))
+    compared = sch.compare()
+    assert (compared.before, compared.after) == (before, str(sch))
+    assert compared.steps == ('j_0, j_1 = split(j, factors=(None, 8), tail="guard")',)
+
+
+def test_compare_goes_back_as_many_steps_as_it_is_told(
+    schedule: tw.Schedule, matmul: PrimFunc
+) -> None:
+    compared = schedule.compare(len(schedule.steps))
+    assert (compared.before, compared.after) == (str(matmul), str(schedule))
+    assert compared.steps == schedule.steps
+
+
+@pytest.mark.parametrize("steps", [0, -1, 12, True, 1.0])
+def test_compare_refuses_steps_that_were_not_taken(schedule: tw.Schedule, steps: int) -> None:
+    with pytest.raises(tw.ScheduleError) as caught:
+        schedule.compare(steps)
+    assert str(caught.value) == (
+        f"ScheduleError: compare: steps is {steps!r}; expected 1 to the number of steps so far, "
+        "11. [compare-steps]"
+    )
+
+
+def test_the_line_of_rfactor_names_the_block_that_it_returns(matmul: PrimFunc) -> None:
+    sch = tw.Schedule(matmul)
+    k = sch.loops("C")[2]
+    assert sch.rfactor("C", k) == "C_rf"
+    assert sch.steps == ('C_rf = rfactor("C", k)',)

@@ -10,7 +10,7 @@ import pytest
 
 from tilewright import te
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.html import IR, STEPS, Language, details, highlight
+from tilewright.tir.html import IR, STEPS, C, Language, details, highlight, plain, spans
 
 TAG = re.compile(r"<[^>]*>")
 
@@ -33,7 +33,7 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
-def plain(text: str) -> str:
+def read(text: str) -> str:
     """What a reader sees: tags away, entities read."""
     return html.unescape(TAG.sub("", text))
 
@@ -42,7 +42,7 @@ def styles(text: str) -> dict[str, str]:
     """Each styled word with its style."""
     return {
         html.unescape(word): css
-        for css, word in re.findall(r'<span style="([^"]*)">(.*?)</span>', text)
+        for css, word in re.findall(r'<span style="([^"]*)">(.*?)</span>', text, re.DOTALL)
     }
 
 
@@ -55,7 +55,7 @@ def func() -> PrimFunc:
 
 
 def test_the_html_of_a_function_is_its_text(func: PrimFunc) -> None:
-    assert plain(func._repr_html_()) == str(func)
+    assert read(func._repr_html_()) == str(func)
 
 
 def test_every_kind_of_word_has_its_style(func: PrimFunc) -> None:
@@ -81,13 +81,13 @@ def test_every_kind_of_word_has_its_style(func: PrimFunc) -> None:
         "ünï_cödé = 1",
     ],
 )
-@pytest.mark.parametrize("language", [IR, STEPS])
+@pytest.mark.parametrize("language", [IR, STEPS, C])
 def test_any_text_comes_through_escaped(text: str, language: Language) -> None:
     shown = highlight(text, language)
     parser = Balance()
     parser.feed(shown)
     parser.close()
-    assert plain(shown) == text
+    assert read(shown) == text
     assert parser.open == []
     assert parser.seen <= {"pre", "span"}
     assert parser.attributes <= {"style"}
@@ -122,3 +122,16 @@ def test_details_escape_their_summary_and_keep_their_content() -> None:
     assert shown.startswith("<details open><summary")
     assert "2 &lt; 3</summary><b>bold</b></details>" in shown
     assert details("x", "").startswith("<details><")
+
+
+def test_words_of_c_and_its_comments_have_their_styles() -> None:
+    found = styles(highlight('for (int64_t i = 0;) { /* serial\n i */ "a\\"b" }', C))
+    assert found.keys() == {"for", "int64_t", "0", "/* serial\n i */", '"a\\"b"'}
+    assert found["for"] != found["int64_t"] != found["/* serial\n i */"]
+
+
+def test_spans_are_what_stands_in_the_pre_and_plain_has_none(func: PrimFunc) -> None:
+    text = str(func)
+    assert highlight(text).endswith(f">{spans(text)}</pre>")
+    assert read(plain("a < b")) == "a < b"
+    assert "<span" not in plain(text)

@@ -5,6 +5,7 @@ showed.
 from __future__ import annotations
 
 import asyncio
+from itertools import groupby
 from pathlib import Path
 
 import nbformat
@@ -27,8 +28,8 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def shown(cell: NotebookNode) -> list[str]:
-    """The kinds of what a cell showed."""
-    return [output.output_type for output in cell.outputs]
+    """The kinds of what a cell showed; a stream may come in several messages, as time has it."""
+    return [kind for kind, _ in groupby(output.output_type for output in cell.outputs)]
 
 
 def test_there_are_tutorials() -> None:
