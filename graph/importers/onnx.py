@@ -19,15 +19,16 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from ..build import GraphBuilder
 from ..errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOperator
 from ..ir import Graph, Node
-from ..types import Symbol
+from ..types import Symbol, array_of, owned
 from .limits import Limits, checked_type
 from .onnx_node import NodeReader, NotSupported, attribute_names, node_name
 from .onnx_tensors import TensorReader, dtype_name
-from .rules.rule import Rule
+from .rules.rule import Rule, Several
 from .rules.table import RULES
 from .symbols import Declared, Shapes, resolve, unnamed
 
 OLDEST_OPSET = 7
+SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read
 Source = str | os.PathLike[str] | bytes | ModelProto
 
 
@@ -90,6 +91,9 @@ class _Importer:
         self.tensors = tensors
         self.limits = tensors.limits
         self.builder = GraphBuilder(proto.graph.name or "model")
+        self.builder.reserved = frozenset(
+            name for node in self.proto.node for name in (*node.input, *node.output)
+        )
         self.failures: list[UnsupportedNode] = []
         self.lost: set[str] = set()  # values of nodes that could not be imported
 
@@ -200,19 +204,33 @@ class _Importer:
             raise ModelError(f"model: {reader.title} has no output.", code="onnx-no-output")
         try:
             result = rule.build(reader)
-            if not isinstance(result, tuple):
+            if not isinstance(result, tuple | Several):
                 self.builder.constant(proto.output[0], result)
                 return
-            op, inputs = result
-            for position in range(len(inputs)):
-                reader.value(position)
-            self.builder.add_node(Node(op, inputs, (proto.output[0],), proto.name))
+            made = result.results if isinstance(result, Several) else (result,)
+            for output, (op, inputs) in zip(proto.output, made, strict=False):
+                if "" in inputs:
+                    reader.value(inputs.index(""))
+                if output:
+                    self._define(Node(op, inputs, (output,), proto.name))
         except ModelError as error:
             if reader.title not in error.message:
                 error.where = error.where or f"in {reader.title}"
             raise
-        type_ = self.builder.types[proto.output[0]]
-        checked_type(f"value '{proto.output[0]}'", type_.dtype, type_.shape, self.limits)
+
+    def _define(self, node: Node) -> None:
+        """Add a node, or the constant that it is where the model computes with shapes."""
+        known = self.builder.constants
+        operands = [known[value] for value in node.inputs if value in known]
+        if operands and len(operands) == len(node.inputs):
+            types = node.infer(self.builder.types)
+            if not types[0].is_float and types[0].elements <= SHAPE_ELEMENTS:
+                (result,) = node.op.reference(*map(array_of, operands))
+                self.builder.constant(node.outputs[0], owned(result))
+                return
+        self.builder.add_node(node)
+        type_ = self.builder.types[node.outputs[0]]
+        checked_type(f"value '{node.outputs[0]}'", type_.dtype, type_.shape, self.limits)
 
 
 def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[Rule, int]:
@@ -230,7 +248,8 @@ def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[Rule, int]:
         )
     if unknown := sorted(set(attribute_names(proto)) - set(rule.attributes)):
         raise NotSupported(f"attribute '{unknown[0]}' is not known")
-    if extra := [name for name in proto.output[1:] if name in used]:
+    known = len(proto.output) if rule.outputs is None else rule.outputs
+    if extra := [name for name in proto.output[known:] if name in used]:
         raise NotSupported(f"its output '{extra[0]}' is used; only the first one is known")
     return rule, version
 

@@ -10,7 +10,9 @@ from onnx import AttributeProto, NodeProto, TensorProto
 
 from ..build import GraphBuilder
 from ..errors import ModelError
+from ..ops.base import Operator
 from ..types import Array, Splat, TensorType
+from .limits import checked_type
 from .onnx_tensors import TensorReader
 
 KINDS = {
@@ -64,6 +66,13 @@ class NodeReader:
     def type(self, position: int) -> TensorType:
         """The type of the input at `position`."""
         return self.builder.types[self.value(position)]
+
+    def add(self, op: Operator, *inputs: str) -> str:
+        """A node of its own on the way to the result; the name of its value."""
+        value = self.builder.add(op, *inputs, name=node_name(self.proto))
+        type_ = self.builder.types[value]
+        checked_type(f"a part of {self.title}", type_.dtype, type_.shape, self.tensors.limits)
+        return value
 
     def constant(self, position: int, most: int = 1 << 20) -> Array:
         """The elements of a constant input, at most `most`.

@@ -9,7 +9,17 @@ from ...ops.base import Operator
 from ...types import Constant
 from ..onnx_node import NodeReader
 
-Result = tuple[Operator, tuple[str, ...]] | Constant
+Made = tuple[Operator, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """What a node with several outputs is: one operator for each, in order."""
+
+    results: tuple[Made, ...]
+
+
+Result = Made | Several | Constant
 
 MOVES = (13, 21, 23, 24, 25)  # versions of operators that move data: each only adds element types
 
@@ -18,12 +28,14 @@ MOVES = (13, 21, 23, 24, 25)  # versions of operators that move data: each only 
 class Rule:
     """How to import one operator.
 
-    versions: as ONNX counts them; attributes: the names that `build` understands.
+    versions: as ONNX counts them; attributes: the names that `build` understands; outputs: how many
+    of the node's outputs `build` knows, None for all.
     """
 
     versions: tuple[int, ...]
     attributes: tuple[str, ...]
     build: Callable[[NodeReader], Result]
+    outputs: int | None = 1
 
 
 def plain(op: Operator) -> Callable[[NodeReader], Result]:

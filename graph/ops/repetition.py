@@ -1,0 +1,65 @@
+"""Operators that repeat elements: Expand, Tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.te import Tensor
+from ..types import Array, TensorType
+from .base import Operator, check_arity, refuse
+from .elementwise import broadcast, broadcast_read
+
+
+@dataclass(frozen=True, slots=True)
+class Expand(Operator):
+    """The input broadcast with `shape`, as NumPy does."""
+
+    shape: tuple[int, ...]
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        return (broadcast(self, (types[0], TensorType(types[0].dtype, self.shape))),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        shape = np.broadcast_shapes(x.shape, self.shape)
+        return (np.ascontiguousarray(np.broadcast_to(x, shape)),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        shape = np.broadcast_shapes(x.shape, self.shape)
+        return (te.compute(shape, lambda *i: broadcast_read(x, i), name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile(Operator):
+    """The input `repeats[d]` times one after the other along each axis d."""
+
+    repeats: tuple[int, ...]
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        (x,) = types
+        if len(self.repeats) != x.rank or min((0, *self.repeats)) < 0:
+            problem = f"expected a count of 0 or more for each axis of {x}, got {self.repeats}"
+            refuse(self, problem, code="tile-repeats")
+        return (TensorType(x.dtype, self._shape(x.shape)),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.tile(arrays[0], self.repeats),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+
+        def element(*indices: Expr) -> Expr:
+            sizes = zip(indices, x.shape, self.repeats, strict=True)
+            return x[tuple(i if count == 1 else i % size for i, size, count in sizes)]
+
+        return (te.compute(self._shape(x.shape), element, name=name),)
+
+    def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(size * count for size, count in zip(shape, self.repeats, strict=True))

@@ -1,0 +1,146 @@
+"""Resize: another number of elements along an axis, each taken from near its place in the input.
+
+Places are exact fractions, so that no rounding decides between two neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.te import Tensor
+from ..types import Array, TensorType
+from .base import Operator, check_arity, check_float, refuse
+
+Sampling = Literal["linear", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The place in the input of element i: (slope * i + offset) / divisor, not outside of it."""
+
+    slope: int
+    offset: int
+    divisor: int
+
+
+SAME = Places(1, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Resize(Operator):
+    """`sizes[d]` elements along each axis d, at `places[d]`.
+
+    sampling: "linear" weighs the two neighbours of a place on each axis; the others take one:
+    the one before, the one after, or the nearest, of two equally near ones the first or the second.
+    """
+
+    sizes: tuple[int, ...]
+    places: tuple[Places, ...]
+    sampling: Sampling
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        (x,) = types
+        if not len(self.sizes) == len(self.places) == x.rank:
+            problem = f"expected a size and places for each axis of {x}, got sizes {self.sizes}"
+            refuse(self, problem, code="resize-rank")
+        if self.sampling not in get_args(Sampling):
+            problem = f"expected sampling {', '.join(get_args(Sampling))}, got {self.sampling!r}"
+            refuse(self, problem, code="resize-sampling")
+        if self.sampling == "linear":
+            check_float(self, types)
+        if 0 in x.shape and 0 not in self.sizes:
+            refuse(self, f"{x} has no elements to make {self.sizes} of", code="resize-empty")
+        return (TensorType(x.dtype, self.sizes),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        for axis, (size, places) in enumerate(zip(self.sizes, self.places, strict=True)):
+            extent = x.shape[axis]
+            if places == SAME and size == extent:
+                continue
+            position = places.slope * np.arange(size) + places.offset
+            if self.sampling != "linear":
+                index = _rounded_array(position, places.divisor, self.sampling)
+                x = np.take(x, index.clip(0, extent - 1), axis)
+                continue
+            position = position.clip(0, (extent - 1) * places.divisor)
+            before, rest = position // places.divisor, position % places.divisor
+            after = np.minimum(before + 1, extent - 1)
+            weight = (rest / places.divisor).astype(x.dtype)
+            weight = weight.reshape((-1,) + (1,) * (x.ndim - axis - 1))
+            x = np.take(x, before, axis) * (1 - weight) + np.take(x, after, axis) * weight
+        return (x,)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        """Each axis that changes is a stage of its own, as in the reference."""
+        (x,) = tensors
+        changed = [
+            d
+            for d, places in enumerate(self.places)
+            if places != SAME or self.sizes[d] != x.shape[d]
+        ]
+        if not changed or self.sampling != "linear":
+            return (te.compute(self.sizes, lambda *i: x[self._nearest(x, i)], name=name),)
+        for d in changed:
+            last = d == changed[-1]
+            x = self._along(x, d, name if last else f"{name}_{d}")
+        return (x,)
+
+    def _nearest(self, x: Tensor, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        source = []
+        for index, places, extent in zip(indices, self.places, x.shape, strict=True):
+            if places == SAME:
+                source.append(index)
+                continue
+            position = index * places.slope + places.offset
+            nearest = _rounded(position, places.divisor, self.sampling)
+            source.append(te.maximum(te.minimum(nearest, extent - 1), 0))
+        return tuple(source)
+
+    def _along(self, x: Tensor, axis: int, name: str) -> Tensor:
+        """`x` resized along one axis, each element from its two neighbours."""
+        places, extent = self.places[axis], x.shape[axis]
+        shape = (*x.shape[:axis], self.sizes[axis], *x.shape[axis + 1 :])
+
+        def element(*i: Expr) -> Expr:
+            position = i[axis] * places.slope + places.offset
+            kept = te.maximum(te.minimum(position, (extent - 1) * places.divisor), 0)
+            before = kept // places.divisor
+            after = te.minimum(before + 1, extent - 1)
+            part = te.cast(kept % places.divisor, x.dtype)
+            weight = part / te.const(places.divisor, x.dtype)
+            low, high = (x[(*i[:axis], at, *i[axis + 1 :])] for at in (before, after))
+            return low * (1 - weight) + high * weight
+
+        return te.compute(shape, element, name=name)
+
+
+def _rounded(position: Expr, divisor: int, sampling: Sampling) -> Expr:
+    """position / divisor as a whole number."""
+    match sampling:
+        case "floor":
+            return position // divisor
+        case "ceil":
+            return (position + (divisor - 1)) // divisor
+        case "round_prefer_floor":
+            return (position * 2 + (divisor - 1)) // (2 * divisor)
+        case _:
+            return (position * 2 + divisor) // (2 * divisor)
+
+
+def _rounded_array(position: Array, divisor: int, sampling: Sampling) -> Array:
+    """position / divisor as whole numbers, from quotient and rest."""
+    quotient, rest = np.divmod(position, divisor)
+    up = {
+        "floor": rest < 0,
+        "ceil": rest > 0,
+        "round_prefer_floor": 2 * rest > divisor,
+        "round_prefer_ceil": 2 * rest >= divisor,
+    }[sampling]
+    return quotient + up

@@ -1,0 +1,187 @@
+"""Operators that take a part of a tensor or surround it: Slice, Pad, Spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.te import Tensor
+from ..types import Array, TensorType
+from .base import Operator, check_arity, refuse, tensor_type
+
+PadMode = Literal["constant", "edge", "reflect", "wrap"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Operator):
+    """Along each axis d, the `sizes[d]` elements at starts[d], starts[d] + steps[d], ...; a step
+    may be negative.
+    """
+
+    starts: tuple[int, ...]
+    sizes: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        (x,) = types
+        if not len(self.starts) == len(self.sizes) == len(self.steps) == x.rank:
+            problem = f"expected a start, a size and a step for each axis of {x}, got {self}"
+            refuse(self, problem, code="slice-rank")
+        for axis, (start, size, step) in enumerate(
+            zip(self.starts, self.sizes, self.steps, strict=True)
+        ):
+            last = start + (size - 1) * step
+            extent = x.shape[axis]
+            if size and not (0 <= start < extent and 0 <= last < extent):
+                problem = (
+                    f"axis {axis} of {x} is read from {start} to {last}; "
+                    f"expected 0 to {extent - 1}"
+                )
+                refuse(self, problem, code="slice-bounds")
+        return (TensorType(x.dtype, self.sizes),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        for axis, (start, size, step) in enumerate(
+            zip(self.starts, self.sizes, self.steps, strict=True)
+        ):
+            x = np.take(x, start + step * np.arange(size), axis)
+        return (x,)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+
+        def element(*indices: Expr) -> Expr:
+            walked = zip(indices, self.starts, self.steps, strict=True)
+            return x[tuple(_stepped(index, start, step) for index, start, step in walked)]
+
+        return (te.compute(self.sizes, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class Pad(Operator):
+    """The input with `before[d]` and `after[d]` elements added at the ends of each axis d.
+
+    mode: what they are. "constant": `value`. "edge": the nearest element. "reflect": the input
+    mirrored at its first and last elements, which are not repeated. "wrap": the input over and
+    over. Pads are not negative.
+    """
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    mode: PadMode = "constant"
+    value: float | int | bool = 0
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        (x,) = types
+        if not len(self.before) == len(self.after) == x.rank:
+            problem = f"expected two pads for each axis of {x}, got {self.before} and {self.after}"
+            refuse(self, problem, code="pad-rank")
+        if self.mode not in get_args(PadMode):
+            problem = f"expected mode {', '.join(get_args(PadMode))}, got {self.mode!r}"
+            refuse(self, problem, code="pad-mode")
+        if min((0, *self.before, *self.after)) < 0:
+            problem = f"expected pads of 0 or more, got {self.before} and {self.after}"
+            refuse(self, problem, code="pad-negative")
+        shape = []
+        for axis, (size, first, last) in enumerate(
+            zip(x.shape, self.before, self.after, strict=True)
+        ):
+            if not size and first + last and self.mode != "constant":
+                problem = f"axis {axis} of {x} has no elements to take the {self.mode} pads from"
+                refuse(self, problem, code="pad-empty")
+            shape.append(first + size + last)
+        return (TensorType(x.dtype, tuple(shape)),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        widths = list(zip(self.before, self.after, strict=True))
+        if self.mode == "constant":
+            value = x.dtype.type(self.value)
+            return (np.pad(x, widths, mode="constant", constant_values=value),)
+        return (np.pad(x, widths, mode=self.mode),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        padded = [d for d in range(result.rank) if self.before[d] or self.after[d]]
+
+        def element(*indices: Expr) -> Expr:
+            source: list[Expr | int] = list(indices)
+            inside: list[Expr] = []
+            for d in padded:
+                position = indices[d] - self.before[d]
+                if self.mode == "constant":
+                    source[d] = position
+                    inside += [indices[d] >= self.before[d]] * (self.before[d] > 0)
+                    inside += [position < x.shape[d]] * (self.after[d] > 0)
+                else:
+                    source[d] = _folded(position, x.shape[d], self.mode)
+            value = x[tuple(source)]
+            return te.select(te.all_of(*inside), value, self.value) if inside else value
+
+        return (te.compute(result.shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Operator):
+    """The input with `steps[d]` - 1 zeros between neighbours along each axis d."""
+
+    steps: tuple[int, ...]
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        (x,) = types
+        if len(self.steps) != x.rank or min((1, *self.steps)) < 1:
+            problem = f"expected a step of 1 or more for each axis of {x}, got {self.steps}"
+            refuse(self, problem, code="spread-steps")
+        return (TensorType(x.dtype, self._shape(x.shape)),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        y = np.zeros(self._shape(x.shape), x.dtype)
+        y[tuple(slice(None, None, step) for step in self.steps)] = x
+        return (y,)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        spread = [d for d, step in enumerate(self.steps) if step > 1 and x.shape[d] > 1]
+
+        def element(*indices: Expr) -> Expr:
+            source: list[Expr | int] = [
+                index // self.steps[d] if d in spread else index for d, index in enumerate(indices)
+            ]
+            hits = [te.eq(indices[d] % self.steps[d], 0) for d in spread]
+            value = x[tuple(source)]
+            return te.select(te.all_of(*hits), value, 0) if hits else value
+
+        return (te.compute(self._shape(x.shape), element, name=name),)
+
+    def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        pairs = zip(shape, self.steps, strict=True)
+        return tuple(max(0, (size - 1) * step + 1) for size, step in pairs)
+
+
+def _stepped(index: Expr, start: int, step: int) -> Expr:
+    scaled = index if step == 1 else index * step
+    return scaled + start if start else scaled
+
+
+def _folded(position: Expr, size: int, mode: PadMode) -> Expr | int:
+    """The element of an axis of `size` that stands at a position outside of it, too."""
+    match mode:
+        case "edge":
+            return te.maximum(te.minimum(position, size - 1), 0)
+        case "wrap":
+            return position % size
+        case _ if size == 1:
+            return 0
+        case _:
+            period = 2 * (size - 1)
+            return te.minimum(position % period, period - position % period)

@@ -1,0 +1,87 @@
+"""Operators in which the position along an axis decides: Trilu, CumSum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.te import Tensor
+from ..types import Array, TensorType
+from .base import Operator, check_arity, check_number, normal_axis, refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Trilu(Operator):
+    """Of each matrix, what stands on diagonal `diagonal` and above it (`upper`) or below it; zeros
+    elsewhere. Diagonal 1 is the one above the main diagonal.
+    """
+
+    upper: bool = True
+    diagonal: int = 0
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        if types[0].rank < 2:
+            refuse(self, f"expected matrices, got {types[0]}", code="trilu-rank")
+        return types
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        return ((np.triu if self.upper else np.tril)(x, self.diagonal),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        zero = te.const(False if str(x.dtype) == "bool" else 0, x.dtype)
+
+        def element(*indices: Expr) -> Expr:
+            row, column = indices[-2:]
+            edge = row + self.diagonal
+            return te.select(column >= edge if self.upper else column <= edge, x[indices], zero)
+
+        return (te.compute(x.shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class CumSum(Operator):
+    """The sum of the elements up to each along `axis`, which is not negative.
+
+    exclusive: without the element itself; reverse: from the end.
+    """
+
+    axis: int
+    exclusive: bool = False
+    reverse: bool = False
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        check_number(self, types)
+        normal_axis(self, self.axis, types[0].rank)
+        return types
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        turned = np.flip(x, self.axis) if self.reverse else x
+        y = np.cumsum(turned, self.axis, dtype=x.dtype)
+        if self.exclusive:
+            y = np.roll(y, 1, self.axis)
+            y[(slice(None),) * self.axis + (slice(0, 1),)] = 0
+        return (np.flip(y, self.axis) if self.reverse else y,)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        zero = te.const(0, x.dtype)
+        r = te.reduce_axis(x.shape[self.axis], name="r")
+
+        def element(*indices: Expr) -> Expr:
+            here = indices[self.axis]
+            if self.reverse:
+                counted = r > here if self.exclusive else r >= here
+            else:
+                counted = r < here if self.exclusive else r <= here
+            read = x[(*indices[: self.axis], r, *indices[self.axis + 1 :])]
+            return te.sum(te.select(counted, read, zero), axis=r)
+
+        return (te.compute(x.shape, element, name=name),)
