@@ -9,10 +9,15 @@ from .matmul import Gemm, MatMul
 from .movement import Concat, Identity, Reshape, Transpose
 from .normalisation import LRN, BatchNormalization
 from .pooling import AveragePool, GlobalAveragePool, MaxPool
+from .repetition import Expand, Tile
+from .resize import Resize
+from .slicing import Pad, Slice, Spread
 from .softmax import Softmax
+from .triangle import CumSum, Trilu
 
 Spatial = Conv | MaxPool | AveragePool | GlobalAveragePool | BatchNormalization | LRN
 Elementwise = Add | Mul | Sum | Relu
+Movement = Concat | Expand | Pad | Slice | Spread | Tile | Transpose | Trilu
 
 OPERATORS: tuple[type[Operator], ...] = (
     Add,
@@ -20,6 +25,8 @@ OPERATORS: tuple[type[Operator], ...] = (
     BatchNormalization,
     Concat,
     Conv,
+    CumSum,
+    Expand,
     Gemm,
     GlobalAveragePool,
     Identity,
@@ -27,9 +34,15 @@ OPERATORS: tuple[type[Operator], ...] = (
     MatMul,
     MaxPool,
     Mul,
+    Pad,
     Relu,
     Reshape,
+    Resize,
+    Slice,
     Softmax,
+    Spread,
     Sum,
+    Tile,
     Transpose,
+    Trilu,
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...tir import te
 from ...tir.expr import Expr
@@ -72,9 +73,10 @@ class Resize(Operator):
             position = position.clip(0, (extent - 1) * places.divisor)
             before, rest = position // places.divisor, position % places.divisor
             after = np.minimum(before + 1, extent - 1)
-            weight = (rest / places.divisor).astype(x.dtype)
+            weight: NDArray[np.floating] = (rest / places.divisor).astype(x.dtype)
             weight = weight.reshape((-1,) + (1,) * (x.ndim - axis - 1))
-            x = np.take(x, before, axis) * (1 - weight) + np.take(x, after, axis) * weight
+            low, high = np.take(x, before, axis), np.take(x, after, axis)
+            x = np.add(np.multiply(low, 1 - weight), np.multiply(high, weight))
         return (x,)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:

@@ -39,8 +39,7 @@ class Slice(Operator):
             extent = x.shape[axis]
             if size and not (0 <= start < extent and 0 <= last < extent):
                 problem = (
-                    f"axis {axis} of {x} is read from {start} to {last}; "
-                    f"expected 0 to {extent - 1}"
+                    f"axis {axis} of {x} is read from {start} to {last}; expected 0 to {extent - 1}"
                 )
                 refuse(self, problem, code="slice-bounds")
         return (TensorType(x.dtype, self.sizes),)

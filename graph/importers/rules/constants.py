@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...errors import ModelError
@@ -38,6 +40,28 @@ def _constant_of_shape(node: NodeReader) -> Result:
     return Splat(value.item(), type_.dtype, type_.shape)
 
 
+def _shape(node: NodeReader) -> Result:
+    shape = node.type(0).shape
+    span = slice(node.integer("start", 0), node.integer("end", len(shape)))
+    return frozen(np.asarray(shape[span], dtype=np.int64))
+
+
+def _size(node: NodeReader) -> Result:
+    return frozen(np.asarray(node.type(0).elements, dtype=np.int64))
+
+
+def _range(node: NodeReader) -> Result:
+    start, limit, step = (node.constant(position, 1) for position in range(3))
+    if step.size != 1 or not step.item():
+        raise ModelError(
+            f"model: {node.title} has step {step}; expected one other than 0.", code="onnx-range"
+        )
+    count = max(0, math.ceil((limit.item() - start.item()) / step.item()))
+    what = f"the result of {node.title}"
+    checked_type(what, start.dtype.name, (count,), node.tensors.limits)
+    return frozen((start + np.arange(count) * step).astype(start.dtype).reshape(count))
+
+
 RULES: dict[str, Rule] = {
     "Constant": Rule(
         (1, 9, 11, 12, 19, *MOVES),
@@ -45,4 +69,7 @@ RULES: dict[str, Rule] = {
         _constant,
     ),
     "ConstantOfShape": Rule((9, 20, 21, 23, 24, 25), ("value",), _constant_of_shape),
+    "Range": Rule((11, 27), (), _range),
+    "Shape": Rule((1, 13, 15, 19, 21, 23, 24, 25), ("end", "start"), _shape),
+    "Size": Rule((1, 13, 19, 21, 23, 24, 25), (), _size),
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from ...errors import ModelError
-from ...ops import movement
+from ...ops import movement, repetition, triangle
 from ...ops.base import normal_axis
 from ..onnx_node import NodeReader, NotSupported
 from .rule import MOVES, Result, Rule, plain
+from .slicing import distinct_axes
 
 
 def _dropout(node: NodeReader) -> Result:
@@ -60,12 +61,7 @@ def _axes(node: NodeReader, rank: int) -> set[int] | None:
         axes = node.sizes(1)
     else:
         return None
-    chosen = {normal_axis(movement.Identity(), axis, rank) for axis in axes}
-    if len(chosen) != len(axes):
-        raise ModelError(
-            f"model: {node.title} names an axis twice: {list(axes)}.", code="onnx-axes"
-        )
-    return chosen
+    return set(distinct_axes(node, axes, rank))
 
 
 def _unsqueeze(node: NodeReader) -> Result:
@@ -97,13 +93,77 @@ def _transpose(node: NodeReader) -> Result:
     return movement.Transpose(node.integers("perm", tuple(reversed(range(rank))))), node.inputs
 
 
+def _depth_to_space(node: NodeReader) -> Result:
+    """Channels become pixels of blocks: [n, c, h, w] -> [n, c / (b*b), h*b, w*b]."""
+    n, b, channels, h, w = _blocks(node, 1)
+    if node.text("mode", "DCR") == "DCR":
+        split, order = (n, b, b, channels, h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        split, order = (n, channels, b, b, h, w), (0, 1, 4, 2, 5, 3)
+    parts = node.add(movement.Reshape(split), node.value(0))
+    moved = node.add(movement.Transpose(order), parts)
+    return movement.Reshape((n, channels, h * b, w * b)), (moved,)
+
+
+def _space_to_depth(node: NodeReader) -> Result:
+    """Pixels of blocks become channels: [n, c, h*b, w*b] -> [n, b*b*c, h, w]."""
+    n, b, channels, h, w = _blocks(node, -1)
+    order = (0, 3, 5, 1, 2, 4) if node.text("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    parts = node.add(movement.Reshape((n, channels, h, b, w, b)), node.value(0))
+    moved = node.add(movement.Transpose(order), parts)
+    return movement.Reshape((n, b * b * channels, h, w)), (moved,)
+
+
+def _blocks(node: NodeReader, way: int) -> tuple[int, int, int, int, int]:
+    """Batch, side of a block, channels of a pixel, and blocks along height and width; way 1: blocks
+    lie in the channels, -1: in the pixels.
+    """
+    type_, b = node.type(0), node.integer("blocksize")
+    mode = node.text("mode", "DCR")
+    if mode not in ("DCR", "CRD"):
+        raise NotSupported(f"mode is '{mode}'")
+    cut = type_.shape[1:2] if way > 0 else type_.shape[2:]
+    side = b * b if way > 0 else b
+    if type_.rank != 4 or b < 1 or any(size % side for size in cut):
+        raise ModelError(
+            f"model: {node.title} cannot cut {type_} into blocks of {b} x {b}.", code="onnx-blocks"
+        )
+    n, c, h, w = type_.shape
+    return (n, b, c // (b * b), h, w) if way > 0 else (n, b, c, h // b, w // b)
+
+
+def _expand(node: NodeReader) -> Result:
+    return repetition.Expand(node.sizes(1)), node.inputs[:1]
+
+
+def _tile(node: NodeReader) -> Result:
+    return repetition.Tile(node.sizes(1)), node.inputs[:1]
+
+
+def _trilu(node: NodeReader) -> Result:
+    diagonal = int(node.constant(1, 1).item()) if node.has(1) else 0
+    return triangle.Trilu(node.integer("upper", 1) != 0, diagonal), node.inputs[:1]
+
+
+def _cum_sum(node: NodeReader) -> Result:
+    axis = normal_axis(movement.Identity(), int(node.constant(1, 1).item()), node.type(0).rank)
+    op = triangle.CumSum(axis, node.flag("exclusive"), node.flag("reverse"))
+    return op, node.inputs[:1]
+
+
 RULES: dict[str, Rule] = {
     "Concat": Rule((4, 11, 13), ("axis",), _concat),
+    "CumSum": Rule((11, 14), ("exclusive", "reverse"), _cum_sum),
+    "DepthToSpace": Rule((1, 11, 13, 28), ("blocksize", "mode"), _depth_to_space),
     "Dropout": Rule((7, 10, 12, 13, 22), ("ratio", "seed"), _dropout),
+    "Expand": Rule((8, 13), (), _expand),
     "Flatten": Rule((1, 9, 11, *MOVES), ("axis",), _flatten),
     "Identity": Rule((1, 14, 16, 19, *MOVES), (), plain(movement.Identity())),
     "Reshape": Rule((5, 14, 19, *MOVES), ("allowzero",), _reshape),
+    "SpaceToDepth": Rule((1, 13, 28), ("blocksize", "mode"), _space_to_depth),
     "Squeeze": Rule((1, 11, *MOVES), ("axes",), _squeeze),
+    "Tile": Rule((6, 13), (), _tile),
     "Transpose": Rule((1, *MOVES), ("perm",), _transpose),
+    "Trilu": Rule((14,), ("upper",), _trilu),
     "Unsqueeze": Rule((1, 11, *MOVES), ("axes",), _unsqueeze),
 }

@@ -8,7 +8,18 @@ refused instead of misread.
 
 from __future__ import annotations
 
-from . import constants, elementwise, matmul, movement, normalisation, reduction, window
+from . import (
+    constants,
+    elementwise,
+    matmul,
+    movement,
+    normalisation,
+    reduction,
+    resize,
+    slicing,
+    transposed_window,
+    window,
+)
 from .rule import Rule
 
 RULES: dict[str, Rule] = {
@@ -18,5 +29,8 @@ RULES: dict[str, Rule] = {
     **movement.RULES,
     **normalisation.RULES,
     **reduction.RULES,
+    **resize.RULES,
+    **slicing.RULES,
+    **transposed_window.RULES,
     **window.RULES,
 }

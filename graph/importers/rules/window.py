@@ -8,7 +8,7 @@ from ...ops.convolution import Conv
 from ..onnx_node import NodeReader, NotSupported
 from .rule import Result, Rule, plain
 
-_WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
+WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 
 def _windows(
@@ -64,9 +64,9 @@ def _average_pool(node: NodeReader) -> Result:
 
 RULES: dict[str, Rule] = {
     "AveragePool": Rule(
-        (7, 10, 11, 19, 22), (*_WINDOW, "ceil_mode", "count_include_pad"), _average_pool
+        (7, 10, 11, 19, 22), (*WINDOW, "ceil_mode", "count_include_pad"), _average_pool
     ),
-    "Conv": Rule((1, 11, 22), (*_WINDOW, "group"), _conv),
+    "Conv": Rule((1, 11, 22), (*WINDOW, "group"), _conv),
     "GlobalAveragePool": Rule((1, 22), (), plain(pooling.GlobalAveragePool())),
-    "MaxPool": Rule((1, 8, 10, 11, 12, 22), (*_WINDOW, "ceil_mode", "storage_order"), _max_pool),
+    "MaxPool": Rule((1, 8, 10, 11, 12, 22), (*WINDOW, "ceil_mode", "storage_order"), _max_pool),
 }
