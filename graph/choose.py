@@ -11,14 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 from .collapse import as_matrix_product, collapsed
 from .form import ELEMENTWISE, Form, form_of
 from .fusion import ordered
 from .groups import Group
 from .ir import Graph
-from .ops.movement import Concat, Transpose
+from .ops.base import Operator
+from .ops.registry import Movement
 from .pricing import Kernel, Pricer
+
+MOVEMENT: tuple[type[Operator], ...] = get_args(Movement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def chosen_parts(graph: Graph, decisions: tuple[Decision, ...]) -> tuple[Part, .
 
 def alternatives(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Alternative]:
     """Every way to compute a group; the whole group, as its operators say, comes first."""
-    whole = isinstance(group.nodes[0].op, (*ELEMENTWISE, Concat, Transpose))
+    whole = isinstance(group.nodes[0].op, (*ELEMENTWISE, *MOVEMENT))
     sizes = [len(group.nodes)] if whole else range(len(group.nodes), 0, -1)
     for size in sizes:
         rest = group.nodes[size:]

@@ -96,7 +96,7 @@ class Vectors(Scalars):
         return [item for item in expr.children() if isinstance(item, Expr)]
 
     def _apply(self, name: str, dtype: DType, operands: Sequence[Expr | str]) -> str:
-        if name in ("min", "max") and _is_number(operands[0]):
+        if name in ("min", "max") and dtype.is_float and _is_number(operands[0]):
             name = f"{name}_any"  # the second operand is what a NaN gives
         template = self.isa.operations[name, dtype]
         texts: list[str] = []

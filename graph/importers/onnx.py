@@ -19,7 +19,7 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from ..build import GraphBuilder
 from ..errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOperator
 from ..ir import Graph, Node
-from ..types import Symbol, array_of, owned
+from ..types import Symbol
 from .limits import Limits, checked_type
 from .onnx_node import NodeReader, NotSupported, attribute_names, node_name
 from .onnx_tensors import TensorReader, dtype_name
@@ -28,7 +28,6 @@ from .rules.table import RULES
 from .symbols import Declared, Shapes, resolve, unnamed
 
 OLDEST_OPSET = 7
-SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read
 Source = str | os.PathLike[str] | bytes | ModelProto
 
 
@@ -212,25 +211,11 @@ class _Importer:
                 if "" in inputs:
                     reader.value(inputs.index(""))
                 if output:
-                    self._define(Node(op, inputs, (output,), proto.name))
+                    reader.define(Node(op, inputs, (output,), proto.name))
         except ModelError as error:
             if reader.title not in error.message:
                 error.where = error.where or f"in {reader.title}"
             raise
-
-    def _define(self, node: Node) -> None:
-        """Add a node, or the constant that it is where the model computes with shapes."""
-        known = self.builder.constants
-        operands = [known[value] for value in node.inputs if value in known]
-        if operands and len(operands) == len(node.inputs):
-            types = node.infer(self.builder.types)
-            if not types[0].is_float and types[0].elements <= SHAPE_ELEMENTS:
-                (result,) = node.op.reference(*map(array_of, operands))
-                self.builder.constant(node.outputs[0], owned(result))
-                return
-        self.builder.add_node(node)
-        type_ = self.builder.types[node.outputs[0]]
-        checked_type(f"value '{node.outputs[0]}'", type_.dtype, type_.shape, self.limits)
 
 
 def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[Rule, int]:

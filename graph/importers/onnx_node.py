@@ -10,11 +10,13 @@ from onnx import AttributeProto, NodeProto, TensorProto
 
 from ..build import GraphBuilder
 from ..errors import ModelError
+from ..ir import Node
 from ..ops.base import Operator
-from ..types import Array, Splat, TensorType
+from ..types import Array, Splat, TensorType, array_of, owned
 from .limits import checked_type
 from .onnx_tensors import TensorReader
 
+SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read
 KINDS = {
     "integer": AttributeProto.INT,
     "integers": AttributeProto.INTS,
@@ -69,10 +71,23 @@ class NodeReader:
 
     def add(self, op: Operator, *inputs: str) -> str:
         """A node of its own on the way to the result; the name of its value."""
-        value = self.builder.add(op, *inputs, name=node_name(self.proto))
-        type_ = self.builder.types[value]
-        checked_type(f"a part of {self.title}", type_.dtype, type_.shape, self.tensors.limits)
+        value = self.builder.fresh(f"{node_name(self.proto)}_{op.title.lower()}")
+        self.define(Node(op, inputs, (value,), node_name(self.proto)))
         return value
+
+    def define(self, node: Node) -> None:
+        """Add a node with one output, or the constant that it is where the model computes with
+        shapes.
+        """
+        (output,), (type_,) = node.outputs, node.infer(self.builder.types)
+        checked_type(f"value '{output}'", type_.dtype, type_.shape, self.tensors.limits)
+        known = self.builder.constants
+        operands = [array_of(known[value]) for value in node.inputs if value in known]
+        small = type_.elements <= SHAPE_ELEMENTS and not type_.is_float
+        if small and operands and len(operands) == len(node.inputs):
+            self.builder.constant(output, owned(node.op.reference(*operands)[0]))
+        else:
+            self.builder.add_node(node)
 
     def constant(self, position: int, most: int = 1 << 20) -> Array:
         """The elements of a constant input, at most `most`.

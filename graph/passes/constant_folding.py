@@ -9,6 +9,8 @@ import numpy as np
 from ..ir import Graph, Node, rebuilt
 from ..ops.elementwise import Add, Mul, Relu, Sum
 from ..ops.movement import Concat, Identity, Reshape, Transpose
+from ..ops.repetition import Expand, Tile
+from ..ops.slicing import Slice
 from ..types import Constant, Splat, TensorType, array_of, owned
 
 
@@ -56,7 +58,7 @@ def _splat(node: Node, operands: tuple[Constant, ...], type_: TensorType) -> Spl
         case Add() | Mul() | Sum() | Relu():
             scalars = [np.asarray(splat.value, dtype=splat.dtype) for splat in splats]
             return Splat(node.op.reference(*scalars)[0].item(), type_.dtype, type_.shape)
-        case Identity() | Reshape() | Transpose():
+        case Expand() | Identity() | Reshape() | Slice() | Tile() | Transpose():
             return Splat(splats[0].value, type_.dtype, type_.shape)
         case Concat() if len({splat.value for splat in splats}) == 1:
             return Splat(splats[0].value, type_.dtype, type_.shape)

@@ -10,12 +10,15 @@ import onnxruntime as ort
 import pytest
 from onnx import helper, numpy_helper
 
+from tilewright.graph.build import GraphBuilder
+from tilewright.graph.compile import compile
+from tilewright.graph.errors import ModelError
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.ir import Graph, Node
-from tilewright.graph.ops.base import tensor_type
+from tilewright.graph.ops.base import Operator, tensor_type
 from tilewright.graph.passes.layout import ChannelsLast
 from tilewright.graph.reference import evaluate
-from tilewright.graph.types import Array
+from tilewright.graph.types import Array, TensorType
 from tilewright.graph.verify import verify
 from tilewright.tir import te
 from tilewright.tir.interpreter import interpret
@@ -113,6 +116,35 @@ def check_expression(graph: Graph, node: Node) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
+def refused_node(
+    operator: str,
+    inputs: Mapping[str, Array],
+    *,
+    opset: int = 18,
+    constants: tuple[str, ...] = (),
+    **attributes: Attribute,
+) -> str:
+    """The message with which a model of one node is refused."""
+    with pytest.raises(ModelError) as caught:
+        import_onnx(node_model(operator, inputs, opset=opset, constants=constants, **attributes))
+    return str(caught.value)
+
+
+def check_kernel(op: Operator, *arrays: Array) -> None:
+    """Compile a model of one operator and compare its call with the operator's reference."""
+    builder = GraphBuilder("one_node")
+    names = [
+        builder.input(f"x{n}", TensorType(array.dtype.name, array.shape))
+        for n, array in enumerate(arrays)
+    ]
+    graph = builder.finish((builder.add(op, *names, output="y"),))
+    inputs = dict(zip(names, arrays, strict=True))
+    result = compile(graph, cache=False).run(inputs)["y"]
+    (expected,) = evaluate(graph, inputs, dtype=None).values()
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.fixture(name="random_array")
 def _random_array() -> Callable[..., Array]:
     return random_array
@@ -131,3 +163,13 @@ def _run_onnxruntime() -> Callable[..., list[Array]]:
 @pytest.fixture(name="check_node")
 def _check_node() -> Callable[..., Graph]:
     return check_node
+
+
+@pytest.fixture(name="refused_node")
+def _refused_node() -> Callable[..., str]:
+    return refused_node
+
+
+@pytest.fixture(name="check_kernel")
+def _check_kernel() -> Callable[..., None]:
+    return check_kernel

@@ -51,10 +51,12 @@ def _size(node: NodeReader) -> Result:
 
 
 def _range(node: NodeReader) -> Result:
-    start, limit, step = (node.constant(position, 1) for position in range(3))
-    if step.size != 1 or not step.item():
+    start, limit, step = (node.constant(position) for position in range(3))
+    if not start.size == limit.size == step.size == 1 or not step.item():
         raise ModelError(
-            f"model: {node.title} has step {step}; expected one other than 0.", code="onnx-range"
+            f"model: {node.title} has start {start}, limit {limit} and step {step}; expected one "
+            "number each and a step other than 0.",
+            code="onnx-range",
         )
     count = max(0, math.ceil((limit.item() - start.item()) / step.item()))
     what = f"the result of {node.title}"

@@ -137,7 +137,7 @@ def _pad_value(node: NodeReader) -> float | int | bool:
         return node.real("value", 0.0)
     if not node.has(2):
         return False if node.type(0).dtype == "bool" else 0
-    value = node.constant(2, 1)
+    value = node.constant(2)
     if value.size != 1:
         raise ModelError(
             f"model: {node.title} pads with {node.type(2)}; expected one element.",

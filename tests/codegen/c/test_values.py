@@ -307,6 +307,19 @@ def f(A: float32[33], B: float32[33], C: output(float32[33]),
     np.testing.assert_array_equal(largest, np.maximum(a, b))
 
 
+def test_min_and_max_of_integers_and_a_number_are_vectors_too(
+    check: Callable[..., tuple[np.ndarray, ...]],
+) -> None:
+    text = """
+def f(A: int32[33], C: output(int32[33])):
+    for j in vectorized(33):
+        C[j] = max(min(A[j], int32(5)), int32(-2))
+"""
+    a = np.arange(-16, 17, dtype=np.int32)
+    (clamped,) = check(text, {"A": a})
+    np.testing.assert_array_equal(clamped, a.clip(-2, 5))
+
+
 MATMUL = """
 def mm(A: DTYPE[M, K], B: constant(DTYPE[K, N]), C: output(DTYPE[M, N])):
     P = alloc(DTYPE[PANELS, K, WIDTH], "global")

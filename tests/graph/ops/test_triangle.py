@@ -1,0 +1,52 @@
+"""Trilu and CumSum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tilewright.graph.errors import ModelError
+from tilewright.graph.ops.base import Operator
+from tilewright.graph.ops.triangle import CumSum, Trilu
+from tilewright.graph.types import Array, TensorType
+
+Check = Callable[..., object]
+Random = Callable[..., Array]
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize("diagonal", [None, -1, 0, 2, 9])
+def test_trilu_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random, upper: int, diagonal: int | None
+) -> None:
+    inputs = {"x": random_array(1, 2, 4, 5)}
+    if diagonal is not None:
+        inputs["k"] = np.array(diagonal)
+    check_node("Trilu", inputs, constants=tuple(inputs)[1:], upper=upper)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize("reverse", [0, 1])
+def test_cumulative_sums_agree_with_onnxruntime(
+    check_node: Check, random_array: Random, axis: int, exclusive: int, reverse: int
+) -> None:
+    inputs = {"x": random_array(1, 2, 3, 4), "axis": np.array(axis)}
+    check_node("CumSum", inputs, constants=("axis",), exclusive=exclusive, reverse=reverse)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("op", [Trilu(True, 1), Trilu(False, -2), CumSum(1), CumSum(0, True, True)])
+def test_kernels_do_what_the_reference_does(
+    check_kernel: Callable[..., None], random_array: Random, op: Operator
+) -> None:
+    check_kernel(op, random_array(1, 20, 33))
+    check_kernel(op, np.arange(12).reshape(3, 4))
+
+
+def test_what_is_no_matrix_is_refused() -> None:
+    with pytest.raises(ModelError) as caught:
+        Trilu().infer((TensorType("float32", (3,)),))
+    assert str(caught.value) == "ModelError: Trilu: expected matrices, got float32[3]. [trilu-rank]"
