@@ -69,11 +69,11 @@ class NodeReader:
         """The type of the input at `position`."""
         return self.builder.types[self.value(position)]
 
-    def add(self, op: Operator, *inputs: str) -> str:
-        """A node of its own on the way to the result; the name of its value."""
-        value = self.builder.fresh(f"{node_name(self.proto)}_{op.title.lower()}")
-        self.define(Node(op, inputs, (value,), node_name(self.proto)))
-        return value
+    def emit(self, op: Operator, *inputs: str) -> str:
+        """Add a node of the graph on the way to this one's result; its value's name is made up."""
+        name = self.builder.fresh(f"{node_name(self.proto)}.{op.title.lower()}")
+        self.define(Node(op, inputs, (name,), self.proto.name))
+        return name
 
     def define(self, node: Node) -> None:
         """Add a node with one output, or the constant that it is where the model computes with

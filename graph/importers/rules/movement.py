@@ -100,8 +100,8 @@ def _depth_to_space(node: NodeReader) -> Result:
         split, order = (n, b, b, channels, h, w), (0, 3, 4, 1, 5, 2)
     else:
         split, order = (n, channels, b, b, h, w), (0, 1, 4, 2, 5, 3)
-    parts = node.add(movement.Reshape(split), node.value(0))
-    moved = node.add(movement.Transpose(order), parts)
+    parts = node.emit(movement.Reshape(split), node.value(0))
+    moved = node.emit(movement.Transpose(order), parts)
     return movement.Reshape((n, channels, h * b, w * b)), (moved,)
 
 
@@ -109,8 +109,8 @@ def _space_to_depth(node: NodeReader) -> Result:
     """Pixels of blocks become channels: [n, c, h*b, w*b] -> [n, b*b*c, h, w]."""
     n, b, channels, h, w = _blocks(node, -1)
     order = (0, 3, 5, 1, 2, 4) if node.text("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
-    parts = node.add(movement.Reshape((n, channels, h, b, w, b)), node.value(0))
-    moved = node.add(movement.Transpose(order), parts)
+    parts = node.emit(movement.Reshape((n, channels, h, b, w, b)), node.value(0))
+    moved = node.emit(movement.Transpose(order), parts)
     return movement.Reshape((n, b * b * channels, h, w)), (moved,)
 
 

@@ -9,17 +9,17 @@ from ...ops.base import Operator
 from ...types import Constant
 from ..onnx_node import NodeReader
 
-Made = tuple[Operator, tuple[str, ...]]
+Application = tuple[Operator, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
     """What a node with several outputs is: one operator for each, in order."""
 
-    results: tuple[Made, ...]
+    results: tuple[Application, ...]
 
 
-Result = Made | Several | Constant
+Result = Application | Several | Constant
 
 MOVES = (13, 21, 23, 24, 25)  # versions of operators that move data: each only adds element types
 

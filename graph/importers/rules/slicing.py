@@ -12,12 +12,12 @@ from ...ops import slicing
 from ...ops.base import normal_axis
 from ...ops.movement import Identity
 from ..onnx_node import NodeReader, NotSupported
-from .rule import MOVES, Made, Result, Rule, Several
+from .rule import MOVES, Application, Result, Rule, Several
 
 MODES: dict[str, slicing.PadMode] = {mode: mode for mode in get_args(slicing.PadMode)}
 
 
-def part_of(value: str, shape: tuple[int, ...], ranges: dict[int, range]) -> Made:
+def part_of(value: str, shape: tuple[int, ...], ranges: dict[int, range]) -> Application:
     """A Slice of `value` that walks `ranges` along the axes that they name."""
     walked = [ranges.get(axis, range(size)) for axis, size in enumerate(shape)]
     if all(r == range(size) for r, size in zip(walked, shape, strict=True)):
@@ -34,7 +34,7 @@ def surrounded(
     after: Sequence[int],
     mode: slicing.PadMode = "constant",
     element: float | int | bool = 0,
-) -> Made:
+) -> Application:
     """`value` with elements around it, as slicing.Pad says; negative pads cut before others add."""
     shape = node.builder.types[value].shape
     sides = enumerate(zip(shape, before, after, strict=True))
@@ -46,10 +46,10 @@ def surrounded(
     return slicing.Pad(first, last, mode, element), (add(node, (op, inputs)),)
 
 
-def add(node: NodeReader, made: Made) -> str:
+def add(node: NodeReader, made: Application) -> str:
     """What was made, as a part of the node; the name of its value."""
     op, inputs = made
-    return inputs[0] if isinstance(op, Identity) else node.add(op, *inputs)
+    return inputs[0] if isinstance(op, Identity) else node.emit(op, *inputs)
 
 
 def distinct_axes(node: NodeReader, axes: Sequence[int], rank: int) -> list[int]:

@@ -36,14 +36,14 @@ def _conv_transpose(node: NodeReader) -> Result:
     after = [
         extent - 1 - pad + more for extent, pad, more in zip(extents, ends, extra, strict=True)
     ]
-    spread = node.add(Spread((1, 1, *strides)), node.value(0))
+    spread = node.emit(Spread((1, 1, *strides)), node.value(0))
     padded = add(node, surrounded(node, spread, before, (0, 0, *after)))
     mirrored = {axis: range(size - 1, -1, -1) for axis, size in enumerate(w.shape) if axis > 1}
     channels, outputs = w.shape[0] // groups, w.shape[1]
     taken = add(node, part_of(node.value(1), w.shape, mirrored))
-    parts = node.add(Reshape((groups, channels, outputs, *kernel)), taken)
-    turned = node.add(Transpose((0, 2, 1, *range(3, n + 3))), parts)
-    weights = node.add(Reshape((groups * outputs, channels, *kernel)), turned)
+    parts = node.emit(Reshape((groups, channels, outputs, *kernel)), taken)
+    turned = node.emit(Transpose((0, 2, 1, *range(3, n + 3))), parts)
+    weights = node.emit(Reshape((groups * outputs, channels, *kernel)), turned)
     return Conv((1,) * n, (0,) * (2 * n), dilations, groups), (padded, weights, *node.inputs[2:])
 
 
