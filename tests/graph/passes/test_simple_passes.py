@@ -19,6 +19,8 @@ from tilewright.graph.ops.registry import (
     Sum,
     Transpose,
 )
+from tilewright.graph.ops.repetition import Expand, Tile
+from tilewright.graph.ops.slicing import Slice
 from tilewright.graph.passes.common_subexpressions import CommonSubexpressions
 from tilewright.graph.passes.constant_folding import ConstantFolding
 from tilewright.graph.passes.dead_code import DeadCode
@@ -53,7 +55,9 @@ def test_splats_stay_splats_however_large() -> None:
     two = b.constant("two", Splat(2.0, "float32", (1 << 10,)))
     total = b.add(Sum(), one, two, two)
     moved = b.add(Transpose((1, 0)), b.add(Identity(), total))
-    flat = b.add(Reshape((1 << 30,)), moved)
+    part = b.add(Slice((0, 0), (1 << 9, 1 << 20), (2, 1)), moved)
+    again = b.add(Tile((2, 1)), b.add(Expand((1, 1)), part))
+    flat = b.add(Reshape((1 << 30,)), again)
     joined = b.add(Concat(0), flat, b.add(Relu(), flat), output="y")
     after = ConstantFolding(max_bytes=0)(b.finish((joined,)))
     assert after.nodes == ()
