@@ -34,7 +34,7 @@ class Trilu(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        zero = te.const(False if str(x.dtype) == "bool" else 0, x.dtype)
+        zero = te.const(0, x.dtype)
 
         def element(*indices: Expr) -> Expr:
             row, column = indices[-2:]
