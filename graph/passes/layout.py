@@ -19,12 +19,13 @@ from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
 from ..ops.base import Operator
 from ..ops.convolution import Conv
-from ..ops.elementwise import Add, Mul, Relu, Sum
+from ..ops.elementwise import Elementwise
 from ..ops.movement import Concat, Identity, Reshape, Transpose, reshape_groups
 from ..ops.normalisation import LRN, BatchNormalization
 from ..ops.pooling import AveragePool, GlobalAveragePool, MaxPool
-from ..ops.registry import Elementwise, Spatial
-from ..ops.softmax import Softmax
+from ..ops.reduction import Reduction
+from ..ops.registry import OPERATORS, Spatial
+from ..ops.softmax import LogSoftmax, Softmax
 from ..types import (
     Constant,
     Splat,
@@ -88,9 +89,10 @@ class _Mover:
                 (Conv, MaxPool, AveragePool, GlobalAveragePool, BatchNormalization, LRN),
                 self.spatial,
             ),
-            **dict.fromkeys((Add, Mul, Sum, Relu), self.elementwise),
+            **{op: self.elementwise for op in OPERATORS if issubclass(op, Elementwise)},
             Concat: self.concat,
-            Softmax: self.softmax,
+            **dict.fromkeys((Softmax, LogSoftmax), self.softmax),
+            **{op: self.reduction for op in OPERATORS if issubclass(op, Reduction)},
             Identity: self.identity,
             Transpose: self.transpose,
             Reshape: self.reshape,
@@ -186,9 +188,21 @@ class _Mover:
 
     def softmax(self, node: Node) -> None:
         """Softmax over wherever the axes went."""
+        op = cast(Softmax | LogSoftmax, node.op)
         view = self.view(node.inputs[0])
-        axes = tuple(sorted(view.permutation[axis] for axis in cast(Softmax, node.op).axes))
-        self.emit(node, Softmax(axes), (view.base,), view.permutation)
+        axes = tuple(sorted(view.permutation[axis] for axis in op.axes))
+        self.emit(node, replace(op, axes=axes), (view.base,), view.permutation)
+
+    def reduction(self, node: Node) -> None:
+        """A reduction over wherever the axes went; those that are left keep the order they have."""
+        op = cast(Reduction, node.op)
+        view = self.view(node.inputs[0])
+        axes = tuple(sorted(view.permutation[axis] for axis in op.axes))
+        permutation = view.permutation
+        if not op.keepdims:
+            left = [d for n, d in enumerate(view.permutation) if n not in op.axes]
+            permutation = tuple(sorted(left).index(d) for d in left)
+        self.emit(node, replace(op, axes=axes), (view.base,), permutation)
 
     def identity(self, node: Node) -> None:
         """Another name for the same view."""

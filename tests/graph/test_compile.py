@@ -17,9 +17,11 @@ from tilewright.graph.compile import MemoryLimitError, compile
 from tilewright.graph.compile_model import UntunedError
 from tilewright.graph.errors import ModelError
 from tilewright.graph.ir import Graph, rebuilt
+from tilewright.graph.ops.activation import Relu, Sigmoid
+from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.elementwise import Add, Relu
 from tilewright.graph.options import OptionError
+from tilewright.graph.reference import evaluate
 from tilewright.graph.types import TensorType, array_of, owned
 from tilewright.runtime.engine import Engine
 from tilewright.schedule.rules.default import default_schedule
@@ -216,3 +218,20 @@ def test_more_memory_than_allowed_is_refused() -> None:
     assert lines[1].startswith("  Note: weights 1 KiB (shared) + ")
     assert lines[2:] == ["  Hint: raise max_bytes, or lower max_contexts."]
     assert compile(network(), "c:scalar", max_bytes=1 << 20, max_contexts=3).max_contexts == 3
+
+
+@needs_cc
+def test_a_diamond_behind_an_anchor_is_one_kernel() -> None:
+    """relu of v * sigmoid(v), v = conv1x1(x) + r"""
+    builder = GraphBuilder("net")
+    x = builder.input("x", TensorType("float32", (1, 6, 6, 16)))
+    weights = np.random.default_rng(0).standard_normal((1, 1, 16, 16)).astype("float32")
+    v = builder.add(Add(), builder.add(Conv(layout="NHWC"), x, builder.constant("w", weights)), x)
+    y = builder.add(Relu(), builder.add(Mul(), v, builder.add(Sigmoid(), v)), output="y")
+    graph = builder.finish((y,))
+    feeds = {"x": np.random.default_rng(1).standard_normal((1, 6, 6, 16)).astype("float32")}
+    expected = evaluate(graph, feeds)["y"]
+    engine = compile(graph, cache=False)
+    assert launched(engine) == ["conv_add_2_more_relu"]
+    for one in (engine, compile(graph, "python", cache=False)):
+        np.testing.assert_allclose(one.run(feeds)["y"], expected, rtol=1e-5, atol=1e-5)
