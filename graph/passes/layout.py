@@ -166,16 +166,17 @@ class _Mover:
         """The same operation on permuted operands; constants are aligned with them."""
         rank = self.graph.types[node.outputs[0]].rank
         constants = self.builder.constants
-        moving = [value for value in node.inputs if value not in constants]
-        if any(self.graph.types[value].rank != rank for value in moving):
-            self.fixed(node)
-            return
+        ranks = {value: self.graph.types[value].rank for value in node.inputs}
+        moving = [v for v in node.inputs if v not in constants and ranks[v] == rank]
         permutation = self.best(moving, rank)
         back = inverse(permutation)
-        inputs = tuple(
-            self.aligned(value, rank, back) if value in constants else self.moved(value, back)
-            for value in node.inputs
-        )
+
+        def operand(value: str) -> str:
+            if value in constants:
+                return self.aligned(value, rank, back)
+            return self.moved(value, back) if ranks[value] == rank else self.raised(value, back)
+
+        inputs = tuple(map(operand, node.inputs))
         self.emit(node, cast(Elementwise, node.op), inputs, permutation)
 
     def concat(self, node: Node) -> None:
@@ -263,6 +264,14 @@ class _Mover:
             name = self.builder.fresh(f"{value}.permuted")
             self.alignments[view] = self.builder.constant(name, result)
         return self.alignments[view]
+
+    def raised(self, value: str, permutation: Permutation) -> str:
+        """A value of fewer axes that broadcasts to those of a permutation, permuted."""
+        type_ = self.graph.types[value]
+        if permutation == tuple(range(len(permutation))) or type_.elements == 1:
+            return self.old(value)
+        full = (1,) * (len(permutation) - type_.rank) + type_.shape
+        return self.plain(View(self.builder.add(Reshape(full), self.old(value)), permutation))
 
     @staticmethod
     def permute(view: View, permutation: Permutation) -> View:
