@@ -156,9 +156,14 @@ class _Verifier:
                 "expected inputs and constants, then at least one output",
                 code="verify-parameter",
             )
-        if "output" in order[:-outputs]:
+        checks = [parameter.check is not None for parameter in self.func.parameters]
+        if "output" in order[:-outputs] or checks != sorted(checks) or sum(checks) > outputs:
+            listed = (
+                "check" if is_check else role for role, is_check in zip(order, checks, strict=True)
+            )
             raise self.error(
-                f"the parameters have roles {', '.join(order)}; expected outputs last",
+                f"the parameters have roles {', '.join(listed)}; expected outputs last, "
+                "checks after the others",
                 code="verify-parameter-order",
             )
         for parameter in self.func.parameters:

@@ -22,7 +22,8 @@ from ...tir.stmt import Block, IterKind, IterVar, Role, Stmt, Store
 from ...tir.visit import loads, stores, substitute
 from .affine import Affine, Undecided, affine
 from .condition import Cases, both, condition, differ, inside, negated
-from .statements import Access, Nest, Statement, access
+from .data import data_of, without_data
+from .statements import Access, Nest, Statement, access, reading
 
 Offsets = tuple[frozenset[tuple[int, Affine]], ...]
 
@@ -326,12 +327,36 @@ class _Pairing:
         if not where:
             return
         statement = self.statement
-        element = tuple(affine(i, self.env, statement.ranges) for i in canon.indices)
-        taken = access(statement, nest.buffer, nest.indices, where, exact=exact)
+        reader, values = reading(statement, nest.buffer, nest.indices)
+        meant = self.same_data(nest, canon, values, where, exact)
+        element = tuple(
+            affine(without_data(i, meant), self.env, reader.ranges) for i in canon.indices
+        )
+        mine = tuple(without_data(i, values) for i in nest.indices)
+        sure = exact and reader is statement
+        taken = access(reader, nest.buffer, mine, where, exact=sure)
         copied = statement.role is Role.COPY
         tensor = self.tensor if copied else self.families.sources[statement.family, canon.buffer]
         own = tensor == self.tensor and not copied
         self.reads.append(Tagged(taken, tensor, element, own))
+
+    def same_data(
+        self, nest: Load, canon: Load, values: Mapping[Expr, Expr], where: Cases, exact: bool
+    ) -> dict[Expr, Expr]:
+        """What stands for the data of the canonical indices: each meets a datum of the nest's, in
+        order, and must be computed alike.
+        """
+        theirs = data_of(canon.indices)
+        if len(theirs) != len(values):
+            raise Undecided(
+                f"block '{self.statement.name}' loads {print_expr(nest)}, where the canonical form "
+                f"loads {print_expr(canon)}: their indices depend on other data"
+            )
+        meant: dict[Expr, Expr] = {}
+        for datum, partner in zip(values, theirs, strict=True):
+            self.match(datum, partner, where, exact)
+            meant[partner] = values[datum]
+        return meant
 
     def same_index(self, nest: Expr, canon: Expr, where: Cases) -> bool:
         """Whether both are index arithmetic: then they must be equal on the points."""
