@@ -181,7 +181,7 @@ def compute(
             code="te-element",
             hints=("te.const(value, dtype) makes a constant tensor.",),
         )
-    check_element(name, value, axes)
+    check_element(name, value, dict(zip(axes, extents, strict=True)))
     return Tensor(name, value.dtype, extents, axes=axes, value=value)
 
 

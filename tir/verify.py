@@ -156,15 +156,16 @@ class _Verifier:
                 "expected inputs and constants, then at least one output",
                 code="verify-parameter",
             )
-        checks = [parameter.check is not None for parameter in self.func.parameters]
-        if "output" in order[:-outputs] or checks != sorted(checks) or sum(checks) > outputs:
-            listed = (
-                "check" if is_check else role for role, is_check in zip(order, checks, strict=True)
-            )
+        if "output" in order[:-outputs]:
             raise self.error(
-                f"the parameters have roles {', '.join(listed)}; expected outputs last, "
-                "checks after the others",
+                f"the parameters have roles {', '.join(order)}; expected outputs last",
                 code="verify-parameter-order",
+            )
+        checks = [parameter.check is not None for parameter in self.func.parameters]
+        if checks != sorted(checks) or sum(checks) >= outputs:
+            raise self.error(
+                "a check stands among the results; expected results, then checks",
+                code="verify-check-order",
             )
         for parameter in self.func.parameters:
             self.declare(parameter.buffer)

@@ -30,7 +30,7 @@ from ...tir.node import Node
 from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
 from ...tir.target import Target
-from ...tir.visit import fresh_copy, substitute, walk
+from ...tir.visit import fresh_copy, free_vars, substitute, walk
 from ..c.isa import MIN_LANES, VECTOR_TYPES, Isa, isa
 from ..c.selection import is_lane_count, operation
 from .lanes import access, narrow
@@ -105,7 +105,7 @@ class _Rewriter:
         if any(isinstance(node, Ramp | Broadcast) for node in walk(loop.body)):
             raise NotVectorizable("a vectorised loop inside it")
         widest = 0
-        for dtype in _element_types(loop.body):
+        for dtype in _element_types(loop.body, loop.var):
             if dtype not in VECTOR_TYPES:
                 raise NotVectorizable(f"no vectors of {dtype}")
             widest = max(widest, dtype.bytes)
@@ -126,12 +126,12 @@ class _Rewriter:
         return result
 
 
-def _element_types(body: Stmt) -> set[DType]:
+def _element_types(body: Stmt, lane: Var) -> set[DType]:
     """The types of the data that a body touches or makes; truth values and index arithmetic are not
-    data.
+    data, nor are indices that all lanes share.
     """
     found: set[DType] = set()
-    for node in walk(body):
+    for node in _data_nodes(body, lane):
         match node:
             case Load() | Store() | Alloc():
                 found.add(node.buffer.type.scalar)
@@ -140,6 +140,17 @@ def _element_types(body: Stmt) -> set[DType]:
             case Expr() if node.dtype.is_float:
                 found.add(node.dtype.scalar)
     return found
+
+
+def _data_nodes(node: Node, lane: Var) -> Iterator[Node]:
+    """The nodes below `node`, without indices that do not mention the lane."""
+    yield node
+    shared: tuple[Expr, ...] = ()
+    if isinstance(node, Load | Store):
+        shared = tuple(i for i in node.indices if lane not in free_vars(i))
+    for child in node.children():
+        if child not in shared:
+            yield from _data_nodes(child, lane)
 
 
 def _data(node: Node) -> Iterator[Expr]:
