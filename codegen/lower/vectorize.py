@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...tir.buffer import Load
-from ...tir.dtype import DType
+from ...tir.dtype import INT64, DType
 from ...tir.expr import (
     LT,
     And,
@@ -33,7 +33,7 @@ from ...tir.target import Target
 from ...tir.visit import fresh_copy, free_vars, substitute, walk
 from ..c.isa import MIN_LANES, VECTOR_TYPES, Isa, isa
 from ..c.selection import is_lane_count, operation
-from .lanes import access, narrow
+from .lanes import access, fits_int32, lane_ranges, narrow
 from .vector_body import NotVectorizable, VectorBody
 
 LONGEST_UNROLLED = 8  # vectors of one loop that are written out; more of them stay a loop
@@ -135,8 +135,9 @@ def _element_types(body: Stmt, lane: Var) -> set[DType]:
         match node:
             case Load() | Store() | Alloc():
                 found.add(node.buffer.type.scalar)
-            case Cast() if not node.type.is_bool:
-                found.add(node.type.scalar)
+            case Cast(value) if not node.type.is_bool:
+                widened = node.type == INT64 and value.dtype.is_integer  # an index, narrowed again
+                found.add(value.dtype.scalar if widened else node.type.scalar)
             case Expr() if node.dtype.is_float:
                 found.add(node.dtype.scalar)
     return found
@@ -191,7 +192,8 @@ def _check_load(load: Load, tables: Isa, ranges: Ranges) -> None:
         return
     if found.stride is None:
         offsets = narrow(found.offset, found.lane, found.lanes, ranges, found.values)
-        if offsets is None:
+        known = lane_ranges(found.lane, found.lanes, ranges, found.values)
+        if offsets is None or not fits_int32(found.offset, known):
             raise NotVectorizable("addresses that int32 may not hold")
         check_supported(Store(load.buffer, (), offsets), tables, ranges)
     _check_memory(load, "gather", tables)
