@@ -110,8 +110,8 @@ def _check_data(func: PrimFunc) -> None:
     """Refuse a function that reads where data says, whatever it says: te refuses it, a text that is
     parsed may hold it.
     """
+    ranges = {axis.var: (0, axis.extent - 1) for block in func.blocks for axis in block.iters}
     for block in func.blocks:
-        ranges = {axis.var: (0, axis.extent - 1) for axis in block.iters}
         for load in loads(block.body):
             for position in loose_indices(load, lambda plain: known_interval(plain, ranges)):
                 extent = load.buffer.shape[position]

@@ -25,8 +25,8 @@ from .visit import transform, walk
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked(Expr):
-    """The int64 `value` where 0 <= value < extent; elsewhere it is clamped, and the call fails. Only
-    in a te.compute.
+    """The int64 `value` where 0 <= value < extent; elsewhere it is clamped, and the call fails.
+    Only in a te.compute.
 
     what: the user's name for the value.
     """

@@ -125,7 +125,7 @@ def checked(value: Expr, extent: int, *, what: str = "index") -> Expr:
     return Checked(_index("checked", value, extent), extent, what)
 
 
-def _index(function: str, value: Expr, extent: int) -> Expr:
+def _index(function: str, value: object, extent: object) -> Expr:
     """The value as int64."""
     if not isinstance(value, Expr) or not value.dtype.is_integer:
         found = f"type {value.dtype}" if isinstance(value, Expr) else repr(value)

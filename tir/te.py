@@ -312,8 +312,7 @@ def _built(
     order = (*order, *checks)
     taken: set[str] = set()
     buffers: dict[Buffer, Buffer] = {
-        t: Buffer(_unique(t.name, taken), t.type, t.shape)
-        for t in dict.fromkeys((*inputs, *order))
+        t: Buffer(_unique(t.name, taken), t.type, t.shape) for t in dict.fromkeys((*inputs, *order))
     }
     nests = [_nest(t, buffers) for t in order if t.value is not None]
     body = seq(*nests)

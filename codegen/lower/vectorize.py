@@ -30,7 +30,7 @@ from ...tir.node import Node
 from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
 from ...tir.target import Target
-from ...tir.visit import fresh_copy, free_vars, substitute, walk
+from ...tir.visit import free_vars, fresh_copy, substitute, walk
 from ..c.isa import MIN_LANES, VECTOR_TYPES, Isa, isa
 from ..c.selection import is_lane_count, operation
 from .lanes import access, fits_int32, lane_ranges, narrow

@@ -1,7 +1,7 @@
 """Indices that depend on data: the loaded parts of an index, and the interval in which each lies.
 
-A datum is a part of an index whose value the proof cannot follow: a value that is loaded, or what is
-computed from one other than by sums, products with a number and quotients. It may be anything in
+A datum is a part of an index whose value the proof cannot follow: a value that is loaded, or what
+is computed from one other than by sums, products with a number and quotients. It may be anything in
 its interval. Where the definition clamps it, max(min(value, 9), 0), the whole clamp is the datum,
 and the interval is that of the clamp.
 """
