@@ -99,7 +99,10 @@ class Kernel:
         inputs, outputs = accept_call(self.name, self._inputs, self._outputs, arrays)
         words = [argument.new() for argument in self._words]
         self.run(inputs, [*outputs, *words], threads=threads)
-        check_indices(self.name, zip(self._checks, words, strict=True))
+        check_indices(
+            self.name,
+            ((check, int(word.item())) for check, word in zip(self._checks, words, strict=True)),
+        )
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def run(
