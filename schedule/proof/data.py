@@ -51,9 +51,14 @@ def without_data(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
     return result
 
 
+def bounded(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> tuple[int, int]:
+    """An interval that contains an integer expression, data or not. Raises: Undecided."""
+    return data_interval(expr, lambda plain: interval(affine(plain, env, ranges), ranges))
+
+
 def datum_interval(datum: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> tuple[int, int]:
     """An interval that contains a datum. Raises: Undecided where only its type bounds it."""
-    low, high = data_interval(datum, lambda plain: interval(affine(plain, env, ranges), ranges))
+    low, high = bounded(datum, env, ranges)
     if high - low >= WIDEST:
         read = loads(datum)[0].buffer.name
         raise Undecided(f"the index {print_expr(datum)} depends on the values of '{read}'")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...tir.buffer import Buffer, Load
-from ...tir.expr import Add, Const, Expr, Let, Mul, Select, Sub, Var, const
+from ...tir.expr import Add, Const, Expr, Let, Mul, Select, Sub, Var, const, index
 from ...tir.func import PrimFunc
 from ...tir.lowered import Fma
 from ...tir.node import field_names
@@ -22,7 +22,7 @@ from ...tir.stmt import Block, IterKind, IterVar, Role, Stmt, Store
 from ...tir.visit import loads, stores, substitute
 from .affine import Affine, Undecided, affine
 from .condition import Cases, both, condition, differ, inside, negated
-from .data import data_of, without_data
+from .data import data_of, datum_interval, without_data
 from .statements import Access, Nest, Statement, access, reading
 
 Offsets = tuple[frozenset[tuple[int, Affine]], ...]
@@ -344,16 +344,21 @@ class _Pairing:
         self, nest: Load, canon: Load, values: Mapping[Expr, Expr], where: Cases, exact: bool
     ) -> dict[Expr, Expr]:
         """What stands for the data of the canonical indices: each meets a datum of the nest's, in
-        order, and must be computed alike.
+        order, and must be computed alike. A datum of one possible value is that value.
         """
-        theirs = data_of(canon.indices)
-        if len(theirs) != len(values):
+        meant: dict[Expr, Expr] = {}
+        for datum in data_of(canon.indices):
+            low, high = datum_interval(datum, self.env, self.statement.ranges)
+            if low == high:
+                meant[datum] = index(low)
+        mine = [datum for datum, value in values.items() if not isinstance(value, Const)]
+        theirs = [datum for datum in data_of(canon.indices) if datum not in meant]
+        if len(theirs) != len(mine):
             raise Undecided(
                 f"block '{self.statement.name}' loads {print_expr(nest)}, where the canonical form "
                 f"loads {print_expr(canon)}: their indices depend on other data"
             )
-        meant: dict[Expr, Expr] = {}
-        for datum, partner in zip(values, theirs, strict=True):
+        for datum, partner in zip(mine, theirs, strict=True):
             self.match(datum, partner, where, exact)
             meant[partner] = values[datum]
         return meant

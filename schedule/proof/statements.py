@@ -343,6 +343,9 @@ def reading(
     ranges = dict(statement.ranges)
     for datum in data_of(indices):
         low, high = datum_interval(datum, statement.env, statement.ranges)
+        values[datum] = index(low)
+        if low == high:
+            continue
         loop = For(Var(loads(datum)[0].buffer.name), high - low + 1, ForKind.SERIAL, NOTHING)
         loops.append(loop)
         ranges[loop.var] = (0, high - low)

@@ -7,6 +7,7 @@ import pytest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof import prove
 from tilewright.schedule.proof.affine import Undecided
+from tilewright.schedule.proof.condition import ALWAYS, NEVER, Cases, condition
 from tilewright.schedule.proof.data import data_of, datum_interval, without_data
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
@@ -295,3 +296,41 @@ def test_a_datum_that_only_its_type_bounds_is_undecided() -> None:
     assert datum_interval(te.clamp_index(N[X], 10), {}, {X: (0, 3)}) == (0, 9)
     with pytest.raises(Undecided, match=r"N\[x\] depends on the values of 'N'"):
         datum_interval(N[X], {}, {X: (0, 3)})
+
+
+@pytest.mark.parametrize(
+    ("compared", "expected"),
+    [
+        (te.clamp_index(N[X], 10) < 10, ALWAYS),
+        (te.clamp_index(N[X], 10) <= 9, ALWAYS),
+        (te.clamp_index(N[X], 10) < X + 10, ALWAYS),
+        (te.clamp_index(N[X], 10) < 0, NEVER),
+        (te.clamp_index(N[X], 10) <= -1, NEVER),
+        (te.clamp_index(N[X], 10) > 9, NEVER),
+        (te.clamp_index(N[X], 10) < 9, None),
+        (te.clamp_index(N[X], 10) <= 8, None),
+        (te.clamp_index(N[X], 10) < X, None),
+        (N[X] < 0, None),
+    ],
+)
+def test_a_comparison_of_data_is_decided_by_their_intervals(
+    compared: Expr, expected: Cases | None
+) -> None:
+    if expected is None:
+        with pytest.raises(Undecided, match="depends on the values of 'N'"):
+            condition(compared, {}, {X: (0, 3)})
+    else:
+        assert condition(compared, {}, {X: (0, 3)}) == expected
+
+
+def test_a_datum_of_one_possible_value_is_that_value() -> None:
+    table = te.placeholder((1, 3), "float32", name="T")
+    y = te.compute((4, 3), lambda i, j: table[te.clamp_index(N[i], 1), j], name="Y")
+    func = te.func(table, N, y, name="one")
+    form = canonical_form(func)
+    assert prove(func, form).status == "proved"
+    simplified = parse(str(func).replace("max(min(N[vi], 0), 0)", "0"))
+    assert prove(simplified, form).status == "proved"
+    assert (
+        prove(parse(str(func).replace("min(N[vi], 0)", "min(N[vi], 1)")), form).status != "proved"
+    )
