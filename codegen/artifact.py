@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..tir.dtype import DType
+from ..tir.index_check import IndexCheck
 from ..tir.target import Target
 
 
@@ -21,12 +22,14 @@ class Parameter:
 
     role: "input", "constant" (bound when a kernel is built), "prepared" (a result of `prepare`, or
     an input of `run` that `prepare` made; 64-byte aligned) or "output".
+    check: what an output says that is no result but a check of indices; such outputs come last.
     """
 
     name: str
     dtype: DType
     shape: tuple[int, ...]
     role: str
+    check: IndexCheck | None = None
 
     @property
     def bytes(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..tir.program import Launch, Step
+from ..tir.program import Launch, ProgramCheck, Step
 from ..tir.target import Target
 from .artifact import Entry, Parameter
 
@@ -62,6 +62,18 @@ class ProgramArtifact:
     def launches(self) -> tuple[Launch, ...]:
         """The launches of a run, in order."""
         return tuple(step for step in self.body if isinstance(step, Launch))
+
+    @property
+    def checks(self) -> tuple[ProgramCheck, ...]:
+        """The checks of indices that a run makes, in order."""
+        return tuple(
+            ProgramCheck(launch.label or launch.function, parameter.check, word)
+            for launch in self.launches
+            for parameter, word in zip(
+                self.kernel(launch.function).parameters, launch.arguments, strict=True
+            )
+            if parameter.check is not None
+        )
 
     def kernel(self, symbol: str) -> Entry:
         """The entry called `symbol`; KeyError when there is none."""

@@ -48,7 +48,7 @@ def check_kernel(
     inputs = [Fenced(random_array(rng, b.type, b.shape)) for b in func.inputs]
     outputs = [Fenced(poisoned(b.type, b.shape)) for b in func.outputs]
     _poison_workspace(kernel, threads)
-    kernel(*(f.array for f in inputs), *(f.array for f in outputs), threads=threads)
+    kernel.run([f.array for f in inputs], [f.array for f in outputs], threads=threads)
     named = dict(zip((b.name for b in func.inputs), (f.array for f in inputs), strict=True))
     for name, fenced in zip(
         (b.name for b in (*func.inputs, *func.outputs)), (*inputs, *outputs), strict=True

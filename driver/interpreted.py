@@ -34,7 +34,7 @@ def interpreted(func: PrimFunc, target: Target, constants: Mapping[str, object])
     Raises: ArgumentError for constants that do not fit.
     """
     parameters = tuple(
-        Parameter(p.name, p.buffer.type, p.buffer.shape, p.role) for p in func.parameters
+        Parameter(p.name, p.buffer.type, p.buffer.shape, p.role, p.check) for p in func.parameters
     )
     artifact = Artifact(func.name, func.name, str(func), target, parameters)
     return Kernel(artifact, InterpretedCode(func, accept_constants(artifact, constants)))

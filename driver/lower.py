@@ -16,9 +16,13 @@ from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
 from ..schedule.source import ScheduleSource
 from ..schedule.verdict import Verdict
+from ..tir.bounds import known_interval
+from ..tir.data import loose_indices
 from ..tir.errors import InternalError, TilewrightError
 from ..tir.func import PrimFunc
+from ..tir.printer import print_expr
 from ..tir.target import Target
+from ..tir.visit import loads
 
 
 class DefinitionError(TilewrightError, IndexError):
@@ -77,6 +81,7 @@ def lower_function(
     """
     clock = _Clock()
     schedule, rule = choose_schedule(what, target, source)
+    _check_data(schedule.original)
     clock.lap("schedule")
     scheduled = contraction(schedule.func, target, strict=strict)
     canonical = canonical_form(scheduled)
@@ -99,6 +104,23 @@ def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:
             code="proof-refuted",
             where=lambda: f"in {func.name}:\n{func}",
         )
+
+
+def _check_data(func: PrimFunc) -> None:
+    """Refuse a function that reads where data says, whatever it says: te refuses it, a text that is
+    parsed may hold it.
+    """
+    ranges = {axis.var: (0, axis.extent - 1) for block in func.blocks for axis in block.iters}
+    for block in func.blocks:
+        for load in loads(block.body):
+            for position in loose_indices(load, lambda plain: known_interval(plain, ranges)):
+                extent = load.buffer.shape[position]
+                raise DefinitionError(
+                    f"build: block '{block.name}' of '{func.name}' reads dimension {position} of "
+                    f"'{load.buffer.name}' at {print_expr(load.indices[position])}, which is data; "
+                    f"expected it clamped to 0 .. {extent - 1}.",
+                    code="definition-data",
+                )
 
 
 def _check_definition(func: PrimFunc) -> None:

@@ -16,6 +16,7 @@ from ..tir.dtype import dtype
 from ..tir.func import PrimFunc
 from ..tir.in_place import overwritable_inputs
 from ..tir.program import Copy, Launch, Program, Slice, Step, Tensor
+from ..tir.stmt import Parameter
 from .choose import Part
 from .ir import Graph
 from .memory_check import check_plan
@@ -74,6 +75,7 @@ class _Lowering:
         self.constants = {
             name: n for n, name in enumerate(v for v in constants if v in graph.constants)
         }
+        self.words: list[Slice] = []  # where the results of checks lie
         # workload key -> the function, under its name in the program
         self.functions: dict[str, PrimFunc] = {}
 
@@ -88,8 +90,9 @@ class _Lowering:
         weights = sum(self.graph.types[name].bytes for name in self.constants)
         plan = plan_memory(uses, sizes, weight_bytes=weights)
         check_plan(plan, uses, sizes)
-        body: list[Step] = [self._launch(part, plan) for part in self.parts]
-        body += [self._copy(name, plan) for name in self.copies]
+        launches = [self._launch(part, plan) for part in self.parts]
+        body: list[Step] = [*launches, *(self._copy(name, plan) for name in self.copies)]
+        end = max((word.position + word.bytes for word in self.words), default=plan.arena_bytes)
         program = Program(
             self.graph.name,
             self._tensors(self.graph.inputs),
@@ -97,7 +100,7 @@ class _Lowering:
             self._tensors(self.constants),
             tuple(self.functions.values()),
             tuple(body),
-            plan.arena_bytes,
+            end,
         )
         return LoweredModel(program, arrays, plan, uses, sizes)
 
@@ -161,8 +164,22 @@ class _Lowering:
             if operand.scalar is None
         ]
         arguments.append(self._slice(part.group.output, part.form.result, plan))
+        arguments += [
+            self._word(parameter, plan)
+            for parameter in part.kernel.func.parameters
+            if parameter.check is not None
+        ]
         name = self.functions[part.kernel.key].name
         return Launch(name, tuple(arguments), part.group.label)
+
+    def _word(self, check: Parameter, plan: MemoryPlan) -> Slice:
+        """Memory for the result of a check of indices, behind everything that is planned: it is
+        read when the run is over.
+        """
+        planned = -(-plan.arena_bytes // check.buffer.bytes) * check.buffer.bytes
+        end = self.words[-1].position + self.words[-1].bytes if self.words else planned
+        self.words.append(Slice("arena", end, check.dtype, check.buffer.shape))
+        return self.words[-1]
 
     def _copy(self, name: str, plan: MemoryPlan) -> Copy:
         type_ = self.graph.types[name]

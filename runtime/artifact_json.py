@@ -6,7 +6,9 @@ from dataclasses import asdict
 
 from ..codegen.artifact import Entry, Parameter
 from ..codegen.program_artifact import ProgramArtifact
+from ..tir.dtype import UINT64
 from ..tir.errors import IRError
+from ..tir.index_check import IndexCheck
 from ..tir.json_reader import Json, Reader
 from ..tir.program import Launch, Slice, Step, Sync
 from ..tir.program_json import launch_from_json, step_from_json, step_to_json
@@ -105,6 +107,7 @@ def _parameter_to_json(parameter: Parameter) -> Json:
         "dtype": str(parameter.dtype),
         "shape": list(parameter.shape),
         "role": parameter.role,
+        "check": None if parameter.check is None else asdict(parameter.check),
     }
 
 
@@ -114,7 +117,14 @@ def _parameter(data: Reader) -> Parameter:
         data["dtype"].dtype(),
         data["shape"].shape(),
         data["role"].one_of(*_ROLES),
+        _index_check(data["check"]),
     )
+
+
+def _index_check(data: Reader) -> IndexCheck | None:
+    if data.value is None:
+        return None
+    return IndexCheck(data["what"].text(), data["extent"].integer())
 
 
 def _entry_to_json(entry: Entry) -> Json:
@@ -183,6 +193,8 @@ def _check(artifact: ProgramArtifact) -> None:
             limit = artifact.arena_bytes if item.space == "arena" else counts[item.space]
             if (end if item.space == "arena" else item.position + 1) > limit:
                 raise _wrong(f"{item} does not exist")
+    if any((check.word.dtype, check.word.shape) != (UINT64, ()) for check in artifact.checks):
+        raise _wrong("a check is no single uint64")
     for launch in artifact.prepare:
         if any(item.space != "constant" for item in launch.arguments):
             raise _wrong("'prepare' touches more than constants")

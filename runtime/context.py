@@ -55,9 +55,10 @@ class Context:
         return self
 
     def run(self) -> None:
-        """Run on the bound arrays; nothing is checked.
+        """Run on the bound arrays, which are not looked at again.
 
-        Raises: ContextError where none are bound.
+        Raises: ContextError where none are bound; IndexRangeError, an IndexError, after a run in
+        which an index that is data lay outside of its range.
         """
         if self._arrays is None:
             raise self._unbound()

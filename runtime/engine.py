@@ -75,6 +75,7 @@ class Engine:
         self.max_contexts = max_contexts
         self.interface = Interface(parts.artifact)
         self._code = _code(parts)
+        self._checks = self._code.checks
         self._reference = reference if reference is not None else parts.reference
         self._default_threads = None if threads is None else checked_threads(threads, self.name)
         self._frames: deque[RunFrame] = deque()
@@ -143,7 +144,8 @@ class Engine:
         outputs: the names of those to return; all by default. threads: default
         TILEWRIGHT_NUM_THREADS, else the CPUs allowed to this process now; the result has the same
         bits at any number.
-        Raises: ArgumentTypeError, ArgumentValueError.
+        Raises: ArgumentTypeError, ArgumentValueError; IndexRangeError, an IndexError, after a run
+        in which an index that is data lay outside of its range.
         """
         arrays = self.interface.accept(inputs, out)
         count = self._threads(threads)
@@ -204,7 +206,7 @@ class Engine:
                 code="engine-reference",
                 hints=("engine.save(path, keep_weights=True) keeps it in the file.",),
             )
-        given = random_inputs(self.inputs, seed) if inputs is None else dict(inputs)
+        given = self._random_inputs(seed) if inputs is None else dict(inputs)
         got = self.run(given)
         return compare_outputs(self.name, got, self._reference(given), atol, rtol)
 
@@ -225,7 +227,7 @@ class Engine:
                 "an engine of a compiled target.",
                 code="engine-profile",
             )
-        given = random_inputs(self.inputs) if inputs is None else inputs
+        given = self._random_inputs() if inputs is None else inputs
         arrays = self.interface.accept(given)
         count = self._threads(threads)
         frame = self._code.frame(count)
@@ -258,6 +260,9 @@ class Engine:
             return self._frames.pop()
         except IndexError:
             return self._code.frame(threads)
+
+    def _random_inputs(self, seed: int = 0) -> dict[str, Array]:
+        return random_inputs(self.inputs, seed, indices=bool(self._checks))
 
     def _threads(self, threads: int | None) -> int:
         count = threads if threads is not None else self._default_threads

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from ..tir.errors import TilewrightError
 
-FORMAT = 1  # of the file; a newer one is refused
+FORMAT = 2  # of the file; a newer one is refused
 ABI = 1  # of the compiled entries; another one does not fit
 
 MANIFEST, PROGRAM, WEIGHTS = "manifest.json", "program.json", "weights.safetensors"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..tir.program_evaluate import interpret_program
+from ..tir.program_evaluate import interpret_with_checks
 from .arrays import Array
+from .index_checks import check_indices
 from .model import Model
 
 
@@ -14,6 +15,7 @@ class InterpretedProgram:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self.checks = model.program.checks
 
     def frame(self, threads: int) -> InterpretedFrame:
         """Memory for runs; the interpreter makes its own, and uses one thread."""
@@ -33,10 +35,15 @@ class InterpretedFrame:
         self._inputs, self._outputs = inputs, outputs
 
     def run(self, threads: int) -> int:
-        """Run on one thread."""
+        """Run on one thread.
+
+        Raises: IndexRangeError after a run in which an index lay outside of its range.
+        """
         program = self._model.program
         inputs = {t.name: a for t, a in zip(program.inputs, self._inputs, strict=True)}
-        found = interpret_program(program, inputs, self._model.constants)
+        found, words = interpret_with_checks(program, inputs, self._model.constants)
         for tensor, array in zip(program.outputs, self._outputs, strict=True):
             array[...] = found[tensor.name]
+        for item, word in zip(program.checks, words, strict=True):
+            check_indices(program.name, [(item.check, word)], item.label)
         return 1

@@ -13,6 +13,7 @@ from ..tir.html import C, details, highlight, plain
 from .arrays import Argument, ArgumentTypeError, Array, accept_call
 from .compile import SharedObject, assembly
 from .host import default_threads
+from .index_checks import check_indices
 from .limits import fma_peak, limits
 from .native import NativeCode
 from .roofline import Roofline, Work
@@ -59,8 +60,12 @@ class Kernel:
         self.proof = proof
         self.work = work
         self._code = code
-        self._inputs = tuple(_arguments(artifact.parameters, "input"))
-        self._outputs = tuple(_arguments(artifact.parameters, "output"))
+        results = [p for p in artifact.parameters if p.check is None]
+        checks = [(p.check, p) for p in artifact.parameters if p.check is not None]
+        self._inputs = tuple(_arguments(results, "input"))
+        self._outputs = tuple(_arguments(results, "output"))
+        self._checks = tuple(check for check, _ in checks)
+        self._words = tuple(_arguments((p for _, p in checks), "output"))
         self._order = _order(artifact.parameters)
 
     @staticmethod
@@ -88,11 +93,25 @@ class Kernel:
 
         threads: default TILEWRIGHT_NUM_THREADS, else the CPUs allowed to this process now. The
         result has the same bits at any number of threads.
-        Raises: ArgumentTypeError, ArgumentValueError.
+        Raises: ArgumentTypeError, ArgumentValueError; IndexRangeError, an IndexError, after a run
+        in which an index that te.checked checks lay outside of its range.
         """
         inputs, outputs = accept_call(self.name, self._inputs, self._outputs, arrays)
-        self._code.run(self._in_order(inputs, outputs), self._threads(threads))
+        words = [argument.new() for argument in self._words]
+        self.run(inputs, [*outputs, *words], threads=threads)
+        check_indices(
+            self.name,
+            ((check, int(word.item())) for check, word in zip(self._checks, words, strict=True)),
+        )
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def run(
+        self, inputs: Sequence[Array], outputs: Sequence[Array], *, threads: int | None = None
+    ) -> None:
+        """Run on arrays that nobody looks at: those of the inputs, and those of the outputs with
+        the words of the checks after the others. A check that fails only says so in its word.
+        """
+        self._code.run(self._in_order(inputs, outputs), self._threads(threads))
 
     @property
     def name(self) -> str:
@@ -170,7 +189,7 @@ class Kernel:
             copy = argument.new()
             copy[...] = array
             copies.append(copy)
-        outputs = [argument.new() for argument in self._outputs]
+        outputs = [argument.new() for argument in (*self._outputs, *self._words)]
         for output in outputs:
             output[...] = np.zeros(
                 (), output.dtype

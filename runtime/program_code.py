@@ -16,6 +16,7 @@ from ..tir.program import Copy, Launch, Slice, Step, Sync
 from .arrays import Array, empty_aligned
 from .compile import SharedObject
 from .host import default_threads, host
+from .index_checks import check_indices
 from .library import Library, Pointer, ffi
 from .native import NativeEntry
 from .pool import pool_run
@@ -24,6 +25,7 @@ from .workspace import Workspace
 _BYTES = ffi.typeof("char[]")
 _CHARS = ffi.typeof("char *")
 _POINTERS = ffi.typeof("void *[]")
+_WORDS = ffi.typeof("uint64_t *")
 
 
 class NativeProgram:
@@ -45,6 +47,7 @@ class NativeProgram:
         self.artifact = artifact
         self.shared = shared
         self.constants = tuple(constants)
+        self.checks = artifact.checks
         self._library = Library(shared, name=artifact.name)
         self.function = self._library.entry(artifact.symbol)
         arrays = [self.constants[position] for position in artifact.read]
@@ -70,6 +73,7 @@ class Frame:
         self._arguments = ffi.new(_POINTERS, self._scratch_at + 1)
         for position, pointer in enumerate(program.pointers, len(artifact.inputs)):
             self._arguments[position] = pointer
+        self._checks = program.checks
         self._reserve(artifact.scratch_bytes(threads))
 
     def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -81,11 +85,18 @@ class Frame:
             arguments[position] = ffi.from_buffer(_BYTES, array)
 
     def run(self, threads: int) -> int:
-        """Run on the arrays pointed to; how many threads took part."""
+        """Run on the arrays pointed to; how many threads took part.
+
+        Raises: IndexRangeError after a run in which an index lay outside of its range.
+        """
         needed = self.program.artifact.scratch_bytes(threads)
         if needed > self._scratch.size:
             self._reserve(needed)
-        return int(pool_run()(self.program.function, self._arguments, threads))
+        took_part = int(pool_run()(self.program.function, self._arguments, threads))
+        for item in self._checks:
+            word = int(ffi.cast(_WORDS, self._pointer(item.word))[0])
+            check_indices(self.program.artifact.name, [(item.check, word)], item.label)
+        return took_part
 
     def steps(self, threads: int) -> list[tuple[Step, Callable[[], object]]]:
         """Each step of the program as a call of its own, on the arrays pointed to."""

@@ -83,15 +83,20 @@ def compare_outputs(
     )
 
 
-def random_inputs(specs: Sequence[TensorSpec], seed: int = 0) -> dict[str, Array]:
-    """Normal numbers for floats, small whole numbers for integers, truth values."""
+def random_inputs(
+    specs: Sequence[TensorSpec], seed: int = 0, *, indices: bool = False
+) -> dict[str, Array]:
+    """Normal numbers for floats, small whole numbers for integers, truth values.
+
+    indices: whether integers may be indices that a run checks; they are 0 and 1 then.
+    """
     rng = np.random.default_rng(seed)
     made: dict[str, Array] = {}
     for spec in specs:
         if spec.dtype.kind == "f":
             made[spec.name] = rng.standard_normal(spec.shape).astype(spec.dtype)
         else:
-            high = 2 if spec.dtype.kind == "b" else 100
+            high = 2 if spec.dtype.kind == "b" or indices else 100
             made[spec.name] = rng.integers(0, high, spec.shape).astype(spec.dtype)
     return made
 

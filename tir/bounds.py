@@ -7,6 +7,7 @@ from __future__ import annotations
 from .expr import BitAnd, Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, ShiftRight, Var
 from .linear import UNBOUNDED, Interval, Ranges, interval, linear, total
 from .lowered import Ramp
+from .number import integer_range
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval:
@@ -19,6 +20,13 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval:
     return intersect(
         (low, high), (_shift(known[0], form.constant), _shift(known[1], form.constant))
     )
+
+
+def known_interval(expr: Expr, ranges: Ranges) -> tuple[int, int]:
+    """The interval of `expr`; that of its type where nothing is known."""
+    least, most = integer_range(expr.dtype)
+    low, high = bounds(expr, ranges)
+    return least if low is None else low, most if high is None else high
 
 
 def intersect(a: Interval, b: Interval) -> Interval:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from .buffer import Buffer
 from .expr import Expr, Var
 from .func import PrimFunc
+from .index_check import IndexCheck
 from .node import Node
 from .stmt import Block
 from .visit import replace_buffers, substitute, transform, walk
@@ -43,8 +44,14 @@ def canonical(func: PrimFunc) -> PrimFunc:
         return node
 
     body = substitute(replace_buffers(func.body, buffers), variables)
-    parameters = tuple(replace(p, buffer=buffers[p.buffer]) for p in func.parameters)
+    parameters = tuple(
+        replace(p, buffer=buffers[p.buffer], check=_nameless(p.check)) for p in func.parameters
+    )
     return PrimFunc("f", parameters, transform(body, rename))
+
+
+def _nameless(check: IndexCheck | None) -> IndexCheck | None:
+    return None if check is None else replace(check, what="value")
 
 
 def _buffer(buffer: Buffer, renamed: dict[Buffer, Buffer]) -> Buffer:

@@ -107,5 +107,6 @@ def dtype(like: DType | str | np.dtype[np.generic] | type) -> DType:
 BOOL = dtype("bool")
 INT32 = dtype("int32")
 INT64 = dtype("int64")
+UINT64 = dtype("uint64")
 FLOAT32 = dtype("float32")
 FLOAT64 = dtype("float64")

@@ -6,10 +6,12 @@ Plain numbers take the type of the expressions beside them.
 from __future__ import annotations
 
 from . import intrinsics
+from .checked import Checked, clamped
 from .conditions import all_of as conjunction
 from .conditions import any_of as disjunction
-from .dtype import DType
+from .dtype import INT64, DType
 from .dtype import dtype as as_dtype
+from .errors import IRError, IRTypeError
 from .expr import (
     EQ,
     NE,
@@ -101,6 +103,43 @@ def minimum(a: Expr | Number, b: Expr | Number) -> Expr:
     left, right = operands("minimum", a, b)
     check_number_type("minimum", left)
     return Min(left, right)
+
+
+def clamp_index(value: Expr, extent: int) -> Expr:
+    """The integer `value` as an index of `extent` elements: what lies outside becomes the first or
+    the last one.
+
+    Raises: IRError for a value that is no integer, or an extent below 1.
+    """
+    return clamped(_index("clamp_index", value, extent), extent)
+
+
+def checked(value: Expr, extent: int, *, what: str = "index") -> Expr:
+    """The integer `value` as an index of `extent` elements: a call that finds one outside of
+    0 .. extent-1 raises IndexError, after it has run with the first or the last element instead.
+
+    what: the name of the value for the message. Negative indices count from the end by
+    te.checked(te.select(v < 0, v + n, v), n).
+    Raises: IRError for a value that is no integer, or an extent below 1.
+    """
+    return Checked(_index("checked", value, extent), extent, what)
+
+
+def _index(function: str, value: object, extent: object) -> Expr:
+    """The value as int64."""
+    if not isinstance(value, Expr) or not value.dtype.is_integer:
+        found = f"type {value.dtype}" if isinstance(value, Expr) else repr(value)
+        raise IRTypeError(
+            f"te.{function}: the value is {found}; expected an integer expression.",
+            code="te-index-value",
+            hints=("te.cast(x, 'int64') converts it; A[2] needs no check.",),
+        )
+    if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
+        raise IRError(
+            f"te.{function}: the extent is {extent!r}; expected an integer of 1 or more.",
+            code="te-index-extent",
+        )
+    return cast(value, INT64)
 
 
 def _call(intrinsic: intrinsics.Intrinsic, *arguments: Expr | Number) -> Expr:

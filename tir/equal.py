@@ -90,7 +90,8 @@ class _Matcher:
         if isinstance(a, tuple) and isinstance(b, tuple):
             return self._sequence(a, b)
         if isinstance(a, Parameter) and isinstance(b, Parameter):
-            return None if a.role == b.role else (a, b)
+            same = a.role == b.role and _range(a) == _range(b)
+            return None if same else (a, b)
         if isinstance(a, str) and isinstance(b, str) and name in ("name", "family"):
             return None if self._name(a, b) else (a, b)
         return None if a == b else (a, b)
@@ -107,6 +108,11 @@ class _Matcher:
             self._names[a] = b
             self._name_taken.add(b)
         return self._names.get(a) == b
+
+
+def _range(parameter: Parameter) -> int | None:
+    """The extent that a check compares with; what it is called is a name."""
+    return None if parameter.check is None else parameter.check.extent
 
 
 def _bound(node: Node) -> tuple[Var | Buffer, ...]:

@@ -18,6 +18,7 @@ from .buffer import Buffer
 from .dtype import DType
 from .expr import TRUE, Expr, Var
 from .func import PrimFunc
+from .index_check import IndexCheck
 from .parser_expr import ExprParser, ParseError
 from .printer import LOOP_WORDS
 from .stmt import (
@@ -107,11 +108,15 @@ class _Parser(ExprParser):
         return PrimFunc(node.name, parameters, self.suite(node.body))
 
     def parameter(self, node: ast.arg) -> Parameter:
-        role, kind = "input", node.annotation
-        if isinstance(kind, ast.Call) and isinstance(kind.func, ast.Name) and len(kind.args) == 1:
-            role, kind = kind.func.id, kind.args[0]
+        role, kind, check = "input", node.annotation, None
+        match kind:
+            case ast.Call(func=ast.Name(id="check"), args=[type_, extent, what]):
+                role, kind = "output", type_
+                check = IndexCheck(self.string(what), self.integer(extent))
+            case ast.Call(func=ast.Name(id=word), args=[type_]):
+                role, kind = word, type_
         dtype, shape = self.array_type(kind, node)
-        return Parameter(Buffer(node.arg, dtype, shape), role)
+        return Parameter(Buffer(node.arg, dtype, shape), role, check)
 
     def array_type(self, node: ast.expr | None, line: ast.AST) -> tuple[DType, tuple[int, ...]]:
         """The type and shape that `float32[64, 48]` stands for."""

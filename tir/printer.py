@@ -6,11 +6,13 @@ i_1.
 
 from __future__ import annotations
 
+import json
 import keyword
 import re
 from collections.abc import Sequence
 
 from .buffer import Buffer, Load
+from .checked import Checked
 from .dtype import BOOL, FLOAT32, INT64
 from .expr import (
     EQ,
@@ -157,6 +159,9 @@ def _expr(expr: Expr, names: Names, outer: int) -> str:
             return f"({text})" if text.startswith("-") and outer > 0 else text
         case Load():
             return _load(expr, names)
+        case Checked():
+            what = json.dumps(expr.what)
+            return f"checked({_expr(expr.value, names, 0)}, {expr.extent}, {what})"
         case Not():
             body = f"not {_expr(expr.a, names, 4)}"
             return f"({body})" if outer > 3 else body
@@ -214,12 +219,15 @@ def type_text(buffer: Buffer) -> str:
 def print_header(name: str, parameters: Sequence[Parameter]) -> tuple[str, Names]:
     """The `def` line of a function, and the names that its body goes on with."""
     names = Names()
-    words = {"input": "{}", "constant": "constant({})", "output": "output({})"}
-    listed = ", ".join(
-        f"{names[p.buffer]}: {words.get(p.role, p.role + '({})').format(type_text(p.buffer))}"
-        for p in parameters
-    )
+    listed = ", ".join(f"{names[p.buffer]}: {_parameter(p)}" for p in parameters)
     return f"def {name}({listed}):", names
+
+
+def _parameter(parameter: Parameter) -> str:
+    text, check = type_text(parameter.buffer), parameter.check
+    if check is not None:
+        return f"check({text}, {check.extent}, {json.dumps(check.what)})"
+    return text if parameter.role == "input" else f"{parameter.role}({text})"
 
 
 def print_stmt(stmt: Stmt, names: Names | None = None, indent: int = 0) -> str:

@@ -13,12 +13,13 @@ bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .dtype import DType
 from .errors import IRError, known_names
 from .func import PrimFunc
+from .index_check import IndexCheck
 
 SPACES = ("input", "constant", "output", "arena")
 
@@ -101,6 +102,17 @@ Step = Launch | Sync | Copy
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramCheck:
+    """A check of indices that a launch makes. label: the launch's; word: where its result lies when
+    the program has run.
+    """
+
+    label: str
+    check: IndexCheck
+    word: Slice
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A model.
 
@@ -130,6 +142,12 @@ class Program:
     def launches(self) -> tuple[Launch, ...]:
         """The launches, in order."""
         return tuple(step for step in self.body if isinstance(step, Launch))
+
+    @property
+    def checks(self) -> tuple[ProgramCheck, ...]:
+        """The checks of indices that a run makes, in order."""
+        found = (_checks_of(self.function(step.function), step) for step in self.launches)
+        return tuple(check for checks in found for check in checks)
 
     def function(self, name: str) -> PrimFunc:
         """The function called `name`; KeyError when there is none."""
@@ -190,11 +208,12 @@ def place_syncs(program: Program) -> Program:
 
 
 def verify_program(program: Program) -> None:
-    """Check that every step is well formed and that steps without a Sync between them are
-    independent.
+    """Check that every step is well formed, that steps without a Sync between them are independent,
+    and that nothing takes the place of a check's result.
 
     Raises: IRError naming the step.
     """
+    held: list[ProgramCheck] = []
     for launch in program.prepare:
         _check_slices(program, launch, _effects(program, launch), ("constant",), ("constant",))
     since: list[tuple[_Effects, str]] = []
@@ -204,6 +223,11 @@ def verify_program(program: Program) -> None:
             continue
         effects, text = _effects(program, step), _step_text(step)
         _check_slices(program, step, effects, SPACES, ("output", "arena"))
+        _check_held(held, step, effects)
+        if isinstance(step, Launch):
+            found = tuple(_checks_of(program.function(step.function), step))
+            _check_words(found, step)
+            held += found
         for other, other_text in since:
             if effects.clash(other):
                 raise IRError(
@@ -212,6 +236,35 @@ def verify_program(program: Program) -> None:
                     code="program-sync",
                 )
         since.append((effects, text))
+
+
+def _checks_of(func: PrimFunc, launch: Launch) -> Iterator[ProgramCheck]:
+    for parameter, word in zip(func.parameters, launch.arguments, strict=True):
+        if parameter.check is not None:
+            yield ProgramCheck(launch.label or launch.function, parameter.check, word)
+
+
+def _check_words(checks: Sequence[ProgramCheck], step: Launch) -> None:
+    """The results of checks lie in the arena, where who runs a program finds them."""
+    for item in checks:
+        if item.word.space != "arena":
+            raise IRError(
+                f"program: '{_step_text(step)}' leaves the check of '{item.check.what}' in "
+                f"{item.word}; expected memory of the arena.",
+                code="program-check-space",
+            )
+
+
+def _check_held(held: Sequence[ProgramCheck], step: Launch | Copy, effects: _Effects) -> None:
+    """No step writes where the result of an earlier check lies."""
+    for item in effects.written:
+        lost = next((check for check in held if check.word.overlaps(item)), None)
+        if lost is not None:
+            raise IRError(
+                f"program: '{_step_text(step)}' writes {item}, where the check of "
+                f"'{lost.check.what}' of {lost.label} lies; expected memory of its own for it.",
+                code="program-check",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def evaluate_program(
                 compute(definition, buffers, working)
         return [buffers[buffer] for buffer in func.outputs]
 
-    return _run(program, inputs, constants, working, run)
+    return _run(program, inputs, constants, working, run).outputs()
 
 
 def interpret_program(program: Program, inputs: Arrays, constants: Arrays) -> dict[str, Array]:
@@ -50,12 +50,20 @@ def interpret_program(program: Program, inputs: Arrays, constants: Arrays) -> di
 
     inputs, constants: arrays by name. Raises: IRError for arrays that do not fit.
     """
-    return _run(program, inputs, constants, None, lambda func, b: interpret(func, *b.values()))
+    return interpret_with_checks(program, inputs, constants)[0]
+
+
+def interpret_with_checks(
+    program: Program, inputs: Arrays, constants: Arrays
+) -> tuple[dict[str, Array], tuple[int, ...]]:
+    """As `interpret_program`, with the words of the program's checks."""
+    memory = _run(program, inputs, constants, None, lambda f, b: interpret(f, *b.values()))
+    return memory.outputs(), tuple(int(memory.view(c.word).item()) for c in program.checks)
 
 
 def _run(
     program: Program, inputs: Arrays, constants: Arrays, working: DType | None, run: Run
-) -> dict[str, Array]:
+) -> _Memory:
     memory = _Memory(program, inputs, constants, working)
     for step in program.body:
         match step:
@@ -71,8 +79,7 @@ def _run(
                 read = {buffer: view.copy() for buffer, view in views.items()}
                 for view, result in zip(outputs, run(func, read), strict=True):
                     view[...] = result
-    named = zip(program.outputs, memory.spaces["output"], strict=True)
-    return {tensor.name: array for tensor, array in named}
+    return memory
 
 
 class _Memory:
@@ -81,6 +88,7 @@ class _Memory:
     def __init__(
         self, program: Program, inputs: Arrays, constants: Arrays, working: DType | None
     ) -> None:
+        self.program = program
         self.working = working
         self.stretch = 1 if working is None else 2
         self.arena = np.full(program.arena_bytes * self.stretch, 0xFF, dtype=np.uint8)
@@ -94,6 +102,11 @@ class _Memory:
                 for t in program.outputs
             ],
         }
+
+    def outputs(self) -> dict[str, Array]:
+        """The arrays of the outputs by name."""
+        named = zip(self.program.outputs, self.spaces["output"], strict=True)
+        return {tensor.name: array for tensor, array in named}
 
     def view(self, item: Slice) -> Array:
         """The elements of a slice, to read and to write."""

@@ -11,7 +11,7 @@ from .bounds import bounds
 from .expr import LE, LT, Const, Expr, FloorDiv, FloorMod, Var, index
 from .linear import Linear, Ranges, expression, linear
 from .simplify import simplify
-from .visit import free_vars
+from .visit import free_vars, loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,14 @@ def span(
     variables run.
 
     conditions: what holds at every access. The span is the whole dimension where an index is not a
-    sum of a still part and a moving part, or the still parts differ.
+    sum of a still part and a moving part, or is data, or the still parts differ.
     """
     everything = {**still, **moving}
     lows: list[tuple[Linear, int, int]] = []
     for item in indices:
         form = linear(simplify(item, everything))
+        if any(loads(atom) for atom, _ in form.terms):
+            return Span(index(0), size)
         fixed = Linear(tuple((a, c) for a, c in form.terms if not free_vars(a) & moving.keys()), 0)
         rest = Linear(
             tuple((a, c) for a, c in form.terms if free_vars(a) & moving.keys()), form.constant

@@ -20,6 +20,7 @@ from enum import Enum
 from .buffer import Buffer
 from .dtype import DType
 from .expr import TRUE, Expr, Var
+from .index_check import IndexCheck
 from .node import Node
 
 
@@ -179,10 +180,13 @@ class Prefetch(Stmt):
 class Parameter:
     """A parameter of a function: an input, a constant (bound when a kernel is built) or an
     output.
+
+    check: what an output says that is no result but a check of indices.
     """
 
     buffer: Buffer
     role: str
+    check: IndexCheck | None = None
 
     @property
     def name(self) -> str:

@@ -15,18 +15,21 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from . import intrinsics
 from .buffer import Buffer, Load
-from .dtype import INT64, DType
+from .checked import checks_of, has_checks, without_checks
+from .dtype import INT64, UINT64, DType
 from .dtype import dtype as as_dtype
 from .elements import (
     abs,
     all_of,
     any_of,
     cast,
+    checked,
+    clamp_index,
     const,
     eq,
     erf,
@@ -48,6 +51,7 @@ from .errors import IRError, IRTypeError
 from .expr import TRUE, Call, Expr, Max, Min, Number, Var, add, mul
 from .expr import const as exact_const
 from .func import PrimFunc
+from .index_check import IndexCheck
 from .node import Node
 from .number import integer_range
 from .reduce import Reduce, Reducer
@@ -59,7 +63,7 @@ from .te_checks import (
     checked_shape,
     operands,
 )
-from .visit import substitute, transform, walk
+from .visit import free_vars, substitute, transform, walk
 
 __all__ = [
     "Tensor",
@@ -67,6 +71,8 @@ __all__ = [
     "all_of",
     "any_of",
     "cast",
+    "checked",
+    "clamp_index",
     "compute",
     "const",
     "eq",
@@ -175,7 +181,7 @@ def compute(
             code="te-element",
             hints=("te.const(value, dtype) makes a constant tensor.",),
         )
-    check_element(name, value, axes)
+    check_element(name, value, dict(zip(axes, extents, strict=True)))
     return Tensor(name, value.dtype, extents, axes=axes, value=value)
 
 
@@ -293,19 +299,48 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
                     f"name='{name}')",
                 ),
             )
+    return _built(name, inputs, order, outputs)
+
+
+def _built(
+    name: str, inputs: Sequence[Tensor], order: Sequence[Tensor], outputs: Sequence[Tensor]
+) -> PrimFunc:
+    """The function of tensors in the order of their definition, with the checks of their indices
+    as its last outputs.
+    """
+    checks = {tensor: check for made in order for check, tensor in _checks(made)}
+    order = (*order, *checks)
     taken: set[str] = set()
-    listed = dict.fromkeys((*inputs, *order))
     buffers: dict[Buffer, Buffer] = {
-        t: Buffer(_unique(t.name, taken), t.type, t.shape) for t in listed
+        t: Buffer(_unique(t.name, taken), t.type, t.shape) for t in dict.fromkeys((*inputs, *order))
     }
     nests = [_nest(t, buffers) for t in order if t.value is not None]
     body = seq(*nests)
     for tensor in reversed(order):
-        if tensor.value is not None and tensor not in outputs:
+        if tensor.value is not None and tensor not in outputs and tensor not in checks:
             body = Alloc(buffers[tensor], body)
     parameters = [Parameter(buffers[t], "constant" if t.constant else "input") for t in inputs]
     parameters += [Parameter(buffers[t], "output") for t in outputs]
+    parameters += [Parameter(buffers[t], "output", check) for t, check in checks.items()]
     return PrimFunc(name, tuple(parameters), body)
+
+
+def _checks(tensor: Tensor) -> Iterator[tuple[IndexCheck, Tensor]]:
+    """The checks of a tensor's indices, each with the tensor of one element that it compares."""
+    if tensor.value is None or not has_checks(tensor.value):
+        return
+    axes = dict(zip(tensor.axes, tensor.shape, strict=True))
+    value = tensor.value
+    if isinstance(value, Reduce):
+        axes |= dict(zip(value.axes, value.extents, strict=True))
+        value = value.value
+    if 0 in axes.values():
+        return
+    for check, used in checks_of(value):
+        free = free_vars(used)
+        over = tuple(axis for axis in axes if axis in free)
+        whole = Reduce(MAX, used, over, tuple(axes[axis] for axis in over)) if over else used
+        yield check, Tensor(f"{tensor.name}_check", UINT64, (), value=whole)
 
 
 def _unique(name: str, taken: set[str]) -> str:
@@ -347,7 +382,8 @@ def _nest(tensor: Tensor, buffers: dict[Buffer, Buffer]) -> Stmt:
     axis.
     """
     assert tensor.value is not None
-    reduction = tensor.value if isinstance(tensor.value, Reduce) else None
+    tensor_value = without_checks(tensor.value)
+    reduction = tensor_value if isinstance(tensor_value, Reduce) else None
     axes = [(v, n, IterKind.SPATIAL) for v, n in zip(tensor.axes, tensor.shape, strict=True)]
     if reduction is not None:
         axes += [
@@ -359,7 +395,7 @@ def _nest(tensor: Tensor, buffers: dict[Buffer, Buffer]) -> Stmt:
     indices = tuple(it.var for it in iters if it.kind is IterKind.SPATIAL)
     init: Stmt | None = None
     if reduction is None:
-        value = _localise(tensor.value, points, buffers)
+        value = _localise(tensor_value, points, buffers)
     else:
         update = _localise(reduction.value, points, buffers)
         value = reduction.reducer.combine(Load(target, indices), update)

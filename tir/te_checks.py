@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from .bounds import known_interval
+from .buffer import Load
+from .checked import without_checks
+from .data import loose_indices
 from .errors import IRError, IRTypeError
 from .expr import Expr, Number, Var, convert
 from .operand_checks import check_same
+from .printer import print_expr
 from .reduce import Reduce
-from .visit import free_vars, walk
+from .visit import free_vars, loads, walk
 
 
 def checked_shape(shape: object, name: str) -> tuple[int, ...]:
@@ -93,11 +98,36 @@ def check_axes(reducer: str, axes: Sequence[Var]) -> None:
         )
 
 
-def check_element(name: str, value: Expr, axes: Sequence[Var]) -> None:
-    """Refuse a reduction below the top of an element, and a variable that nothing runs over.
+def check_element(name: str, value: Expr, axes: Mapping[Var, int]) -> None:
+    """Refuse a reduction below the top of an element, a variable that nothing runs over, and an
+    index that is data and may leave its tensor. axes: with their extents.
 
     Raises: IRError.
     """
+    _check_variables(name, value, tuple(axes))
+    extents = dict(axes)
+    if isinstance(value, Reduce):
+        extents |= dict(zip(value.axes, value.extents, strict=True))
+    ranges = {axis: (0, max(extent - 1, 0)) for axis, extent in extents.items()}
+    for load in loads(without_checks(value)):
+        for position in loose_indices(load, lambda plain: known_interval(plain, ranges)):
+            _refuse_data(name, load, position)
+
+
+def _refuse_data(name: str, load: Load, position: int) -> None:
+    extent, text = load.buffer.shape[position], print_expr(load.indices[position])
+    raise IRError(
+        f"te.compute: '{name}' reads dimension {position} of '{load.buffer.name}' at {text}, which "
+        f"is data; expected it checked, or clamped to 0 .. {extent - 1}.",
+        code="te-index-data",
+        hints=(
+            f"te.checked({text}, {extent}): a call raises IndexError for what lies outside.",
+            f"te.clamp_index({text}, {extent}) takes the nearest index.",
+        ),
+    )
+
+
+def _check_variables(name: str, value: Expr, axes: Sequence[Var]) -> None:
     operands = value.children() if isinstance(value, Reduce) else (value,)
     if any(isinstance(node, Reduce) for operand in operands for node in walk(operand)):
         raise IRError(

@@ -161,6 +161,12 @@ class _Verifier:
                 f"the parameters have roles {', '.join(order)}; expected outputs last",
                 code="verify-parameter-order",
             )
+        checks = [parameter.check is not None for parameter in self.func.parameters]
+        if checks != sorted(checks) or sum(checks) >= outputs:
+            raise self.error(
+                "a check stands among the results; expected results, then checks",
+                code="verify-check-order",
+            )
         for parameter in self.func.parameters:
             self.declare(parameter.buffer)
         self.stmt(self.func.body, True)

@@ -7,7 +7,8 @@ Counted on the definition, whatever a schedule makes of it:
   comparisons and conversions are free;
 - an element is moved once, however often it is read: `bytes_moved` is what remains with a cache of
   unlimited size. Padding that a Select skips lies outside the buffer and is not counted. Dimensions
-  are taken one by one, so a diagonal (two indices that move together) counts as the box around it.
+  are taken one by one, so a diagonal (two indices that move together) counts as the box around it;
+- an index that is data is taken to reach as many elements as it has values, or all.
 """
 
 from __future__ import annotations
@@ -122,6 +123,8 @@ def _values(index: Expr, extents: dict[Var, int], size: int) -> Values:
     moving = sorted(free_vars(index) & extents.keys(), key=list(extents).index)
     if math.prod(extents[var] for var in moving) > MOST_POINTS:
         return np.arange(size)
+    if loads(index):  # data: at most one element for each value that it depends on
+        return np.arange(min(size, math.prod(extents[var] for var in moving)))
     rank = len(moving)
     axes = {
         var: np.arange(extents[var]).reshape([-1 if d == axis else 1 for d in range(rank)])

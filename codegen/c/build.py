@@ -58,7 +58,7 @@ def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artif
 def entry(func: PrimFunc, symbol: str) -> Entry:
     """How to call the entry of a LOWERED function."""
     parameters = tuple(
-        Parameter(p.name, p.buffer.type, p.buffer.shape, p.role) for p in func.parameters
+        Parameter(p.name, p.buffer.type, p.buffer.shape, p.role, p.check) for p in func.parameters
     )
     workspace = plan_workspace(func)
     return Entry(symbol, parameters, workspace.shared_bytes, workspace.own_bytes)

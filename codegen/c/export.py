@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..artifact import Parameter
 from ..program_artifact import ProgramArtifact
-from .export_frame import GUARD, HEADER, MAKEFILE, SOURCE
+from .export_frame import CHECKED, FAILED, GUARD, HEADER, MAKEFILE, SOURCE
 from .frame import TEAM, prelude
 from .literals import c_type
 from .names import Names, mangle
@@ -80,6 +80,7 @@ def export_texts(
         parameters=parameters,
         arguments=", ".join(arguments),
         symbol=artifact.symbol,
+        failed=_failed(artifact),
     )
     header = HEADER.format(
         title=title,
@@ -89,9 +90,22 @@ def export_texts(
         tensors="\n".join(_described(artifact, names)),
         weights=weights,
         parameters=parameters,
+        checked=CHECKED if artifact.checks else "",
     )
     makefile = MAKEFILE.format(title=title, file=FILE, flags=" ".join(flags))
     return Export(source, header, makefile)
+
+
+def _failed(artifact: ProgramArtifact) -> str:
+    """The lines that look at the checks of indices after a run."""
+    return "".join(
+        FAILED.format(
+            label=plain(f"{item.check.what} of {item.label}")[:70],
+            position=item.word.position,
+            extent=item.check.extent,
+        )
+        for item in artifact.checks
+    )
 
 
 def _argument_names(artifact: ProgramArtifact) -> list[str]:

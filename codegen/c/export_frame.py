@@ -36,7 +36,7 @@ size_t {name}_scratch_bytes(int threads);
 /* Run on `threads` threads; the result has the same bits at any number of them.
  * scratch: {name}_scratch_bytes(threads) bytes that start at a multiple of 64, for this run alone;
  * NULL to have them allocated for this run.
- * Returns 0, or -1 where memory is lacking or `threads` is below 1. */
+ * Returns 0, or -1 where memory is lacking or `threads` is below 1{checked}. */
 int {name}_run({parameters});
 
 #ifdef __cplusplus
@@ -117,9 +117,20 @@ int {name}_run({parameters})
     void *const args[] = {{{arguments}}};
     (void)weights;
     {name}_pool_run({symbol}, args, threads);
-    free(own);
-    return 0;
+    int result = 0;
+{failed}    free(own);
+    return result;
 }}
+"""
+
+# In the comment on the function that runs a model some of whose indices are checked.
+CHECKED = """, or 1 where an index lay outside
+ * of its range: the run is complete then, with the nearest index that exists"""
+
+FAILED = """\
+    /* {label} */
+    if (*(const uint64_t *)((const char *)scratch + {position}) >= {extent}u)
+        result = 1;
 """
 
 GUARD = """\

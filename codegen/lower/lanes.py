@@ -25,6 +25,7 @@ from ...tir.expr import (
     Max,
     Min,
     Mul,
+    Select,
     Var,
     add,
     const,
@@ -36,6 +37,7 @@ from ...tir.expr import (
 from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.lowered import Broadcast, Ramp
 from ...tir.node import Node
+from ...tir.number import integer_range
 from ...tir.simplify import simplify
 from ...tir.visit import free_vars, transform
 
@@ -105,7 +107,7 @@ def _of_lane(expr: Expr, lane: Var, values: dict[Var, Expr]) -> Expr:
             return add(_of_lane(expr.base, lane, values), mul(lane, index(expr.stride)))
         case Broadcast():
             return expr.value
-        case Load() | Cast() | Var():
+        case Load() | Cast() | Var() | Select():
             var = Var("value")
             values[var] = expr
             return var
@@ -173,16 +175,47 @@ def narrow(
     if moved is not None:
         return Ramp(narrow_scalar(moved[0]), moved[1], lanes)
     if isinstance(expr, Var):
-        return Cast(found[expr], INT32.with_lanes(lanes))
+        return _narrow_vector(found[expr])
     form = linear(expr)
     if form.terms != ((expr, 1),) or form.constant:
         return _sum(form, lane, lanes, ranges, found)
-    known = {**ranges, lane: (0, lanes - 1)}
+    known = lane_ranges(lane, lanes, ranges, found)
     if not isinstance(expr, FloorDiv | FloorMod | Min | Max):
         return None
     if not (fits_int32(expr.a, known) and fits_int32(expr.b, known)):
-        return None
+        wide = _wide(expr, lane, lanes, found) if fits_int32(expr, known) else None
+        return None if wide is None else _narrow_vector(wide)
     a, b = (narrow(item, lane, lanes, ranges, found) for item in (expr.a, expr.b))
+    return None if a is None or b is None else type(expr)(a, b)
+
+
+def lane_ranges(lane: Var, lanes: int, ranges: Ranges, values: Mapping[Var, Expr]) -> Ranges:
+    """The ranges with those of the lane's number, and of values that were widened to int64."""
+    widened = {
+        var: integer_range(value.value.dtype.scalar)
+        for var, value in values.items()
+        if isinstance(value, Cast) and value.value.dtype.is_integer
+    }
+    return {**ranges, **widened, lane: (0, lanes - 1)}
+
+
+def _narrow_vector(value: Expr) -> Expr:
+    """A vector of integers as one of int32; what was widened before stays as it was."""
+    inner = value.value if isinstance(value, Cast) else value
+    if inner.dtype.scalar == INT32:
+        return inner
+    return Cast(value, INT32.with_lanes(value.dtype.lanes))
+
+
+def _wide(expr: Expr, lane: Var, lanes: int, values: Mapping[Var, Expr]) -> Expr | None:
+    """The vector of int64 of minima and maxima of loaded values; None for anything else."""
+    if isinstance(expr, Var) and expr in values:
+        return values[expr]
+    if {lane, *values}.isdisjoint(free_vars(expr)):
+        return Broadcast(expr, lanes)
+    if not isinstance(expr, Min | Max):
+        return None
+    a, b = (_wide(item, lane, lanes, values) for item in (expr.a, expr.b))
     return None if a is None or b is None else type(expr)(a, b)
 
 

@@ -5,7 +5,7 @@ its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...tir.buffer import Buffer, Load
 from ...tir.func import PrimFunc, split_allocations
@@ -98,7 +98,7 @@ def _prepare(func: PrimFunc, moved: Sequence[Stmt], results: Sequence[Buffer]) -
         body = Alloc(buffer, body)
     body = fresh_copy(body)
     exchange = {b: Buffer(b.name, b.type, b.shape) for b in results}
-    fresh = tuple(Parameter(exchange.get(p.buffer, p.buffer), p.role) for p in parameters)
+    fresh = tuple(replace(p, buffer=exchange.get(p.buffer, p.buffer)) for p in parameters)
     whole = PrimFunc(f"{func.name}_prepare", fresh, replace_buffers(body, exchange))
     return PlaceBarriers()(whole)
 

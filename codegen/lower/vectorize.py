@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...tir.buffer import Load
-from ...tir.dtype import DType
+from ...tir.dtype import INT64, DType
 from ...tir.expr import (
     LT,
     And,
@@ -30,10 +30,10 @@ from ...tir.node import Node
 from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
 from ...tir.target import Target
-from ...tir.visit import fresh_copy, substitute, walk
+from ...tir.visit import free_vars, fresh_copy, substitute, walk
 from ..c.isa import MIN_LANES, VECTOR_TYPES, Isa, isa
 from ..c.selection import is_lane_count, operation
-from .lanes import access, narrow
+from .lanes import access, fits_int32, lane_ranges, narrow
 from .vector_body import NotVectorizable, VectorBody
 
 LONGEST_UNROLLED = 8  # vectors of one loop that are written out; more of them stay a loop
@@ -105,7 +105,7 @@ class _Rewriter:
         if any(isinstance(node, Ramp | Broadcast) for node in walk(loop.body)):
             raise NotVectorizable("a vectorised loop inside it")
         widest = 0
-        for dtype in _element_types(loop.body):
+        for dtype in _element_types(loop.body, loop.var):
             if dtype not in VECTOR_TYPES:
                 raise NotVectorizable(f"no vectors of {dtype}")
             widest = max(widest, dtype.bytes)
@@ -126,20 +126,32 @@ class _Rewriter:
         return result
 
 
-def _element_types(body: Stmt) -> set[DType]:
+def _element_types(body: Stmt, lane: Var) -> set[DType]:
     """The types of the data that a body touches or makes; truth values and index arithmetic are not
-    data.
+    data, nor are indices that all lanes share.
     """
     found: set[DType] = set()
-    for node in walk(body):
+    for node in _data_nodes(body, lane):
         match node:
             case Load() | Store() | Alloc():
                 found.add(node.buffer.type.scalar)
-            case Cast() if not node.type.is_bool:
-                found.add(node.type.scalar)
+            case Cast(value) if not node.type.is_bool:
+                widened = node.type == INT64 and value.dtype.is_integer  # an index, narrowed again
+                found.add(value.dtype.scalar if widened else node.type.scalar)
             case Expr() if node.dtype.is_float:
                 found.add(node.dtype.scalar)
     return found
+
+
+def _data_nodes(node: Node, lane: Var) -> Iterator[Node]:
+    """The nodes below `node`, without indices that do not mention the lane."""
+    yield node
+    shared: tuple[Expr, ...] = ()
+    if isinstance(node, Load | Store):
+        shared = tuple(i for i in node.indices if lane not in free_vars(i))
+    for child in node.children():
+        if child not in shared:
+            yield from _data_nodes(child, lane)
 
 
 def _data(node: Node) -> Iterator[Expr]:
@@ -180,7 +192,8 @@ def _check_load(load: Load, tables: Isa, ranges: Ranges) -> None:
         return
     if found.stride is None:
         offsets = narrow(found.offset, found.lane, found.lanes, ranges, found.values)
-        if offsets is None:
+        known = lane_ranges(found.lane, found.lanes, ranges, found.values)
+        if offsets is None or not fits_int32(found.offset, known):
             raise NotVectorizable("addresses that int32 may not hold")
         check_supported(Store(load.buffer, (), offsets), tables, ranges)
     _check_memory(load, "gather", tables)

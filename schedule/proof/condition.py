@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...tir.buffer import Load
 from ...tir.expr import EQ, LE, LT, NE, And, Const, Expr, Not, Or, Var
 from ...tir.printer import print_expr
-from ...tir.visit import walk
+from ...tir.visit import loads, walk
 from .affine import (
     Affine,
     Ranges,
@@ -20,6 +20,7 @@ from .affine import (
     interval,
     replace_extreme,
 )
+from .data import bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,15 @@ def inside(forms: Iterable[Affine], extents: Iterable[int], ranges: Ranges) -> C
     return both(*low, *high)
 
 
+def _known(expr: LT | LE, env: Mapping[Var, Affine], ranges: Ranges) -> bool | None:
+    """Whether a comparison of data holds, or not, whatever the data are; None where they decide."""
+    a, b = bounded(expr.a, env, ranges), bounded(expr.b, env, ranges)
+    slack = 1 if isinstance(expr, LT) else 0
+    if a[1] + slack <= b[0]:
+        return True
+    return False if a[0] + slack > b[1] else None
+
+
 def differ(a: Iterable[Affine], b: Iterable[Affine], ranges: Ranges) -> Cases:
     """Some form of `a` differs from its partner in `b`."""
     found: Cases = NEVER
@@ -153,6 +163,10 @@ def condition(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> Cases:
             return ALWAYS if () in found else found
         case Not(a):
             return negated(condition(a, env, ranges), ranges)
+        case LT() | LE() if expr.a.dtype.is_integer and loads(expr):
+            holds = _known(expr, env, ranges)
+            if holds is not None:
+                return ALWAYS if holds else NEVER
         case LT(a, b) | LE(a, b) | EQ(a, b) | NE(a, b) if a.dtype.is_integer:
             left, right = affine(a, env, ranges), affine(b, env, ranges)
             match expr:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...tir.buffer import Buffer, Load
-from ...tir.expr import Add, Const, Expr, Let, Mul, Select, Sub, Var, const
+from ...tir.expr import Add, Const, Expr, Let, Mul, Select, Sub, Var, const, index
 from ...tir.func import PrimFunc
 from ...tir.lowered import Fma
 from ...tir.node import field_names
@@ -22,7 +22,8 @@ from ...tir.stmt import Block, IterKind, IterVar, Role, Stmt, Store
 from ...tir.visit import loads, stores, substitute
 from .affine import Affine, Undecided, affine
 from .condition import Cases, both, condition, differ, inside, negated
-from .statements import Access, Nest, Statement, access
+from .data import data_of, datum_interval, without_data
+from .statements import Access, Nest, Statement, access, reading
 
 Offsets = tuple[frozenset[tuple[int, Affine]], ...]
 
@@ -326,12 +327,41 @@ class _Pairing:
         if not where:
             return
         statement = self.statement
-        element = tuple(affine(i, self.env, statement.ranges) for i in canon.indices)
-        taken = access(statement, nest.buffer, nest.indices, where, exact=exact)
+        reader, values = reading(statement, nest.buffer, nest.indices)
+        meant = self.same_data(nest, canon, values, where, exact)
+        element = tuple(
+            affine(without_data(i, meant), self.env, reader.ranges) for i in canon.indices
+        )
+        mine = tuple(without_data(i, values) for i in nest.indices)
+        sure = exact and reader is statement
+        taken = access(reader, nest.buffer, mine, where, exact=sure)
         copied = statement.role is Role.COPY
         tensor = self.tensor if copied else self.families.sources[statement.family, canon.buffer]
         own = tensor == self.tensor and not copied
         self.reads.append(Tagged(taken, tensor, element, own))
+
+    def same_data(
+        self, nest: Load, canon: Load, values: Mapping[Expr, Expr], where: Cases, exact: bool
+    ) -> dict[Expr, Expr]:
+        """What stands for the data of the canonical indices: each meets a datum of the nest's, in
+        order, and must be computed alike. A datum of one possible value is that value.
+        """
+        meant: dict[Expr, Expr] = {}
+        for datum in data_of(canon.indices):
+            low, high = datum_interval(datum, self.env, self.statement.ranges)
+            if low == high:
+                meant[datum] = index(low)
+        mine = [datum for datum, value in values.items() if not isinstance(value, Const)]
+        theirs = [datum for datum in data_of(canon.indices) if datum not in meant]
+        if len(theirs) != len(mine):
+            raise Undecided(
+                f"block '{self.statement.name}' loads {print_expr(nest)}, where the canonical form "
+                f"loads {print_expr(canon)}: their indices depend on other data"
+            )
+        for datum, partner in zip(mine, theirs, strict=True):
+            self.match(datum, partner, where, exact)
+            meant[partner] = values[datum]
+        return meant
 
     def same_index(self, nest: Expr, canon: Expr, where: Cases) -> bool:
         """Whether both are index arithmetic: then they must be equal on the points."""

@@ -9,6 +9,8 @@ its place in time.
 - A buffer has fresh storage in each iteration of the loops around its Alloc; a cell is those loops'
   values and the physical indices. Two tensors that share storage mention one buffer and so the same
   cells.
+- A load at an index that depends on data may be of any element that the index can name: it is as if
+  one more loop, innermost, ran through them.
 - A block whose init stands inside gets a second statement, which runs where every loop that no
   spatial binding mentions is at 0.
 """
@@ -16,13 +18,14 @@ its place in time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...tir.buffer import Buffer, Load
-from ...tir.expr import Expr, Select, Var
+from ...tir.expr import Expr, Select, Var, add, index
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import (
+    NOTHING,
     Alloc,
     Barrier,
     Block,
@@ -37,8 +40,10 @@ from ...tir.stmt import (
     Stmt,
     Store,
 )
+from ...tir.visit import loads
 from .affine import Affine, Undecided, affine, variable
 from .condition import ALWAYS, Cases, Constraint, both, condition, negated
+from .data import data_of, datum_interval, without_data
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -317,10 +322,42 @@ def access(
     exact: bool = True,
 ) -> Access:
     """An access of a statement. Raises: Undecided for an index that is not affine."""
-    forms = tuple(affine(i, statement.env, statement.ranges) for i in indices)
+    reader, values = statement, dict[Expr, Expr]()
+    if not write:
+        reader, values = reading(statement, buffer, indices)
+    forms = tuple(affine(without_data(i, values), reader.env, reader.ranges) for i in indices)
     if buffer not in statement.scopes:
         raise Undecided(f"buffer '{buffer.name}' is used outside its Alloc")
-    return Access(statement, buffer, forms, where, statement.scopes[buffer], write, exact)
+    sure = exact and reader is statement
+    return Access(reader, buffer, forms, where, statement.scopes[buffer], write, sure)
+
+
+def reading(
+    statement: Statement, buffer: Buffer, indices: tuple[Expr, ...]
+) -> tuple[Statement, dict[Expr, Expr]]:
+    """The statement with one more loop for each datum of the indices at which it loads, and what
+    stands for the data there. Raises: Undecided for a datum that only its type bounds.
+    """
+    values: dict[Expr, Expr] = {}
+    loops: list[For] = []
+    ranges = dict(statement.ranges)
+    for datum in data_of(indices):
+        low, high = datum_interval(datum, statement.env, statement.ranges)
+        values[datum] = index(low)
+        if low == high:
+            continue
+        loop = For(Var(loads(datum)[0].buffer.name), high - low + 1, ForKind.SERIAL, NOTHING)
+        loops.append(loop)
+        ranges[loop.var] = (0, high - low)
+        values[datum] = add(loop.var, index(low))
+    if not loops:
+        return statement, values
+    if buffer is statement.store.buffer:
+        raise Undecided(f"block '{statement.name}' reads '{buffer.name}' at data while it sets it")
+    last = statement.positions[-1]
+    whole = (*statement.loops, *loops)
+    positions = (*statement.positions, *(last for _ in loops))
+    return replace(statement, loops=whole, positions=positions, ranges=ranges), values
 
 
 def _loads(

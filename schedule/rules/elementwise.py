@@ -81,10 +81,12 @@ def fused_or_first(sch: Schedule, first: LoopRef, second: LoopRef) -> LoopRef:
 
 
 def vector_lanes(block: Block, target: Target) -> int:
-    """Lanes for a block: those of its element type when all that it touches are floats of one size;
-    else 1.
+    """Lanes for a block: those of its element type when all that it touches are floats of one size,
+    indices that are data apart; else 1.
     """
-    types = {target_of(block).type, *(load.buffer.type for load in loads(block.body))}
+    inside = {inner for load in loads(block.body) for i in load.indices for inner in loads(i)}
+    data = (load for load in loads(block.body) if load not in inside)
+    types = {target_of(block).type, *(load.buffer.type for load in data)}
     sizes = {kind.bits for kind in types}
     if len(sizes) != 1 or not all(kind.is_float for kind in types):
         return 1

@@ -4,6 +4,8 @@ the graph.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -14,16 +16,20 @@ from tilewright.graph.ir import Graph
 from tilewright.graph.lowering import LoweredModel, lower
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Identity, Reshape, Transpose
 from tilewright.graph.ops.pooling import MaxPool
 from tilewright.graph.plan import plan_model
 from tilewright.graph.pricing import Pricer
 from tilewright.graph.reference import evaluate
 from tilewright.graph.reference_program import reference_model
-from tilewright.graph.types import Splat, TensorType
-from tilewright.tir.program import Copy, Launch, verify_program
-from tilewright.tir.program_evaluate import evaluate_program
+from tilewright.graph.types import Array, Splat, TensorType
+from tilewright.tir import te
+from tilewright.tir.index_check import IndexCheck
+from tilewright.tir.program import Copy, Launch, place_syncs, verify_program
+from tilewright.tir.program_evaluate import evaluate_program, interpret_with_checks
 from tilewright.tir.target import Target
 
 TARGET = Target.parse("c:avx512")
@@ -197,3 +203,57 @@ def test_launches_without_syncs_are_in_order() -> None:
     program = lowered(builder.finish((builder.add(Transpose((1, 0, 2)), a),))).program
     with pytest.raises(ValueError, match="program-sync"):
         verify_program(program)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Operator):
+    """Rows of a table at indices that are checked."""
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        table, rows = types
+        return (TensorType(table.dtype, (*rows.shape, *table.shape[1:])),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        table, rows = arrays
+        return (table[np.clip(rows, 0, len(table) - 1)],)
+
+    def express(self, *tensors: te.Tensor, name: str) -> tuple[te.Tensor, ...]:
+        table, rows = tensors
+        (_, width), (count,) = table.shape, rows.shape
+        return (
+            te.compute(
+                (count, width),
+                lambda i, j: table[te.checked(rows[i], table.shape[0], what="row"), j],
+                name=name,
+            ),
+        )
+
+
+def test_the_results_of_checks_lie_behind_all_that_is_planned() -> None:
+    builder = GraphBuilder("g")
+    table = builder.input("t", TensorType("float32", (5, 3)))
+    indices = [builder.input(name, TensorType("int64", (7,))) for name in "ab"]
+    first, second = (
+        builder.add(Rows(), builder.add(Relu(), table), rows, name=f"rows of {rows}")
+        for rows in indices
+    )
+    graph = builder.finish((builder.add(MatMul(), first, builder.add(Transpose((1, 0)), second)),))
+    decisions = choose(graph, fuse(graph).groups, Pricer(TARGET))
+    found = lower(graph, chosen_parts(graph, decisions))
+    program = place_syncs(found.program)
+    verify_program(program)
+    planned = found.plan.arena_bytes
+    assert [check.check for check in program.checks] == [IndexCheck("row", 5)] * 2
+    places = [check.word.position for check in program.checks]
+    assert places == [planned, planned + 8]
+    assert program.arena_bytes == planned + 16
+    assert all("rows of" in check.label for check in program.checks)
+    feeds = {
+        "t": np.arange(15, dtype=np.float32).reshape(5, 3) - 7,
+        "a": np.array([0, 1, 2, 3, 4, 0, 0]),
+        "b": np.array([4, 4, 4, 4, -3, 0, 1]),
+    }
+    outputs, words = interpret_with_checks(program, feeds, found.constants)
+    assert words == (4, 2**64 - 3)
+    (name,) = graph.outputs
+    np.testing.assert_allclose(outputs[name], evaluate(graph, feeds)[name], rtol=1e-5)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,10 +16,11 @@ from tilewright.runtime.artifact_json import (
     report_to_json,
 )
 from tilewright.runtime.report import EngineReport, KernelReport, MemoryPlan
-from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.dtype import FLOAT32, UINT64
 from tilewright.tir.errors import IRError
+from tilewright.tir.index_check import IndexCheck
 from tilewright.tir.json_reader import Json, Reader, parse_json
-from tilewright.tir.program import Copy, Launch, Slice, Sync
+from tilewright.tir.program import Copy, Launch, ProgramCheck, Slice, Sync
 from tilewright.tir.target import Target
 
 X, W = Parameter("x", FLOAT32, (4,), "input"), Parameter("w", FLOAT32, (4,), "constant")
@@ -60,6 +62,35 @@ def through_text(data: Json) -> Reader:
 
 def test_an_artifact_survives() -> None:
     assert artifact_from_json(through_text(artifact_to_json(MADE)), SOURCES) == MADE
+
+
+WORD = Slice("arena", 56, UINT64, ())
+CHECKED = replace(
+    MADE,
+    kernels=(
+        Entry("k", (X, P, Y, Parameter("c", UINT64, (), "output", IndexCheck("token", 8)))),
+        MADE.kernels[1],
+    ),
+    body=(
+        Launch("k", (piece("input"), piece("constant", 1), piece("arena"), WORD), "node"),
+        *MADE.body[1:],
+    ),
+)
+
+
+def test_a_check_survives_and_tells_where_its_word_lies() -> None:
+    twin = artifact_from_json(through_text(artifact_to_json(CHECKED)), SOURCES)
+    assert twin == CHECKED
+    assert twin.checks == (ProgramCheck("node", IndexCheck("token", 8), WORD),)
+    assert MADE.checks == ()
+
+
+def test_a_check_whose_word_is_something_else_is_refused() -> None:
+    data = artifact_to_json(CHECKED)
+    data["body"][0]["arguments"][3]["dtype"] = "uint8"  # type: ignore[index,call-overload]
+    with pytest.raises(IRError) as caught:
+        artifact_from_json(through_text(data), SOURCES)
+    assert str(caught.value) == ("IRError: program: a check is no single uint64. [artifact-json]")
 
 
 def test_a_report_and_a_plan_survive() -> None:

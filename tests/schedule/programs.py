@@ -18,7 +18,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import Trace
 from tilewright.tir import te
 from tilewright.tir.evaluate import evaluate
-from tilewright.tir.expr import Expr
+from tilewright.tir.expr import Expr, Var
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.printer import print_stmt
@@ -141,6 +141,31 @@ def pool(
         name="Y",
     )
     return te.func(x, y, name="pool")
+
+
+def gathered(rows: int, columns: int, count: int) -> PrimFunc:
+    """Y[i, j] = T[N[i], j] + T[i, M[j]] of a table T = 2 X + 1 that is computed."""
+    x = te.placeholder((rows, columns), "float32", name="X")
+    n = te.placeholder((count,), "int32", name="N")
+    m = te.placeholder((columns,), "int64", name="M")
+    table = te.compute((rows, columns), lambda i, j: x[i, j] * 2.0 + 1.0, name="T")
+
+    def element(i: Var, j: Var) -> Expr:
+        return table[te.checked(n[i], rows), j] + table[i % rows, te.clamp_index(m[j], columns)]
+
+    return te.func(x, n, m, te.compute((count, columns), element, name="Y"), name="gathered")
+
+
+def bag(rows: int, columns: int, count: int) -> PrimFunc:
+    """Y[j] = the sum of R[N[k], j] over k, where R[i, j] sums X[i, :] up."""
+    x = te.placeholder((rows, count), "float32", name="X")
+    n = te.placeholder((count,), "int64", name="N")
+    k, r = te.reduce_axis(count, name="k"), te.reduce_axis(count, name="r")
+    sums = te.compute(
+        (rows, columns), lambda i, j: te.sum(x[i, r] * te.cast(j + 1, "float32"), axis=r), name="R"
+    )
+    y = te.compute((columns,), lambda j: te.sum(sums[te.checked(n[k], rows), j], axis=k), name="Y")
+    return te.func(x, n, y, name="bag")
 
 
 def integers(func: PrimFunc, seed: int = 0) -> dict[str, Array]:

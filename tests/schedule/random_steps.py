@@ -12,7 +12,7 @@ from tilewright.schedule.references import LoopRef
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 
-from .programs import blur, chain, conv, matmul, matmul_relu, pool
+from .programs import bag, blur, chain, conv, gathered, matmul, matmul_relu, pool
 
 PROGRAMS: tuple[Callable[[random.Random], PrimFunc], ...] = (
     lambda rng: matmul(rng.randint(1, 7), rng.randint(1, 9), rng.randint(1, 8)),
@@ -42,10 +42,21 @@ PROGRAMS: tuple[Callable[[random.Random], PrimFunc], ...] = (
 )
 
 
-def random_schedule(seed: int, steps: int, counts: Counter[str]) -> Schedule:
+GATHERS: tuple[Callable[[random.Random], PrimFunc], ...] = (
+    lambda rng: gathered(rng.randint(1, 5), rng.randint(1, 9), rng.randint(1, 7)),
+    lambda rng: bag(rng.randint(1, 5), rng.randint(1, 9), rng.randint(1, 4)),
+)
+
+
+def random_schedule(
+    seed: int,
+    steps: int,
+    counts: Counter[str],
+    programs: tuple[Callable[[random.Random], PrimFunc], ...] = PROGRAMS,
+) -> Schedule:
     """A random program after up to `steps` random steps; refused ones leave no trace."""
     rng = random.Random(seed)
-    sch = Schedule(rng.choice(PROGRAMS)(rng))
+    sch = Schedule(rng.choice(programs)(rng))
     for _ in range(steps):
         name, step = rng.choice(STEPS)
         try:
@@ -161,6 +172,8 @@ def _transform_layout(sch: Schedule, rng: random.Random) -> None:
         b for b in (*func.allocations, *(p.buffer for p in func.parameters)) if b.name == tensor
     ]
     axes = [f"i{n}" for n in range(len(found[0].shape))]
+    if not axes:
+        raise ScheduleError("transform_layout: a single element.", code="no-axes")
     split, width = rng.choice(axes), rng.randint(1, 4)
     parts = [axis for axis in axes if axis != split] + [f"{split} // {width}", f"{split} % {width}"]
     rng.shuffle(parts)
@@ -194,6 +207,8 @@ def _decompose_padding(sch: Schedule, rng: random.Random) -> None:
 def _prefetch(sch: Schedule, rng: random.Random) -> None:
     loops = sch.loops(_block(sch, rng))
     start = rng.randrange(max(1, len(loops)))
+    if not loops:
+        raise ScheduleError("prefetch: no loop.", code="no-loops")
     spread = loops[start + 1 :][: rng.randint(0, 2)]
     sch.prefetch(_tensor(sch, rng), loops[start], spread=spread, distance=rng.randint(1, 2))
 

@@ -127,13 +127,15 @@ def test_the_same_proof_twice_is_the_same_verdict() -> None:
 
 
 def gather(rows: int) -> PrimFunc:
-    table = te.placeholder((rows,), "float32", name="T")
-    which = te.placeholder((4,), "int64", name="I")
-    y = te.compute((4,), lambda i: table[which[i]], name="Y")
-    return te.func(table, which, y, name="gather")
+    return parse(f"""\
+def gather(T: float32[{rows}], I: int64[4], Y: output(float32[4])):
+    for i in range(4):
+        with block("Y", vi=spatial(4, i)):
+            Y[vi] = T[I[vi]]
+""")
 
 
-def test_an_index_that_depends_on_data_is_undecided() -> None:
+def test_an_index_that_nothing_but_data_bounds_is_undecided() -> None:
     func = gather(8)
     verdict = prove(func, canonical_form(func))
     assert verdict.status == "unknown"

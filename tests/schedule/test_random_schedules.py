@@ -16,7 +16,7 @@ from tilewright.tir.target import Target
 from tilewright.tir.verify import Stage, verify
 
 from .programs import assert_replays, assert_same_values
-from .random_steps import STEPS, random_schedule
+from .random_steps import GATHERS, STEPS, random_schedule
 
 TARGET = Target.parse("c:avx512")
 
@@ -51,6 +51,18 @@ def test_random_legal_steps_keep_the_meaning(first: int, cases: int, steps: int)
         print(f"  {name:24}{counts[f'{name} applied']:6}{counts[f'{name} refused']:6}")
     missing = [name for name, _ in STEPS if not counts[f"{name} applied"]]
     assert cases < 100 or not missing
+
+
+def test_random_legal_steps_keep_what_gathers_mean() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(50):
+        sch = random_schedule(seed, 10, counts, GATHERS)
+        try:
+            check(sch)
+        except Exception:
+            print(f"seed {seed}, after\n{sch.trace}\n{sch}")
+            raise
+    assert sum(n for name, n in counts.items() if name.endswith("applied")) > 100
 
 
 @pytest.mark.slow

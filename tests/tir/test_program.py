@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.tir.dtype import FLOAT32, INT32
+from tilewright.tir.dtype import FLOAT32, INT32, UINT64
 from tilewright.tir.errors import IRError
+from tilewright.tir.index_check import IndexCheck
 from tilewright.tir.program import (
     Copy,
     Launch,
     Program,
+    ProgramCheck,
     Slice,
     Sync,
     Tensor,
@@ -19,6 +21,7 @@ from tilewright.tir.program import (
     written_arguments,
 )
 
+from ..checked_program import BYTES, embedding, word
 from ..tiny_program import SIZE, K, M, N, piece, tiny
 
 
@@ -166,4 +169,33 @@ def test_prepare_touches_constants_alone() -> None:
     launch = Launch("mm1", (x, w1, piece("arena", 0)))
     assert "reads input[0]: float32[6, 20]; expected memory of constant." in refused(
         replace(tiny(), prepare=(launch,))
+    )
+
+
+def test_the_checks_of_a_program_are_those_of_its_launches_in_order() -> None:
+    assert tiny().checks == ()
+    assert embedding().checks == (
+        ProgramCheck("word rows", IndexCheck("token", 10), word(2 * BYTES)),
+        ProgramCheck("kind rows", IndexCheck("kind", 2), word(2 * BYTES + 8)),
+    )
+    verify_program(embedding())
+
+
+def test_nothing_takes_the_place_of_a_check_and_it_lies_in_the_arena() -> None:
+    program = embedding()
+    first, second, *rest = program.body
+    assert isinstance(second, Launch)
+    shared = replace(second, arguments=(*second.arguments[:3], word(2 * BYTES)))
+    assert refused(replace(program, body=(first, Sync(), shared, *rest))) == (
+        "IRError: program: 'kinds(constant[1]: float32[2, 16]; input[1]: int64[6]; "
+        "arena[384]: float32[6, 16]; arena[768]: uint64[()])  # kind rows' writes arena[768]: "
+        "uint64[()], where the check of 'token' of word rows lies; expected memory of its own for "
+        "it. [program-check]"
+    )
+    outputs = (*program.outputs, Tensor("w", UINT64, ()))
+    shown = replace(second, arguments=(*second.arguments[:3], Slice("output", 1, UINT64, ())))
+    assert refused(replace(program, outputs=outputs, body=(first, shown, *rest))) == (
+        "IRError: program: 'kinds(constant[1]: float32[2, 16]; input[1]: int64[6]; "
+        "arena[384]: float32[6, 16]; output[1]: uint64[()])  # kind rows' leaves the check of "
+        "'kind' in output[1]: uint64[()]; expected memory of the arena. [program-check-space]"
     )

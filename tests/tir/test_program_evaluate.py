@@ -11,7 +11,13 @@ from tilewright.tir import te
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.errors import IRError
 from tilewright.tir.program import Copy, Launch, Program, Slice, Tensor
-from tilewright.tir.program_evaluate import evaluate_program, interpret_program
+from tilewright.tir.program_evaluate import (
+    evaluate_program,
+    interpret_program,
+    interpret_with_checks,
+)
+
+from ..checked_program import embedding, expected, tables
 
 X = np.arange(8, dtype=np.float32) - 4
 W = np.full(8, 0.5, dtype=np.float32)
@@ -108,3 +114,14 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     assert str(caught.value) == (
         "IRError: program: constant 'w' of 'p' is float32[8]; got none. [program-array]"
     )
+
+
+def test_checks_are_words_beside_the_outputs() -> None:
+    token, kind = np.array([0, 9, 3, 12, 1, 8]), np.array([0, 1, -1, 0, 0, 1])
+    inputs = {"token": token, "kind": kind}
+    outputs, words = interpret_with_checks(embedding(), inputs, tables())
+    assert np.array_equal(outputs["y"], expected(token, kind))
+    assert words == (12, 2**64 - 1)
+    assert np.array_equal(evaluate_program(embedding(), inputs, tables())["y"], outputs["y"])
+    wide = evaluate_program(embedding(), inputs, tables(), "float64")["y"]
+    assert np.allclose(wide, outputs["y"])

@@ -11,6 +11,7 @@ from tilewright.tir.parser import ParseError
 from tilewright.tir.program import Copy, Sync
 from tilewright.tir.program_json import parse_program, program_text
 
+from ..checked_program import embedding
 from ..tiny_program import SIZE, piece, tiny
 
 
@@ -21,6 +22,10 @@ def test_a_program_survives() -> None:
     twin = parse_program(program_text(program))
     assert replace(twin, functions=()) == replace(program, functions=())
     assert all(equal(a, b) for a, b in zip(twin.functions, program.functions, strict=True))
+
+
+def test_the_checks_of_a_program_survive() -> None:
+    assert parse_program(program_text(embedding())).checks == embedding().checks
 
 
 def test_its_text_is_stable() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import INT64
 from tilewright.tir.expr import Const, Expr, Min, Mul, Var, index
 from tilewright.tir.printer import print_expr
@@ -17,6 +18,9 @@ from .expressions import VARIABLES, integers, value
 
 X, Y, Z = VARIABLES
 STILL, MOVING = {X: (0, 5)}, {Y: (0, 3), Z: (0, 2)}
+
+
+DATA = Buffer("N", INT64, (6,))
 
 
 def shown(item: Span) -> str:
@@ -36,6 +40,7 @@ def shown(item: Span) -> str:
         ([Mul(X, Y)], "0 + 100"),
         ([Y * 40], "0 + 100"),
         ([X // 2 + Y], "x // 2 + 4"),
+        ([Min(Load(DATA, (X,)), index(9)) + Y], "0 + 100"),  # data may be anywhere
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )

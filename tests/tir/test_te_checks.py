@@ -22,12 +22,40 @@ def test_extents_of_numpy_become_python_integers() -> None:
     assert {type(n) for n in (*made.shape, *one.shape, axis.extent)} == {int}
 
 
+N = te.placeholder((3,), "int64", name="N")
+
 REFUSALS: dict[Callable[[], object], str] = {
     lambda: te.placeholder((1.5,), "float32", name="A"): (  # type: ignore[arg-type]
         "IRError: te: shape (1.5,) of 'A' holds 1.5; expected integers of 0 or more. [te-shape]"
     ),
     lambda: te.compute(None, lambda: A[0, 0], name="C"): (  # type: ignore[arg-type]
         "IRError: te: shape (None,) of 'C' holds None; expected integers of 0 or more. [te-shape]"
+    ),
+    lambda: te.compute((3,), lambda i: A[te.checked(N[i], 3), N[i]], name="C"): (
+        "IRError: te.compute: 'C' reads dimension 1 of 'A' at N[i], which is data; expected it "
+        "checked, or clamped to 0 .. 3. [te-index-data]\n"
+        "  Hint: te.checked(N[i], 4): a call raises IndexError for what lies outside.\n"
+        "  Hint: te.clamp_index(N[i], 4) takes the nearest index."
+    ),
+    lambda: te.compute((3,), lambda i: A[te.clamp_index(N[i], 4), 0], name="C"): (
+        "IRError: te.compute: 'C' reads dimension 0 of 'A' at max(min(N[i], 3), 0), which is data; "
+        "expected it checked, or clamped to 0 .. 2. [te-index-data]\n"
+        "  Hint: te.checked(max(min(N[i], 3), 0), 3): a call raises IndexError for what lies "
+        "outside.\n"
+        "  Hint: te.clamp_index(max(min(N[i], 3), 0), 3) takes the nearest index."
+    ),
+    lambda: te.checked(A[0, 0], 3): (
+        "IRTypeError: te.checked: the value is type float32; expected an integer expression. "
+        "[te-index-value]\n"
+        "  Hint: te.cast(x, 'int64') converts it; A[2] needs no check."
+    ),
+    lambda: te.clamp_index(2, 3): (  # type: ignore[arg-type]
+        "IRTypeError: te.clamp_index: the value is 2; expected an integer expression. "
+        "[te-index-value]\n"
+        "  Hint: te.cast(x, 'int64') converts it; A[2] needs no check."
+    ),
+    lambda: te.checked(N[0], 0): (
+        "IRError: te.checked: the extent is 0; expected an integer of 1 or more. [te-index-extent]"
     ),
     lambda: te.sum(A[0, 0], axis=()): (
         "IRError: te.sum: axis is (); expected at least one reduction axis. [te-axis-none]\n"

@@ -8,9 +8,10 @@ import pytest
 
 from tilewright.tir import te
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.dtype import FLOAT32, INT32, INT64
+from tilewright.tir.dtype import FLOAT32, INT32, INT64, UINT64
 from tilewright.tir.expr import TRUE, Add, Call, Cast, Const, Expr, Let, Select, Var, const
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.index_check import IndexCheck
 from tilewright.tir.intrinsics import EXP
 from tilewright.tir.lowered import Ramp, Reinterpret
 from tilewright.tir.parser import parse, parse_stmt
@@ -164,6 +165,19 @@ def test_parameters_need_roles_and_an_output_at_the_end() -> None:
         "  in f, stage tensor:\n"
         "      C[0] = 0.0"
     )
+
+
+def test_checks_come_after_the_results() -> None:
+    word = Buffer("W", UINT64, ())
+    check = Parameter(word, "output", IndexCheck("token", 8))
+    store = Store(C, (ZERO,), const(0.0, FLOAT32))
+    for parameters in ((check, Parameter(C, "output")), (check,)):
+        assert message(function(store, *parameters), Stage.TENSOR) == (
+            "a check stands among the results; expected results, then checks. "
+            "[verify-check-order]\n"
+            "  in f, stage tensor:\n"
+            "      C[0] = 0.0"
+        )
 
 
 def test_variables_are_bound_before_use_and_once() -> None:

@@ -35,6 +35,17 @@ def test_every_tensor_moves_once() -> None:
     assert bytes_moved(func) == 4 * (16 * 4 + 3 * 4 * 8 + 16 * 8)
 
 
+def test_an_index_that_is_data_moves_as_many_elements_as_it_has_values() -> None:
+    def moved(count: int) -> int:
+        table = te.placeholder((10, 3), "float32", name="T")
+        n = te.placeholder((count,), "int32", name="N")
+        y = te.compute((count, 3), lambda i, j: table[te.clamp_index(n[i], 10), j], name="Y")
+        return bytes_moved(te.func(table, n, y, name="rows"))
+
+    assert moved(4) == 4 * (4 * 3 + 4 + 4 * 3)
+    assert moved(40) == 4 * (10 * 3 + 40 + 40 * 3)
+
+
 def test_a_stride_beyond_the_kernel_skips_elements() -> None:
     func = convolution(16, 1, 4, 0)
     padded, y = (block_work(block) for block in func.blocks)

@@ -6,10 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.codegen.lower.lanes import access, address, linear_in, narrow, settle
-from tilewright.tir.buffer import Buffer
-from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.expr import Add, Const, Expr, FloorDiv, FloorMod, Mul, Var, index
-from tilewright.tir.lowered import Ramp
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.dtype import FLOAT32, INT32, INT64
+from tilewright.tir.expr import (
+    Add,
+    Cast,
+    Const,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mul,
+    Var,
+    const,
+    index,
+)
+from tilewright.tir.lowered import Broadcast, Ramp
 from tilewright.tir.visit import substitute
 
 ROW, LANE = Var("i"), Var("lane")
@@ -52,6 +65,33 @@ def sums() -> st.SearchStrategy[Expr]:
         st.sampled_from([2, 4, 8, 16, 24]),
     )
     return st.one_of(linear, divided, st.builds(Add, divided, linear))
+
+
+VALUE = Var("value")
+
+
+def lanes_of(expr: Expr, vectors: dict[Var, Expr]) -> Expr | None:
+    return narrow(expr, LANE, LANES, {}, vectors)
+
+
+def test_a_clamped_value_is_narrowed_after_the_clamp_unless_it_was_widened() -> None:
+    clamp = Max(Min(VALUE, index(49)), index(0))
+    long = Load(Buffer("N", INT64, (64,)), (Ramp(index(0), 1, LANES),))
+    short = Load(Buffer("M", INT32, (64,)), (Ramp(index(0), 1, LANES),))
+    wide = Broadcast(index(49), LANES), Broadcast(index(0), LANES)
+    assert lanes_of(clamp, {VALUE: long}) == Cast(
+        Max(Min(long, wide[0]), wide[1]), INT32.with_lanes(LANES)
+    )
+    ends = (Broadcast(const(number, INT32), LANES) for number in (49, 0))
+    widened = Cast(short, INT64.with_lanes(LANES))
+    assert lanes_of(clamp, {VALUE: widened}) == Max(Min(short, next(ends)), next(ends))
+
+
+def test_a_clamp_that_int32_cannot_hold_is_not_narrowed() -> None:
+    long = Load(Buffer("N", INT64, (64,)), (Ramp(index(0), 1, LANES),))
+    assert lanes_of(Max(Min(VALUE, index(1 << 40)), index(0)), {VALUE: long}) is None
+    mixed = Max(Min(VALUE, FloorDiv(LANE, index(3))), index(0))  # its operand is no loaded value
+    assert lanes_of(mixed, {VALUE: long}) is None
 
 
 @given(sums())

@@ -125,6 +125,39 @@ def f(A: float32[2, 48], C: output(float32[96])):
     assert "A[i // 3, ramp(i * 16 % 48, 1, 16)]" in vectorized(text)
 
 
+def gathering(index: str, kind: str = "int64") -> str:
+    return f"""
+def f(T: float32[50, 32], N: {kind}[4, 32], C: output(float32[4, 32])):
+    for i in range(4):
+        for j in vectorized(32):
+            C[i, j] = T[max(min({index}, 49), 0), j]
+"""
+
+
+def test_rows_that_data_choose_are_copied_in_vectors_of_the_data() -> None:
+    text = vectorized(gathering("N[i, 0]"))
+    assert "T[max(min(N[i, 0], 49), 0), ramp(j * 16, 1, 16)]" in text
+    assert "ramp(j * 8, 1, 8)" in vectorized(gathering("N[i, 0]"), "c:avx2")
+
+
+def test_elements_that_data_choose_are_gathered_in_lanes_of_the_index() -> None:
+    narrow = gathering('cast(N[i, j], "int64")', "int32")
+    assert 'cast(N[i, ramp(j * 16, 1, 16)], "int64x16")' in vectorized(narrow)
+    assert 'cast(N[i, ramp(j * 8, 1, 8)], "int64x8")' in vectorized(narrow, "c:avx2")
+    wide = gathering("N[i, j]")
+    assert "min(N[i, ramp(j * 8, 1, 8)], broadcast(49, 8))" in vectorized(wide)
+    assert "for j in range(32):" in vectorized(wide, "c:avx2")  # no minimum of int64
+
+
+def test_a_table_that_int32_cannot_address_is_gathered_lane_after_lane() -> None:
+    text = """
+def f(T: float32[300000000, 32], N: int32[32], C: output(float32[32])):
+    for j in vectorized(32):
+        C[j] = T[max(min(cast(N[j], "int64"), 299999999), 0), j]
+"""
+    assert "for j in range(32):" in vectorized(text)
+
+
 def test_storage_inside_the_loop_gets_a_dimension_of_lanes() -> None:
     text = """
 def f(A: float32[16], C: output(float32[16])):

@@ -1,0 +1,141 @@
+"""Kernels that read where data says, by their rule, on every instruction set: values, proof, and
+the error of a call whose index lies outside.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.driver.lower import DefinitionError
+from tilewright.runtime.index_checks import IndexRangeError
+from tilewright.tir.errors import TilewrightError
+from tilewright.tir.parser import parse
+
+pytestmark = pytest.mark.needs_cc
+
+ISAS = ["c:scalar", "c:avx2", "c:avx512"]
+ROWS, WIDTH = 50, 37
+T = te.placeholder((ROWS, WIDTH), "float32", name="T")
+RNG = np.random.default_rng(0)
+TABLE = RNG.standard_normal((ROWS, WIDTH)).astype(np.float32)
+
+
+def embedding(count: int = 7, kind: str = "int64") -> tw.PrimFunc:
+    n = te.placeholder((count,), kind, name="N")
+    y = te.compute(
+        (count, WIDTH), lambda i, j: T[te.checked(n[i], ROWS, what="token"), j], name="Y"
+    )
+    return te.func(T, n, y, name="embedding")
+
+
+def from_the_end() -> tw.PrimFunc:
+    """Element [i, j] of the table's column j at N[i, j], which counts from the end below 0."""
+    n = te.placeholder((9, WIDTH), "int64", name="N")
+
+    def element(i: te.Var, j: te.Var) -> te.Expr:
+        return T[te.checked(te.select(n[i, j] < 0, n[i, j] + ROWS, n[i, j]), ROWS), j]
+
+    return te.func(T, n, te.compute((9, WIDTH), element, name="Y"), name="elements")
+
+
+def columns(kind: str) -> tw.PrimFunc:
+    n = te.placeholder((40,), kind, name="N")
+    y = te.compute((ROWS, 40), lambda i, j: T[i, te.clamp_index(n[j], WIDTH)], name="Y")
+    return te.func(T, n, y, name="columns")
+
+
+@pytest.mark.parametrize("target", ISAS)
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint8"])
+@pytest.mark.parametrize("count", [7, 300])
+def test_rows_of_a_table(target: str, kind: str, count: int) -> None:
+    kernel = tw.build(embedding(count, kind), target)
+    assert str(kernel.proof).startswith("proved (")
+    tokens = RNG.integers(0, ROWS, count).astype(kind)
+    for threads in (1, 3):
+        assert np.array_equal(kernel(TABLE, tokens, threads=threads), TABLE[tokens])
+
+
+@pytest.mark.parametrize("target", ISAS)
+def test_elements_that_count_from_the_end(target: str) -> None:
+    kernel = tw.build(from_the_end(), target)
+    assert str(kernel.proof).startswith("proved (")
+    places = RNG.integers(-ROWS, ROWS, (9, WIDTH))
+    expected = np.take_along_axis(TABLE, np.where(places < 0, places + ROWS, places), 0)
+    assert np.array_equal(kernel(TABLE, places), expected)
+    places[3, 5] = -ROWS - 2
+    with pytest.raises(IndexError, match=r"'index' is -2; expected 0 to 49"):
+        kernel(TABLE, places)
+
+
+@pytest.mark.parametrize("target", ISAS)
+@pytest.mark.parametrize("kind", ["int32", "int64", "int8"])
+def test_columns_are_gathered(target: str, kind: str) -> None:
+    kernel = tw.build(columns(kind), target)
+    assert str(kernel.proof).startswith("proved (")
+    places = RNG.integers(-100, 100, 40).astype(kind)
+    assert np.array_equal(kernel(TABLE, places), TABLE[:, np.clip(places, 0, WIDTH - 1)])
+
+
+def test_wide_and_narrow_indices_are_gathered_by_instructions() -> None:
+    assert "_mm512_i32gather_ps" in tw.build(columns("int32"), "c:avx512").source
+    assert "_mm512_cvtepi64_epi32" in tw.build(columns("int64"), "c:avx512").source
+    assert "_mm256_i32gather_ps" in tw.build(columns("int32"), "c:avx2").source
+    assert "gather" not in tw.build(embedding(), "c:avx512").source.split("*/", 1)[1]
+
+
+CALLS: dict[str, Callable[[tw.Kernel], tw.Kernel]] = {
+    "built": lambda kernel: kernel,
+    "pickled": lambda kernel: pickle.loads(pickle.dumps(kernel)),
+}
+
+
+@pytest.mark.parametrize("target", [*ISAS, "python"])
+@pytest.mark.parametrize("made", CALLS)
+@pytest.mark.parametrize("wrong", [ROWS, -1, 1 << 40, -(1 << 63)])
+def test_a_token_outside_of_the_table_is_an_index_error_after_the_call(
+    target: str, made: str, wrong: int
+) -> None:
+    kernel = CALLS[made](tw.build(embedding(), target))
+    tokens = np.array([0, 1, wrong, 3, 4, 5, ROWS - 1])
+    out = np.zeros((7, WIDTH), np.float32)
+    with pytest.raises(IndexRangeError) as caught:
+        kernel(TABLE, tokens, out, threads=2)
+    assert isinstance(caught.value, IndexError)
+    assert isinstance(caught.value, TilewrightError)
+    assert str(caught.value) == (
+        f"IndexRangeError: embedding: 'token' is {wrong}; expected 0 to 49. [index-range]\n"
+        "  Note: the outputs were computed with the nearest index that exists."
+    )
+    assert np.array_equal(out, TABLE[np.clip(tokens, 0, ROWS - 1)])
+    tokens[2] = 2
+    assert np.array_equal(kernel(TABLE, tokens), TABLE[tokens])  # nothing sticks to the next call
+
+
+def test_a_kernel_with_checks_shows_results_alone_and_is_timed() -> None:
+    kernel = tw.build(embedding())
+    assert kernel.signature == ("embedding(T: float32[50, 37], N: int64[7]) -> Y: float32[7, 37]")
+    tokens = np.arange(7)
+    assert kernel.time(TABLE, tokens, seconds=0.01).median > 0
+    assert kernel.work is not None
+    assert kernel.work.bytes == 4 * (7 * WIDTH + 7 * WIDTH) + 8 * 7 + 8
+
+
+def test_a_text_that_reads_where_data_says_is_refused_however_it_was_made() -> None:
+    func = parse("""\
+def pick(T: float32[8], I: int64[4], Y: output(float32[4])):
+    for i in range(4):
+        with block("Y", vi=spatial(4, i)):
+            Y[vi] = T[I[vi]]
+""")
+    with pytest.raises(DefinitionError) as caught:
+        tw.build(func)
+    assert str(caught.value) == (
+        "DefinitionError: build: block 'Y' of 'pick' reads dimension 0 of 'T' at I[vi], which is "
+        "data; expected it clamped to 0 .. 7. [definition-data]"
+    )
