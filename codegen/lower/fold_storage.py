@@ -109,8 +109,17 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
         if b not in readers and any(s.buffer is target for s in stores(b.body))
     ]
     own = all(_reads_own_element(b, forms, target) for b in readers)
-    allowed = target in func.outputs or (target in func.allocations and target.scope == "global")
+    allowed = target in func.outputs or (
+        target.scope == "global" and _lives_around(func, target, forms)
+    )
     return target if own and allowed and not others else None
+
+
+def _lives_around(func: PrimFunc, target: Buffer, others: set[Buffer]) -> bool:
+    """Whether every access to the other buffers is inside the allocation of `target`."""
+    holders = [n for n in walk(func.body) if isinstance(n, Alloc) and n.buffer is target]
+    within = sum(a.buffer in others for holder in holders for a in accesses(holder))
+    return within == sum(a.buffer in others for a in accesses(func.body))
 
 
 def _reads_own_element(block: Block, forms: set[Buffer], target: Buffer) -> bool:
