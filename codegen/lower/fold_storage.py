@@ -33,6 +33,7 @@ from ...tir.stmt import (
 from ...tir.visit import (
     accesses,
     blocks,
+    enclosing_path,
     free_vars,
     loads,
     replace_buffers,
@@ -112,7 +113,29 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     allowed = target in func.outputs or (
         target.scope == "global" and _lives_around(func, target, forms)
     )
-    return target if own and allowed and not others else None
+    if not own or not allowed or others or _copied_later(func, tensor, readers):
+        return None
+    return target
+
+
+def _copied_later(func: PrimFunc, tensor: Buffer, readers: list[Block]) -> bool:
+    """Whether a copy into `tensor` may run after a reader has put its own element there.
+
+    It does not where it stands before the reader, and every loop around both gives the reader other
+    elements.
+    """
+    listed = blocks(func.body)
+    copies = [
+        b for b in listed if b.role is Role.COPY and any(s.buffer is tensor for s in stores(b.body))
+    ]
+    for reader in readers:
+        spatial = frozenset[Var]().union(*(free_vars(binding) for binding in reader.bindings))
+        around = {n.var for n in enclosing_path(func.body, reader) if isinstance(n, For)}
+        for copy in copies:
+            shared = around & {n.var for n in enclosing_path(func.body, copy) if isinstance(n, For)}
+            if listed.index(copy) > listed.index(reader) or not shared <= spatial:
+                return True
+    return False
 
 
 def _lives_around(func: PrimFunc, target: Buffer, others: set[Buffer]) -> bool:
