@@ -179,6 +179,9 @@ class _Drawing:
     def leaf(self, reach: Sequence[tuple[Expr, int]], kind: DType) -> Operand:
         """Another operand of a type: an element of an earlier tensor or of a new input."""
         rng = self.rng
+        if reach and not kind.is_bool and rng.random() < 0.06:  # an axis as data
+            var, extent = rng.choice(list(reach))
+            return Operand(te.cast(var, kind), extent)
         known = [t for t in (*self.inputs, *self.computed) if t.type == kind]
         if known and rng.random() < 0.6:
             tensor = rng.choice(known)

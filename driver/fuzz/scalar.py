@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -12,7 +13,7 @@ from ...tir.expr import Expr
 
 LIMIT = 1 << 20  # magnitudes of exact floats stay below
 _INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32")
-_CASTS = ("float32", "float64", "int32", "int64")
+_CASTS = ("float32", "float64", "int32", "int64", "int8", "uint8")
 
 Leaf = Callable[[DType], "Operand"]
 
@@ -122,6 +123,8 @@ class Scalars:
         other = leaf(kind) if rng.random() < 0.75 else self.constant(kind)
         b = other.expr
         larger = max(value.bound, other.bound)
+        if kind.is_integer and form < 0.32:
+            return Operand((a & b, a | b, a ^ b)[rng.randrange(3)], larger, True)
         if form < 0.36:
             condition = self.compared(leaf(kind), leaf).expr
             return Operand(te.select(condition, a, b), larger, True)
@@ -140,12 +143,16 @@ class Scalars:
         """An operation on one number."""
         rng, a = self.rng, value.expr
         if a.dtype.is_float:
-            made = (te.abs, te.floor, te.round, lambda x: -x)[rng.randrange(4)](a)
-            return Operand(made, value.bound, True)
+            unary: tuple[Callable[[Expr], Expr], ...] = (te.abs, te.floor, te.round, operator.neg)
+            return Operand(unary[rng.randrange(4)](a), value.bound, True)
         divisor = rng.choice((2, 3, 4, 5, 7, 8))
         if rng.random() < 0.2 and a.dtype.kind.value == "int":
             divisor = -divisor
         number = te.const(divisor, a.dtype)
+        if rng.random() < 0.4:
+            bits = te.const(rng.randint(0, 5), a.dtype)
+            made = (a << bits, a >> bits, ~a, te.abs(a))[rng.randrange(4)]
+            return Operand(made, value.bound * 32, True)
         if rng.random() < 0.5:
             return Operand(a // number, value.bound, True)
         return Operand(a % number, min(value.bound, abs(divisor)), True)
