@@ -210,10 +210,8 @@ def _outputs(func: PrimFunc, values: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def differing(a: Array, b: Array) -> int:
-    """Elements whose bits differ; any NaN is as good as another."""
-    if a.dtype.kind != "f":
-        return int(np.count_nonzero(a != b))
-    bits = f"u{a.dtype.itemsize}"
-    unequal = a.view(bits) != b.view(bits)
-    both = np.isnan(a) & np.isnan(b)
-    return int(np.count_nonzero(unequal & ~both))
+    """Elements whose bits differ. Any NaN is as good as another; and so is a zero of either sign,
+    since C compilers make one instruction of -(a*b + c), which gives the other one.
+    """
+    same = (a == b) | ((a != a) & (b != b))
+    return int(np.count_nonzero(~same))

@@ -302,3 +302,21 @@ def test_isl_alone_proves_random_schedules_too() -> None:
         contracted = contraction(sch.func, Target.parse("c:avx512"))
         verdict = prove(lower_to_nest(contracted), canonical_form(contracted), shortcuts=False)
         assert verdict.status == "proved", f"seed {seed}: {verdict}\n{sch}"
+
+
+def test_a_select_that_is_decided_and_folded_away_is_no_other_arithmetic() -> None:
+    """Where the only point is outside, the select is gone and its operator folded."""
+    form = parse("""
+def f(X: int32[4], Y: output(int32[1])):
+    for i in range(1):
+        with block("Y", vi=spatial(1, i)):
+            Y[vi] = select(1 <= vi, X[vi], int32(4)) // int32(5)
+""")
+    folded = parse("""
+def f(X: int32[4], Y: output(int32[1])):
+    with block("Y", vi=spatial(1, 0)):
+        Y[0] = int32(0)
+""")
+    assert prove(folded, form).status == "proved"
+    other = parse(str(folded).replace("int32(0)", "int32(1)"))
+    assert prove(other, form).status != "proved"
