@@ -8,7 +8,8 @@ from typing import Literal, get_args
 from ..codegen.c.build import write_artifact
 from ..codegen.lower.first_half import contraction
 from ..runtime.compile import compile_shared
-from ..runtime.host import host_target
+from ..runtime.foreign import ForeignCode
+from ..runtime.host import host_target, is_foreign
 from ..runtime.kernel import Kernel, accept_constants
 from ..runtime.roofline import Work
 from ..schedule.schedule import Schedule
@@ -75,7 +76,8 @@ def build(
     Schedule.
     constants: an array for each constant parameter; what depends on them alone is computed now.
     strict: no contraction, no re-association. verify: "all" and "kernels" run the kernel once on
-    poisoned data against the reference.
+    poisoned data against the reference. A kernel for another kind of processor ("c:neon" on x86) is
+    proved and written, but neither compiled nor run.
     Raises: BuildError, DefinitionError, ScheduleError, TargetError, ArgumentError,
     CompilerNotFound, CheckError.
     """
@@ -98,9 +100,11 @@ def build(
         )
     lowered = lower_function(what, resolved, source=as_source(schedules), strict=strict)
     artifact = write_artifact(lowered.parts, resolved, notes="\n".join(lowered.schedule.steps))
-    shared = compile_shared(artifact.source, resolved, name=artifact.name)
     original = lowered.schedule.original
     work = Work(operations(original), bytes_moved(original))
+    if is_foreign(resolved):
+        return Kernel(artifact, ForeignCode(artifact), proof=lowered.verdict, work=work)
+    shared = compile_shared(artifact.source, resolved, name=artifact.name)
     kernel = Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work)
     if verify in ("all", "kernels"):
         check_chain(contraction(original, resolved, strict=strict), lowered.canonical)

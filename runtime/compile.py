@@ -16,12 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..tir.errors import TilewrightError
+from ..tir.errors import TargetError, TilewrightError
 from ..tir.target import Target
 from .cache import Cache, cache_key, user_cache
 from .compilers import Compiler, compile_flags, find_compiler, link_flags
 from .headers import discard_header, precompiled_header
-from .host import allowed_cpus
+from .host import allowed_cpus, is_foreign
 from .log import log
 
 OBJECTS = "objects"  # the kind of our cache entries
@@ -74,8 +74,9 @@ def compile_many(
 ) -> SharedObject:
     """Compile the translation units at once, one per CPU, and link them into one shared object.
 
-    Raises: CompilerNotFound, CompileFailed.
+    Raises: CompilerNotFound, CompileFailed; TargetError for another kind of processor.
     """
+    _check_target(target, name)
     cache = cache if cache is not None else user_cache()
     compiler = find_compiler()
     every_flag = (*compile_flags(target), *compiler.flags, *flags)
@@ -95,8 +96,9 @@ def compile_many(
 def assembly(source: str, target: Target, *, name: str = "kernel") -> str:
     """The assembly text that the compiler makes of a C source for the target.
 
-    Raises: CompilerNotFound, CompileFailed.
+    Raises: CompilerNotFound, CompileFailed; TargetError for another kind of processor.
     """
+    _check_target(target, name)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         compiler = find_compiler()
         flags = (*compile_flags(target), *compiler.flags)
@@ -105,6 +107,16 @@ def assembly(source: str, target: Target, *, name: str = "kernel") -> str:
         output = file.with_suffix(".s")
         job.compile(file, ("-S",), output)
         return output.read_text(encoding="utf-8", errors="replace")
+
+
+def _check_target(target: Target, name: str) -> None:
+    """Refuse a target that is another kind of processor. Raises: TargetError."""
+    if is_foreign(target):
+        raise TargetError(
+            f"compile: '{name}' is for {target}, another kind of processor than this machine's.",
+            code="compile-foreign",
+            hints=("target 'c' is this machine; tw.build(func, target).source is the C text.",),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ _ISA_FLAGS = {
         *("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma"),
         "-mprefer-vector-width=512",
     ),
+    "neon": (),  # every 64-bit ARM has it
 }
 _FAMILY_FLAGS = {
     "gcc": (),

@@ -8,6 +8,7 @@ the instruction set is "scalar".
 from __future__ import annotations
 
 import os
+import platform
 import re
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,12 +23,16 @@ THREADS_VARIABLE = "TILEWRIGHT_NUM_THREADS"
 _ISA_FEATURES = (
     ("avx512", frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma"})),
     ("avx2", frozenset({"avx2", "fma"})),
+    ("neon", frozenset({"asimd"})),
     ("scalar", frozenset[str]()),
 )
 
 
 class HostError(TilewrightError, ValueError):
     """A setting that describes this machine to tilewright cannot be used."""
+
+
+_ARM = ("aarch64", "arm64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Host:
 def read_host(root: Path = Path("/")) -> Host:
     """Read the host from the proc and sys file systems below `root`."""
     cpu = _cpuinfo(_text(root / "proc/cpuinfo"))
-    features = frozenset(cpu.get("flags", "").split())
+    features = frozenset(f"{cpu.get('flags', '')} {cpu.get('Features', '')}".split())
     l1, l2, l3 = _caches(root / "sys/devices/system/cpu/cpu0/cache")
     isas = tuple(isa for isa, needed in _ISA_FEATURES if needed <= features)
     zen4 = cpu.get("vendor_id") == "AuthenticAMD" and cpu.get("cpu family") == "25"
@@ -78,6 +83,11 @@ def read_host(root: Path = Path("/")) -> Host:
 def host() -> Host:
     """This machine, read at the first call."""
     return read_host()
+
+
+def is_foreign(target: Target) -> bool:
+    """Whether a target is another kind of processor, for which nothing can be compiled here."""
+    return (target.isa == "neon") != (platform.machine() in _ARM) and target.isa != "scalar"
 
 
 def allowed_cpus() -> int:

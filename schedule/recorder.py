@@ -5,7 +5,7 @@ atomic.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -130,27 +130,36 @@ class Recorder:
         Raises: ScheduleError when a step does not apply.
         """
         sch = cls(func, target, Replay(trace), origin)
-        for number, step in enumerate(trace.steps):
-            method = getattr(sch, step.primitive, None)
-            if step.primitive not in RECORDED or method is None:
-                raise ScheduleError(
-                    f"replay: step {number} is '{step.primitive}', which is no primitive.",
-                    code="replay-primitive",
-                )
-            arguments = {key: sch._decode(number, value) for key, value in step.arguments}
-            loops = arguments.pop("loops", ())
-            positional = loops if isinstance(loops, tuple) else (loops,)
-            try:
-                inspect.signature(method).bind(*positional, **arguments)
-            except TypeError as error:
-                raise ScheduleError(
-                    f"replay: step {number}, '{step.primitive}', has other arguments than the "
-                    f"primitive: {error}.",
-                    code="replay-arguments",
-                ) from None
-            method(*positional, **arguments)
+        for step in trace.steps:
+            sch.take(step)
         sch._decisions = Default()
         return sch
+
+    def take(self, step: Step) -> None:
+        """Take one recorded step, as `replay` does. Raises: ScheduleError if it does not apply."""
+        number = len(self.trace.steps)
+        method = getattr(self, step.primitive, None)
+        if step.primitive not in RECORDED or method is None:
+            raise ScheduleError(
+                f"replay: step {number} is '{step.primitive}', which is no primitive.",
+                code="replay-primitive",
+            )
+        arguments = {key: self._decode(number, value) for key, value in step.arguments}
+        loops = arguments.pop("loops", ())
+        positional = loops if isinstance(loops, tuple) else (loops,)
+        try:
+            inspect.signature(method).bind(*positional, **arguments)
+        except TypeError as error:
+            raise ScheduleError(
+                f"replay: step {number}, '{step.primitive}', has other arguments than the "
+                f"primitive: {error}.",
+                code="replay-arguments",
+            ) from None
+        method(*positional, **arguments)
+
+    def as_step(self, primitive: str, arguments: Mapping[str, object]) -> Step:
+        """What the trace would say of a step that has not been taken."""
+        return Step(primitive, self._encoded(arguments))
 
     def apply(self, function: Callable[[Self], object]) -> Self:
         """Run a function of this schedule; when it raises, every step that it took is undone.
@@ -234,14 +243,17 @@ class Recorder:
     ) -> Rewrite:
         state = self._states[-1]
         made = rewrite(state.func)
-        encoded = tuple(
-            (key, self._encode(key, value)) for key, value in arguments.items() if value is not None
-        )
+        encoded = self._encoded(arguments)
         number = len(state.trace.steps)
         references = state.references.after(number, primitive, made)
         trace = Trace((*state.trace.steps, Step(primitive, encoded)))
         self._states.append(State(made.func, references, trace))
         return made
+
+    def _encoded(self, arguments: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+        return tuple(
+            (key, self._encode(key, value)) for key, value in arguments.items() if value is not None
+        )
 
     def _encode(self, name: str, value: object) -> object:
         state = self._states[-1]

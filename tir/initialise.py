@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .conditions import all_of, conjuncts
-from .expr import EQ, LE, LT, TRUE, Const, Expr, Var, index
+from .expr import EQ, LE, LT, TRUE, Expr, Var, index
 from .func import PrimFunc
-from .linear import linear
+from .linear import Linear, linear
 from .node import Node
 from .simplify import simplify
 from .stmt import Alloc, Block, For, IterKind, Role, Seq, Stmt, seq
@@ -67,10 +67,11 @@ def _some_iteration(conditions: list[Expr], loop: For) -> list[Expr] | None:
 
 def _best_value(conditions: list[Expr], loop: For) -> Expr | None:
     """The value of a loop's variable with which conditions hold if they do with any."""
+    if loop.extent == 1:
+        return index(0)
     for condition in conditions:
-        match condition:
-            case EQ(a, Const() as b) if a is loop.var and 0 <= b.value < loop.extent:
-                return b
+        if isinstance(condition, EQ):
+            return _digit(linear(condition.a) - linear(condition.b), loop)
     signs = set()
     for condition in conditions:
         if not isinstance(condition, LT | LE):
@@ -80,6 +81,21 @@ def _best_value(conditions: list[Expr], loop: For) -> Expr | None:
             return None
         signs.add(form.coefficient(loop.var) > 0)
     return None if len(signs) != 1 else index(0 if signs.pop() else loop.extent - 1)
+
+
+def _digit(form: Linear, loop: For) -> Expr | None:
+    """The value with which a form of loop variables can be 0, where it writes a number in digits:
+    each loop's coefficient is above all that those with smaller coefficients add up to.
+    """
+    step = form.coefficient(loop.var)
+    number = -form.constant if step > 0 else form.constant
+    steps = [c for _, c in form.terms]
+    plain = all(isinstance(atom, Var) for atom, _ in form.terms)
+    if not plain or step == 0 or any((c > 0) != (step > 0) for c in steps):
+        return None
+    if any(abs(c) > abs(step) for c in steps) or not 0 <= number < abs(step) * loop.extent:
+        return None
+    return index(number // abs(step))
 
 
 def mirrored(block: Block, inner_loops: Sequence[For], make: Block) -> Stmt:

@@ -1,8 +1,9 @@
 """Simplify integer and boolean expressions, given the ranges of the variables.
 
 Sums become linear forms in a fixed order; quotients, remainders, comparisons, minima and selects
-that the ranges decide disappear. Floating-point arithmetic is left as written. Idempotent; the same
-object comes back when nothing applied.
+that the ranges decide disappear. Arithmetic on data (floats, and integers that come from a tensor,
+a conversion or a call) is left as written: it may wrap around, and a proof compares it with its
+definition. Idempotent; the same object comes back when nothing applied.
 """
 
 from __future__ import annotations
@@ -115,10 +116,12 @@ def _integer(node: Expr, ranges: Ranges) -> Expr:
 
 
 def _integer_rules(node: Expr, ranges: Ranges) -> Expr:
+    if _is_data(node):
+        return node
     low, high = bounds(node, ranges)
     if low is not None and low == high:
         return const(low, node.dtype)
-    if not isinstance(node, Add | Sub | Mul) and _may_wrap(linear(node), node.dtype):
+    if not isinstance(node, Add | Sub | Mul) and _may_wrap(node.dtype):
         return node
     match node:
         case FloorDiv(a, Const() as c) if c.value > 0:
@@ -135,17 +138,16 @@ def _integer_rules(node: Expr, ranges: Ranges) -> Expr:
     return node
 
 
-def _may_wrap(form: Linear, dtype: DType) -> bool:
-    """Whether arithmetic on the form may wrap around: all but int64 of variables alone, which is
-    index arithmetic.
+def _is_data(expr: Expr) -> bool:
+    """Whether the value comes from a tensor, a conversion or a call: it is no index arithmetic."""
+    return any(isinstance(node, Load | Cast | Call | Let | ShiftLeft) for node in walk(expr))
+
+
+def _may_wrap(dtype: DType) -> bool:
+    """Whether arithmetic on variables may wrap around: that on int64 is index arithmetic, proved
+    not to.
     """
-    atoms = (atom for atom, _ in form.terms if not isinstance(atom, Var))
-    data = any(
-        isinstance(node, Load | Cast | Call | Let | ShiftLeft)
-        for atom in atoms
-        for node in walk(atom)
-    )
-    return data or dtype != INT64
+    return dtype != INT64
 
 
 def _extremum(node: Expr, a: Expr, b: Expr, ranges: Ranges) -> Expr:
@@ -226,7 +228,7 @@ def _boolean(node: Expr, ranges: Ranges) -> Expr:
             return b if is_const(a, 0) else a if is_const(b, 0) or a == b else node
         case Not(Const() as a):
             return const(not a.value, BOOL)
-        case Not(Not(a)):
+        case Not(Not(a)) if not _is_data(a):
             return a
     if isinstance(node, Compare) and node.a.dtype.is_integer and node.a.dtype.lanes == 1:
         return _compare(node, ranges)
@@ -241,7 +243,7 @@ def _compare(node: Compare, ranges: Ranges) -> Expr:
     if isinstance(node.a, Const) and isinstance(node.b, Const):
         return compare(type(node), node.a, node.b)
     a, b = linear(node.a), linear(node.b)
-    if _may_wrap(Linear((*a.terms, *b.terms), 0), node.a.dtype):
+    if _may_wrap(node.a.dtype) or _is_data(node):
         return node
     form = rejoin(a - b)
     low, high = bounds(expression(form), ranges)

@@ -16,7 +16,8 @@ class Target:
 
     kind: the back end: "c" compiles, "python" interprets, "null" lowers and prices but runs
     nothing.
-    isa: "scalar", "avx2" (AVX2 with FMA) or "avx512" (AVX-512 F, BW, DQ and VL).
+    isa: "scalar", "avx2" (AVX2 with FMA), "avx512" (AVX-512 F, BW, DQ and VL) or "neon" (of 64-bit
+    ARM).
     vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
     core starts per cycle. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared),
     dram_gb_per_s: nominal, so that plans are reproducible.
@@ -85,4 +86,5 @@ ISAS = {
     "scalar": Target(),
     "avx2": Target(isa="avx2", vector_bytes=32, vector_registers=16),
     "avx512": Target(isa="avx512", vector_bytes=64, vector_registers=32),
+    "neon": Target(isa="neon", vector_bytes=16, vector_registers=32),
 }

@@ -148,7 +148,8 @@ def prelude(target: Target, body: str) -> str:
     """What stands above `body`: headers, the table that every entry is handed, and the helpers that
     it calls.
     """
-    intrinsics = "#include <immintrin.h>\n" if target.vector_bytes else ""
+    header = "arm_neon.h" if target.isa == "neon" else "immintrin.h"
+    intrinsics = f"#include <{header}>\n" if target.vector_bytes else ""
     parts = [f"{intrinsics}#include <stdint.h>\n#include <string.h>\n", TEAM]
     parts += [HELPERS[name][0] for name in _needed(body)]
     return "\n".join(parts)

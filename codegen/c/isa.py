@@ -16,6 +16,7 @@ from functools import cache
 
 from ...tir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
 from ...tir.target import Target
+from . import neon
 
 Table = Mapping[tuple[str, DType], str]
 VECTOR_TYPES = (FLOAT32, FLOAT64, INT32, INT64)
@@ -29,7 +30,7 @@ class Isa:
     types: the C type of each vector type. operations: the C expression of each operation on each
     type.
     vector_bytes: the widest register; 0 without vectors. predicates: masks are registers of their
-    own, one bit per lane.
+    own, one bit per lane. masks: their C types by number of lanes, where they are of one width.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Isa:
     operations: Table
     vector_bytes: int = 0
     predicates: bool = False
+    masks: Mapping[int, str] | None = None
 
     def has(self, operation: str, dtype: DType) -> bool:
         """Whether there is an expression for the operation on this type."""
@@ -54,8 +56,15 @@ class Isa:
             return 1
         return data.bits if data is not None else self.vector_bytes * 8 // lanes
 
+    @property
+    def fewest_lanes(self) -> int:
+        """Lanes of the shortest vector."""
+        return min(dtype.lanes for dtype in self.types)
+
     def mask_type(self, lanes: int, data: DType | None = None) -> str:
         """The C type of such a mask."""
+        if self.masks is not None:
+            return self.masks[lanes]
         if self.predicates:
             return "__mmask16" if lanes == 16 else "__mmask8"
         return f"__m{lanes * self.mask_bits(lanes, data)}i"
@@ -70,6 +79,9 @@ def isa(target: Target) -> Isa:
 def _isa(name: str) -> Isa:
     if name == "scalar":
         return Isa(name, {}, _scalar())
+    if name == "neon":
+        operations = {**_scalar(), **neon.scalar_operations(), **neon.vector_operations()}
+        return Isa(name, neon.TYPES, operations, neon.BYTES, masks=neon.MASKS)
     wide = 64 if name == "avx512" else 32
     types: dict[DType, str] = {}
     operations = {**_scalar(), **_scalar_x86(), **(_scalar_avx512() if wide == 64 else {})}

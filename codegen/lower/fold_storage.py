@@ -33,6 +33,7 @@ from ...tir.stmt import (
 from ...tir.visit import (
     accesses,
     blocks,
+    enclosing_path,
     free_vars,
     loads,
     replace_buffers,
@@ -109,8 +110,39 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
         if b not in readers and any(s.buffer is target for s in stores(b.body))
     ]
     own = all(_reads_own_element(b, forms, target) for b in readers)
-    allowed = target in func.outputs or (target in func.allocations and target.scope == "global")
-    return target if own and allowed and not others else None
+    allowed = target in func.outputs or (
+        target.scope == "global" and _lives_around(func, target, forms)
+    )
+    if not own or not allowed or others or _copied_later(func, tensor, readers):
+        return None
+    return target
+
+
+def _copied_later(func: PrimFunc, tensor: Buffer, readers: list[Block]) -> bool:
+    """Whether a copy into `tensor` may run after a reader has put its own element there.
+
+    It does not where it stands before the reader, and every loop around both gives the reader other
+    elements.
+    """
+    listed = blocks(func.body)
+    copies = [
+        b for b in listed if b.role is Role.COPY and any(s.buffer is tensor for s in stores(b.body))
+    ]
+    for reader in readers:
+        spatial = frozenset[Var]().union(*(free_vars(binding) for binding in reader.bindings))
+        around = {n.var for n in enclosing_path(func.body, reader) if isinstance(n, For)}
+        for copy in copies:
+            shared = around & {n.var for n in enclosing_path(func.body, copy) if isinstance(n, For)}
+            if listed.index(copy) > listed.index(reader) or not shared <= spatial:
+                return True
+    return False
+
+
+def _lives_around(func: PrimFunc, target: Buffer, others: set[Buffer]) -> bool:
+    """Whether every access to the other buffers is inside the allocation of `target`."""
+    holders = [n for n in walk(func.body) if isinstance(n, Alloc) and n.buffer is target]
+    within = sum(a.buffer in others for holder in holders for a in accesses(holder))
+    return within == sum(a.buffer in others for a in accesses(func.body))
 
 
 def _reads_own_element(block: Block, forms: set[Buffer], target: Buffer) -> bool:

@@ -15,7 +15,7 @@ from ...tir.expr import Const, Expr, Select
 from ...tir.func import PrimFunc
 from ...tir.lowered import Ramp
 from ...tir.node import Node
-from ...tir.stmt import Alloc, Stmt, Store
+from ...tir.stmt import NOTHING, Alloc, Prefetch, Seq, Stmt, Store, seq
 from ...tir.target import Target
 from ...tir.visit import free_vars, transform, walk
 
@@ -63,7 +63,9 @@ def _named(node: Node) -> Node:
             if item.mask is None or item.indices in unmasked:
                 return Store(register, (), item.value)
             return Store(register, (), Select(item.mask, item.value, Load(register, ())))
-        return item
+        if isinstance(item, Prefetch) and item.buffer is buffer:
+            return NOTHING  # a register is near enough
+        return seq(*item.body) if isinstance(item, Seq) and NOTHING in item.body else item
 
     body: Stmt = transform(node.body, rule)
     for register in reversed(registers.values()):

@@ -42,7 +42,10 @@ def split_prepare(func: PrimFunc) -> Prepared:
     left = tuple(s for s in statements if not isinstance(s, Barrier) and s not in moved)
     read = frozenset[Buffer]().union(*(_reads(s) for s in left))
     results = tuple(b for b in allocated if b in made and b in read)
-    return Prepared(_prepare(func, moved, results), _run(func, left, results))
+    run = _run(func, left, results)
+    if not results:  # what is made is read by nobody
+        return Prepared(None, run)
+    return Prepared(_prepare(func, moved, results), run)
 
 
 def _reads(stmt: Stmt) -> frozenset[Buffer]:

@@ -31,7 +31,7 @@ from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
 from ...tir.target import Target
 from ...tir.visit import free_vars, fresh_copy, substitute, walk
-from ..c.isa import MIN_LANES, VECTOR_TYPES, Isa, isa
+from ..c.isa import VECTOR_TYPES, Isa, isa
 from ..c.selection import is_lane_count, operation
 from .lanes import access, fits_int32, lane_ranges, narrow
 from .vector_body import NotVectorizable, VectorBody
@@ -95,8 +95,22 @@ class _Rewriter:
             short = whole <= LONGEST_UNROLLED or held
             parts.append(For(outer, whole, ForKind.UNROLLED if short else ForKind.SERIAL, body))
         if rest:
-            parts.append(self._body(loop, index(whole * lanes), lanes, ranges, rest))
+            parts.append(self._tail(loop, whole * lanes, lanes, ranges, held))
         return seq(*parts) if parts else NOTHING
+
+    def _tail(self, loop: For, start: int, lanes: int, ranges: Ranges, held: bool) -> Stmt:
+        """The iterations from `start`, fewer than a vector has lanes: masked, or one after the
+        other where the instruction set has no masks for memory. Raises: NotVectorizable.
+        """
+        count = loop.extent - start
+        try:
+            return self._body(loop, index(start), lanes, ranges, count)
+        except NotVectorizable:
+            if held or not start or self.isa.masks is None:
+                raise
+        var = Var(loop.var.name)
+        body = substitute(fresh_copy(loop.body), {loop.var: add(index(start), var)})
+        return For(var, count, ForKind.SERIAL, body)
 
     def _lanes(self, loop: For) -> int:
         """How many iterations one vector takes. Raises: NotVectorizable."""
@@ -111,7 +125,7 @@ class _Rewriter:
             widest = max(widest, dtype.bytes)
         full = self.isa.vector_bytes // (widest or 4)
         needed = 1 << max(0, loop.extent - 1).bit_length()
-        return max(MIN_LANES, min(full, needed))
+        return max(min(full, self.isa.fewest_lanes), min(full, needed))
 
     def _body(self, loop: For, base: Expr, lanes: int, ranges: Ranges, count: int | None) -> Stmt:
         """The loop's body for var = base .. base + lanes - 1, of which the first `count` take

@@ -169,8 +169,9 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     at="each": after every iteration; the producer's reductions must end inside `loop`.
     at="last": only in the last iteration of the reduction loops at and above `loop`: the epilogue
     of a blocked reduction. Where the producer's tile is staged there, the consumer reads it, and a
-    copy out that nobody else needs goes. Requires: iterations complete separate parts; the other
-    operands of the consumer are complete before. Raises: ScheduleError.
+    copy out that nobody else needs goes. Requires: iterations complete separate parts; no loop
+    around that is parallel is reduced over; the other operands of the consumer are complete before.
+    Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     consumer = func.block(block)
@@ -200,6 +201,8 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     moved, variables = _moved(consumer, spans, still, recomputed=False)
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
+    for shared in (x for x in around if x.kind is ForKind.PARALLEL):
+        legality.check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")
     read_closer = _closer(changed, block, producer.name, tensor)
     return Rewrite(read_closer, variables, forward=_forward(func, consumer, variables))
 

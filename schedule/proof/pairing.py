@@ -16,8 +16,9 @@ from ...tir.buffer import Buffer, Load
 from ...tir.expr import Add, Const, Expr, Let, Mul, Select, Sub, Var, const, index
 from ...tir.func import PrimFunc
 from ...tir.lowered import Fma
-from ...tir.node import field_names
+from ...tir.node import Node, field_names
 from ...tir.printer import print_expr
+from ...tir.simplify import simplify
 from ...tir.stmt import Block, IterKind, IterVar, Role, Stmt, Store
 from ...tir.visit import loads, stores, substitute
 from .affine import Affine, Undecided, affine
@@ -276,7 +277,34 @@ class _Pairing:
             return
         elif self.same_index(nest, canon, where):
             return
-        self.attempt(self.alternatives(nest, canon), nest, canon, where, exact)
+        try:
+            self.attempt(self.alternatives(nest, canon), nest, canon, where, exact)
+        except _Mismatch:
+            if not self.decided(nest, canon, where, exact):
+                raise
+
+    def decided(self, nest: Expr, canon: Expr, where: Cases, exact: bool) -> bool:
+        """Go on where one side's operators went with a select inside that is decided on the points,
+        or with constants; False where there is neither.
+        """
+        for expr, env in ((canon, self.env), (nest, self.statement.env)):
+            for choice in _selects(expr):
+                holds = self.chosen(choice, env)
+                if holds is None:
+                    continue
+                sides = both(where, holds), both(where, negated(holds, self.statement.ranges))
+                for side, branch in zip(sides, (choice.on_true, choice.on_false), strict=True):
+                    if self.is_empty(self.statement, side):
+                        continue
+                    taken = simplify(_exchanged(expr, choice, branch))
+                    left, right = (nest, taken) if expr is canon else (taken, canon)
+                    self.match(left, right, side, exact)
+                return True
+        left, right = simplify(nest), simplify(canon)  # constants that one side has folded
+        if left is nest and right is canon:
+            return False
+        self.match(left, right, where, exact)
+        return True
 
     def split(self, nest: Expr, canon: Expr, where: Cases, exact: bool, *, top: bool) -> bool:
         """Go on along the branches of selects over indices; False where the condition depends on
@@ -419,6 +447,26 @@ class _Pairing:
             f"block '{self.statement.name}' computes {print_expr(nest)}, "
             f"where the canonical form has {print_expr(canon)}"
         )
+
+
+def _selects(expr: Expr) -> Iterator[Select]:
+    """The selects among the operands of an expression, those in indices left out."""
+    for child in expr.children():
+        if isinstance(child, Select):
+            yield child
+        if isinstance(child, Expr) and not isinstance(child, Load):
+            yield from _selects(child)
+
+
+def _exchanged(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """The expression with one part of it, found by identity, exchanged."""
+
+    def visit(node: Node) -> Node:
+        return new if node is old else node.map_children(visit)
+
+    changed = visit(expr)
+    assert isinstance(changed, Expr)
+    return changed
 
 
 def _unlike(nest: Expr, canon: Expr) -> bool:

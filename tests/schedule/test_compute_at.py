@@ -20,6 +20,7 @@ from .programs import (
     matmul_relu,
     pool,
     refusals,
+    refused,
     scheduled,
 )
 
@@ -315,3 +316,19 @@ def test_windows_of_a_pool_share_their_padding() -> None:
 def test_matmul_alone_has_nobody_to_move() -> None:
     sch = Schedule(matmul(2, 3, 2))
     assert not sch.attempt(lambda s: s.reverse_compute_at("C", s.loops("C")[0]))
+
+
+def test_a_reduction_does_not_move_below_a_parallel_loop_that_it_reduces_over() -> None:
+    x = te.placeholder((4, 3), "float32", name="X")
+    t = te.compute((4, 3), lambda i, j: x[i, j] * 2.0, name="T")
+    k = te.reduce_axis(4, name="k")
+    func = te.func(x, te.compute((3,), lambda j: te.max(t[k, j], axis=k), name="Y"), name="f")
+
+    def steps(sch: Schedule) -> None:
+        i, _ = sch.loops("T")
+        sch.parallel(i)
+        sch.reverse_compute_at("Y", i)
+
+    text = refused(func, steps)
+    assert "iterations of loop 'i' write the same element: block 'Y' reduces over it." in text
+    assert "both write Y[0]" in text

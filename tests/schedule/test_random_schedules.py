@@ -1,73 +1,73 @@
-"""Random legal steps on small random programs: the meaning is kept, the trace replays, the proof
-holds.
+"""Random legal steps on random programs: the meaning is kept at every stage, the trace replays, the
+proof holds; each primitive is met often.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from random import Random
 
 import pytest
 
-from tilewright.codegen.lower.first_half import contraction, lower_to_nest
-from tilewright.schedule.canonical import canonical_form
-from tilewright.schedule.proof.prove import prove
-from tilewright.schedule.schedule import Schedule
-from tilewright.tir.target import Target
-from tilewright.tir.verify import Stage, verify
+from tilewright.driver.fuzz.case import Case, draw
+from tilewright.driver.fuzz.examine import examine
+from tilewright.driver.fuzz.steps import STEPS, Tally, random_schedule
+from tilewright.schedule.recorder import RECORDED
+from tilewright.tir.func import PrimFunc
 
-from .programs import assert_replays, assert_same_values
-from .random_steps import GATHERS, STEPS, random_schedule
+from .programs import bag, gathered
 
-TARGET = Target.parse("c:avx512")
-
-
-def check(sch: Schedule) -> None:
-    """The schedule, its nest and its canonical form mean what the original does."""
-    verify(sch.func, Stage.SCHEDULED)
-    assert_same_values(sch.func, sch.original)
-    assert_replays(sch)
-    contracted = contraction(sch.func, TARGET)
-    nest = lower_to_nest(contracted)
-    verify(nest, Stage.NEST)
-    assert_same_values(nest, sch.original, barriers=True)
-    canonical = canonical_form(contracted)
-    assert_same_values(canonical, sch.original)
-    verdict = prove(nest, canonical)
-    assert verdict.status == "proved", f"{verdict}\n{sch.trace}\n{sch}"
+GATHERS: tuple[Callable[[Random], PrimFunc], ...] = (
+    lambda rng: gathered(rng.randint(1, 5), rng.randint(1, 9), rng.randint(1, 7)),
+    lambda rng: bag(rng.randint(1, 5), rng.randint(1, 9), rng.randint(1, 4)),
+)
+DECISIONS = {"sample_categorical"}
 
 
-@pytest.mark.parametrize(("first", "cases", "steps"), [(0, 160, 8), (10_000, 40, 20)])
-def test_random_legal_steps_keep_the_meaning(first: int, cases: int, steps: int) -> None:
-    counts: Counter[str] = Counter()
+def run(first: int, cases: int) -> None:
+    """Examine cases; then each primitive has applied in 5 % of them, and half have 6 steps."""
+    tally, present = Tally(Counter(), Counter()), Counter[str]()
+    depths: list[int] = []
     for seed in range(first, first + cases):
-        sch = random_schedule(seed, steps, counts)
-        try:
-            check(sch)
-        except Exception:
-            print(f"seed {seed}, after\n{sch.trace}\n{sch}")
-            raise
-    print(f"\n{cases} random schedules of up to {steps} steps: applied, refused")
-    for name in sorted({name for name, _ in STEPS}):
-        print(f"  {name:24}{counts[f'{name} applied']:6}{counts[f'{name} refused']:6}")
-    missing = [name for name, _ in STEPS if not counts[f"{name} applied"]]
-    assert cases < 100 or not missing
+        before = Counter(tally.applied)
+        drawn = draw(seed, tally)
+        assert drawn.failed is None, f"case {seed}: {drawn.failed}"
+        found = examine(drawn.case, ("avx512",))
+        assert found.failure is None, f"case {seed}: {found.failure}\n{drawn.case.script('', '')}"
+        assert found.proof == "proved"
+        present.update((tally.applied - before).keys())
+        depths.append(len(drawn.case.trace.steps))
+    print(f"\n{cases} random schedules: applied, refused, share of cases")
+    for name in STEPS:
+        share = 100 * present[name] / cases
+        print(f"  {name:24}{tally.applied[name]:6}{tally.refused[name]:6}{share:6.1f} %")
+    print(f"  depths {sorted(Counter(depths).items())}")
+    assert not [name for name in STEPS if present[name] < 0.05 * cases]
+    assert sum(depth >= 6 for depth in depths) >= cases / 2
+
+
+def test_random_legal_steps_keep_the_meaning() -> None:
+    run(0, 200)
 
 
 def test_random_legal_steps_keep_what_gathers_mean() -> None:
-    counts: Counter[str] = Counter()
+    tally = Tally(Counter(), Counter())
     for seed in range(50):
-        sch = random_schedule(seed, 10, counts, GATHERS)
-        try:
-            check(sch)
-        except Exception:
-            print(f"seed {seed}, after\n{sch.trace}\n{sch}")
-            raise
-    assert sum(n for name, n in counts.items() if name.endswith("applied")) > 100
+        rng = Random(seed)
+        func = rng.choice(GATHERS)(rng)
+        case = Case(func, random_schedule(rng, func, 10, tally).trace)
+        found = examine(case, ("avx512",))
+        assert found.failure is None, f"case {seed}: {found.failure}\n{case.script('', '')}"
+        assert found.proof == "proved"
+    assert tally.applied.total() > 100
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(100_000, 102_000, 500))
 def test_many_random_legal_steps_keep_the_meaning(first: int) -> None:
-    counts: Counter[str] = Counter()
-    for seed in range(first, first + 500):
-        check(random_schedule(seed, 12, counts))
+    run(first, 500)
+
+
+def test_every_primitive_is_drawn() -> None:
+    assert set(STEPS) >= RECORDED - DECISIONS

@@ -367,3 +367,14 @@ def test_names_that_nothing_binds_are_refused() -> None:
         "InterpreterError: interpreter: 'Reduce' cannot be executed; "
         "expected an expression of a function. [interpreter-expression]"
     )
+
+
+def test_a_vector_is_converted_to_the_type_of_a_buffer_of_the_same_function() -> None:
+    func = parse("""
+def f(A: int64[4], Y: output(float64[4])):
+    T = alloc(float64[4], "global")
+    T[ramp(0, 1, 4)] = cast(A[ramp(0, 1, 4)], "float64x4")
+    Y[ramp(0, 1, 4)] = T[ramp(0, 1, 4)]
+""")
+    (result,) = interpret(func, np.arange(4))
+    np.testing.assert_array_equal(result, np.arange(4.0))

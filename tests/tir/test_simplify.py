@@ -287,3 +287,12 @@ def test_comparisons_of_vectors_and_floats_are_left_alone() -> None:
     narrow = LT(Var("n", INT32), const(3, "int32"))
     for expr in (vectors, floats, narrow):
         assert simplify(expr, RANGES) is expr
+
+
+def test_arithmetic_on_data_is_left_as_written() -> None:
+    data = Buffer("A", INT32, (4,))[0]
+    four = const(4, INT32)
+    for expr in (Sub(Add(data, four), four), Add(data, data), FloorMod(data, const(1, INT32))):
+        assert simplify(expr) is expr
+    doubled = Not(Not(LT(data, four)))
+    assert simplify(doubled) is doubled

@@ -134,3 +134,18 @@ def test_an_accumulator_is_not_sunk_into_its_reduction_loop() -> None:
 def test_an_unused_allocation_goes() -> None:
     after = folded(chain(3, 2), lambda s: (s.compute_inline("P"), s.compute_inline("Q")))
     assert not after.allocations
+
+
+def test_nothing_is_shared_where_a_copy_may_come_after_the_reader() -> None:
+    x = te.placeholder((1,), "float32", name="X")
+    k = te.reduce_axis(1, name="k")
+    t = te.compute((), lambda: te.sum(x[k], axis=k), name="T")
+    func = te.func(x, te.compute((), lambda: t[()] * 2.0, name="Y"), name="f")
+
+    def steps(sch: Schedule) -> None:
+        (loop,) = sch.loops("T")
+        sch.reverse_compute_at("Y", loop, at="last")
+        _, inner = sch.split(loop, (4, 2))  # most iterations do nothing
+        sch.stage("T", "T", inner, "thread")
+
+    assert "T = alloc" in str(folded(func, steps))

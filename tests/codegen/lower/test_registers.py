@@ -119,3 +119,8 @@ def f(A: float32[16], C: output(float32[16])):
         "expected the same vectors everywhere. [register-overlap]\n"
         "  Hint: vectorise the same loop, by the same extent, in every block that touches it."
     )
+
+
+def test_a_prefetch_of_a_register_goes() -> None:
+    text = TILE.replace("    C[0", '    prefetch(T[0, 0], "read", 1)\n    C[0')
+    assert named(text) == named(TILE)

@@ -108,3 +108,17 @@ def test_a_prefetch_of_a_constant_that_moved_is_dropped() -> None:
     parts = split_prepare(parse(text))
     assert "prefetch" not in str(parts.run)
     assert str(parts.run) == str(split_prepare(parse(TEXT)).run)
+
+
+def test_what_is_made_of_constants_for_nobody_goes() -> None:
+    parts = split_prepare(
+        parse("""
+def f(X: float32[2], C: output(float32[2])):
+    T = alloc(float32[1], "global")
+    T[0] = 1.0
+    for i in range(2):
+        C[i] = X[i]
+""")
+    )
+    assert parts.prepare is None
+    assert "T" not in str(parts.run)

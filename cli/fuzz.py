@@ -1,0 +1,157 @@
+"""`tilewright fuzz`: draw random programs and random schedules, and hold each against its meaning.
+The checked interpreter at every stage, NumPy, the proof, the replay of the trace, and C on every
+instruction set of this machine must agree. A failure is made small and written as a script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .arguments import add_json, add_verb, described_by, seconds, whole
+from .errors import MISMATCH, OK
+from .text import bad, good, paragraph, table, working
+
+if TYPE_CHECKING:
+    from ..driver.fuzz.session import Summary
+    from .arguments import Verbs
+
+_EXAMPLES = """\
+  tilewright fuzz --seconds 60
+  tilewright fuzz --seconds 3600 --seed 7 --corpus found    keep failing cases in found/
+  tilewright fuzz --seconds 10 --no-compile --json          interpreter and proof only
+"""
+_SHOWN_LINES = 12  # of a failure's message
+
+
+def add_parser(verbs: Verbs) -> None:
+    """The verb and its options."""
+    parser = add_verb(
+        verbs,
+        "fuzz",
+        "look for defects with random programs",
+        f"{described_by(__doc__)} Exit code 1 where something failed.",
+        _EXAMPLES,
+    )
+    parser.add_argument(
+        "--seconds", type=seconds, default=60.0, metavar="N", help="how long (default 60)"
+    )
+    parser.add_argument(
+        "--seed", type=whole, default=0, metavar="S", help="other cases for each (default 0)"
+    )
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        metavar="FOLDER",
+        help="where failing cases are written (default: tests/corpus of a clone, else none)",
+    )
+    parser.add_argument("--no-compile", action="store_true", help="compile and run no C")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look for defects until the time is over, or Ctrl-C."""
+    from ..driver.fuzz.session import fuzz  # start-up
+    from ..runtime.compilers import find_compiler
+
+    if not arguments.no_compile:
+        find_compiler()
+    with working("fuzzing") as say:
+        summary = fuzz(
+            arguments.seconds,
+            seed=arguments.seed,
+            corpus=arguments.corpus or clone_corpus(),
+            isas=() if arguments.no_compile else None,
+            progress=lambda now: say(
+                f"{now.cases} cases, {len(now.failures)} failures, {now.seconds:.0f} s"
+            ),
+        )
+    print(json.dumps(_json(summary), indent=1) if arguments.json else _text(summary))
+    return MISMATCH if summary.failures else OK
+
+
+def clone_corpus() -> Path | None:
+    """tests/corpus of the clone that the package runs from; None where it is installed."""
+    root = Path(__file__).resolve().parents[1]
+    return root / "tests" / "corpus" if (root / "tests" / "conftest.py").is_file() else None
+
+
+def _text(summary: Summary) -> str:
+    cases = max(1, summary.cases)
+    rows = [
+        (
+            name,
+            str(summary.applied[name]),
+            str(summary.refused[name]),
+            f"{100 * summary.present[name] / cases:.0f} %",
+        )
+        for name in sorted({*summary.applied, *summary.refused})
+    ]
+    steps = table(("primitive", "applied", "refused", "in cases"), rows).splitlines()
+    deep = sum(count for depth, count in summary.depths.items() if depth >= 6)
+    depths = ", ".join(f"{depth}: {count}" for depth, count in sorted(summary.depths.items()))
+    proofs = ", ".join(f"{count} {status}" for status, count in summary.proofs.items()) or "none"
+    refused = ", ".join(f"{count} {code}" for code, count in summary.target_refused.items())
+    compiled = ", ".join(summary.isas) or "none"
+    rate = summary.cases / summary.seconds if summary.seconds else 0.0
+    parts = [
+        paragraph(
+            "cases",
+            f"{summary.cases} in {summary.seconds:.0f} s, {rate:.1f} a second, "
+            f"seed {summary.seed}{', interrupted' if summary.interrupted else ''}",
+            f"C on: {compiled}",
+        ),
+        paragraph("steps", *steps),
+        paragraph("depth", f"{100 * deep / cases:.0f} % of cases have 6 steps or more", depths),
+        paragraph("proofs", proofs),
+        paragraph("targets", f"schedules that a target refuses: {refused or 'none'}"),
+        paragraph("failures", *_failures(summary)),
+    ]
+    return "\n".join(parts)
+
+
+def _failures(summary: Summary) -> list[str]:
+    if not summary.failures:
+        return [good("none")]
+    lines = [bad(str(len(summary.failures)))]
+    for found in summary.failures:
+        if found.path is None and any(
+            other.path is not None and found.failure.is_like(other.failure)
+            for other in summary.failures
+        ):
+            lines.append(f"case {found.seed}: as above, {found.failure.stage}")
+            continue
+        lines += [f"case {found.seed}", *str(found.failure).splitlines()[:_SHOWN_LINES]]
+        lines += [f"  {line}" for line in str(found.case.function).splitlines()]
+        lines.append(f"kept: {found.path}" if found.path else "kept nowhere: give --corpus FOLDER")
+    return lines
+
+
+def _json(summary: Summary) -> dict[str, object]:
+    return {
+        "seed": summary.seed,
+        "seconds": summary.seconds,
+        "cases": summary.cases,
+        "interrupted": summary.interrupted,
+        "isas": summary.isas,
+        "applied": summary.applied,
+        "refused": summary.refused,
+        "cases_with": summary.present,
+        "depths": {str(depth): count for depth, count in sorted(summary.depths.items())},
+        "proofs": summary.proofs,
+        "target_refused": summary.target_refused,
+        "failures": [
+            {
+                "seed": found.seed,
+                "stage": found.failure.stage,
+                "kind": found.failure.kind,
+                "message": found.failure.message,
+                "case": found.case.to_json(),
+                "file": None if found.path is None else str(found.path),
+            }
+            for found in summary.failures
+        ],
+    }

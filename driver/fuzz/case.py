@@ -1,0 +1,155 @@
+"""A case: a function and the steps of a schedule; drawn from a seed, written as a script, read
+back.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from ...schedule.schedule import Schedule
+from ...schedule.trace import Step, Trace
+from ...tir.errors import TilewrightError
+from ...tir.expr import Call, Div
+from ...tir.func import PrimFunc
+from ...tir.parser import parse
+from ...tir.visit import walk
+from .program import random_function
+from .steps import StepFailed, Tally, random_schedule
+
+Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+
+_EXACT_CALLS = frozenset({"abs", "floor", "round", "min_any", "max_any"})
+_SCRIPT = '''\
+"""{title}
+
+{said}
+"""
+
+FUNCTION = """
+{function}
+"""
+
+STEPS = [
+{steps}
+]
+
+if __name__ == "__main__":
+    from tilewright.driver.fuzz.replay import replay
+
+    replay(FUNCTION, STEPS)
+'''
+
+
+class CaseError(TilewrightError, ValueError):
+    """A file of the corpus is not one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A function of stage TENSOR and the steps to take on it."""
+
+    function: PrimFunc
+    trace: Trace
+
+    @staticmethod
+    def of(function: str, steps: list[object]) -> Case:
+        """The case that a script holds. Raises: IRError, ScheduleError for what is malformed."""
+        return Case(parse(function), Trace.from_json({"version": 1, "steps": steps}))
+
+    @staticmethod
+    def read(path: Path) -> Case:
+        """The case of a file of the corpus. Raises: CaseError, IRError, ScheduleError."""
+        held = runpy.run_path(str(path))
+        function, steps = held.get("FUNCTION"), held.get("STEPS")
+        if not isinstance(function, str) or not isinstance(steps, list):
+            raise CaseError(
+                f"corpus: '{path.name}' lacks FUNCTION or STEPS; expected what `tilewright fuzz` "
+                "writes.",
+                code="corpus-file",
+            )
+        return Case.of(function, steps)
+
+    def script(self, title: str, said: str) -> str:
+        """The text of a Python file that runs the case again."""
+        steps = [json.dumps(step.to_json()) for step in self.trace.steps]
+        return _SCRIPT.format(
+            title=title,
+            said=said.replace("\\", "\\\\").replace('"""', "'''"),
+            function=self.function,
+            steps="\n".join(f"    {_python(step)}," for step in steps),
+        ).replace("STEPS = [\n\n]", "STEPS = []")
+
+    def to_json(self) -> dict[str, object]:
+        """The case as JSON."""
+        return {
+            "function": str(self.function),
+            "steps": [step.to_json() for step in self.trace.steps],
+        }
+
+    def schedule(self) -> Schedule:
+        """The schedule after the steps. Raises: ScheduleError for a step that is refused."""
+        return Schedule.replay(self.function, self.trace)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A case that was drawn, and how. failed: the step that did more than refuse, and its error."""
+
+    case: Case
+    failed: tuple[Step | None, str] | None = None
+
+
+def draw(seed: int, tally: Tally, depth: int | None = None) -> Drawn:
+    """The case of a seed: a random function after some random steps, by default 2 to 18 of them."""
+    rng = Random(seed)
+    function = random_function(rng)
+    steps = depth if depth is not None else rng.choice((2, 4, 6, 7, 8, 9, 10, 12, 14, 18))
+    try:
+        sch = random_schedule(rng, function, steps, tally)
+    except StepFailed as error:
+        trace = error.trace
+        if error.step is not None:
+            trace = Trace((*trace.steps, error.step))
+        return Drawn(Case(function, trace), (error.step, str(error)))
+    return Drawn(Case(function, sch.trace))
+
+
+def arrays(func: PrimFunc, seed: int = 0) -> dict[str, Array]:
+    """Values for every parameter but the outputs, by name: normal floats for a function that
+    rounds, else whole numbers so small that sums are exact.
+    """
+    rng = np.random.default_rng(seed)
+    rounds = any(
+        isinstance(node, Div)
+        or (isinstance(node, Call) and node.intrinsic.name not in _EXACT_CALLS)
+        for node in walk(func.body)
+    )
+    found: dict[str, Array] = {}
+    for parameter in func.parameters:
+        kind, shape = parameter.dtype, parameter.buffer.shape
+        if parameter.role == "output":
+            continue
+        if kind.is_float and rounds:
+            found[parameter.name] = rng.standard_normal(shape).astype(kind.numpy)
+        else:
+            signed = kind.is_float or kind.kind.value == "int"
+            low, high = (-3, 4) if signed else (0, 2 if kind.is_bool else 4)
+            found[parameter.name] = rng.integers(low, high, shape).astype(kind.numpy)
+    return found
+
+
+def _python(text: str) -> str:
+    """JSON as a Python literal."""
+    return repr(json.loads(text))
+
+
+def named(arrays_: Mapping[str, Array], func: PrimFunc) -> list[Array]:
+    """The arrays of a function's parameters, outputs left out, in order."""
+    return [arrays_[p.name] for p in func.parameters if p.role != "output"]

@@ -1,0 +1,269 @@
+"""Random small functions: each tensor is derived from an earlier one, dimension by dimension, and
+combined with others.
+
+A dimension of the source is kept, shifted, strided, reversed, padded, cut in two, slid over by a
+window, or reduced away; so products of matrices, convolutions, poolings, norms and plain chains all
+come out of one recipe. Two kinds of functions are drawn. An *exact* one computes with whole numbers
+small enough that every order of every sum has the same bits. A *rounded* one divides and calls
+elementary functions, and has no step that turns a rounding into another value (floor, a comparison
+or a cast of what was computed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from ...tir import te
+from ...tir.dtype import DType, dtype
+from ...tir.expr import Expr
+from ...tir.func import PrimFunc
+from .scalar import Operand, Scalars
+
+MAX_SIZE = 160  # elements of a tensor
+MAX_POINTS = 600  # points of a computation
+_TYPES = ("float32",) * 8 + ("float64", "int32", "int32", "int64", "int8", "uint8")
+_ROUNDED_TYPES = ("float32", "float32", "float64")
+
+Index = Callable[[Sequence[Expr]], Expr]
+
+
+@dataclass(slots=True)
+class _Axes:
+    """The axes of a tensor that is being drawn.
+
+    extents: of its own axes. reduced: its reduction axes. indices: where the source is read, one
+    function of the own axes per dimension; guards: where that may be done.
+    """
+
+    extents: list[int] = field(default_factory=list)
+    reduced: list[te.ReduceAxis] = field(default_factory=list)
+    indices: list[Index] = field(default_factory=list)
+    guards: list[Callable[[Sequence[Expr]], Expr]] = field(default_factory=list)
+
+    def axis(self, extent: int) -> Index:
+        """A new axis of the tensor."""
+        position = len(self.extents)
+        self.extents.append(extent)
+        return lambda axes: axes[position]
+
+    def reduce(self, extent: int) -> te.ReduceAxis:
+        """A new reduction axis."""
+        made = te.reduce_axis(extent, name="krs"[len(self.reduced) % 3])
+        self.reduced.append(made)
+        return made
+
+    @property
+    def points(self) -> int:
+        """Points of the computation."""
+        count = 1
+        for extent in (*self.extents, *(axis.extent for axis in self.reduced)):
+            count *= extent
+        return count
+
+
+def random_function(rng: Random) -> PrimFunc:
+    """A function of stage TENSOR, of one to five computed tensors."""
+    return _Drawing(rng).function()
+
+
+class _Drawing:
+    """The tensors of one function so far."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.rounded = rng.random() < 0.3
+        self.scalars = Scalars(rng, rounded=self.rounded)
+        self.inputs: list[te.Tensor] = []
+        self.computed: list[te.Tensor] = []
+        self.bounds: dict[te.Tensor, int] = {}  # on the magnitude of an element
+
+    def function(self) -> PrimFunc:
+        rng = self.rng
+        kind = dtype(rng.choice(_ROUNDED_TYPES if self.rounded else _TYPES))
+        rank = rng.choice((1, 2, 2, 2, 3, 3, 4))
+        source = self.input([rng.randint(1, (20, 13, 7, 5)[rank - 1]) for _ in range(rank)], kind)
+        for _ in range(rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))):
+            self.derive(source)
+            pool = self.computed if rng.random() < 0.85 else [*self.inputs, *self.computed]
+            source = pool[-1] if rng.random() < 0.8 else rng.choice(pool)
+        return te.func(*self.inputs, *self.outputs(), name="f")
+
+    def outputs(self) -> list[te.Tensor]:
+        """The tensors that nothing reads, and sometimes another one."""
+        read = {tensor for made in self.computed for tensor in made.inputs}
+        return [t for t in self.computed if t not in read or self.rng.random() < 0.08]
+
+    def input(self, shape: Sequence[int], kind: DType) -> te.Tensor:
+        """A new placeholder."""
+        name = "XABDEGHLMNPQRSTUVWZ"[len(self.inputs) % 19]
+        constant = bool(self.inputs) and self.rng.random() < 0.3
+        made = te.placeholder(tuple(shape), kind, name=name, constant=constant)
+        self.inputs.append(made)
+        self.bounds[made] = 1 if kind.is_bool else 3
+        return made
+
+    def derive(self, source: te.Tensor) -> None:
+        """One more computed tensor, made of `source`."""
+        rng = self.rng
+        axes = _Axes()
+        order = list(range(len(source.shape)))
+        if rng.random() < 0.3:
+            rng.shuffle(order)
+        found: dict[int, Index] = {}
+        for dimension in order:
+            found[dimension] = self.dimension(axes, source.shape[dimension])
+        axes.indices = [found[dimension] for dimension in range(len(source.shape))]
+        weighted = bool(axes.reduced) and rng.random() < 0.5
+        if weighted and axes.points <= MAX_POINTS // 4 and rng.random() < 0.7:
+            axes.axis(rng.randint(1, 5))
+        name = f"T{len(self.computed)}"
+        shape = tuple(axes.extents)
+        made: list[Operand] = []
+
+        def element(*own: Expr) -> Expr:
+            made.append(self.element(source, axes, own, weighted))
+            return made[-1].expr
+
+        tensor = te.compute(shape, element, name=name)
+        self.computed.append(tensor)
+        self.bounds[tensor] = made[-1].bound
+
+    def dimension(self, axes: _Axes, extent: int) -> Index:
+        """How one dimension of the source is read; may add axes."""
+        rng = self.rng
+        room = axes.points * extent <= MAX_POINTS
+        form = rng.random()
+        if not room or form < 0.04:
+            at = rng.randrange(extent) if extent else 0
+            return axes.axis(extent) if room or not extent else (lambda _: te.const(at, "int64"))
+        if form < 0.44 or extent < 2:
+            return axes.axis(extent)
+        if form < 0.62:
+            axis = axes.reduce(extent)
+            return lambda _: axis
+        return rng.choice((_shifted, _strided, _reversed, _padded, _joined, _window, _window))(
+            rng, axes, extent
+        )
+
+    def element(
+        self, source: te.Tensor, axes: _Axes, own: Sequence[Expr], weighted: bool
+    ) -> Operand:
+        """The element at the axes `own`."""
+        rng, scalars = self.rng, self.scalars
+        value = self.read(source, [index(own) for index in axes.indices])
+        if axes.guards:
+            inside = te.all_of(*(guard(own) for guard in axes.guards))
+            fill = scalars.constant(value.expr.dtype)
+            value = Operand(
+                te.select(inside, value.expr, fill.expr),
+                max(value.bound, fill.bound),
+                value.computed,
+            )
+        reach = [(v, n) for v, n in zip(own, axes.extents, strict=True)]
+        if axes.reduced:
+            inner = [(axis, axis.extent) for axis in axes.reduced]
+            if weighted:
+                weight = self.fitted(inner + reach, value.expr.dtype)
+                value = scalars.product(value, weight)
+            elif rng.random() < 0.4:
+                value = scalars.tree(value, lambda kind: self.leaf(inner + reach, kind), 1)
+            return scalars.reduction(value, axes.reduced)
+        return scalars.tree(value, lambda kind: self.leaf(reach, kind), rng.randint(0, 4))
+
+    def read(self, tensor: te.Tensor, indices: Sequence[Expr]) -> Operand:
+        """An element of a tensor."""
+        return Operand(tensor[tuple(indices)], self.bounds[tensor], tensor.value is not None)
+
+    def leaf(self, reach: Sequence[tuple[Expr, int]], kind: DType) -> Operand:
+        """Another operand of a type: an element of an earlier tensor or of a new input."""
+        rng = self.rng
+        if reach and not kind.is_bool and rng.random() < 0.06:  # an axis as data
+            var, extent = rng.choice(list(reach))
+            return Operand(te.cast(var, kind), extent)
+        known = [t for t in (*self.inputs, *self.computed) if t.type == kind]
+        if known and rng.random() < 0.6:
+            tensor = rng.choice(known)
+            return self.read(tensor, [self.index(reach, n) for n in tensor.shape])
+        return self.fitted(reach, kind)
+
+    def index(self, reach: Sequence[tuple[Expr, int]], extent: int) -> Expr:
+        """An index below `extent`: a variable that fits, or one that is made to fit."""
+        rng = self.rng
+        same = [v for v, n in reach if n == extent]
+        if same and rng.random() < 0.9:
+            return rng.choice(same)
+        below = [(v, n) for v, n in reach if 0 < n <= extent]
+        if below and rng.random() < 0.8:
+            var, n = rng.choice(below)
+            return var + rng.randint(0, extent - n)
+        if not reach or extent == 0:
+            return te.const(0, "int64")
+        var, n = rng.choice(list(reach))
+        form = rng.randrange(4)
+        if form == 0:
+            return te.const(rng.randrange(extent), "int64")
+        if form == 1:
+            return te.minimum(var, te.const(extent - 1, "int64"))
+        return var % extent if form == 2 else var // max(1, -(-n // extent))
+
+    def fitted(self, reach: Sequence[tuple[Expr, int]], kind: DType) -> Operand:
+        """An element of a new input whose shape fits some of the variables."""
+        rng = self.rng
+        chosen = [item for item in reach if rng.random() < 0.6] or list(reach[:1])
+        size = 1
+        kept: list[tuple[Expr, int]] = []
+        for var, extent in chosen:
+            if size * extent <= MAX_SIZE:
+                kept.append((var, extent))
+                size *= extent
+        if rng.random() < 0.3:
+            rng.shuffle(kept)
+        tensor = self.input([extent for _, extent in kept], kind)
+        return self.read(tensor, [var for var, _ in kept])
+
+
+def _shifted(rng: Random, axes: _Axes, extent: int) -> Index:
+    by = rng.randint(1, extent - 1)
+    own = axes.axis(extent - by)
+    return lambda at: own(at) + by
+
+
+def _strided(rng: Random, axes: _Axes, extent: int) -> Index:
+    stride = rng.randint(2, 3)
+    own = axes.axis((extent - 1) // stride + 1)
+    return lambda at: own(at) * stride
+
+
+def _reversed(rng: Random, axes: _Axes, extent: int) -> Index:
+    own = axes.axis(extent)
+    return lambda at: te.const(extent - 1, "int64") - own(at)
+
+
+def _padded(rng: Random, axes: _Axes, extent: int) -> Index:
+    before, after = rng.randint(0, 2), rng.randint(0, 2)
+    own = axes.axis(before + extent + after)
+    if before:
+        axes.guards.append(lambda at: own(at) >= before)
+    if after:
+        axes.guards.append(lambda at: own(at) < before + extent)
+    return lambda at: own(at) - before
+
+
+def _joined(rng: Random, axes: _Axes, extent: int) -> Index:
+    """Two axes in the place of one."""
+    width = rng.randint(2, 3)
+    outer, inner = axes.axis(extent // width or 1), axes.axis(min(width, extent))
+    return lambda at: outer(at) * width + inner(at)
+
+
+def _window(rng: Random, axes: _Axes, extent: int) -> Index:
+    size = rng.randint(1, min(3, extent))
+    stride, dilation = rng.choice((1, 1, 2)), rng.choice((1, 1, 1, 2))
+    span = dilation * (size - 1) + 1
+    if span > extent:
+        dilation, span = 1, size
+    own = axes.axis((extent - span) // stride + 1)
+    within = axes.reduce(size)
+    return lambda at: own(at) * stride + within * dilation

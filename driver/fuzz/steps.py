@@ -1,0 +1,344 @@
+"""Random steps: each draws a primitive and its arguments, most of them sensible, some not.
+
+A step is data before it is taken, so one that makes a primitive fail can be kept and taken again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from ...schedule.errors import ScheduleError
+from ...schedule.nest import readers, target_of
+from ...schedule.references import LoopRef
+from ...schedule.schedule import Schedule
+from ...schedule.trace import Step, Trace
+from ...tir.buffer import Buffer
+from ...tir.func import PrimFunc
+from ...tir.stmt import IterKind
+
+Arguments = Mapping[str, object]
+
+
+class StepFailed(Exception):
+    """A primitive failed in another way than by refusing.
+
+    trace: the steps before; step: the one that failed, None where a library function took it.
+    """
+
+    def __init__(self, trace: Trace, step: Step | None, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.trace = trace
+        self.step = step
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How often each primitive was applied and refused."""
+
+    applied: Counter[str]
+    refused: Counter[str]
+
+
+class _Nothing(Exception):
+    """There is nothing that the primitive could be tried on."""
+
+
+def random_schedule(rng: Random, func: PrimFunc, depth: int, tally: Tally) -> Schedule:
+    """The schedule of `func` after about `depth` random steps; refused ones leave no trace.
+
+    Raises: StepFailed.
+    """
+    sch = Schedule(func)
+    done = 0
+    for _ in range(4 * depth):
+        if done >= depth:
+            break
+        name = rng.choice(_DRAWN)
+        try:
+            arguments = STEPS[name](sch, rng)
+        except _Nothing:
+            continue
+        if _take(sch, name, arguments, tally):
+            done += 1
+    return sch
+
+
+def _take(sch: Schedule, name: str, arguments: Arguments, tally: Tally) -> bool:
+    """Whether the step applied."""
+    before = sch.trace
+    try:
+        perform(sch, name, arguments)
+    except ScheduleError as refusal:
+        str(refusal)  # the text is made lazily; it must not fail
+        tally.refused[name] += 1
+        return False
+    except Exception as error:
+        step = sch.as_step(name, arguments) if name != "pack" else None
+        raise StepFailed(before, step, error) from error
+    tally.applied[name] += 1
+    return True
+
+
+def perform(sch: Schedule, name: str, arguments: Arguments) -> object:
+    """Call a primitive, or leave the schedule as it is. Raises: ScheduleError."""
+    named = dict(arguments)
+    loops = named.pop("loops", ())
+    assert isinstance(loops, tuple)
+    made: list[object] = []
+    sch.apply(lambda s: made.append(getattr(s, name)(*loops, **named)))
+    return made[0]
+
+
+# -- what a step is tried on ----------------------------------------------------------------------
+
+
+def _block(sch: Schedule, rng: Random) -> str:
+    return rng.choice(sch.blocks())
+
+
+def _loop(sch: Schedule, rng: Random, block: str) -> LoopRef:
+    loops = sch.loops(block)
+    if not loops:
+        raise _Nothing
+    return rng.choice(loops)
+
+
+def _any_loop(sch: Schedule, rng: Random) -> LoopRef:
+    return _loop(sch, rng, _block(sch, rng))
+
+
+def _buffers(sch: Schedule) -> list[Buffer]:
+    return [*(p.buffer for p in sch.func.parameters), *sch.func.allocations]
+
+
+def _tensor(sch: Schedule, rng: Random) -> str:
+    return rng.choice(_buffers(sch)).name
+
+
+def _own(sch: Schedule, rng: Random) -> Buffer:
+    """An intermediate tensor that is no staged part of another one."""
+    inner = [buffer for buffer in sch.func.allocations if buffer.origin is None]
+    if not inner:
+        raise _Nothing
+    return rng.choice(inner)
+
+
+def _reducing(sch: Schedule, rng: Random) -> str:
+    """A block with a reduction, nearly always."""
+    found = [
+        block.name
+        for block in sch.func.blocks
+        if any(it.kind is IterKind.REDUCE for it in block.iters)
+    ]
+    if not found or rng.random() < 0.05:
+        raise _Nothing
+    return rng.choice(found)
+
+
+def _pair(sch: Schedule, rng: Random) -> tuple[str, str]:
+    """A block and one that reads what it makes."""
+    pairs = [
+        (block.name, user.name)
+        for block in sch.func.blocks
+        for user in readers(sch.func, target_of(block))
+        if user.name != block.name
+    ]
+    if not pairs:
+        raise _Nothing
+    return rng.choice(pairs)
+
+
+# -- the arguments of each primitive --------------------------------------------------------------
+
+
+def _split(sch: Schedule, rng: Random) -> Arguments:
+    loop = _any_loop(sch, rng)
+    factors: list[int | None] = [rng.choice((1, 2, 2, 3, 4, 4, 5, 8))]
+    if rng.random() < 0.3:
+        factors.append(rng.randint(1, 4))
+    factors.insert(rng.choice((0, 0, len(factors))), None)
+    tail = rng.choice(("guard", "partition", "mask"))
+    return {"loop": loop, "factors": tuple(factors), "tail": tail}
+
+
+def _fuse(sch: Schedule, rng: Random) -> Arguments:
+    loops = sch.loops(_block(sch, rng))
+    if len(loops) < 2:
+        raise _Nothing
+    start = rng.randrange(len(loops) - 1)
+    return {"loops": loops[start : start + rng.randint(2, 3)]}
+
+
+def _reorder(sch: Schedule, rng: Random) -> Arguments:
+    loops = sch.loops(_block(sch, rng))
+    if len(loops) < 2:
+        raise _Nothing
+    return {"loops": tuple(rng.sample(loops, rng.randint(2, len(loops))))}
+
+
+def _parallel(sch: Schedule, rng: Random) -> Arguments:
+    loops = sch.loops(_block(sch, rng))
+    if not loops:
+        raise _Nothing
+    return {"loop": loops[0] if rng.random() < 0.6 else rng.choice(loops)}
+
+
+def _vectorize(sch: Schedule, rng: Random) -> Arguments:
+    loops = sch.loops(_block(sch, rng))
+    if not loops:
+        raise _Nothing
+    return {"loop": loops[-1] if rng.random() < 0.7 else rng.choice(loops)}
+
+
+def _unroll(sch: Schedule, rng: Random) -> Arguments:
+    return {"loop": _any_loop(sch, rng)}
+
+
+def _annotate(sch: Schedule, rng: Random) -> Arguments:
+    return {"loop": _any_loop(sch, rng), "key": "unroll_hint", "value": rng.choice((1, 2, 4))}
+
+
+def _compute_at(sch: Schedule, rng: Random) -> Arguments:
+    block, user = _pair(sch, rng)
+    return {"block": block, "loop": _loop(sch, rng, user)}
+
+
+def _reverse_compute_at(sch: Schedule, rng: Random) -> Arguments:
+    block, user = _pair(sch, rng)
+    loop = _loop(sch, rng, block)
+    return {"block": user, "loop": loop, "at": rng.choice(("each", "last"))}
+
+
+def _compute_inline(sch: Schedule, rng: Random) -> Arguments:
+    return {"block": _pair(sch, rng)[0]}
+
+
+def _reverse_compute_inline(sch: Schedule, rng: Random) -> Arguments:
+    return {"block": _pair(sch, rng)[1]}
+
+
+def _cache_read(sch: Schedule, rng: Random) -> Arguments:
+    block = rng.choice(sch.func.blocks)
+    read = [b.name for b in _buffers(sch) if any(u is block for u in readers(sch.func, b))]
+    if not read:
+        raise _Nothing
+    return {"block": block.name, "buffer": rng.choice(read)}
+
+
+def _cache_write(sch: Schedule, rng: Random) -> Arguments:
+    return {"block": _block(sch, rng)}
+
+
+def _stage(sch: Schedule, rng: Random) -> Arguments:
+    block = rng.choice(sch.func.blocks)
+    near = [b.name for b in _buffers(sch) if any(u is block for u in readers(sch.func, b))]
+    near.append(target_of(block).name)
+    return {
+        "block": block.name,
+        "buffer": rng.choice(near),
+        "loop": _loop(sch, rng, block.name),
+        "scope": rng.choice(("register", "thread", "thread")),
+    }
+
+
+def _transform_layout(sch: Schedule, rng: Random) -> Arguments:
+    buffer = _own(sch, rng) if rng.random() < 0.95 else rng.choice(_buffers(sch))
+    axes = [f"i{n}" for n in range(len(buffer.shape))]
+    if not axes:
+        raise _Nothing
+    parts = list(axes)
+    if rng.random() < 0.7:
+        split, width = rng.choice(axes), rng.randint(1, 4)
+        parts = [axis for axis in axes if axis != split]
+        parts += [f"{split} // {width}", f"{split} % {width}"]
+    rng.shuffle(parts)
+    index_map = f"lambda {', '.join(axes)}: ({', '.join(parts)},)"
+    return {"buffer": buffer.name, "index_map": index_map}
+
+
+def _decompose_reduction(sch: Schedule, rng: Random) -> Arguments:
+    block = _reducing(sch, rng)
+    return {"block": block, "loop": _loop(sch, rng, block)}
+
+
+def _rfactor(sch: Schedule, rng: Random) -> Arguments:
+    block = _reducing(sch, rng)
+    return {"block": block, "loop": _loop(sch, rng, block)}
+
+
+def _pad(sch: Schedule, rng: Random) -> Arguments:
+    buffer = _own(sch, rng)
+    return {"buffer": buffer.name, "multiples": tuple(rng.randint(1, 4) for _ in buffer.shape)}
+
+
+def _decompose_padding(sch: Schedule, rng: Random) -> Arguments:
+    padded = [block.name for block in sch.func.blocks if _selects(block.name, sch)]
+    if not padded:
+        raise _Nothing
+    block = rng.choice(padded)
+    return {"block": block, "loop": _loop(sch, rng, block)}
+
+
+def _selects(block: str, sch: Schedule) -> bool:
+    return "select(" in str(sch.func.block(block).body)
+
+
+def _prefetch(sch: Schedule, rng: Random) -> Arguments:
+    loops = sch.loops(_block(sch, rng))
+    if not loops:
+        raise _Nothing
+    start = rng.randrange(len(loops))
+    return {
+        "buffer": _tensor(sch, rng),
+        "at": loops[start],
+        "spread": loops[start + 1 :][: rng.randint(0, 2)],
+        "distance": rng.randint(0, 2),
+        "rw": rng.choice(("read", "write")),
+        "level": rng.randint(1, 3),
+    }
+
+
+def _pack(sch: Schedule, rng: Random) -> Arguments:
+    return {"buffer": _tensor(sch, rng), "width": rng.randint(2, 4)}
+
+
+STEPS: dict[str, Callable[[Schedule, Random], Arguments]] = {
+    "split": _split,
+    "fuse": _fuse,
+    "reorder": _reorder,
+    "parallel": _parallel,
+    "vectorize": _vectorize,
+    "unroll": _unroll,
+    "annotate": _annotate,
+    "compute_at": _compute_at,
+    "reverse_compute_at": _reverse_compute_at,
+    "compute_inline": _compute_inline,
+    "reverse_compute_inline": _reverse_compute_inline,
+    "cache_read": _cache_read,
+    "cache_write": _cache_write,
+    "stage": _stage,
+    "transform_layout": _transform_layout,
+    "decompose_reduction": _decompose_reduction,
+    "rfactor": _rfactor,
+    "pad": _pad,
+    "decompose_padding": _decompose_padding,
+    "prefetch": _prefetch,
+    "pack": _pack,
+}
+# how often each is tried, beside one that is tried once
+_WEIGHTS = {
+    "split": 4,
+    "reorder": 2,
+    "compute_at": 3,
+    "reverse_compute_at": 4,
+    "compute_inline": 2,
+    "reverse_compute_inline": 3,
+    "stage": 4,
+    "transform_layout": 2,
+    "rfactor": 3,
+    "pad": 2,
+}
+_DRAWN = tuple(name for name in STEPS for _ in range(_WEIGHTS.get(name, 1)))

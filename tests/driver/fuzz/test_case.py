@@ -1,0 +1,60 @@
+"""driver/fuzz/case.py: cases are drawn from seeds alone, written as scripts, and read back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.driver.fuzz.case import Case, arrays, draw
+from tilewright.driver.fuzz.steps import Tally
+from tilewright.tir.canonical import workload_key
+from tilewright.tir.verify import Stage, verify
+
+
+def case(seed: int) -> Case:
+    return draw(seed, Tally(Counter(), Counter())).case
+
+
+def test_a_seed_always_draws_the_same_case() -> None:
+    for seed in range(20):
+        assert case(seed).to_json() == case(seed).to_json()
+
+
+def test_functions_are_of_many_kinds() -> None:
+    functions = [case(seed).function for seed in range(200)]
+    for function in functions:
+        verify(function, Stage.TENSOR)
+    text = "\n".join(map(str, functions))
+    wanted = ("select(", "reduce(", "//", "%", "cast(", "exp(", "min(", " and ", "constant(")
+    assert not [part for part in (*wanted, "int8", "float64", "max_any(") if part not in text]
+    assert {len(function.blocks) for function in functions} >= {1, 2, 3, 4, 5}
+    assert any(len(function.outputs) > 1 for function in functions)
+
+
+def test_a_script_reads_back_as_the_same_case(tmp_path: Path) -> None:
+    path = tmp_path / "case.py"
+    for seed in range(10):
+        held = case(seed)
+        path.write_text(held.script("A case.", 'It said """so"""\\.'))
+        read = Case.read(path)
+        assert read.to_json() == held.to_json()
+        assert workload_key(read.function) == workload_key(held.function)
+        assert str(read.schedule()) == str(held.schedule())
+
+
+def test_a_script_runs_by_itself(tmp_path: Path) -> None:
+    path = tmp_path / "case.py"
+    path.write_text(case(3).script("A case.", "It holds."))
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "every check holds\n"
+
+
+def test_arrays_of_an_exact_function_are_whole_numbers() -> None:
+    held = [arrays(case(seed).function) for seed in range(40)]
+    whole = [all(np.all(a == np.floor(a)) for a in values.values()) for values in held]
+    assert any(whole)
+    assert not all(whole)
