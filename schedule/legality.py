@@ -17,7 +17,7 @@ from ..tir.buffer import Buffer
 from ..tir.expr import Expr, Var, index
 from ..tir.func import PrimFunc
 from ..tir.printer import print_expr
-from ..tir.simplify import simplify
+from ..tir.simplify import provable, simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
 from ..tir.visit import blocks, enclosing_path, free_vars, substitute, walk
 from .errors import ScheduleError, iteration, refuse
@@ -26,6 +26,7 @@ from .nest import (
     buffers_read,
     loops_around,
     loops_below,
+    read_indices,
     readers,
     reads,
     target_of,
@@ -74,6 +75,20 @@ def check_factors(func: PrimFunc, loop: For, factors: Sequence[int | None]) -> t
             hints=(f"leave one factor None to have it inferred: factors=(None, {known[-1]}).",),
         )
     return tuple(known)
+
+
+def check_points(func: PrimFunc, loop: For, points: Sequence[int]) -> None:
+    """The points rise and lie inside of the loop, so that no part is empty."""
+    numbers = all(type(point) is int for point in points)
+    if points and numbers and all(a < b for a, b in itertools.pairwise((0, *points, loop.extent))):
+        return
+    raise refuse(
+        func,
+        f"loop_partition: points ({', '.join(map(str, points))}) of loop '{loop.var.name}'; "
+        f"expected rising integers between 0 and its extent, {loop.extent}.",
+        code="partition-points",
+        hints=(f"loop_partition({loop.var.name}, (p,)) makes loops of p and of the rest.",),
+    )
 
 
 def check_directly_nested(func: PrimFunc, loops: Sequence[For]) -> None:
@@ -337,6 +352,27 @@ def check_reads(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) ->
             f"{primitive}: block '{block.name}' does not read '{buffer.name}'; it reads {names}.",
             code="block-reads",
         )
+
+
+def check_one_access(func: PrimFunc, block: Block, buffer: Buffer) -> tuple[Expr, ...]:
+    """The block reads the buffer at one place, inside of it at each point of its iteration
+    variables. Returns the indices.
+    """
+    found = list(dict.fromkeys(read_indices(block, buffer)))
+    ranges = {it.var: (0, it.extent - 1) for it in block.iters}
+    if len(found) == 1 and all(
+        provable(item >= 0, ranges) and provable(item < extent, ranges)
+        for item, extent in zip(found[0], buffer.shape, strict=True)
+    ):
+        return found[0]
+    what = "at several places" if len(found) > 1 else "beyond its edges"
+    shown = "; ".join(f"[{', '.join(map(print_expr, access))}]" for access in found)
+    raise refuse(
+        func,
+        f"reindex: block '{block.name}' reads '{buffer.name}' {what}: {shown}.",
+        code="reindex-access",
+        hints=("cache_read copies the tensor as it is.",),
+    )
 
 
 def accessed_names(block: Block) -> set[str]:

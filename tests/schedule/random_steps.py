@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable
 
 from tilewright.schedule.errors import ScheduleError
-from tilewright.schedule.nest import readers, target_of
+from tilewright.schedule.nest import buffers_read, readers, target_of
 from tilewright.schedule.references import LoopRef
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 
-from .programs import blur, chain, conv, matmul, matmul_relu, pool
+from .programs import blur, chain, conv, matmul, matmul_relu, moments, pool
 
 PROGRAMS: tuple[Callable[[random.Random], PrimFunc], ...] = (
     lambda rng: matmul(rng.randint(1, 7), rng.randint(1, 9), rng.randint(1, 8)),
@@ -20,6 +20,7 @@ PROGRAMS: tuple[Callable[[random.Random], PrimFunc], ...] = (
         rng.randint(1, 7), rng.randint(1, 9), rng.randint(1, 8), constant=rng.random() < 0.5
     ),
     lambda rng: chain(rng.randint(1, 9), rng.randint(1, 11)),
+    lambda rng: moments(rng.randint(1, 6), rng.randint(1, 7)),
     lambda rng: blur(rng.randint(1, 7), rng.randint(1, 7)),
     lambda rng: conv(
         rng.randint(2, 5),
@@ -202,6 +203,36 @@ def _pack(sch: Schedule, rng: random.Random) -> None:
     sch.pack(_tensor(sch, rng), rng.randint(2, 4))
 
 
+def _loop_partition(sch: Schedule, rng: random.Random) -> None:
+    loop = _any_loop(sch, rng)
+    extent = sch.extent(loop)
+    points = sorted({rng.randint(1, max(1, extent - 1)) for _ in range(rng.randint(1, 2))})
+    sch.loop_partition(loop, points)
+
+
+def _merge(sch: Schedule, rng: random.Random) -> None:
+    first, second = _any_loop(sch, rng), _any_loop(sch, rng)
+    outer = [sch.loops(name)[0] for name in sch.blocks() if sch.loops(name)]
+    if rng.random() < 0.7 and len(outer) > 1:
+        start = rng.randrange(len(outer) - 1)
+        first, second = outer[start], outer[start + 1]
+    sch.merge(first, second)
+
+
+def _add_unit_loop(sch: Schedule, rng: random.Random) -> None:
+    sch.add_unit_loop(_block(sch, rng))
+
+
+def _reindex(sch: Schedule, rng: random.Random) -> None:
+    block = _block(sch, rng)
+    read = buffers_read(sch.func.block(block))
+    sch.reindex(block, rng.choice(read).name if read else _tensor(sch, rng))
+
+
+def _set_scope(sch: Schedule, rng: random.Random) -> None:
+    sch.set_scope(_tensor(sch, rng), rng.choice(("register", "thread", "global")))
+
+
 STEPS: tuple[tuple[str, Callable[[Schedule, random.Random], None]], ...] = (
     *(("split", _split),) * 4,
     ("fuse", _fuse),
@@ -223,4 +254,9 @@ STEPS: tuple[tuple[str, Callable[[Schedule, random.Random], None]], ...] = (
     ("decompose_padding", _decompose_padding),
     ("prefetch", _prefetch),
     ("pack", _pack),
+    *(("loop_partition", _loop_partition),) * 2,
+    *(("merge", _merge),) * 2,
+    ("add_unit_loop", _add_unit_loop),
+    ("reindex", _reindex),
+    *(("set_scope", _set_scope),) * 2,
 )
