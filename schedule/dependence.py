@@ -2,8 +2,9 @@
 
 The theorem: two iterations may run in any order where they share no element that one of them writes
 (`apart`). One loop in the place of two keeps the meaning where iteration i of the second shares
-such elements with iteration i of the first only (`check_together`); then, as after every other
-step, an iteration reads of a tensor that is written beside it what that iteration wrote.
+such elements with iteration i of the first only (`check_together`). Where a tensor is made in
+parts, iterations may run at once, or in storage of their own, where each reads only what it wrote
+(`check_reads_own`).
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from ..tir.bounds import bounds
 from ..tir.buffer import Buffer, Load
 from ..tir.expr import Const, Expr, Var, index
 from ..tir.func import PrimFunc
-from ..tir.linear import Ranges, expression, linear
+from ..tir.linear import Ranges, expression, linear, total
 from ..tir.regions import Region, region
-from ..tir.simplify import simplify
-from ..tir.stmt import Block, For, Seq, Store
+from ..tir.simplify import provable, simplify
+from ..tir.stmt import Block, For, Role, Seq, Store
 from ..tir.visit import blocks, enclosing_path, substitute, walk
-from .errors import iteration, refuse
-from .nest import bound, loops_around, loops_below, ranges_of
+from .errors import ScheduleError, iteration, refuse
+from .nest import bound, loops_around, loops_below, ranges_of, read_indices, write_indices
 
 FIRST_ITERATIONS = 4  # of each loop, among which two that clash are looked for
 
@@ -102,6 +103,65 @@ def check_together(func: PrimFunc, first: For, second: For) -> None:
         )
 
 
+def check_reads_own(func: PrimFunc, loop: For, primitive: str) -> None:
+    """Of a tensor that is made in parts, some below the loop and some outside, an iteration reads
+    only what it wrote itself.
+    """
+    inside = blocks(loop.body)
+    outside = {
+        b.family for b in func.blocks if b.role is Role.COMPUTE and not any(b is x for x in inside)
+    }
+    found = [touch for touch in touches(loop) if touch.block.role is Role.COMPUTE]
+    for one in found:
+        if not one.write or one.block.family not in outside:
+            continue
+        for two in found:
+            if two.buffer is not one.buffer or two.block.family == one.block.family:
+                continue
+            if not _within(func, loop, two, one):
+                raise _carried(func, loop, one, two, primitive)
+
+
+def _within(func: PrimFunc, loop: For, inner: Touch, outer: Touch) -> bool:
+    """Whether, in each iteration of the loop, the box of `inner` lies in that of `outer`."""
+    still = ranges_of((*loops_around(func, loop), loop))
+    return all(
+        provable(b.low <= a.low, still) and provable(a.low + a.extent <= b.low + b.extent, still)
+        for a, b in zip(_box(inner, loop, still), _box(outer, loop, still), strict=True)
+    )
+
+
+def _carried(func: PrimFunc, loop: For, one: Touch, two: Touch, primitive: str) -> ScheduleError:
+    notes = clash_notes(func, loop, loop, one, two)
+    return refuse(
+        func,
+        f"{primitive}: block '{two.block.name}' reads in one iteration of loop '{loop.var.name}' "
+        f"what block '{one.block.name}' writes to '{one.buffer.name}' in another"
+        f"{'' if notes else ', as far as can be seen'}.",
+        code="loop-carries",
+        notes=notes,
+        hints=(f"choose a loop outside of '{loop.var.name}'.",),
+    )
+
+
+def writes_apart(func: PrimFunc, loop: For, buffer: Buffer) -> bool:
+    """Whether different iterations of a loop write different elements of a buffer."""
+    written = [touch for touch in touches(loop) if touch.buffer is buffer and touch.write]
+    pairs = itertools.combinations_with_replacement(written, 2)
+    return all(apart(func, loop, loop, one, two) for one, two in pairs)
+
+
+def ever_apart(func: PrimFunc, writer: Block, reader: Block, buffer: Buffer) -> bool:
+    """Whether no run of one block touches an element of the buffer that some run of the other does:
+    they belong to parts of the tensor that have nothing in common.
+    """
+    boxes = []
+    for block, indices in ((writer, write_indices), (reader, read_indices)):
+        found = [tuple(bound(block, item) for item in access) for access in indices(block, buffer)]
+        boxes.append(region(found, ranges_of(loops_around(func, block)), {}, buffer.shape))
+    return _separate(boxes[0], boxes[1], {}, {})
+
+
 def apart(func: PrimFunc, first: For, second: For, one: Touch, two: Touch) -> bool:
     """Whether the box of `one` in an iteration of `first` and that of `two` in any other iteration
     of `second` share no element: their lows are far enough apart along one axis.
@@ -112,11 +172,21 @@ def apart(func: PrimFunc, first: For, second: For, one: Touch, two: Touch) -> bo
     own = ranges_of(loops_around(func, first))
     a = _box(one, first, {**own, first.var: (0, last)})
     b = _box(two, second, {**own, second.var: (0, last)})
-    earlier: Ranges = {**own, second.var: (0, last - 1), step: (1, last)}
-    later: Ranges = {**own, first.var: (0, last - 1), step: (1, last)}
-    return _separate(a, b, {first.var: second.var + step}, earlier) and _separate(
-        b, a, {second.var: first.var + step}, later
-    )
+    for one_box, two_box, early, late in (
+        (a, b, second.var, first.var),
+        (b, a, first.var, second.var),
+    ):
+        after = linear(early + step)
+        ranges: Ranges = {
+            **own,
+            early: (0, last - 1),
+            step: (1, last),
+            total(after): (1, last),
+            total(after.scaled(-1)): (-last, -1),
+        }
+        if not _separate(one_box, two_box, {late: early + step}, ranges):
+            return False
+    return True
 
 
 def _separate(a: Region, b: Region, moved: dict[Var, Expr], ranges: Ranges) -> bool:

@@ -20,6 +20,7 @@ from ..tir.printer import print_expr
 from ..tir.simplify import provable, simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
 from ..tir.visit import blocks, enclosing_path, free_vars, substitute, walk
+from .dependence import writes_apart
 from .errors import ScheduleError, iteration, refuse
 from .nest import (
     bound,
@@ -206,7 +207,8 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
             raise _clash(func, loop, block, primitive)
         if allocated_in(loop, target):
             continue
-        if loop.var in free_vars(_written_element(block)) and not block.recomputed:
+        mentioned = loop.var in free_vars(_written_element(block))
+        if mentioned and (not block.recomputed or writes_apart(func, loop, target)):
             continue
         if primitive != "parallel" or not is_private(func, loop, target):
             raise _clash(func, loop, block, primitive)
@@ -248,8 +250,11 @@ def _written_element(block: Block) -> Expr:
 
 
 def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleError:
-    first, second = _same_element(func, loop, block)
-    element = element_at(block, first)
+    found = _same_element(func, loop, block)
+    notes = []
+    if found is not None:
+        both = f"iterations {iteration(found[0])} and {iteration(found[1])}"
+        notes.append(f"{both} both write {element_at(block, found[0])}.")
     why = "does not depend on it"
     if _reduces_over(block, loop.var):
         why = "reduces over it"
@@ -260,14 +265,16 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
         f"{primitive}: iterations of loop '{loop.var.name}' write the same element: block "
         f"'{block.name}' {why}.",
         code="loop-clash",
-        notes=(f"iterations {iteration(first)} and {iteration(second)} both write {element}.",),
+        notes=notes,
         hints=(f"choose a loop over an axis of '{block.name}' that is not reduced.",),
     )
 
 
-def _same_element(func: PrimFunc, loop: For, block: Block) -> tuple[dict[Var, int], dict[Var, int]]:
+def _same_element(
+    func: PrimFunc, loop: For, block: Block
+) -> tuple[dict[Var, int], dict[Var, int]] | None:
     """Two iterations of a loop in which the block writes one element, among the first of each loop
-    around it; the first two of the loop where there are none.
+    around it; None where there are none.
     """
     around = loops_around(func, block)
     first = {outer.var: 0 for outer in around}
@@ -280,7 +287,7 @@ def _same_element(func: PrimFunc, loop: For, block: Block) -> tuple[dict[Var, in
         other = seen.setdefault(element_at(block, values), values)
         if other[loop.var] != values[loop.var]:
             return other, values
-    return first, second
+    return None
 
 
 def element_at(block: Block, values: dict[Var, int]) -> str:

@@ -167,16 +167,20 @@ def check_no_parallel_inside(func: PrimFunc, loop: For, staged: str) -> None:
             )
 
 
-def check_allocated_outside(func: PrimFunc, loop: For, tensor: Buffer) -> None:
+def check_allocated_outside(func: PrimFunc, loop: For, tensor: Buffer, primitive: str) -> None:
     """The tensor's storage does not begin anew in each iteration of the loop."""
     if not allocated_in(loop, tensor):
         return
     raise refuse(
         func,
-        f"stage: '{tensor.name}' has storage of its own in each iteration of loop "
+        f"{primitive}: '{tensor.name}' has storage of its own in each iteration of loop "
         f"'{loop.var.name}' already.",
         code="stage-inside",
-        hints=("stage it at a loop further in.",),
+        hints=(
+            "stage it at a loop further in."
+            if primitive == "stage"
+            else f"call {primitive} before the step that made it (set_scope, parallel).",
+        ),
     )
 
 

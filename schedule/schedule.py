@@ -97,6 +97,20 @@ class Schedule(LoopSteps):
             at=at,
         )
 
+    def rolling_buffer(self, block: str, loop: LoopRef) -> str:
+        """Let each iteration of `loop` compute only what the iterations before it have not, of a
+        block that compute_at moved there. Returns the new block, which makes the rest before the
+        loop.
+        """
+        return self._block_made(
+            "rolling_buffer",
+            lambda f: primitives.rolling_buffer(
+                f, self._block(block, "rolling_buffer"), self._loop(loop, "rolling_buffer")
+            ),
+            block=block,
+            loop=loop,
+        )
+
     def compute_inline(self, block: str) -> None:
         """Put the expression of a tensor in the place of each read of it."""
         self._do(

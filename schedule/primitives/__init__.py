@@ -30,5 +30,6 @@ from .partition import loop_partition as loop_partition
 from .prefetch import prefetch as prefetch
 from .reduction import decompose_reduction as decompose_reduction
 from .rfactor import rfactor as rfactor
+from .rolling import rolling_buffer as rolling_buffer
 from .scope import set_scope as set_scope
 from .stage import stage as stage

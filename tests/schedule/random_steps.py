@@ -233,6 +233,15 @@ def _set_scope(sch: Schedule, rng: random.Random) -> None:
     sch.set_scope(_tensor(sch, rng), rng.choice(("register", "thread", "global")))
 
 
+def _rolling_buffer(sch: Schedule, rng: random.Random) -> None:
+    block = _block(sch, rng)
+    users = readers(sch.func, target_of(sch.func.block(block)))
+    loop = _loop(sch, rng, rng.choice(users).name if users else block)
+    if rng.random() < 0.8:
+        sch.compute_at(block, loop)
+    sch.rolling_buffer(block, loop)
+
+
 STEPS: tuple[tuple[str, Callable[[Schedule, random.Random], None]], ...] = (
     *(("split", _split),) * 4,
     ("fuse", _fuse),
@@ -256,6 +265,7 @@ STEPS: tuple[tuple[str, Callable[[Schedule, random.Random], None]], ...] = (
     ("pack", _pack),
     *(("loop_partition", _loop_partition),) * 2,
     *(("merge", _merge),) * 2,
+    *(("rolling_buffer", _rolling_buffer),) * 2,
     ("add_unit_loop", _add_unit_loop),
     ("reindex", _reindex),
     *(("set_scope", _set_scope),) * 2,
