@@ -37,7 +37,7 @@ def merge(func: PrimFunc, first: Var, second: Var) -> Rewrite:
     )
     left = remove(replace_loop(func, one, joined).body, two)
     assert left is not None
-    forward = dict.fromkeys((first, second), (fused,))
+    forward: dict[Var, tuple[Var, ...]] = dict.fromkeys((first, second), (fused,))
     return Rewrite(func.with_body(left), (fused,), forward=forward)
 
 
