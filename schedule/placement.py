@@ -20,7 +20,7 @@ from ..tir.simplify import simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
 from ..tir.visit import accesses, blocks, enclosing_path, substitute, walk
 from .errors import iteration, refuse
-from .legality import allocated_in, runs_over
+from .legality import allocated_in, element_at, reduction_loops, runs_over
 from .nest import (
     buffers_read,
     is_reduction,
@@ -89,6 +89,28 @@ def check_init_inside(func: PrimFunc, block: Block, primitive: str) -> None:
         f"{primitive}: the initialisation of block '{block.name}' has been placed already.",
         code="init-placed",
         hints=(f"call {primitive} before decompose_reduction.",),
+    )
+
+
+def check_begins_once(func: PrimFunc, block: Block, loop: For) -> None:
+    """No loop outside of the one at which a reduction is initialised is reduced over."""
+    around = loops_around(func, loop)
+    outside = [x for x in reduction_loops(func, block) if x in around]
+    if not outside:
+        return
+    first: dict[Var, int] = {outer.var: 0 for outer in loops_around(func, block)}
+    second = {**first, outside[0].var: 1}
+    raise refuse(
+        func,
+        f"decompose_reduction: loop '{outside[0].var.name}' outside of loop '{loop.var.name}' "
+        "is reduced over; "
+        "the accumulators would start anew in each of its iterations.",
+        code="init-inside",
+        notes=(
+            f"what iteration {iteration(first)} adds to {element_at(block, first)} would be lost "
+            f"before iteration {iteration(second)}.",
+        ),
+        hints=(f"place it before loop '{outside[0].var.name}'.",),
     )
 
 
