@@ -55,10 +55,10 @@ def fast(sch: Schedule) -> None:
     sch.reverse_compute_at("Y", i)
     four, rest = sch.loop_partition(i, (4,))
     ii, _ = sch.split(four, (None, 4))
-    for block, loop in (("C", ii), ("C_part1", rest)):
+    for block, reader, loop in (("C", "Y", ii), ("C_part1", "Y_part1", rest)):
         sch.vectorize(sch.loops(block)[-1])
+        sch.vectorize(sch.loops(reader)[-1])
         sch.stage(block, "C", loop, "register")
-    sch.vectorize(sch.loops("Y_part1")[-1])
 
 
 def test_parts_are_staged_and_vectorized_apart_and_that_is_proved() -> None:

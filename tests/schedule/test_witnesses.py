@@ -9,10 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.schedule import dependence, legality, placement
-from tilewright.schedule.canonical import canonical_form
-from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.evaluate import evaluate
 from tilewright.tir.func import PrimFunc
@@ -53,12 +50,6 @@ def _merged_reduction(sch: Schedule) -> None:
     sch.merge(sch.loops("C")[0], sch.loops("Y")[0])
 
 
-def _early_reader(sch: Schedule) -> None:
-    i, j, k = sch.loops("C")
-    sch.reorder(k, i, j)
-    sch.reverse_compute_at("Y", i)
-
-
 def _accumulators_anew(sch: Schedule) -> None:
     i, j, k = sch.loops("C")
     sch.reorder(k, i, j)
@@ -94,15 +85,12 @@ CASES: dict[str, tuple[PrimFunc, Steps, Off]] = {
         _merged_reduction,
         (dependence, "check_together", None),
     ),
-    "reduction-open": (matmul_relu(3, 4, 3), _early_reader, (legality, "check_complete", None)),
     "init-inside": (matmul(3, 4, 3), _accumulators_anew, (placement, "check_begins_once", None)),
 }
 
 
 def clash(func: PrimFunc, original: PrimFunc) -> str:
-    """What goes wrong: the error of the checked interpreter, the outputs that differ, or what the
-    proof finds (a reader that runs too early and once more is right in the end).
-    """
+    """What goes wrong: the error of the checked interpreter, or the outputs that differ."""
     arrays = integers(original)
     expected = evaluate(original, arrays)
     try:
@@ -110,8 +98,7 @@ def clash(func: PrimFunc, original: PrimFunc) -> str:
     except InterpreterError as error:
         return error.message
     pairs = zip(func.outputs, results, strict=True)
-    differ = [b.name for b, r in pairs if not np.array_equal(r, expected[b.name])]
-    return " ".join(differ) or str(prove(lower_to_nest(func), canonical_form(original)))
+    return " ".join(b.name for b, r in pairs if not np.array_equal(r, expected[b.name]))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -127,4 +114,4 @@ def test_the_witness_of_a_refusal_is_met_when_the_rule_is_off(
     monkeypatch.setattr(module, rule, lambda *_: finds)
     met = clash(Schedule(func).apply(steps).func, func)
     outputs = [buffer.name for buffer in func.outputs]
-    assert any(re.search(rf"\b{known}\b", met) for known in (tensor, *outputs)), met
+    assert any(re.search(rf"\b{known}(_local)?\b", met) for known in (tensor, *outputs)), met
