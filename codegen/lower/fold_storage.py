@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...tir.buffer import Buffer, Load
-from ...tir.expr import TRUE, Expr, Var, index
+from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.linear import Interval, linear
 from ...tir.node import Node
@@ -93,8 +93,9 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     copied = {s.buffer for b in users if b.role is Role.COPY for s in stores(b.body)}
     if (copied & forms) - accumulators - {tensor}:
         return None  # a reader's own copy may hold more than the elements that it then replaces
-    if any(b.role is Role.COPY and b.predicate == TRUE and tensor in _stored(b) for b in makers):
-        return None  # what is copied out for someone else may come after the reader has stored
+    parts = {b.name for b in makers if b.role is Role.COMPUTE}
+    if len(parts) > 1 and any(b.role is Role.COPY for b in makers):
+        return None  # what one part copies out for the readers of others may come after a reader
     names = {b.family for b in users if b.role is Role.COMPUTE} - {b.family for b in makers}
     if len(names) != 1 or any(b.recomputed for b in (*users, *makers)):
         return None
@@ -115,10 +116,6 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     own = all(_reads_own_element(b, forms, target) for b in readers)
     allowed = target in func.outputs or (target in func.allocations and target.scope == "global")
     return target if own and allowed and not others else None
-
-
-def _stored(block: Block) -> set[Buffer]:
-    return {store.buffer for store in stores(block.body)}
 
 
 def _reads_own_element(block: Block, forms: set[Buffer], target: Buffer) -> bool:

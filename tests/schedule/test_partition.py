@@ -84,6 +84,18 @@ def test_a_part_may_be_cut_again() -> None:
     assert set(scheduled(chain(2, 9), steps).blocks()) >= {"Y", "Y_part1", "Y_part1_1"}
 
 
+def test_parts_of_a_fused_loop_may_share_rows() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, _ = sch.loops("C")
+        both = sch.fuse(i, j)
+        sch.reverse_compute_at("Y", both)
+        first, _ = sch.loop_partition(both, (4,))
+        sch.stage("C", "C", first, "register")
+
+    sch = scheduled(matmul_relu(3, 3, 2), steps)
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
 def _staged(sch: Schedule) -> None:
     i, _, k = sch.loops("C")
     sch.stage("C", "C", k, "register")
