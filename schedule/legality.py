@@ -17,15 +17,17 @@ from ..tir.buffer import Buffer
 from ..tir.expr import Expr, Var, index
 from ..tir.func import PrimFunc
 from ..tir.printer import print_expr
-from ..tir.simplify import simplify
+from ..tir.simplify import provable, simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
 from ..tir.visit import blocks, enclosing_path, free_vars, substitute, walk
+from .dependence import writes_apart
 from .errors import ScheduleError, iteration, refuse
 from .nest import (
     bound,
     buffers_read,
     loops_around,
     loops_below,
+    read_indices,
     readers,
     reads,
     target_of,
@@ -74,6 +76,20 @@ def check_factors(func: PrimFunc, loop: For, factors: Sequence[int | None]) -> t
             hints=(f"leave one factor None to have it inferred: factors=(None, {known[-1]}).",),
         )
     return tuple(known)
+
+
+def check_points(func: PrimFunc, loop: For, points: Sequence[int]) -> None:
+    """The points rise and lie inside of the loop, so that no part is empty."""
+    numbers = all(type(point) is int for point in points)
+    if points and numbers and all(a < b for a, b in itertools.pairwise((0, *points, loop.extent))):
+        return
+    raise refuse(
+        func,
+        f"loop_partition: points ({', '.join(map(str, points))}) of loop '{loop.var.name}'; "
+        f"expected rising integers between 0 and its extent, {loop.extent}.",
+        code="partition-points",
+        hints=(f"loop_partition({loop.var.name}, (p,)) makes loops of p and of the rest.",),
+    )
 
 
 def check_directly_nested(func: PrimFunc, loops: Sequence[For]) -> None:
@@ -191,7 +207,8 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
             raise _clash(func, loop, block, primitive)
         if allocated_in(loop, target):
             continue
-        if loop.var in free_vars(_written_element(block)) and not block.recomputed:
+        mentioned = loop.var in free_vars(_written_element(block))
+        if mentioned and (not block.recomputed or writes_apart(func, loop, target)):
             continue
         if primitive != "parallel" or not is_private(func, loop, target):
             raise _clash(func, loop, block, primitive)
@@ -233,8 +250,11 @@ def _written_element(block: Block) -> Expr:
 
 
 def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleError:
-    first, second = _same_element(func, loop, block)
-    element = element_at(block, first)
+    found = _same_element(func, loop, block)
+    notes = []
+    if found is not None:
+        both = f"iterations {iteration(found[0])} and {iteration(found[1])}"
+        notes.append(f"{both} both write {element_at(block, found[0])}.")
     why = "does not depend on it"
     if _reduces_over(block, loop.var):
         why = "reduces over it"
@@ -245,14 +265,16 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
         f"{primitive}: iterations of loop '{loop.var.name}' write the same element: block "
         f"'{block.name}' {why}.",
         code="loop-clash",
-        notes=(f"iterations {iteration(first)} and {iteration(second)} both write {element}.",),
+        notes=notes,
         hints=(f"choose a loop over an axis of '{block.name}' that is not reduced.",),
     )
 
 
-def _same_element(func: PrimFunc, loop: For, block: Block) -> tuple[dict[Var, int], dict[Var, int]]:
+def _same_element(
+    func: PrimFunc, loop: For, block: Block
+) -> tuple[dict[Var, int], dict[Var, int]] | None:
     """Two iterations of a loop in which the block writes one element, among the first of each loop
-    around it; the first two of the loop where there are none.
+    around it; None where there are none.
     """
     around = loops_around(func, block)
     first = {outer.var: 0 for outer in around}
@@ -265,7 +287,7 @@ def _same_element(func: PrimFunc, loop: For, block: Block) -> tuple[dict[Var, in
         other = seen.setdefault(element_at(block, values), values)
         if other[loop.var] != values[loop.var]:
             return other, values
-    return first, second
+    return None
 
 
 def element_at(block: Block, values: dict[Var, int]) -> str:
@@ -337,6 +359,27 @@ def check_reads(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) ->
             f"{primitive}: block '{block.name}' does not read '{buffer.name}'; it reads {names}.",
             code="block-reads",
         )
+
+
+def check_one_access(func: PrimFunc, block: Block, buffer: Buffer) -> tuple[Expr, ...]:
+    """The block reads the buffer at one place, inside of it at each point of its iteration
+    variables. Returns the indices.
+    """
+    found = list(dict.fromkeys(read_indices(block, buffer)))
+    ranges = {it.var: (0, it.extent - 1) for it in block.iters}
+    if len(found) == 1 and all(
+        provable(item >= 0, ranges) and provable(item < extent, ranges)
+        for item, extent in zip(found[0], buffer.shape, strict=True)
+    ):
+        return found[0]
+    what = "at several places" if len(found) > 1 else "beyond its edges"
+    shown = "; ".join(f"[{', '.join(map(print_expr, access))}]" for access in found)
+    raise refuse(
+        func,
+        f"reindex: block '{block.name}' reads '{buffer.name}' {what}: {shown}.",
+        code="reindex-access",
+        hints=("cache_read copies the tensor as it is.",),
+    )
 
 
 def accessed_names(block: Block) -> set[str]:

@@ -18,9 +18,9 @@ from ..tir.printer import print_expr
 from ..tir.regions import Span, disjoint
 from ..tir.simplify import simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
-from ..tir.visit import accesses, blocks, enclosing_path, substitute
+from ..tir.visit import accesses, blocks, enclosing_path, substitute, walk
 from .errors import iteration, refuse
-from .legality import allocated_in, runs_over
+from .legality import allocated_in, element_at, reduction_loops, runs_over
 from .nest import (
     buffers_read,
     is_reduction,
@@ -36,8 +36,13 @@ def check_compute(func: PrimFunc, block: Block, primitive: str) -> None:
     """The block computes a whole tensor: it is neither a copy nor an initialisation that a step
     made, nor a part of a block.
     """
+    check_role(func, block, primitive)
+    check_whole(func, block, primitive)
+
+
+def check_role(func: PrimFunc, block: Block, primitive: str) -> None:
+    """The block computes a tensor, or a part of one."""
     if block.role is Role.COMPUTE:
-        check_whole(func, block, primitive)
         return
     verb = "copies" if block.role is Role.COPY else "initialises"
     raise refuse(
@@ -58,8 +63,21 @@ def check_whole(func: PrimFunc, block: Block, primitive: str) -> None:
             f"{primitive}: block '{block.name}' computes a part of its tensor only; its parts are "
             f"{', '.join(map(repr, family))}.",
             code="block-part",
-            hints=("decompose_padding comes after the steps that take a whole block.",),
+            hints=(
+                "decompose_padding and loop_partition come after the steps that take a whole "
+                "block.",
+            ),
         )
+
+
+def check_part_alone(func: PrimFunc, block: Block, loop: For, primitive: str) -> None:
+    """No other part of the block's tensor is computed below the loop, or goes on with the block's
+    accumulators.
+    """
+    parts = [b for b in func.blocks if b.role is block.role and b.family == block.family]
+    together = any(part is not block and part in blocks(loop) for part in parts)
+    if together or (is_reduction(block) and any(part.init is None for part in parts)):
+        check_whole(func, block, primitive)
 
 
 def check_init_inside(func: PrimFunc, block: Block, primitive: str) -> None:
@@ -71,6 +89,28 @@ def check_init_inside(func: PrimFunc, block: Block, primitive: str) -> None:
         f"{primitive}: the initialisation of block '{block.name}' has been placed already.",
         code="init-placed",
         hints=(f"call {primitive} before decompose_reduction.",),
+    )
+
+
+def check_begins_once(func: PrimFunc, block: Block, loop: For) -> None:
+    """No loop outside of the one at which a reduction is initialised is reduced over."""
+    around = loops_around(func, loop)
+    outside = [x for x in reduction_loops(func, block) if x in around]
+    if not outside:
+        return
+    first: dict[Var, int] = {outer.var: 0 for outer in loops_around(func, block)}
+    second = {**first, outside[0].var: 1}
+    raise refuse(
+        func,
+        f"decompose_reduction: loop '{outside[0].var.name}' outside of loop '{loop.var.name}' "
+        "is reduced over; "
+        "the accumulators would start anew in each of its iterations.",
+        code="init-inside",
+        notes=(
+            f"what iteration {iteration(first)} adds to {element_at(block, first)} would be lost "
+            f"before iteration {iteration(second)}.",
+        ),
+        hints=(f"place it before loop '{outside[0].var.name}'.",),
     )
 
 
@@ -113,7 +153,9 @@ def check_not_vectorized(func: PrimFunc, loop: For, primitive: str) -> None:
 
 
 def check_root(func: PrimFunc, loop: For) -> None:
-    """The loop stands at the root: loops around it, if any, run once, and stage nothing."""
+    """The loop stands at the root: loops around it, if any, run once, and hold no storage of a
+    thread.
+    """
     for outer in loops_around(func, loop):
         if outer.extent != 1:
             raise refuse(
@@ -124,13 +166,13 @@ def check_root(func: PrimFunc, loop: For) -> None:
                 hints=(f"reorder '{loop.var.name}' outside of '{outer.var.name}' first.",),
             )
     for node in enclosing_path(func.body, loop):
-        if isinstance(node, Alloc) and node.buffer.origin is not None:
+        if isinstance(node, Alloc) and node.buffer.scope != "global":
             raise refuse(
                 func,
-                f"parallel: the iterations of loop '{loop.var.name}' share staged "
+                f"parallel: the iterations of loop '{loop.var.name}' share "
                 f"'{node.buffer.name}', which belongs to one thread.",
                 code="parallel-staged",
-                hints=("stage below the parallel loop.",),
+                hints=("stage, or set_scope, below the parallel loop.",),
             )
 
 
@@ -147,16 +189,58 @@ def check_no_parallel_inside(func: PrimFunc, loop: For, staged: str) -> None:
             )
 
 
-def check_allocated_outside(func: PrimFunc, loop: For, tensor: Buffer) -> None:
+def check_allocated_outside(func: PrimFunc, loop: For, tensor: Buffer, primitive: str) -> None:
     """The tensor's storage does not begin anew in each iteration of the loop."""
     if not allocated_in(loop, tensor):
         return
     raise refuse(
         func,
-        f"stage: '{tensor.name}' has storage of its own in each iteration of loop "
+        f"{primitive}: '{tensor.name}' has storage of its own in each iteration of loop "
         f"'{loop.var.name}' already.",
         code="stage-inside",
-        hints=("stage it at a loop further in.",),
+        hints=(
+            "stage it at a loop further in."
+            if primitive == "stage"
+            else f"call {primitive} before the step that made it (set_scope, parallel).",
+        ),
+    )
+
+
+def check_nothing_allocated(func: PrimFunc, loop: For, primitive: str) -> None:
+    """No storage begins anew in each iteration of the loop, so its body may stand in two places."""
+    inner = next((node for node in walk(loop.body) if isinstance(node, Alloc)), None)
+    if inner is None:
+        return
+    raise refuse(
+        func,
+        f"{primitive}: '{inner.buffer.name}' has storage of its own below loop "
+        f"'{loop.var.name}'; expected a loop that holds none.",
+        code="partition-storage",
+        hints=(f"call {primitive} before the step that made it (stage, set_scope, parallel).",),
+    )
+
+
+def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
+    """A loop holds all accesses to the tensor, and no block accumulates into it over that loop.
+    Returns the innermost.
+    """
+    users = (*writers(func, tensor), *readers(func, tensor))
+    shared = [x for x in loops_around(func, users[0]) if all(b in blocks(x) for b in users)]
+    free = [
+        loop
+        for loop in shared
+        if loop.kind is not ForKind.VECTORIZED
+        and not any(runs_over(b, loop.var, IterKind.REDUCE) for b in writers(func, tensor))
+    ]
+    if free:
+        return free[-1]
+    names = ", ".join(f"'{block.name}'" for block in users)
+    raise refuse(
+        func,
+        f"{primitive}: no loop holds all accesses to '{tensor.name}' and gives it new elements in "
+        f"each iteration; blocks {names} touch it.",
+        code="scope-loop",
+        hints=("compute_at moves the block that writes it below a loop of its reader.",),
     )
 
 

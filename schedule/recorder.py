@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from ..tir.buffer import Buffer
 from ..tir.expr import Var
@@ -21,12 +21,16 @@ from .nest import Rewrite
 from .references import LoopRef, References
 from .steps import step_line
 from .trace import Step, Trace
+from .vocabulary import subscript, unknown_step
 
 RECORDED = frozenset(
     {
         "split",
         "fuse",
         "reorder",
+        "loop_partition",
+        "merge",
+        "add_unit_loop",
         "parallel",
         "vectorize",
         "unroll",
@@ -36,6 +40,9 @@ RECORDED = frozenset(
         "reverse_compute_inline",
         "cache_read",
         "cache_write",
+        "rolling_buffer",
+        "reindex",
+        "set_scope",
         "stage",
         "transform_layout",
         "pad",
@@ -200,6 +207,16 @@ class Recorder:
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[PrimFunc, Trace, Target | None, str]]:
         return type(self).replay, (self.original, self.trace, self.target, self.origin)
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise subscript(key)
+
+    if not TYPE_CHECKING:  # a checker knows the steps, and that there are no others
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):  # copy, pickle and notebooks ask for what is not there
+                raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+            raise unknown_step(name, (n for n in dir(type(self)) if not n.startswith("_")))
 
     def __repr__(self) -> str:
         return str(self.func)

@@ -17,21 +17,20 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
 from ..tir.expr import Expr
-from ..tir.stmt import Tail
 from . import library, primitives
 from .errors import ScheduleError
 from .index_map import IndexMap
+from .loop_steps import LoopSteps
 from .nest import loop_of, loops_around
-from .recorder import Recorder, State
+from .recorder import State
 from .references import LoopRef
 from .trace import Step, Trace
 
 Choice = TypeVar("Choice")
-TailName = Literal["guard", "partition", "mask"]
 Scope = Literal["register", "thread", "global"]
 
 
-class Schedule(Recorder):
+class Schedule(LoopSteps):
     """The loop nest of a function on its way to being fast.
 
     func: the PrimFunc to schedule, which stays as it is.
@@ -56,75 +55,6 @@ class Schedule(Recorder):
         """The number of iterations of a loop."""
         state = self._states[-1]
         return loop_of(state.func, state.references.loop(state.func, loop, "extent")).extent
-
-    # -- loops ------------------------------------------------------------------------------------
-
-    def split(
-        self, loop: LoopRef, factors: Sequence[int | None], tail: TailName = "guard"
-    ) -> tuple[LoopRef, ...]:
-        """Split a loop into nested loops of the extents `factors`, of which one may be None
-        (inferred).
-
-        tail: how an incomplete last iteration is cut: "guard" an if around the body, "partition" a
-        variant with the remainder as its extent, "mask" a variant with the main extents and masked
-        lanes.
-        """
-        if tail not in TAILS:
-            raise ScheduleError(
-                f"split: tail is {tail!r}; expected one of {', '.join(map(repr, TAILS))}.",
-                code="split-tail",
-            )
-        return self._loops(
-            "split",
-            lambda f: primitives.split(f, self._loop(loop, "split"), tuple(factors), Tail(tail)),
-            loop=loop,
-            factors=tuple(factors),
-            tail=tail,
-        )
-
-    def fuse(self, *loops: LoopRef) -> LoopRef:
-        """Join directly nested loops into one."""
-        return self._loops(
-            "fuse",
-            lambda f: primitives.fuse(f, [self._loop(x, "fuse") for x in loops]),
-            loops=loops,
-        )[0]
-
-    def reorder(self, *loops: LoopRef) -> None:
-        """Put loops of one chain into the given order, outermost first."""
-        self._do(
-            "reorder",
-            lambda f: primitives.reorder(f, [self._loop(x, "reorder") for x in loops]),
-            loops=loops,
-        )
-
-    def parallel(self, loop: LoopRef) -> None:
-        """Run the iterations of a loop on the threads of the team."""
-        self._do(
-            "parallel", lambda f: primitives.parallel(f, self._loop(loop, "parallel")), loop=loop
-        )
-
-    def vectorize(self, loop: LoopRef) -> None:
-        """Run the iterations of an innermost loop as the lanes of vectors."""
-        self._do(
-            "vectorize", lambda f: primitives.vectorize(f, self._loop(loop, "vectorize")), loop=loop
-        )
-
-    def unroll(self, loop: LoopRef) -> None:
-        """Replace a loop by copies of its body."""
-        self._do("unroll", lambda f: primitives.unroll(f, self._loop(loop, "unroll")), loop=loop)
-
-    def annotate(self, loop: LoopRef, key: str, value: int) -> None:
-        """Put a hint on a loop. "unroll_hint": copies of its body that the C compiler should make;
-        other keys are refused.
-        """
-        self._do(
-            "annotate",
-            lambda f: primitives.annotate(f, self._loop(loop, "annotate"), key, value),
-            loop=loop,
-            key=key,
-            value=value,
-        )
 
     # -- blocks -----------------------------------------------------------------------------------
 
@@ -165,6 +95,20 @@ class Schedule(Recorder):
             block=block,
             loop=loop,
             at=at,
+        )
+
+    def rolling_buffer(self, block: str, loop: LoopRef) -> str:
+        """Let each iteration of `loop` compute only what the iterations before it have not, of a
+        block that compute_at moved there. Returns the new block, which makes the rest before the
+        loop.
+        """
+        return self._block_made(
+            "rolling_buffer",
+            lambda f: primitives.rolling_buffer(
+                f, self._block(block, "rolling_buffer"), self._loop(loop, "rolling_buffer")
+            ),
+            block=block,
+            loop=loop,
         )
 
     def compute_inline(self, block: str) -> None:
@@ -210,17 +154,39 @@ class Schedule(Recorder):
             name=name,
         )
 
+    def reindex(self, block: str, buffer: str, name: str | None = None) -> str:
+        """Let a block read a tensor from a dense copy that its own iteration variables index, made
+        by a new block at the root. Returns the new block.
+        """
+        return self._block_made(
+            "reindex",
+            lambda f: primitives.reindex(
+                f, self._block(block, "reindex"), self._tensor(buffer, "reindex"), name
+            ),
+            block=block,
+            buffer=buffer,
+            name=name,
+        )
+
+    def set_scope(self, buffer: str, scope: Scope) -> None:
+        """Keep an intermediate tensor in registers ("register"), memory of the thread ("thread") or
+        shared memory ("global").
+        """
+        _check_scope("set_scope", scope, (*SCOPES, "global"))
+        self._do(
+            "set_scope",
+            lambda f: primitives.set_scope(f, self._tensor(buffer, "set_scope"), scope),
+            buffer=buffer,
+            scope=scope,
+        )
+
     def stage(self, block: str, buffer: str, loop: LoopRef, scope: Scope) -> tuple[LoopRef, ...]:
         """Keep what a block touches of a tensor below `loop` in registers ("register") or memory of
         the thread ("thread").
 
         Returns the loops of the copy of a tensor that is only read; none for one that is written.
         """
-        if scope not in SCOPES:
-            raise ScheduleError(
-                f"stage: scope is {scope!r}; expected one of {', '.join(map(repr, SCOPES))}.",
-                code="stage-scope",
-            )
+        _check_scope("stage", scope, SCOPES)
         return self._loops(
             "stage",
             lambda f: primitives.stage(
@@ -387,6 +353,15 @@ class Schedule(Recorder):
         return self.sample_categorical(candidates, candidates.index(wanted))
 
 
+def _check_scope(primitive: str, scope: str, known: Sequence[str]) -> None:
+    """The scope is one that the primitive knows. Raises: ScheduleError."""
+    if scope not in known:
+        raise ScheduleError(
+            f"{primitive}: scope is {scope!r}; expected one of {', '.join(map(repr, known))}.",
+            code="stage-scope",
+        )
+
+
 def _factorisations(extent: int, parts: int) -> list[tuple[int, ...]]:
     """All tuples of `parts` positive factors whose product is `extent`."""
     if parts == 1:
@@ -395,5 +370,4 @@ def _factorisations(extent: int, parts: int) -> list[tuple[int, ...]]:
     return [(d, *rest) for d in divisors for rest in _factorisations(extent // d, parts - 1)]
 
 
-TAILS = ("guard", "partition", "mask")
 SCOPES = ("register", "thread")

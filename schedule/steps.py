@@ -14,7 +14,15 @@ from .references import References
 from .trace import Step
 
 GIVES_BLOCK = frozenset(  # others give loops
-    {"cache_read", "cache_write", "decompose_padding", "decompose_reduction", "rfactor"}
+    {
+        "cache_read",
+        "cache_write",
+        "decompose_padding",
+        "decompose_reduction",
+        "reindex",
+        "rfactor",
+        "rolling_buffer",
+    }
 )
 
 

@@ -17,6 +17,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
 
 from . import intrinsics
 from .buffer import Buffer, Load
@@ -59,11 +60,13 @@ from .stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Parameter, Stmt
 from .te_checks import (
     check_axes,
     check_element,
+    check_extent,
     check_number_type,
     checked_shape,
     operands,
 )
 from .visit import free_vars, substitute, transform, walk
+from .vocabulary import unknown_name
 
 __all__ = [
     "Tensor",
@@ -160,6 +163,7 @@ def reduce_axis(extent: int, *, name: str = "k") -> ReduceAxis:
 
     Raises: IRError for an extent that is no integer of 0 or more.
     """
+    check_extent(extent, name)
     return ReduceAxis(name, INT64, checked_shape((extent,), name)[0])
 
 
@@ -416,3 +420,11 @@ def _localise(value: Expr, points: dict[Var, Expr], buffers: dict[Buffer, Buffer
         return node
 
     return transform(substitute(value, points), rule)
+
+
+if not TYPE_CHECKING:  # a checker knows the names above, and that there are no others
+
+    def __getattr__(name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        raise unknown_name(name, __all__)

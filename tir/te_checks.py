@@ -26,6 +26,17 @@ def checked_shape(shape: object, name: str) -> tuple[int, ...]:
     return tuple(_extent(extent, extents, name) for extent in extents)
 
 
+def check_extent(extent: object, name: str) -> None:
+    """Refuse a range where the extent of a reduction axis belongs. Raises: IRError."""
+    if isinstance(extent, Sequence):
+        last = f"{extent[-1]}" if len(extent) == 2 and extent[0] == 0 else "n"
+        raise IRError(
+            f"te.reduce_axis: the extent of '{name}' is {extent!r}; expected one integer.",
+            code="te-reduce-extent",
+            hints=(f"in tilewright: te.reduce_axis({last}): every axis begins at 0.",),
+        )
+
+
 def _extent(extent: object, extents: tuple[object, ...], name: str) -> int:
     try:
         size = operator.index(extent)  # type: ignore[arg-type]

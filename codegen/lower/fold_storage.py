@@ -3,7 +3,8 @@
 Three steps, each checked by the proof that follows: a tensor that its only reader turns, element by
 element, into a tensor of the same shape shares that tensor's storage; an allocation moves down to
 the loop that holds all accesses; and it shrinks to the box that one iteration touches, its indices
-taken relative to the box.
+taken relative to the box. Where the box moves forward over a tensor that is made as it is read (a
+rolling buffer), the indices go round in storage of the size of the box.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...tir.buffer import Buffer, Load
-from ...tir.expr import Expr, Var
+from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
-from ...tir.linear import Interval
+from ...tir.linear import Interval, linear
 from ...tir.node import Node
 from ...tir.regions import Region, region
+from ...tir.simplify import provable
 from ...tir.stmt import (
     Alloc,
     Block,
@@ -92,6 +94,9 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     copied = {s.buffer for b in users if b.role is Role.COPY for s in stores(b.body)}
     if (copied & forms) - accumulators - {tensor}:
         return None  # a reader's own copy may hold more than the elements that it then replaces
+    parts = {b.name for b in makers if b.role is Role.COMPUTE}
+    if len(parts) > 1 and any(b.role is Role.COPY for b in makers):
+        return None  # what one part copies out for the readers of others may come after a reader
     names = {b.family for b in users if b.role is Role.COMPUTE} - {b.family for b in makers}
     if len(names) != 1 or any(b.recomputed for b in (*users, *makers)):
         return None
@@ -178,10 +183,15 @@ def _allocation(stmt: Alloc, still: dict[Var, Interval]) -> Stmt:
     place = _place(body, buffer)
     if place is not body:
         return _fold(replace_stmt(body, place, Alloc(buffer, place)), still)
-    box, small = _box(body, buffer, still)
-    if small.shape == buffer.shape:
+    box = _box(body, buffer, still)
+    round_trip = _window(body, buffer, box, still)
+    shape = tuple(
+        span.extent if size is None else size for span, size in zip(box, round_trip, strict=True)
+    )
+    if shape == buffer.shape:
         return Alloc(buffer, _fold(body, still))
-    return Alloc(small, _fold(_relative(body, buffer, small, box), still))
+    small = Buffer(buffer.name, buffer.type, shape, buffer.scope, buffer.origin)
+    return Alloc(small, _fold(_relative(body, buffer, small, box, round_trip), still))
 
 
 def _touches(stmt: Node, buffer: Buffer) -> bool:
@@ -228,7 +238,8 @@ def _starts_afresh(loop: For, buffer: Buffer) -> bool:
     return len(blocks(loop.body)) > len(writers)
 
 
-def _box(body: Stmt, buffer: Buffer, still: dict[Var, Interval]) -> tuple[Region, Buffer]:
+def _box(body: Stmt, buffer: Buffer, still: dict[Var, Interval]) -> Region:
+    """The box that a statement touches while the loops in it run."""
     moving = {n.var: (0, n.extent - 1) for n in walk(body) if isinstance(n, For)}
     found: list[tuple[Expr, ...]] = []
 
@@ -241,18 +252,54 @@ def _box(body: Stmt, buffer: Buffer, still: dict[Var, Interval]) -> tuple[Region
             collect(child, values)
 
     collect(body, {})
-    box = region(found, moving, still, buffer.shape)
-    small = Buffer(
-        buffer.name, buffer.type, tuple(s.extent for s in box), buffer.scope, buffer.origin
-    )
-    return box, small
+    return region(found, moving, still, buffer.shape)
 
 
-def _relative(body: Stmt, buffer: Buffer, small: Buffer, box: Region) -> Stmt:
+def _window(
+    body: Stmt, buffer: Buffer, box: Region, still: dict[Var, Interval]
+) -> tuple[int | None, ...]:
+    """For the axis along which the box that one iteration of a serial loop touches moves forward
+    over a larger tensor: how many elements it has there, where what stands before the loop touches
+    the box of its first iteration only, and nothing comes after. None for other axes.
+
+    Then an element is used only while it lies in the box, and no two elements of the box have one
+    index modulo its extent.
+    """
+    nothing: tuple[int | None, ...] = (None,) * len(box)
+    users = [x for x in (body.body if isinstance(body, Seq) else (body,)) if _touches(x, buffer)]
+    loop = users[-1]
+    if not isinstance(loop, For) or loop.kind is not ForKind.SERIAL or len(users) < 2:
+        return nothing
+    moving = _box(loop.body, buffer, {**still, loop.var: (0, loop.extent - 1)})
+    before = [_box(statement, buffer, still) for statement in users[:-1]]
+    for axis, span in enumerate(moving):
+        low = substitute(span.low, {loop.var: index(0)})
+        forward = linear(span.low).coefficient(loop.var) > 0
+        known = free_vars(span.low) <= {loop.var, *still}
+        inside = all(
+            provable(low <= first[axis].low, still)
+            and provable(first[axis].low + first[axis].extent <= low + span.extent, still)
+            for first in before
+        )
+        if forward and known and inside and span.extent < box[axis].extent:
+            return (*nothing[:axis], span.extent, *nothing[axis + 1 :])
+    return nothing
+
+
+def _relative(
+    body: Stmt,
+    buffer: Buffer,
+    small: Buffer,
+    box: Region,
+    round_trip: tuple[int | None, ...],
+) -> Stmt:
     def shift(node: Node) -> Node:
         if not isinstance(node, Load | Store | Prefetch) or node.buffer is not buffer:
             return node
-        indices = tuple(i - span.low for i, span in zip(node.indices, box, strict=True))
+        moved = [i - span.low for i, span in zip(node.indices, box, strict=True)]
+        indices = tuple(
+            i if size is None else i % size for i, size in zip(moved, round_trip, strict=True)
+        )
         match node:
             case Load():
                 return Load(small, indices, node.mask, node.other)

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from random import Random
 
 from ...schedule.errors import ScheduleError
-from ...schedule.nest import readers, target_of
+from ...schedule.nest import buffers_read, readers, target_of
 from ...schedule.references import LoopRef
 from ...schedule.schedule import Schedule
 from ...schedule.trace import Step, Trace
 from ...tir.buffer import Buffer
+from ...tir.expr import Select
 from ...tir.func import PrimFunc
 from ...tir.stmt import IterKind
+from ...tir.visit import stores
 
 Arguments = Mapping[str, object]
 
@@ -52,7 +54,7 @@ def random_schedule(rng: Random, func: PrimFunc, depth: int, tally: Tally) -> Sc
     Raises: StepFailed.
     """
     sch = Schedule(func)
-    done = 0
+    done = _roll(sch, rng, tally) if rng.random() < 0.9 else 0
     for _ in range(4 * depth):
         if done >= depth:
             break
@@ -64,6 +66,19 @@ def random_schedule(rng: Random, func: PrimFunc, depth: int, tally: Tally) -> Sc
         if _take(sch, name, arguments, tally):
             done += 1
     return sch
+
+
+def _roll(sch: Schedule, rng: Random, tally: Tally) -> int:
+    """Let a window over a tensor roll, where there is one: steps that are seldom drawn one after
+    the other. How many were taken.
+    """
+    for block, user in rng.sample(pairs := _pairs(sch), len(pairs)):
+        for loop in sch.loops(user):
+            named = {"block": block, "loop": loop}
+            if sch.copy().attempt(lambda s, a=named: (s.compute_at(**a), s.rolling_buffer(**a))):
+                names = ("compute_at", "rolling_buffer")
+                return sum(_take(sch, name, named, tally) for name in names)
+    return 0
 
 
 def _take(sch: Schedule, name: str, arguments: Arguments, tally: Tally) -> bool:
@@ -140,15 +155,19 @@ def _reducing(sch: Schedule, rng: Random) -> str:
 
 def _pair(sch: Schedule, rng: Random) -> tuple[str, str]:
     """A block and one that reads what it makes."""
-    pairs = [
+    pairs = _pairs(sch)
+    if not pairs:
+        raise _Nothing
+    return rng.choice(pairs)
+
+
+def _pairs(sch: Schedule) -> list[tuple[str, str]]:
+    return [
         (block.name, user.name)
         for block in sch.func.blocks
         for user in readers(sch.func, target_of(block))
         if user.name != block.name
     ]
-    if not pairs:
-        raise _Nothing
-    return rng.choice(pairs)
 
 
 # -- the arguments of each primitive --------------------------------------------------------------
@@ -275,15 +294,16 @@ def _pad(sch: Schedule, rng: Random) -> Arguments:
 
 
 def _decompose_padding(sch: Schedule, rng: Random) -> Arguments:
-    padded = [block.name for block in sch.func.blocks if _selects(block.name, sch)]
+    padded = [
+        block.name
+        for block in sch.func.blocks
+        if isinstance(stores(block.body)[0].value, Select) and sch.loops(block.name)
+    ]
     if not padded:
         raise _Nothing
     block = rng.choice(padded)
-    return {"block": block, "loop": _loop(sch, rng, block)}
-
-
-def _selects(block: str, sch: Schedule) -> bool:
-    return "select(" in str(sch.func.block(block).body)
+    loops = sch.loops(block)
+    return {"block": block, "loop": loops[0] if rng.random() < 0.5 else rng.choice(loops)}
 
 
 def _prefetch(sch: Schedule, rng: Random) -> Arguments:
@@ -303,6 +323,48 @@ def _prefetch(sch: Schedule, rng: Random) -> Arguments:
 
 def _pack(sch: Schedule, rng: Random) -> Arguments:
     return {"buffer": _tensor(sch, rng), "width": rng.randint(2, 4)}
+
+
+def _loop_partition(sch: Schedule, rng: Random) -> Arguments:
+    loop = _any_loop(sch, rng)
+    last = max(1, sch.extent(loop) - 1)
+    points = sorted({rng.randint(1, last) for _ in range(rng.randint(1, 2))})
+    return {"loop": loop, "points": tuple(points)}
+
+
+def _merge(sch: Schedule, rng: Random) -> Arguments:
+    outer = [sch.loops(name)[0] for name in sch.blocks() if sch.loops(name)]
+    outer = list(dict.fromkeys(outer))
+    if len(outer) > 1 and rng.random() < 0.8:
+        start = rng.randrange(len(outer) - 1)
+        return {"loops": tuple(outer[start : start + 2])}
+    return {"loops": (_any_loop(sch, rng), _any_loop(sch, rng))}
+
+
+def _add_unit_loop(sch: Schedule, rng: Random) -> Arguments:
+    return {"block": _block(sch, rng)}
+
+
+def _reindex(sch: Schedule, rng: Random) -> Arguments:
+    block = rng.choice(sch.func.blocks)
+    read = buffers_read(block)
+    if not read:
+        raise _Nothing
+    return {"block": block.name, "buffer": rng.choice(read).name}
+
+
+def _set_scope(sch: Schedule, rng: Random) -> Arguments:
+    return {"buffer": _own(sch, rng).name, "scope": rng.choice(("register", "thread", "global"))}
+
+
+def _rolling_buffer(sch: Schedule, rng: Random) -> Arguments:
+    """Of a block that stands in a loop of its reader, nearly always."""
+    block, user = _pair(sch, rng)
+    around = sch.loops(user)
+    shared = [loop for loop in sch.loops(block) if loop in around]
+    if not shared and rng.random() < 0.95:
+        raise _Nothing
+    return {"block": block, "loop": rng.choice(shared) if shared else _loop(sch, rng, user)}
 
 
 STEPS: dict[str, Callable[[Schedule, Random], Arguments]] = {
@@ -327,6 +389,12 @@ STEPS: dict[str, Callable[[Schedule, Random], Arguments]] = {
     "decompose_padding": _decompose_padding,
     "prefetch": _prefetch,
     "pack": _pack,
+    "loop_partition": _loop_partition,
+    "merge": _merge,
+    "add_unit_loop": _add_unit_loop,
+    "reindex": _reindex,
+    "set_scope": _set_scope,
+    "rolling_buffer": _rolling_buffer,
 }
 # how often each is tried, beside one that is tried once
 _WEIGHTS = {
@@ -335,10 +403,13 @@ _WEIGHTS = {
     "compute_at": 3,
     "reverse_compute_at": 4,
     "compute_inline": 2,
-    "reverse_compute_inline": 3,
+    "reverse_compute_inline": 4,
     "stage": 4,
     "transform_layout": 2,
     "rfactor": 3,
     "pad": 2,
+    "decompose_padding": 6,
+    "merge": 2,
+    "rolling_buffer": 2,
 }
 _DRAWN = tuple(name for name in STEPS for _ in range(_WEIGHTS.get(name, 1)))

@@ -1,14 +1,17 @@
-"""Primitives cache_read and cache_write: a copy of a tensor, as a block of its own at the root."""
+"""Primitives cache_read, cache_write and reindex: a copy of a tensor, as a block of its own at the
+root.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ...tir.buffer import Buffer, Load
-from ...tir.expr import Var
+from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
+from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
-from ...tir.visit import replace_buffers, replace_stmt
+from ...tir.visit import free_vars, replace_buffers, replace_stmt, substitute, transform
 from .. import legality, placement
 from ..nest import (
     Rewrite,
@@ -38,7 +41,7 @@ def cache_read(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> 
     redirected = replace_stmt(func.body, reader, replace_buffers(reader, {buffer: copy}))
     changed = func.with_body(redirected)
     anchor = root_statement(changed, changed.block(block))
-    nest, variables = _copy(copy_name, buffer, copy)
+    nest, variables = _whole(copy_name, buffer, copy)
     changed = insert_beside(changed, anchor, nest, after=False)
     return Rewrite(changed.with_body(Alloc(copy, changed.body)), variables, (copy_name,))
 
@@ -67,21 +70,64 @@ def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
 
     changed = func.with_body(map_blocks(func.body, redirect))
     anchor = root_statement(changed, changed.block(cache_name))
-    nest, variables = _copy(block, cache, target)
+    nest, variables = _whole(block, cache, target)
     changed = insert_beside(changed, anchor, nest, after=True)
     changed = changed.with_body(Alloc(cache, changed.body))
     return Rewrite(changed, variables, (block,), renamed={block: cache_name})
 
 
-def _copy(name: str, source: Buffer, target: Buffer) -> tuple[Stmt, tuple[Var, ...]]:
+def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> Rewrite:
+    """Let `block` read `buffer` from a dense copy that its own iteration variables index.
+
+    C[i, j] = sum over k: f(X[g(i, k)])   ->   X_re[i, k] = X[g(i, k)]; C[i, j] = ... f(X_re[i, k])
+
+    The copy has an axis for each iteration variable of the block that the access mentions, in their
+    order: of a convolution it is the matrix of its windows. Requires: one access, which stays
+    inside the tensor; the tensor is complete before the block's nest begins. Returns the new block.
+    Raises: ScheduleError.
+    """
+    reader = func.block(block)
+    placement.check_compute(func, reader, "reindex")
+    legality.check_reads(func, reader, buffer, "reindex")
+    placement.check_before(func, reader, buffer, "reindex")
+    access = legality.check_one_access(func, reader, buffer)
+    mentioned = frozenset[Var]().union(*(free_vars(item) for item in access))
+    own = [it for it in reader.iters if it.var in mentioned]
+    copy_name = unique_name(func, name or f"{buffer.name}_reindexed")
+    copy = Buffer(copy_name, buffer.type, tuple(it.extent for it in own))
+    element = tuple(it.var for it in own)
+
+    def redirect(node: Node) -> Node:
+        if isinstance(node, Load) and node.buffer is buffer:
+            return Load(copy, element)
+        return node
+
+    changed = func.with_body(replace_stmt(func.body, reader, transform(reader, redirect)))
+    anchor = root_statement(changed, changed.block(block))
+    fresh = tuple(Var(var.name) for var in element)
+    values: dict[Var, Expr] = dict(zip(element, fresh, strict=True))
+    source = Load(buffer, tuple(substitute(item, values) for item in access))
+    nest, variables = _copy(copy_name, source, copy, fresh)
+    changed = insert_beside(changed, anchor, nest, after=False)
+    return Rewrite(changed.with_body(Alloc(copy, changed.body)), variables, (copy_name,))
+
+
+def _whole(name: str, source: Buffer, target: Buffer) -> tuple[Stmt, tuple[Var, ...]]:
+    """The nest that copies each element of `source` to the same one of `target`, and its loops."""
+    element = tuple(Var(f"v{axis}") for axis in range(len(source.shape)))
+    return _copy(name, Load(source, element), target, element)
+
+
+def _copy(
+    name: str, source: Load, target: Buffer, element: tuple[Var, ...]
+) -> tuple[Stmt, tuple[Var, ...]]:
+    """The nest that stores `source`, an expression of `element`, at each `element` of `target`."""
     iters = tuple(
-        IterVar(Var(f"v{d}"), extent, IterKind.SPATIAL) for d, extent in enumerate(source.shape)
+        IterVar(var, extent, IterKind.SPATIAL)
+        for var, extent in zip(element, target.shape, strict=True)
     )
-    element = tuple(it.var for it in iters)
-    variables = tuple(Var(f"{source.name}_{d}") for d in range(len(iters)))
-    nest: Stmt = Block(
-        name, iters, variables, Store(target, element, Load(source, element)), family=name
-    )
+    variables = tuple(Var(f"{source.buffer.name}_{axis}") for axis in range(len(iters)))
+    nest: Stmt = Block(name, iters, variables, Store(target, element, source), family=name)
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):
         nest = For(variable, it.extent, ForKind.SERIAL, nest)
     return nest, variables

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import ForKind
-from .. import legality, placement
+from .. import dependence, legality, placement
 from ..nest import Rewrite, allocate_below, loop_of, replace_loop
 
 
@@ -23,6 +23,7 @@ def parallel(func: PrimFunc, loop: Var) -> Rewrite:
     legality.check_not_mirrored(func, node, "parallel")
     placement.check_root(func, node)
     private = legality.check_independent(func, node, "parallel")
+    dependence.check_reads_own(func, node, "parallel")
     changed = replace_loop(func, node, replace(node, kind=ForKind.PARALLEL))
     for tensor in private:
         changed = allocate_below(changed, loop, tensor)
@@ -40,6 +41,7 @@ def vectorize(func: PrimFunc, loop: Var) -> Rewrite:
     legality.check_not_mirrored(func, node, "vectorize")
     legality.check_innermost(func, node)
     legality.check_independent(func, node, "vectorize")
+    dependence.check_reads_own(func, node, "vectorize")
     return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.VECTORIZED, annotations=())))
 
 

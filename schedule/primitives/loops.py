@@ -1,4 +1,4 @@
-"""Primitives that change the shape of a loop nest: split, fuse, reorder."""
+"""Primitives that change the shape of a loop nest: split, fuse, reorder, add_unit_loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...tir.conditions import all_of
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, Stmt, Tail
-from ...tir.visit import substitute
+from ...tir.visit import replace_stmt, substitute
 from .. import legality, placement
 from ..nest import Rewrite, loop_of, map_blocks, replace_loop
 
@@ -109,3 +109,16 @@ def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     for node in reversed(result):
         body = replace(node, body=body)
     return Rewrite(replace_loop(func, chain[0], body))
+
+
+def add_unit_loop(func: PrimFunc, block: str) -> Rewrite:
+    """Put a loop of one iteration right around a block.
+
+    with block("C"): s   ->   for C_unit in range(1): with block("C"): s
+
+    It gives a block without loops (a single element) one that a step may name. Returns the loop.
+    """
+    inner = func.block(block)
+    variable = Var(f"{block}_unit")
+    around = For(variable, 1, ForKind.SERIAL, inner)
+    return Rewrite(func.with_body(replace_stmt(func.body, inner, around)), (variable,))

@@ -31,16 +31,7 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
             f"decompose_reduction: block '{block}' has no initialisation to place.",
             code="no-init",
         )
-    outside = [x for x in legality.reduction_loops(func, update) if x in loops_around(func, node)]
-    if outside:
-        raise refuse(
-            func,
-            f"decompose_reduction: loop '{outside[0].var.name}' outside of loop '{loop.name}' "
-            "is reduced over; "
-            "the accumulators would start anew in each of its iterations.",
-            code="init-inside",
-            hints=(f"place it before loop '{outside[0].var.name}'.",),
-        )
+    placement.check_begins_once(func, update, node)
     accumulator = target_of(update)
     if legality.allocated_in(node, accumulator):
         raise refuse(

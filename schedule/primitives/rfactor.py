@@ -45,6 +45,7 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     node = loop_of(func, loop)
     whole = func.block(block)
     legality.check_holds(func, node, whole, "rfactor")
+    placement.check_compute(func, whole, "rfactor")
     cut = _cut(func, whole, node)
     target = target_of(whole)
     placement.check_readers_after(func, whole, target, "rfactor")

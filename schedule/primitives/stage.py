@@ -25,7 +25,7 @@ from ...tir.stmt import (
     seq,
 )
 from ...tir.visit import blocks, replace_buffers
-from .. import legality, placement
+from .. import dependence, legality, placement
 from ..nest import (
     Rewrite,
     bound,
@@ -62,10 +62,12 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     node = loop_of(func, loop)
     inner = func.block(block)
     legality.check_holds(func, node, inner, "stage")
-    placement.check_compute(func, inner, "stage")
+    placement.check_role(func, inner, "stage")
+    placement.check_part_alone(func, inner, node, "stage")
+    dependence.check_reads_own(func, node, "stage")
     legality.check_accesses(func, inner, buffer, "stage")
     placement.check_not_vectorized(func, node, "stage")
-    placement.check_allocated_outside(func, node, buffer)
+    placement.check_allocated_outside(func, node, buffer, "stage")
     placement.check_no_parallel_inside(func, node, buffer.name)
     name = unique_name(func, f"{buffer.name}_{SUFFIX.get(scope, scope)}")
     staged = Buffer(name, buffer.type, buffer.shape, scope, origin=buffer)
@@ -94,7 +96,11 @@ def _written(
     for loop in open_loops:
         steps = steps + loop.var
     last = sum(loop.extent - 1 for loop in open_loops)
-    outside = [b for b in readers(func, buffer) if b not in blocks(node)]
+    outside = [
+        b
+        for b in readers(func, buffer)
+        if b not in blocks(node) and not dependence.ever_apart(func, block, b, buffer)
+    ]
     needed = bool(outside) or buffer in func.outputs
     before = None
     if placed:

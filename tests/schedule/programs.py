@@ -168,6 +168,18 @@ def bag(rows: int, columns: int, count: int) -> PrimFunc:
     return te.func(x, n, y, name="bag")
 
 
+def moments(m: int, n: int) -> PrimFunc:
+    """S = the sums of the rows of X, Q = the sums of their squares, D = X - S: two outputs that
+    read one input, and a third that reads the first.
+    """
+    x = te.placeholder((m, n), "float32", name="X")
+    k, t = te.reduce_axis(n, name="k"), te.reduce_axis(n, name="t")
+    s = te.compute((m,), lambda i: te.sum(x[i, k], axis=k), name="S")
+    q = te.compute((m,), lambda i: te.sum(x[i, t] * x[i, t], axis=t), name="Q")
+    d = te.compute((m, n), lambda i, j: x[i, j] - s[i], name="D")
+    return te.func(x, s, q, d, name="moments")
+
+
 def integers(func: PrimFunc, seed: int = 0) -> dict[str, Array]:
     """Small integers for every parameter that is not an output, by name."""
     rng = np.random.default_rng(seed)

@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+import tilewright as tw
 from tilewright.schedule.schedule import Schedule
+from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.target import Target
 
-from .programs import blur, body_of, chain, matmul, matmul_relu, refusals, scheduled
+from .programs import blur, body_of, chain, conv, matmul, matmul_relu, refusals, scheduled
 
 
 def test_cache_read_makes_a_copy_before_the_nest() -> None:
@@ -109,12 +112,45 @@ def _of_a_copy(sch: Schedule) -> None:
     sch.cache_read("A_reg_in", "A")
 
 
+# -- reindex ---------------------------------------------------------------------------------------
+
+
+def test_reindex_gives_a_convolution_the_matrix_of_its_windows() -> None:
+    def steps(sch: Schedule) -> None:
+        assert sch.reindex("conv", "X_pad", name="windows") == "windows"
+
+    text = body_of(scheduled(conv(4, 5, 2, 4, stride=2), steps))
+    assert 'windows = alloc(float32[1, 2, 3, 2, 3, 3], "global")' in text
+    assert "windows[vn, vh, vv, vc, vr, vs] = X_pad[vn, vh * 2 + vr, vv * 2 + vs, vc]" in text
+    assert "conv[vn, vh, vv, vo] + windows[vn, vh, vv, vc, vr, vs] * W[vr, vs, vc, vo]" in text
+
+
+def test_the_copy_of_reindex_may_be_moved_and_laid_out() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.reindex("C", "B")
+        sch.transform_layout("B_reindexed", lambda k, j: (j // 2, k, j % 2))
+        sch.reindex("C", "A", name="row")
+        sch.compute_at("row", sch.loops("C")[0])
+
+    sch = scheduled(matmul(3, 5, 4), steps)
+    assert tw.prove(sch, Target.parse("c:avx512")).status == "proved"
+
+
+def _windows() -> PrimFunc:
+    x = te.placeholder((4,), "float32", name="X")
+    y = te.compute((4,), lambda i: te.select(i < 3, x[i + 1], 0.0), name="Y")
+    return te.func(x, y, name="shifted")
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "cache_read: block-reads": (matmul(2, 3, 2), lambda s: s.cache_read("C", "C")),
     "cache_read: another tensor": (chain(2, 3), lambda s: s.cache_read("Q", "bias")),
     "cache_read: writer-inside": (blur(2, 3), _writer_inside),
     "cache_read: block-role": (matmul(2, 3, 2), _of_a_copy),
     "cache_write: reader-inside": (matmul_relu(2, 3, 2), _reader_inside),
+    "reindex: several places": (blur(2, 3), lambda s: s.reindex("R", "X")),
+    "reindex: beyond its edges": (_windows(), lambda s: s.reindex("Y", "X")),
+    "reindex: block-reads": (matmul(2, 3, 2), lambda s: s.reindex("C", "C")),
     "cache_write: block-staged": (matmul(2, 3, 2), _staged),
 }
 

@@ -127,6 +127,34 @@ def test_reorder_of_no_loop_and_of_one_changes_nothing() -> None:
     assert body_of(scheduled(matmul(3, 5, 2), lambda s: s.reorder(s.loops("C")[1]))) == before
 
 
+# -- add_unit_loop ---------------------------------------------------------------------------------
+
+
+def test_add_unit_loop_gives_a_single_element_a_loop_to_stand_at() -> None:
+    x = te.placeholder((6,), "float32", name="X")
+    k = te.reduce_axis(6, name="k")
+    y = te.compute((), lambda: te.sum(x[k], axis=k), name="Y")
+    z = te.compute((), lambda: y[()] * 2.0, name="Z")
+
+    def steps(sch: Schedule) -> None:
+        assert not sch.loops("Z")
+        unit = sch.add_unit_loop("Z")
+        assert sch.extent(unit) == 1
+        sch.compute_at("Y", unit)
+
+    assert body_of(scheduled(te.func(x, z, name="total"), steps)) == (
+        'Y = alloc(float32[()], "global")\n'
+        "for Z_unit in range(1):\n"
+        "    for k in range(6):\n"
+        '        with block("Y", vk=reduce(6, k)):\n'
+        "            with init():\n"
+        "                Y[()] = 0.0\n"
+        "            Y[()] = Y[()] + X[vk]\n"
+        '    with block("Z"):\n'
+        "        Z[()] = Y[()] * 2.0"
+    )
+
+
 # -- refusals --------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,56 @@
+"""Primitive loop_partition: cut a loop into variants that are scheduled apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from ...tir.expr import Var
+from ...tir.func import PrimFunc
+from ...tir.stmt import Block, For, IterKind, Stmt, seq
+from ...tir.visit import fresh_copy, substitute
+from .. import legality, placement
+from ..nest import Rewrite, loop_of, map_blocks, replace_loop, unique_name
+
+
+def loop_partition(func: PrimFunc, loop: Var, points: Sequence[int]) -> Rewrite:
+    """Cut a loop at the iterations `points` into loops that follow each other.
+
+    for i in range(n): C[i]   ->   for i in range(p): C[i];  for i in range(n - p): C[i + p]
+
+    The parts of a block are one family: the first keeps its name, the others are new blocks. A part
+    of a reduction loop goes on with the accumulators of the part before it, so only the first holds
+    the initialisation. Requires: the loop is serial; rising points inside its extent; nothing is
+    staged below it. Returns the loops and the new blocks. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    legality.check_serial(func, node, "loop_partition")
+    legality.check_not_mirrored(func, node, "loop_partition")
+    legality.check_points(func, node, points)
+    placement.check_nothing_allocated(func, node, "loop_partition")
+    names: list[str] = []
+    parts: list[For] = []
+    for number, (start, stop) in enumerate(pairwise((0, *points, node.extent))):
+        part = replace(node, extent=stop - start)
+        if number:
+            named = _renamed(func, node, number, names)
+            moved = substitute(named, {loop: loop + start})
+            copy = fresh_copy(replace(part, body=moved))
+            assert isinstance(copy, For)
+            part = copy
+        parts.append(part)
+    made = tuple(part.var for part in parts)
+    return Rewrite(replace_loop(func, node, seq(*parts)), made, tuple(names))
+
+
+def _renamed(func: PrimFunc, loop: For, number: int, names: list[str]) -> Stmt:
+    """The body of the loop in part `number`: its blocks under new names, which go to `names`."""
+
+    def rename(block: Block) -> Stmt:
+        name = unique_name(func, f"{block.name}_part{number}")
+        names.append(name)
+        goes_on = legality.runs_over(block, loop.var, IterKind.REDUCE)
+        return replace(block, name=name, init=None if goes_on else block.init)
+
+    return map_blocks(loop.body, rename)

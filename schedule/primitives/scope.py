@@ -1,0 +1,27 @@
+"""Primitive set_scope: where the elements of an intermediate tensor live."""
+
+from __future__ import annotations
+
+from ...tir.buffer import Buffer
+from ...tir.func import PrimFunc
+from ...tir.visit import replace_buffers
+from .. import legality, placement
+from ..nest import Rewrite, allocate_below
+
+
+def set_scope(func: PrimFunc, buffer: Buffer, scope: str) -> Rewrite:
+    """Keep an intermediate tensor in `scope`: registers, memory of the thread, or shared memory.
+
+    P = alloc("global"); for y: { P; C(P) }   ->   for y: { P = alloc("register"); P; C(P) }
+
+    What belongs to a thread has storage of its own in each iteration of the innermost loop around
+    all its accesses; lowering folds it to what one iteration touches. Prefetches of the tensor are
+    dropped. Requires: such a loop, over which nothing is accumulated. Raises: ScheduleError.
+    """
+    legality.check_intermediate(func, buffer, "set_scope")
+    placement.check_not_staged(func, buffer, "set_scope")
+    moved = Buffer(buffer.name, buffer.type, buffer.shape, scope)
+    if scope != "global":
+        loop = placement.check_one_loop(func, buffer, "set_scope")
+        func = allocate_below(func, loop.var, buffer)
+    return Rewrite(func.with_body(replace_buffers(func.body, {buffer: moved})))
