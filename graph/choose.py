@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import get_args
 
 from .collapse import as_matrix_product, collapsed
-from .form import ELEMENTWISE, Form, form_of
+from .form import Form, form_of
 from .fusion import ordered
 from .groups import Group
 from .ir import Graph
 from .ops.base import Operator
+from .ops.elementwise import Elementwise
 from .ops.registry import Movement
 from .pricing import Kernel, Pricer
 
@@ -96,8 +97,8 @@ def chosen_parts(graph: Graph, decisions: tuple[Decision, ...]) -> tuple[Part, .
 
 def alternatives(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Alternative]:
     """Every way to compute a group; the whole group, as its operators say, comes first."""
-    whole = isinstance(group.nodes[0].op, (*ELEMENTWISE, *MOVEMENT))
-    sizes = [len(group.nodes)] if whole else range(len(group.nodes), 0, -1)
+    whole = isinstance(group.nodes[0].op, (Elementwise, *MOVEMENT))
+    sizes = (len(group.nodes),) if whole else group.cuts()
     for size in sizes:
         rest = group.nodes[size:]
         tail = (_direct(graph, Group(rest), pricer),) if rest else ()

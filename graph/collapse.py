@@ -13,10 +13,11 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from .form import ELEMENTWISE, Form, Operand, Step
+from .form import Form, Operand, Step
+from .ops.arithmetic import Add
 from .ops.base import Operator
 from .ops.convolution import Conv
-from .ops.elementwise import Add
+from .ops.elementwise import Elementwise
 from .ops.matmul import MatMul
 from .ops.movement import Concat, Transpose
 from .ops.softmax import Softmax
@@ -30,12 +31,12 @@ def collapsed(form: Form) -> Form:
     """The form with as few axes as it can have; the same object when it has them."""
     first = form.steps[0].op
     shape = form.result.shape
-    if not isinstance(first, (*ELEMENTWISE, Concat, Transpose, Softmax)):
+    if not isinstance(first, Elementwise | Concat | Transpose | Softmax):
         return form
     if isinstance(first, Softmax) and all(shape[axis] == 1 for axis in first.axes):
         return form
     runs = _runs(form, shape)
-    own = set(form.steps[0].inputs) if not isinstance(first, ELEMENTWISE) else set()
+    own = set(form.steps[0].inputs) if not isinstance(first, Elementwise) else set()
     operands = tuple(
         _moved(operand, first, runs) if n in own else _joined(operand, shape, runs)
         for n, operand in enumerate(form.operands)
@@ -66,7 +67,7 @@ def _feature(form: Form, shape: Shape, axis: int) -> Hashable:
     operator does there.
     """
     first = form.steps[0].op
-    special = set(form.steps[0].inputs) if not isinstance(first, ELEMENTWISE) else set()
+    special = set(form.steps[0].inputs) if not isinstance(first, Elementwise) else set()
     broadcast = tuple(
         _aligned(operand.type.shape, len(shape))[axis] == 1
         for n, operand in enumerate(form.operands)

@@ -10,7 +10,7 @@ only elementwise operators read is no operand of the kernel but stands in its co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from keyword import iskeyword
 
 import numpy as np
 
@@ -18,12 +18,11 @@ from .groups import Group
 from .ir import Graph
 from .ops.base import Operator
 from .ops.convolution import Conv
+from .ops.elementwise import Elementwise
 from .ops.matmul import Gemm, MatMul
 from .ops.normalisation import BatchNormalization
-from .ops.registry import Elementwise
 from .types import TensorType, array_of
 
-ELEMENTWISE: tuple[type[Operator], ...] = get_args(Elementwise)
 _NAMES: dict[type[Operator], tuple[str, ...]] = {
     Conv: ("x", "w", "bias"),
     Gemm: ("a", "b", "bias"),
@@ -83,10 +82,13 @@ class Form:
 
     @property
     def name(self) -> str:
-        """The operators in words: "conv_add_relu"; long chains are cut."""
+        """The operators in words: "conv_add_relu"; long chains are cut, a keyword of Python gets a
+        "_".
+        """
         titles = [step.op.title.lower() for step in self.steps]
         shown = titles if len(titles) <= 4 else [*titles[:2], f"{len(titles) - 3}_more", titles[-1]]
-        return "_".join(shown)
+        name = "_".join(shown)
+        return f"{name}_" if iskeyword(name) else name
 
 
 def form_of(graph: Graph, group: Group) -> tuple[Form, tuple[str, ...]]:
@@ -108,7 +110,7 @@ def _operand(graph: Graph, group: Group, value: str) -> Operand:
     position = readers[0].inputs.index(value)
     constant = value in graph.constants
     name = names[position] if position < len(names) else "c" if constant else "y"
-    if constant and type_.elements == 1 and all(isinstance(n.op, ELEMENTWISE) for n in readers):
+    if constant and type_.elements == 1 and all(isinstance(n.op, Elementwise) for n in readers):
         element = array_of(graph.constants[value]).reshape(1)
         return Operand("scalar", type_, True, np.ascontiguousarray(element).tobytes())
     return Operand(name, type_, constant)

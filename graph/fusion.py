@@ -1,12 +1,12 @@
 """Which nodes may share a kernel: an anchor, and the elementwise operators behind it.
 
 Every node that is no view begins a group as its anchor, unless it is elementwise and may run on the
-elements that another group is about to store. Then the value in between is never stored. A node
-joins when it is the only reader of that value, works element by element on its shape, and the value
-is not an output of the model; what else it reads may be any tensor. It cannot depend on the group,
-whose values nobody else reads, so groups never wait for each other: `ordered` makes sure. Of
-several groups that a node could join it takes the one computed last, since the others are there by
-then.
+elements that other groups are about to store. Then the values in between are never stored. It takes
+in every group that works on elements of its shape, is no output of the model, and is read by the
+node itself or by what it takes in, and by nobody else: x * sigmoid(x) is one kernel with what
+computes x. What they read besides may be any tensor. Nobody outside sees their values, so groups
+never wait for each other: `ordered` makes sure. Of several groups with an anchor, an operator that
+is not elementwise, a node takes the one computed last, since the others are there by then.
 
 Each pair of kernels that could have been one is a `Miss`, with what stands in the way and the edit
 that would remove it.
@@ -14,14 +14,16 @@ that would remove it.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import networkx as nx
 
 from ..tir.errors import InternalError
-from .form import ELEMENTWISE
 from .groups import Group
 from .ir import Graph, Node
+from .ops.elementwise import Elementwise
 from .types import TensorType
 from .views import is_view, storage
 
@@ -89,38 +91,94 @@ class _Fuser:
         self.consumers = graph.consumers
         self.producers = graph.producers
         self.order = {node.outputs[0]: n for n, node in enumerate(graph.nodes)}
-        self.members: dict[str, list[Node]] = {}  # value that a group stores -> its nodes
-        self.copies: dict[str, int] = {}  # value that a group stores -> times its first runs in it
-        self.misses: list[Miss] = []
+        self.members: dict[str, tuple[Node, ...]] = {}  # value that a group stores -> its nodes
+        self.misses: dict[tuple[str, str], Miss] = {}  # of the two nodes' values
 
     def run(self) -> Fusion:
         """Walk the nodes once."""
         for node in self.graph.nodes:
             if not is_view(node, self.graph.types):
                 self._place(node)
-        groups = tuple(Group(tuple(nodes)) for nodes in self.members.values())
-        return Fusion(ordered(self.graph, groups), tuple(self.misses))
+        groups = tuple(Group(nodes) for nodes in self.members.values())
+        home = {value: group for group in groups for node in group.nodes for value in node.outputs}
+        misses = [miss for (a, b), miss in self.misses.items() if home.get(a) is not home[b]]
+        return Fusion(ordered(self.graph, groups), tuple(misses))
 
     def _place(self, node: Node) -> None:
+        (result,) = node.outputs
         computed = [v for v in dict.fromkeys(node.inputs) if v in self.producers]
-        if not isinstance(node.op, ELEMENTWISE):
+        if not isinstance(node.op, Elementwise):
             self._miss_prologues(node, computed)
-            self.members[node.outputs[0]] = [node]
+            self.members[result] = (node,)
             return
-        reasons = {value: self._obstacle(node, value) for value in computed}
-        free = [value for value, reason in reasons.items() if reason is None]
-        joined = max(free, key=self.order.__getitem__, default=None)
-        if joined is None:
-            self.misses += [reason for reason in reasons.values() if reason is not None]
-            self.members[node.outputs[0]] = [node]
-            return
-        self.misses += [self._miss_second(node, v, joined) for v in free if v != joined]
-        self.members[node.outputs[0]] = [*self.members.pop(joined), node]
-        self.copies[node.outputs[0]] = self._copies(node, joined)
+        taken = self._taken(node, computed)
+        nodes = self._merged(node, taken)
+        for value in computed:
+            if value in taken:
+                continue
+            reason = self._obstacle(node, value)
+            if reason is None:
+                self.misses[value, result] = self._miss_second(node, value, taken)
+            elif not taken:
+                self.misses[value, result] = reason
+        for value in taken:
+            del self.members[value]
+        self.members[result] = nodes
 
-    def _copies(self, node: Node, value: str) -> int:
-        """How often the expression of `value`'s first node stands in that of `node`."""
-        return node.inputs.count(value) * self.copies.get(value, 1)
+    def _taken(self, node: Node, computed: list[str]) -> tuple[str, ...]:
+        """What the groups store that `node` takes in, in order."""
+        types, shape = self.graph.types, self.graph.types[node.outputs[0]].shape
+
+        def open_(value: str) -> bool:
+            stored = value in self.members and value not in self.graph.outputs
+            return stored and types[value].shape == shape
+
+        found = [value for value in computed if open_(value)]
+        for value in found:  # grows: elementwise groups that feed these
+            for inner in (v for member in self.members[value] for v in member.inputs):
+                if inner not in found and open_(inner) and self._is_elementwise(inner):
+                    found.append(inner)
+        found = self._closed(node, found)
+        if self._fits(node, found):
+            return tuple(found)
+        free = [value for value in computed if self._obstacle(node, value) is None]
+        return (max(free, key=self.order.__getitem__),) if free else ()
+
+    def _closed(self, node: Node, found: list[str]) -> list[str]:
+        """Without what others read, an anchor among them, and with one anchor."""
+        while True:
+            members = [node, *(member for value in found for member in self.members[value])]
+            inside = {m.outputs[0] for m in members if isinstance(m.op, Elementwise)}
+            kept = [v for v in found if all(r.outputs[0] in inside for r in self.consumers[v])]
+            if len(kept) == len(found):
+                anchors = [v for v in found if not self._is_elementwise(v)]
+                if len(anchors) < 2:
+                    return sorted(found, key=self.order.__getitem__)
+                kept.remove(min(anchors, key=self.order.__getitem__))
+            found = kept
+
+    def _is_elementwise(self, value: str) -> bool:
+        """Whether the group that stores `value` has no anchor."""
+        return isinstance(self.members[value][0].op, Elementwise)
+
+    def _merged(self, node: Node, taken: Iterable[str]) -> tuple[Node, ...]:
+        """The anchor, then the others in the graph's order, `node` last."""
+        nodes = [member for value in taken for member in self.members[value]]
+        nodes.sort(key=lambda m: (isinstance(m.op, Elementwise), self.order[m.outputs[0]]))
+        return (*nodes, node)
+
+    def _fits(self, node: Node, taken: Iterable[str]) -> bool:
+        """Whether the kernel is small enough."""
+        nodes = self._merged(node, taken)
+        return len(nodes) <= self.most_nodes and self._copies(nodes) <= MOST_COPIES
+
+    def _copies(self, nodes: tuple[Node, ...]) -> int:
+        """How often, at most, the expression of one node stands in that of the last."""
+        copies = Counter(nodes[-1].outputs)
+        for member in reversed(nodes):
+            for value in member.inputs:
+                copies[value] += copies[member.outputs[0]]
+        return max(copies[member.outputs[0]] for member in nodes)
 
     def _obstacle(self, node: Node, value: str) -> Miss | None:
         """Why `node` cannot run in the kernel that computes `value`; None when it can."""
@@ -152,15 +210,16 @@ class _Fuser:
             )
         if len(self.members[value]) >= self.most_nodes:
             return miss(f"a group has at most {self.most_nodes} nodes", "raise the limit")
-        if self._copies(node, value) > MOST_COPIES:
+        copies = self._copies(self._merged(node, [value]))
+        if copies > MOST_COPIES:
             return miss(
-                f"'{value}' would stand {self._copies(node, value)} times in one expression",
+                f"a part of '{value}' would stand {copies} times in one expression",
                 f"let {node.op.title} read it once",
             )
         return None
 
-    def _miss_second(self, node: Node, value: str, joined: str) -> Miss:
-        other = self.producers[joined]
+    def _miss_second(self, node: Node, value: str, taken: tuple[str, ...]) -> Miss:
+        other = self.producers[taken[-1]]
         return Miss(
             self.producers[value].title,
             node.title,
@@ -174,14 +233,12 @@ class _Fuser:
         for value in computed:
             producer = self.producers[value]
             alone = len(self.consumers[value]) == 1 and value not in self.graph.outputs
-            if isinstance(producer.op, ELEMENTWISE) and alone and len(self.members[value]) == 1:
-                self.misses.append(
-                    Miss(
-                        producer.title,
-                        node.title,
-                        _why_no_prologue(node, self.graph.types[node.outputs[0]]),
-                        f"move {producer.op.title} behind what computes '{producer.inputs[0]}'",
-                    )
+            if isinstance(producer.op, Elementwise) and alone and len(self.members[value]) == 1:
+                self.misses[value, node.outputs[0]] = Miss(
+                    producer.title,
+                    node.title,
+                    _why_no_prologue(node, self.graph.types[node.outputs[0]]),
+                    f"move {producer.op.title} behind what computes '{producer.inputs[0]}'",
                 )
 
 

@@ -12,8 +12,7 @@ Algorithm = Literal["direct", "matmul"]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes in order; each but the first reads the one before, and nobody outside reads any but the
-    last.
+    """Nodes in order; each but the last is read by later ones, and by nobody outside.
 
     algorithm: "direct", as the operators say; "matmul", a 1x1 convolution as a matrix product on
     flat views.
@@ -33,6 +32,17 @@ class Group:
         own = {value for node in self.nodes for value in node.outputs}
         read = (value for node in self.nodes for value in node.inputs)
         return tuple(dict.fromkeys(value for value in read if value not in own))
+
+    def cuts(self) -> tuple[int, ...]:
+        """The sizes of the beginnings that end with the only value that the rest reads of them,
+        largest first; the whole is the first.
+        """
+        found = []
+        for size in range(len(self.nodes), 0, -1):
+            inner = {value for node in self.nodes[: size - 1] for value in node.outputs}
+            if not any(value in inner for node in self.nodes[size:] for value in node.inputs):
+                found.append(size)
+        return tuple(found)
 
     @property
     def title(self) -> str:

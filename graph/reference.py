@@ -9,6 +9,8 @@ import numpy as np
 
 from .errors import ModelError
 from .ir import Graph
+from .ops.base import Operator
+from .ops.functions import Cast
 from .types import Array, TensorType, array_of
 
 
@@ -44,13 +46,20 @@ def evaluate(
 
     for node in graph.nodes:
         arrays = [read(value) for value in node.inputs]
-        results = node.op.reference(*arrays)
+        results = _at_precision(node.op, dtype).reference(*arrays)
         known.update(zip(node.outputs, results, strict=True))
         uses.subtract(node.inputs)
         for value in (*node.inputs, *node.outputs):
             if uses[value] <= 0:
                 known.pop(value, None)
     return {name: read(name) for name in wanted}
+
+
+def _at_precision(op: Operator, dtype: str | None) -> Operator:
+    """The operator for floats of another precision: a Cast to floats gives these."""
+    if dtype is not None and isinstance(op, Cast) and op.to.startswith("float"):
+        return Cast(dtype)
+    return op
 
 
 def _check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> None:

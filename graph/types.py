@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.generic]
+Floats = NDArray[np.float64] | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def frozen(array: Array) -> Array:
 
 def owned(array: Array) -> Array:
     """`array`, which nobody else may write to, read-only; copied when it is not dense."""
-    dense = np.ascontiguousarray(array)
+    dense = np.asarray(array, order="C")
     dense.flags.writeable = False
     return dense
 

@@ -154,6 +154,11 @@ class NodeReader:
             found.t if found is not None else TensorProto(), f"attribute '{name}' of {self.title}"
         )
 
+    def number(self, value: float, position: int = 0) -> str:
+        """A constant without axes that has the element type of the input at `position`."""
+        name = self.builder.fresh(f"{node_name(self.proto)}.constant")
+        return self.builder.constant(name, Splat(value, self.type(position).dtype, ()))
+
     def given(self, name: str) -> bool:
         """Whether the node has attribute `name`."""
         return any(attribute.name == name for attribute in self.proto.attribute)

@@ -90,6 +90,12 @@ def check_number(operator: Operator, types: tuple[TensorType, ...]) -> None:
         refuse(operator, "expected numbers, got bool", code="op-number")
 
 
+def check_bool(operator: Operator, types: tuple[TensorType, ...]) -> None:
+    """Refuse inputs that are not truth values."""
+    if wrong := [type_ for type_ in types if type_.dtype != "bool"]:
+        refuse(operator, f"expected bool, got {wrong[0].dtype}", code="op-bool")
+
+
 def normal_axis(operator: Operator, axis: int, rank: int) -> int:
     """`axis` counted from the front. Raises: ModelError when it lies outside -rank .. rank-1."""
     if -rank <= axis < rank:
@@ -100,6 +106,11 @@ def normal_axis(operator: Operator, axis: int, rank: int) -> int:
 def lowest(dtype: str) -> float | int:
     """The identity of max: -inf, or the least integer."""
     return float("-inf") if dtype.startswith("float") else int(np.iinfo(dtype).min)
+
+
+def highest(dtype: str) -> float | int:
+    """The identity of min: inf, or the greatest integer."""
+    return float("inf") if dtype.startswith("float") else int(np.iinfo(dtype).max)
 
 
 def tensor_type(tensor: Tensor) -> TensorType:

@@ -1,18 +1,70 @@
-"""Operators that work element by element, with NumPy's broadcasting: Add, Mul, Sum, Relu."""
+"""What the operators that work element by element have in common: NumPy's broadcasting.
+
+An element of the result is a function of the elements of the inputs that broadcasting aligns with
+it. A subclass gives that function twice, by NumPy and as an expression; whatever asks only whether
+an operator is `Elementwise` (fusion, layout, collapsing) knows all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
-from functools import reduce
-
-import numpy as np
+from typing import ClassVar, Literal
 
 from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
-from ..types import Array, TensorType
-from .base import Operator, check_arity, check_number, listed, refuse, tensor_type
+from ..types import TensorType
+from .base import (
+    Operator,
+    check_arity,
+    check_bool,
+    check_float,
+    check_number,
+    check_same_dtype,
+    listed,
+    refuse,
+    tensor_type,
+)
+
+Takes = Literal["any", "bool", "float", "number"]
+
+_CHECKS = {
+    "any": check_same_dtype,
+    "bool": check_bool,
+    "float": check_float,
+    "number": check_number,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise(Operator):
+    """A function of numbers, applied to each element.
+
+    arity: least and most inputs, None for no upper bound. takes: the element types of the inputs,
+    which all have the same. gives: that of the result, "" for that of the inputs.
+    """
+
+    arity: ClassVar[tuple[int, int | None]] = (2, 2)
+    takes: ClassVar[Takes] = "number"
+    gives: ClassVar[Literal["", "bool"]] = ""
+
+    @abstractmethod
+    def element(self, *elements: Expr) -> Expr:
+        """One element of the result from one of each input."""
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, *self.arity)
+        _CHECKS[self.takes](self, types)
+        return (TensorType(self.gives or types[0].dtype, broadcast(self, types).shape),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        shape = broadcast(self, tuple(map(tensor_type, tensors))).shape
+
+        def element(*indices: Expr) -> Expr:
+            return self.element(*(broadcast_read(tensor, indices) for tensor in tensors))
+
+        return (te.compute(shape, element, name=name),)
 
 
 def broadcast(operator: Operator, types: tuple[TensorType, ...]) -> TensorType:
@@ -38,85 +90,3 @@ def broadcast_read(tensor: Tensor, indices: tuple[Expr, ...]) -> Expr:
     aligned = indices[len(indices) - len(tensor.shape) :]
     pairs = zip(tensor.shape, aligned, strict=True)
     return tensor[tuple(0 if size == 1 else index for size, index in pairs)]
-
-
-def pointwise(
-    operator: Operator,
-    tensors: tuple[Tensor, ...],
-    name: str,
-    combine: Callable[[Expr, Expr], Expr],
-) -> tuple[Tensor, ...]:
-    """One stage that folds the broadcast inputs with `combine`, from left to right."""
-    shape = broadcast(operator, tuple(map(tensor_type, tensors))).shape
-
-    def element(*indices: Expr) -> Expr:
-        return reduce(combine, (broadcast_read(tensor, indices) for tensor in tensors))
-
-    return (te.compute(shape, element, name=name),)
-
-
-@dataclass(frozen=True, slots=True)
-class Add(Operator):
-    """The sum of two tensors."""
-
-    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_arity(self, types, 2, 2)
-        check_number(self, types)
-        return (broadcast(self, types),)
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return (np.add(*arrays),)
-
-    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
-        return pointwise(self, tensors, name, lambda a, b: a + b)
-
-
-@dataclass(frozen=True, slots=True)
-class Mul(Operator):
-    """The product of two tensors."""
-
-    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_arity(self, types, 2, 2)
-        check_number(self, types)
-        return (broadcast(self, types),)
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return (np.multiply(*arrays),)
-
-    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
-        return pointwise(self, tensors, name, lambda a, b: a * b)
-
-
-@dataclass(frozen=True, slots=True)
-class Sum(Operator):
-    """The sum of one or more tensors, from left to right."""
-
-    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_arity(self, types, 1, None)
-        check_number(self, types)
-        return (broadcast(self, types),)
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return (reduce(np.add, arrays),)
-
-    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
-        return pointwise(self, tensors, name, lambda a, b: a + b)
-
-
-@dataclass(frozen=True, slots=True)
-class Relu(Operator):
-    """max(x, 0), element by element."""
-
-    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_arity(self, types, 1, 1)
-        check_number(self, types)
-        return types
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        (x,) = arrays
-        return (np.maximum(x, np.zeros((), x.dtype)),)
-
-    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
-        (x,) = tensors
-        zero = te.const(0, x.dtype)
-        return (te.compute(x.shape, lambda *i: te.maximum(x[i], zero), name=name),)

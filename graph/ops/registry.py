@@ -2,47 +2,86 @@
 
 from __future__ import annotations
 
+from .activation import Gelu, LeakyRelu, Relu, Sigmoid, Softplus
+from .arithmetic import Add, Div, Max, Min, Mul, Pow, Sub, Sum
 from .base import Operator
 from .convolution import Conv
-from .elementwise import Add, Mul, Relu, Sum
+from .functions import Abs, Cast, Ceil, Erf, Exp, Floor, Log, Round, Sqrt, Tanh
+from .layer_norm import LayerNormalization, RMSNormalization
+from .logic import And, Equal, IsNaN, Less, LessOrEqual, Not, Or, Where
 from .matmul import Gemm, MatMul
 from .movement import Concat, Identity, Reshape, Transpose
 from .normalisation import LRN, BatchNormalization
 from .pooling import AveragePool, GlobalAveragePool, MaxPool
+from .reduction import ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum
 from .repetition import Expand, Tile
 from .resize import Resize
 from .slicing import Pad, Slice, Spread
-from .softmax import Softmax
+from .softmax import LogSoftmax, Softmax
 from .triangle import CumSum, Trilu
 
 Spatial = Conv | MaxPool | AveragePool | GlobalAveragePool | BatchNormalization | LRN
-Elementwise = Add | Mul | Sum | Relu
 Movement = Concat | Expand | Pad | Slice | Spread | Tile | Transpose | Trilu
 
 OPERATORS: tuple[type[Operator], ...] = (
+    Abs,
     Add,
+    And,
     AveragePool,
     BatchNormalization,
+    Cast,
+    Ceil,
     Concat,
     Conv,
     CumSum,
+    Div,
+    Equal,
+    Erf,
+    Exp,
     Expand,
+    Floor,
+    Gelu,
     Gemm,
     GlobalAveragePool,
     Identity,
+    IsNaN,
+    LayerNormalization,
+    LeakyRelu,
+    Less,
+    LessOrEqual,
+    Log,
+    LogSoftmax,
     LRN,
     MatMul,
+    Max,
     MaxPool,
+    Min,
     Mul,
+    Not,
+    Or,
     Pad,
+    Pow,
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
     Relu,
     Reshape,
     Resize,
+    RMSNormalization,
+    Round,
+    Sigmoid,
     Slice,
     Softmax,
+    Softplus,
     Spread,
+    Sqrt,
+    Sub,
     Sum,
+    Tanh,
     Tile,
     Transpose,
     Trilu,
+    Where,
 )

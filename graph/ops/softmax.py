@@ -1,16 +1,18 @@
-"""Softmax over one or several axes."""
+"""Softmax and LogSoftmax over one or several axes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
-from ..types import Array, TensorType
-from .base import Operator, check_arity, check_float, refuse
+from ..types import Array, Floats, TensorType
+from .base import Operator, check_arity, check_float
+from .reduction import check_axes, reduced, row
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,7 @@ class Softmax(Operator):
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
         check_float(self, types)
-        if not self.axes or list(self.axes) != sorted(set(self.axes) & set(range(types[0].rank))):
-            refuse(
-                self, f"axes {self.axes} are not ascending axes of {types[0]}", code="softmax-axes"
-            )
+        check_axes(self, self.axes, types[0])
         return types
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -41,25 +40,43 @@ class Softmax(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        kept = tuple(1 if d in self.axes else size for d, size in enumerate(x.shape))
-
-        def steps() -> dict[int, te.ReduceAxis]:
-            return {d: te.reduce_axis(x.shape[d], name=f"r{d}") for d in self.axes}
-
-        def at(tensor: Tensor, indices: tuple[Expr, ...], along: dict[int, te.ReduceAxis]) -> Expr:
-            return tensor[tuple(along.get(d, index) for d, index in enumerate(indices))]
-
-        def reduced(indices: tuple[Expr, ...]) -> tuple[Expr | int, ...]:
-            return tuple(0 if d in self.axes else index for d, index in enumerate(indices))
-
-        a, b = steps(), steps()
-        largest = te.compute(
-            kept, lambda *i: te.max_any(at(x, i, a), axis=tuple(a.values())), name=f"{name}_max"
-        )
+        largest = reduced(x, self.axes, True, f"{name}_max", te.max_any)
         powers = te.compute(
-            x.shape, lambda *i: te.exp(x[i] - largest[reduced(i)]), name=f"{name}_exp"
+            x.shape, lambda *i: te.exp(x[i] - largest[row(i, self.axes)]), name=f"{name}_exp"
         )
-        total = te.compute(
-            kept, lambda *i: te.sum(at(powers, i, b), axis=tuple(b.values())), name=f"{name}_sum"
+        total = reduced(powers, self.axes, True, f"{name}_sum", te.sum)
+        return (te.compute(x.shape, lambda *i: powers[i] / total[row(i, self.axes)], name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSoftmax(Operator):
+    """The logarithm of Softmax: (x - m) - log(sum of exp(x - m)), which loses no small value."""
+
+    axes: tuple[int, ...]
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        check_float(self, types)
+        check_axes(self, self.axes, types[0])
+        return types
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        if x.size == 0:
+            return (x,)
+        shifted = x - x.max(axis=self.axes, keepdims=True)
+        return (shifted - np.log(np.exp(shifted).sum(axis=self.axes, keepdims=True)),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        largest = reduced(x, self.axes, True, f"{name}_max", te.max_any)
+
+        def shifted(i: tuple[Expr, ...]) -> Expr:
+            return x[i] - largest[row(i, self.axes)]
+
+        total = reduced(x, self.axes, True, f"{name}_sum", te.sum, lambda i: te.exp(shifted(i)))
+        return (
+            te.compute(
+                x.shape, lambda *i: shifted(i) - te.log(total[row(i, self.axes)]), name=name
+            ),
         )
-        return (te.compute(x.shape, lambda *i: powers[i] / total[reduced(i)], name=name),)

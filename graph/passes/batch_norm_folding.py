@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
+from ..ops.arithmetic import Add, Mul
 from ..ops.convolution import Conv
-from ..ops.elementwise import Add, Mul
 from ..ops.normalisation import BatchNormalization
 from ..types import Constant, Splat, array_of, owned
 

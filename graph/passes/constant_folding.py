@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir import Graph, Node, rebuilt
-from ..ops.elementwise import Add, Mul, Relu, Sum
+from ..ops.elementwise import Elementwise
 from ..ops.movement import Concat, Identity, Reshape, Transpose
 from ..ops.repetition import Expand, Tile
 from ..ops.slicing import Slice
@@ -55,7 +55,7 @@ def _splat(node: Node, operands: tuple[Constant, ...], type_: TensorType) -> Spl
     if len(splats) != len(operands):
         return None
     match node.op:
-        case Add() | Mul() | Sum() | Relu():
+        case Elementwise():
             scalars = [np.asarray(splat.value, dtype=splat.dtype) for splat in splats]
             return Splat(node.op.reference(*scalars)[0].item(), type_.dtype, type_.shape)
         case Expand() | Identity() | Reshape() | Slice() | Tile() | Transpose():

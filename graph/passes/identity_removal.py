@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
-from ..ops.base import Operator
-from ..ops.elementwise import Sum
+from ..ops.arithmetic import Add, Div, Max, Min, Mul, Pow, Sub, Sum
+from ..ops.functions import Cast
+from ..ops.logic import And, Or, Where
 from ..ops.movement import Concat, Identity, Reshape, Transpose
-from ..types import TensorType, composed
+from ..types import Splat, composed
 
 
 @dataclass(frozen=True, slots=True)
 class IdentityRemoval:
-    """Remove moves that do nothing, Concat and Sum of one; join Reshapes and Transposes.
+    """Remove moves that do nothing, Concat, Sum, Min and Max of one, and arithmetic and logic with
+    a constant that changes nothing: x * 1, x + 0, x / 1, x to the power of 1, a choice that is
+    always the same; join Reshapes and Transposes.
 
+    x + 0 is x but for the sign of a zero.
     Only an Identity from an input of the model to an output, or from one output to another, stays.
     """
 
@@ -27,29 +33,60 @@ class IdentityRemoval:
         for node in graph.nodes:
             inputs = tuple(same.get(value, value) for value in node.inputs)
             joined = _joined(Node(node.op, inputs, node.outputs, node.name), producers)
-            passed_on = joined.outputs[0] in graph.outputs and joined.inputs[0] in ends
-            if _changes_nothing(joined.op, len(joined.inputs), builder.types[joined.inputs[0]]):
-                if not passed_on:
-                    same[joined.outputs[0]] = joined.inputs[0]
+            value = _passed_on(joined, builder)
+            if value is not None:
+                if joined.outputs[0] not in graph.outputs or value not in ends:
+                    same[joined.outputs[0]] = value
                     continue
-                joined = Node(Identity(), joined.inputs, joined.outputs, joined.name)
+                joined = Node(Identity(), (value,), joined.outputs, joined.name)
             producers[joined.outputs[0]] = joined
             builder.add_node(joined)
         result = builder.finish({name: same.get(name, name) for name in graph.outputs})
         return rebuilt(graph, result.nodes, result.constants)
 
 
-def _changes_nothing(op: Operator, operands: int, type_: TensorType) -> bool:
-    match op:
-        case Identity():
-            return True
-        case Reshape(shape):
-            return shape == type_.shape
+def _passed_on(node: Node, builder: GraphBuilder) -> str | None:
+    """The input that the result of a node equals; None when there is none."""
+    value = _candidate(node, builder)
+    if value is None or (builder.types[value],) != node.infer(builder.types):
+        return None
+    return value
+
+
+def _candidate(node: Node, builder: GraphBuilder) -> str | None:
+    """The input whose elements are those of the result, which may be of another shape."""
+    first = node.inputs[0]
+    match node.op:
+        case Identity() | Reshape() | Cast():
+            return first
         case Transpose(permutation):
-            return permutation == tuple(range(type_.rank))
-        case Concat() | Sum():
-            return operands == 1
-    return False
+            return first if permutation == tuple(range(len(permutation))) else None
+        case Concat() | Sum() | Min() | Max() if len(node.inputs) == 1:
+            return first
+        case Add() | Mul() | And() | Or():
+            neutral = isinstance(node.op, Mul | And)
+            for value, other in (node.inputs, node.inputs[::-1]):
+                if _is_all(builder, other, neutral):
+                    return value
+        case Sub() | Div() | Pow():
+            return first if _is_all(builder, node.inputs[1], not isinstance(node.op, Sub)) else None
+        case Where():
+            condition, on_true, on_false = node.inputs
+            if _is_all(builder, condition, True):
+                return on_true
+            return on_false if _is_all(builder, condition, False) else None
+    return None
+
+
+def _is_all(builder: GraphBuilder, value: str, number: bool) -> bool:
+    """Whether a value is a constant whose elements are all 1, or all 0."""
+    constant = builder.constants.get(value)
+    if constant is None:
+        return False
+    if isinstance(constant, Splat):
+        return constant.value == number
+    first = constant.reshape(-1)[:1]  # tells most constants apart at once
+    return bool(np.all(np.equal(first, number)) and np.all(np.equal(constant, number)))
 
 
 def _joined(node: Node, producers: dict[str, Node]) -> Node:

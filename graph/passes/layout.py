@@ -19,12 +19,13 @@ from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
 from ..ops.base import Operator
 from ..ops.convolution import Conv
-from ..ops.elementwise import Add, Mul, Relu, Sum
+from ..ops.elementwise import Elementwise
 from ..ops.movement import Concat, Identity, Reshape, Transpose, reshape_groups
 from ..ops.normalisation import LRN, BatchNormalization
 from ..ops.pooling import AveragePool, GlobalAveragePool, MaxPool
-from ..ops.registry import Elementwise, Spatial
-from ..ops.softmax import Softmax
+from ..ops.reduction import Reduction
+from ..ops.registry import OPERATORS, Spatial
+from ..ops.softmax import LogSoftmax, Softmax
 from ..types import (
     Constant,
     Splat,
@@ -88,9 +89,10 @@ class _Mover:
                 (Conv, MaxPool, AveragePool, GlobalAveragePool, BatchNormalization, LRN),
                 self.spatial,
             ),
-            **dict.fromkeys((Add, Mul, Sum, Relu), self.elementwise),
+            **{op: self.elementwise for op in OPERATORS if issubclass(op, Elementwise)},
             Concat: self.concat,
-            Softmax: self.softmax,
+            **dict.fromkeys((Softmax, LogSoftmax), self.softmax),
+            **{op: self.reduction for op in OPERATORS if issubclass(op, Reduction)},
             Identity: self.identity,
             Transpose: self.transpose,
             Reshape: self.reshape,
@@ -164,16 +166,17 @@ class _Mover:
         """The same operation on permuted operands; constants are aligned with them."""
         rank = self.graph.types[node.outputs[0]].rank
         constants = self.builder.constants
-        moving = [value for value in node.inputs if value not in constants]
-        if any(self.graph.types[value].rank != rank for value in moving):
-            self.fixed(node)
-            return
+        ranks = {value: self.graph.types[value].rank for value in node.inputs}
+        moving = [v for v in node.inputs if v not in constants and ranks[v] == rank]
         permutation = self.best(moving, rank)
         back = inverse(permutation)
-        inputs = tuple(
-            self.aligned(value, rank, back) if value in constants else self.moved(value, back)
-            for value in node.inputs
-        )
+
+        def operand(value: str) -> str:
+            if value in constants:
+                return self.aligned(value, rank, back)
+            return self.moved(value, back) if ranks[value] == rank else self.raised(value, back)
+
+        inputs = tuple(map(operand, node.inputs))
         self.emit(node, cast(Elementwise, node.op), inputs, permutation)
 
     def concat(self, node: Node) -> None:
@@ -186,9 +189,21 @@ class _Mover:
 
     def softmax(self, node: Node) -> None:
         """Softmax over wherever the axes went."""
+        op = cast(Softmax | LogSoftmax, node.op)
         view = self.view(node.inputs[0])
-        axes = tuple(sorted(view.permutation[axis] for axis in cast(Softmax, node.op).axes))
-        self.emit(node, Softmax(axes), (view.base,), view.permutation)
+        axes = tuple(sorted(view.permutation[axis] for axis in op.axes))
+        self.emit(node, replace(op, axes=axes), (view.base,), view.permutation)
+
+    def reduction(self, node: Node) -> None:
+        """A reduction over wherever the axes went; those that are left keep the order they have."""
+        op = cast(Reduction, node.op)
+        view = self.view(node.inputs[0])
+        axes = tuple(sorted(view.permutation[axis] for axis in op.axes))
+        permutation = view.permutation
+        if not op.keepdims:
+            left = [d for n, d in enumerate(view.permutation) if n not in op.axes]
+            permutation = tuple(sorted(left).index(d) for d in left)
+        self.emit(node, replace(op, axes=axes), (view.base,), permutation)
 
     def identity(self, node: Node) -> None:
         """Another name for the same view."""
@@ -249,6 +264,14 @@ class _Mover:
             name = self.builder.fresh(f"{value}.permuted")
             self.alignments[view] = self.builder.constant(name, result)
         return self.alignments[view]
+
+    def raised(self, value: str, permutation: Permutation) -> str:
+        """A value of fewer axes that broadcasts to those of a permutation, permuted."""
+        type_ = self.graph.types[value]
+        if permutation == tuple(range(len(permutation))) or type_.elements == 1:
+            return self.old(value)
+        full = (1,) * (len(permutation) - type_.rank) + type_.shape
+        return self.plain(View(self.builder.add(Reshape(full), self.old(value)), permutation))
 
     @staticmethod
     def permute(view: View, permutation: Permutation) -> View:

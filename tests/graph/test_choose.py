@@ -13,8 +13,9 @@ from tilewright.graph.build import GraphBuilder
 from tilewright.graph.choose import Decision, choose
 from tilewright.graph.fusion import fuse
 from tilewright.graph.ir import Graph
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.elementwise import Add, Relu
 from tilewright.graph.ops.movement import Concat
 from tilewright.graph.plan import Planned, plan_model
 from tilewright.graph.pricing import Price, Pricer

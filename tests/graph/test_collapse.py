@@ -12,9 +12,10 @@ from tilewright.graph.collapse import as_matrix_product, collapsed
 from tilewright.graph.express import express
 from tilewright.graph.form import Form, form_of
 from tilewright.graph.groups import Group
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul, Sum
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.elementwise import Add, Mul, Relu, Sum
 from tilewright.graph.ops.movement import Concat, Transpose
 from tilewright.graph.ops.pooling import MaxPool
 from tilewright.graph.ops.softmax import Softmax

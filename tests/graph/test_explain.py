@@ -9,8 +9,9 @@ import numpy as np
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.explain import explain
 from tilewright.graph.ir import Graph
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Sum
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.elementwise import Relu, Sum
 from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.plan import plan_model
 from tilewright.graph.types import TensorType

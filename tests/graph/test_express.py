@@ -10,8 +10,9 @@ from tilewright.graph.express import express
 from tilewright.graph.form import form_of
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Graph
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.elementwise import Add, Mul, Relu
 from tilewright.graph.reference import evaluate
 from tilewright.graph.types import TensorType
 from tilewright.tir.interpreter import interpret

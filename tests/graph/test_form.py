@@ -7,8 +7,9 @@ import numpy as np
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.form import Form, form_of
 from tilewright.graph.groups import Group
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.elementwise import Add, Mul, Relu
 from tilewright.graph.types import Splat, TensorType
 
 X = TensorType("float32", (1, 4, 4, 8))

@@ -9,8 +9,10 @@ from tilewright.graph.build import GraphBuilder
 from tilewright.graph.fusion import fuse, ordered
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Graph
+from tilewright.graph.ops.activation import Relu, Sigmoid
+from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sum
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.elementwise import Add, Relu, Sum
+from tilewright.graph.ops.functions import Erf
 from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.ops.pooling import MaxPool
 from tilewright.graph.types import Splat, TensorType
@@ -18,6 +20,7 @@ from tilewright.tir.errors import InternalError
 
 X = TensorType("float32", (1, 4, 4, 8))
 CONV = Conv(layout="NHWC")
+NUMBERS = {"one": 1.0, "half": 0.5, "root": 2**0.5}
 
 
 class Net(GraphBuilder):
@@ -67,6 +70,52 @@ def test_a_sum_of_two_convolutions_joins_the_one_computed_last() -> None:
         "(Conv), "
         "and a kernel has one anchor; to fuse: combine the inputs of node 'b' (Conv) and of "
         "node 'a' (Conv) in one operator"
+    ]
+
+
+def swish(net: Net, value: str, output: str = "") -> str:
+    return net.add(Mul(), value, net.add(Sigmoid(), value), output=output)
+
+
+def test_a_value_that_only_the_group_reads_is_not_stored() -> None:
+    net = Net()
+    graph = net.finish((swish(net, net.conv(net.x, "a"), "y"),))
+    assert titles(graph) == ["Conv+Sigmoid+Mul"]
+    assert misses(graph) == []
+
+
+def test_gelu_in_parts_is_one_kernel_behind_its_product() -> None:
+    net = Net()
+    one, half, root = (net.constant(n, Splat(v, "float32", ())) for n, v in NUMBERS.items())
+    biased = net.add(Add(), net.conv(net.x, "a"), net.constant("b", Splat(2.0, "float32", (8,))))
+    tail = net.add(Add(), net.add(Erf(), net.add(Div(), biased, root)), one)
+    graph = net.finish((net.add(Mul(), net.add(Mul(), biased, tail), half, output="y"),))
+    assert titles(graph) == ["Conv+Add+Div+Erf+Add+Mul+Mul"]
+    assert misses(graph) == []
+
+
+def test_elementwise_groups_that_meet_are_one_behind_an_anchor() -> None:
+    net = Net()
+    a, b = net.add(Sigmoid(), net.x), net.conv(net.x, "b")
+    z = net.add(Relu(), net.x, output="z")
+    graph = net.finish((net.add(Sum(), a, b, z, output="y"),))
+    assert titles(graph) == ["Conv+Sigmoid+Relu+Sum"]
+
+
+def test_what_an_anchor_reads_is_stored_though_the_rest_reads_it_too() -> None:
+    net = Net()
+    a = net.add(Relu(), net.x, output="a")
+    graph = net.finish((net.add(Add(), net.conv(a, "b"), a, output="y"),))
+    assert titles(graph) == ["Relu", "Conv+Add"]
+
+
+def test_an_expression_stands_at_most_four_times_in_another() -> None:
+    net = Net()
+    value = swish(net, swish(net, swish(net, net.conv(net.x, "a"))))
+    graph = net.finish((value,))
+    assert titles(graph) == ["Conv+Sigmoid+Mul+Sigmoid+Mul", "Sigmoid+Mul"]
+    assert [miss.condition for miss in fuse(graph).misses] == [
+        "'mul_1' is also read by node 'mul_2' (Mul) and must be stored"
     ]
 
 
@@ -172,7 +221,9 @@ def test_random_graphs_are_grouped_in_order_and_each_node_once(seed: int) -> Non
     values = [net.x]
     for n in range(30):
         pick = rng.integers(0, len(values), 2)
-        if rng.random() < 0.3:
+        if rng.random() < 0.2:
+            values.append(swish(net, values[pick[0]]))
+        elif rng.random() < 0.3:
             values.append(net.conv(values[pick[0]], f"c{n}"))
         elif rng.random() < 0.5:
             values.append(net.add(Add(), *(values[p] for p in pick), output=f"c{n}"))

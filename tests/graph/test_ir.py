@@ -126,7 +126,7 @@ def test_a_node_that_does_not_fit_names_itself_and_its_inputs() -> None:
         b.add(Softmax((7,)), x, name="odd")
     assert str(caught.value) == (
         "ModelError: Softmax: axes (7,) are not ascending axes of float32[1, 4, 8, 8]. "
-        "[softmax-axes]\n"
+        "[op-axes]\n"
         "  in node 'odd' (Softmax):\n"
         "    'x': float32[1, 4, 8, 8]"
     )

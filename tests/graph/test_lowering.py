@@ -12,8 +12,9 @@ from tilewright.graph.choose import choose, chosen_parts
 from tilewright.graph.fusion import fuse
 from tilewright.graph.ir import Graph
 from tilewright.graph.lowering import LoweredModel, lower
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.elementwise import Add, Mul, Relu
 from tilewright.graph.ops.movement import Identity, Reshape, Transpose
 from tilewright.graph.ops.pooling import MaxPool
 from tilewright.graph.plan import plan_model

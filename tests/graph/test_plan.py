@@ -8,8 +8,9 @@ import pytest
 from tilewright.graph import samples
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.elementwise import Add, Relu
 from tilewright.graph.plan import Planned, apart, plan_model
 from tilewright.graph.reference import evaluate
 from tilewright.graph.types import Splat, TensorType

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tilewright.graph.build import GraphBuilder
+from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.base import Operator
-from tilewright.graph.ops.elementwise import Relu
 from tilewright.graph.ops.movement import Identity, Reshape, Transpose
 from tilewright.graph.types import TensorType
 from tilewright.graph.views import is_view, storage

@@ -53,7 +53,7 @@ def _flatten(node: NodeReader) -> Result:
     return _reshaped(node, (math.prod(shape[:axis]), math.prod(shape[axis:])))
 
 
-def _axes(node: NodeReader, rank: int) -> set[int] | None:
+def named_axes(node: NodeReader, rank: int) -> set[int] | None:
     """The axes of a Squeeze or Unsqueeze, an attribute or an input; None when not given."""
     if node.given("axes"):
         axes = node.integers("axes")
@@ -67,7 +67,7 @@ def _axes(node: NodeReader, rank: int) -> set[int] | None:
 def _unsqueeze(node: NodeReader) -> Result:
     source = node.type(0).shape
     count = len(node.integers("axes")) if node.given("axes") else len(node.sizes(1))
-    axes = _axes(node, len(source) + count) or set()
+    axes = named_axes(node, len(source) + count) or set()
     sizes = iter(source)
     return _reshaped(
         node, tuple(1 if d in axes else next(sizes) for d in range(len(source) + count))
@@ -76,7 +76,7 @@ def _unsqueeze(node: NodeReader) -> Result:
 
 def _squeeze(node: NodeReader) -> Result:
     source = node.type(0).shape
-    axes = _axes(node, len(source))
+    axes = named_axes(node, len(source))
     if axes is None:
         axes = {d for d, size in enumerate(source) if size == 1}
     if any(source[d] != 1 for d in axes):

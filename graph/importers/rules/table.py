@@ -9,8 +9,10 @@ refused instead of misread.
 from __future__ import annotations
 
 from . import (
+    activation,
+    arithmetic,
     constants,
-    elementwise,
+    logic,
     matmul,
     movement,
     normalisation,
@@ -23,8 +25,10 @@ from . import (
 from .rule import Rule
 
 RULES: dict[str, Rule] = {
+    **activation.RULES,
+    **arithmetic.RULES,
     **constants.RULES,
-    **elementwise.RULES,
+    **logic.RULES,
     **matmul.RULES,
     **movement.RULES,
     **normalisation.RULES,

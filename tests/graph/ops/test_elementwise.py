@@ -1,57 +1,21 @@
-"""Add, Mul, Sum and Relu, with broadcasting."""
+"""What elementwise operators have in common: broadcasting, element types, one base."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
 import pytest
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.ops.elementwise import Add, Mul, Relu
-from tilewright.graph.types import Array, TensorType
-
-Check = Callable[..., object]
-Random = Callable[..., Array]
-
-SHAPES = [
-    ((2, 3, 4, 5), (2, 3, 4, 5)),
-    ((3, 1, 1), (2, 3, 4, 5)),
-    ((2, 1, 4), (3, 1)),
-    ((), (3, 2)),
-]
+from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.elementwise import Elementwise, broadcast
+from tilewright.graph.ops.functions import Exp
+from tilewright.graph.ops.registry import OPERATORS
+from tilewright.graph.types import TensorType
 
 
-@pytest.mark.parametrize("operator", ["Add", "Mul"])
-@pytest.mark.parametrize(("a", "b"), SHAPES)
-@pytest.mark.parametrize("opset", [7, 17])
-def test_two_operands_broadcast_as_in_onnxruntime(
-    check_node: Check,
-    random_array: Random,
-    operator: str,
-    a: tuple[int, ...],
-    b: tuple[int, ...],
-    opset: int,
-) -> None:
-    check_node(operator, {"a": random_array(1, *a), "b": random_array(2, *b)}, opset=opset)
-    check_node(operator, {"a": random_array(1, *a), "b": random_array(2, *b)}, constants=("b",))
-
-
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_sum_adds_any_number_of_operands(
-    check_node: Check, random_array: Random, count: int
-) -> None:
-    shapes = [(2, 3, 4), (3, 1), (1, 1, 4), (2, 3, 4)]
-    check_node("Sum", {f"x{n}": random_array(n, *shapes[n]) for n in range(count)}, opset=8)
-
-
-def test_relu_agrees_with_onnxruntime_and_keeps_integers(
-    check_node: Check, random_array: Random
-) -> None:
-    check_node("Relu", {"x": random_array(1, 3, 4)}, opset=7)
-    (y,) = Relu().reference(np.array([-3, 0, 4], dtype=np.int32))
-    assert y.dtype == np.int32
-    assert y.tolist() == [0, 0, 4]
+def test_shapes_are_aligned_at_the_last_axis() -> None:
+    types = (TensorType("float32", (2, 1, 4)), TensorType("float32", (3, 1)))
+    assert broadcast(Add(), types) == TensorType("float32", (2, 3, 4))
+    assert broadcast(Add(), (TensorType("float32", ()),)) == TensorType("float32", ())
 
 
 def test_sizes_of_zero_stay_zero() -> None:
@@ -59,7 +23,13 @@ def test_sizes_of_zero_stay_zero() -> None:
     assert Add().infer(types)[0].shape == (0, 3)
 
 
-def test_shapes_that_do_not_broadcast_are_refused() -> None:
+def test_the_closed_set_holds_every_elementwise_operator() -> None:
+    found = {op.__name__ for op in Elementwise.__subclasses__()}
+    assert {op.__name__ for op in OPERATORS if issubclass(op, Elementwise)} == found
+    assert len(found) > 30
+
+
+def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ModelError) as caught:
         Add().infer((TensorType("float32", (2, 3)), TensorType("float32", (4, 3))))
     assert str(caught.value) == (
@@ -70,3 +40,8 @@ def test_shapes_that_do_not_broadcast_are_refused() -> None:
     with pytest.raises(ModelError) as caught:
         Mul().infer((TensorType("bool", (2,)), TensorType("bool", (2,))))
     assert str(caught.value) == "ModelError: Mul: expected numbers, got bool. [op-number]"
+    with pytest.raises(ModelError) as caught:
+        Exp().infer((TensorType("int64", (2,)),))
+    assert str(caught.value) == (
+        "ModelError: Exp: expected float32 or float64, got int64. [op-float]"
+    )

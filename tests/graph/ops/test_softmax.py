@@ -36,4 +36,15 @@ def test_axes_must_exist_and_ascend() -> None:
         with pytest.raises(ModelError) as caught:
             Softmax(axes).infer((TensorType("float32", (2, 3, 4)),))
         problem = f"axes {axes} are not ascending axes of float32[2, 3, 4]."
-        assert str(caught.value) == f"ModelError: Softmax: {problem} [softmax-axes]"
+        assert str(caught.value) == f"ModelError: Softmax: {problem} [op-axes]"
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, -1])
+@pytest.mark.parametrize("opset", [7, 11, 13])
+def test_the_logarithm_of_softmax_agrees_with_onnxruntime(
+    check_node: Check, random_array: Random, axis: int | None, opset: int
+) -> None:
+    if opset == 7 and axis == -1:
+        return  # negative axes came with opset 11
+    attributes = {} if axis is None else {"axis": axis}
+    check_node("LogSoftmax", {"x": random_array(1, 2, 3, 4) * 40}, opset=opset, **attributes)

@@ -23,9 +23,11 @@ from tilewright.graph.ops.registry import (
     GlobalAveragePool,
     MaxPool,
     Mul,
+    ReduceMean,
     Relu,
     Reshape,
     Softmax,
+    Sub,
     Sum,
     Transpose,
 )
@@ -175,11 +177,16 @@ def test_a_graph_without_spatial_operators_stays_itself() -> None:
     assert ChannelsLast()(graph) is graph
 
 
-def test_operands_of_lower_rank_are_left_alone(apply: Apply) -> None:
+@pytest.mark.parametrize(
+    ("shape", "moves"), [((5,), 2), ((6, 5), 2), ((4, 1, 1), 2), ((4, 6, 5), 3), ((), 2), ((1,), 2)]
+)
+def test_operands_of_fewer_axes_follow_the_stream(
+    apply: Apply, shape: tuple[int, ...], moves: int
+) -> None:
     b = Network()
-    row = b.input("row", TensorType("float32", (5,)))
-    after = apply(ChannelsLast(), b.finish((b.conv(b.add(Add(), b.conv(b.x), row), output="y"),)))
-    assert kinds(after, Transpose) == 4
+    low = b.input("low", TensorType("float32", shape))
+    after = apply(ChannelsLast(), b.finish((b.conv(b.add(Add(), low, b.conv(b.x)), output="y"),)))
+    assert kinds(after, Transpose) == moves
 
 
 STEPS = st.lists(
@@ -213,8 +220,11 @@ def random_network(steps: list[tuple[int, int, int]]) -> Graph:
                 value = b.add(Reshape((shape[0], 2, shape[1] // 2, *shape[2:])), x)
                 value = b.add(Transpose((0, 2, 1, 3, 4)), value)
                 value = b.add(Reshape(shape), value)
-            case 8:
+            case 8 if second % 2:
                 value = b.add(Softmax((1, 3)), x)
+            case 8:
+                value = b.add(ReduceMean((second // 2, 3)), x)
+                value = b.add(Sub(), x, b.add(ReduceMean((0,), False), value))
             case _:
                 value = b.add(Relu(), x)
         values.append(value)

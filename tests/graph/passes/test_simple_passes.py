@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph
+from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.registry import (
     Add,
+    And,
+    Cast,
     Concat,
+    Div,
     Identity,
     MatMul,
+    Max,
+    Min,
     Mul,
+    Or,
+    Pow,
     Relu,
     Reshape,
+    Sub,
     Sum,
     Transpose,
+    Where,
 )
 from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.slicing import Slice
@@ -26,7 +37,7 @@ from tilewright.graph.passes.constant_folding import ConstantFolding
 from tilewright.graph.passes.dead_code import DeadCode
 from tilewright.graph.passes.identity_removal import IdentityRemoval
 from tilewright.graph.passes.pipeline import Pass
-from tilewright.graph.types import Splat, TensorType
+from tilewright.graph.types import Constant, Splat, TensorType
 
 Apply = Callable[[Pass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
@@ -134,6 +145,65 @@ def test_nodes_that_change_nothing_go(apply: Apply, lines: Lines) -> None:
     value = b.add(Sum(), b.add(Concat(2), value))
     after = apply(IdentityRemoval(), b.finish((b.add(Add(), value, x, output="y"),)))
     assert lines(after) == ["r = Relu(x)", "y = Add(r, x)"]
+
+
+ONE, ZERO = Splat(1.0, "float32", ()), Splat(0.0, "float32", (4,))
+
+
+@pytest.mark.parametrize(
+    ("op", "constant", "position"),
+    [
+        (Mul(), ONE, 1),
+        (Mul(), np.ones((3, 1), np.float32), 0),
+        (Add(), ZERO, 1),
+        (Add(), np.zeros(4, np.float32), 0),
+        (Sub(), ZERO, 1),
+        (Div(), ONE, 1),
+        (Pow(), ONE, 1),
+    ],
+    ids=str,
+)
+def test_arithmetic_with_a_neutral_constant_goes(
+    apply: Apply, lines: Lines, op: Operator, constant: Constant, position: int
+) -> None:
+    b, x = start()
+    c = b.constant("c", constant)
+    operands = (c, b.add(Relu(), x)) if position == 0 else (b.add(Relu(), x), c)
+    graph = b.finish((b.add(Relu(), b.add(op, *operands), output="y"),))
+    assert lines(apply(IdentityRemoval(), graph)) == ["relu = Relu(x)", "y = Relu(relu)"]
+
+
+def test_arithmetic_that_changes_something_stays() -> None:
+    b, x = start()
+    one = b.constant("one", ONE)
+    larger = b.constant("larger", Splat(1.0, "float32", (5, 2, 3, 4)))
+    nearly = b.constant("nearly", np.array([1, 1, 1, 0.5], np.float32))
+    b.add(Mul(), x, larger, output="a")
+    b.add(Mul(), x, nearly, output="b")
+    b.add(Div(), one, x, output="c")
+    b.add(Sub(), b.constant("zero", ZERO), x, output="d")
+    graph = b.finish(tuple("abcd"))
+    assert IdentityRemoval()(graph) is graph
+
+
+def test_choices_that_are_always_the_same_go(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    z = b.input("z", X)
+    mask = b.input("mask", TensorType("bool", X.shape))
+    yes = b.constant("yes", Splat(True, "bool", (4,)))
+    no = b.constant("no", np.zeros(X.shape, bool))
+    both = b.add(Or(), b.add(And(), mask, yes), no)
+    first = b.add(Where(), yes, x, z)
+    second = b.add(Where(), no, b.constant("c", ONE), z)
+    b.add(Where(), both, first, second, output="y")
+    assert lines(apply(IdentityRemoval(), b.finish(("y",)))) == ["y = Where(mask, x, z)"]
+
+
+def test_a_cast_to_the_type_that_a_value_has_goes(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    same = b.add(Cast("float32"), x)
+    b.add(Cast("int32"), b.add(Max(), b.add(Min(), same)), output="y")
+    assert lines(apply(IdentityRemoval(), b.finish(("y",)))) == ["y = Cast[to='int32'](x)"]
 
 
 def test_moves_that_follow_one_another_are_joined(apply: Apply, lines: Lines) -> None:

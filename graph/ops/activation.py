@@ -1,0 +1,127 @@
+"""Activations: Relu, LeakyRelu, Sigmoid, Softplus, Gelu.
+
+HardSigmoid and HardSwish are sums, products, Min and Max.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.intrinsics import ERF
+from ..types import Array, Floats
+from .elementwise import Elementwise
+
+_SQRT_HALF = math.sqrt(0.5)
+_LINEAR = -2 * math.sqrt(2 / math.pi)  # of -2 * t
+_CUBIC = 0.044715 * _LINEAR
+
+
+@dataclass(frozen=True, slots=True)
+class Relu(Elementwise):
+    """max(x, 0), element by element."""
+
+    arity = (1, 1)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        return (np.maximum(x, np.zeros((), x.dtype)),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return te.maximum(x, te.const(0, x.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class LeakyRelu(Elementwise):
+    """x where x is not negative, else alpha * x."""
+
+    alpha: float = 0.01
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        return (np.where(x < 0, x * self.alpha, x),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return te.select(x < 0, x * self.alpha, x)
+
+
+@dataclass(frozen=True, slots=True)
+class Sigmoid(Elementwise):
+    """1 / (1 + exp(-x)).
+
+    It is good to a few ulp wherever the result is a normal number: exp(-x) is infinite only where
+    the result is smaller than that, and then it is 0.
+    """
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        power = np.exp(-np.absolute(x))
+        return (np.where(x < 0, power, np.ones_like(x)) / (1.0 + power),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return 1.0 / (te.exp(-x) + 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Softplus(Elementwise):
+    """log(1 + exp(x)), as max(x, 0) + log(1 + z) with z = exp(-|x|), which never overflows.
+
+    With u = 1 + z rounded, log(1 + z) is log(u) * z / (u - 1), and z where u is 1: what rounding
+    lost of z comes back, so that small results are good to a few ulp, too (W. Kahan's method).
+    """
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        return (np.maximum(x, 0.0) + np.log1p(np.exp(-np.absolute(x))),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        z = te.exp(-te.abs(x))
+        u = z + 1.0
+        return te.maximum(x, 0.0) + te.select(te.eq(u, 1.0), z, te.log(u) * (z / (u - 1.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Gelu(Elementwise):
+    """x * (1 + erf(x / sqrt 2)) / 2; or its approximation x * (1 + tanh(t)) / 2 with
+    t = sqrt(2 / pi) * (x + 0.044715 * x**3).
+
+    The exact one is off by some ulp of x, not of the result: 1 + erf cancels for a negative x, and
+    in float32 nothing is left of the result below x = -5.5, where it is -1e-7. The approximation is
+    written x / (1 + exp(-2 * t)), the same function without the cancellation.
+    """
+
+    approximate: bool = False
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        if self.approximate:
+            with np.errstate(over="ignore"):
+                return (x / (np.exp(x * (x * x * _CUBIC + _LINEAR)) + 1.0),)
+        return (x * 0.5 * (cast(Floats, ERF.meaning(x * _SQRT_HALF)) + 1.0),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        if self.approximate:
+            return x / (te.exp(x * (x * x * _CUBIC + _LINEAR)) + 1.0)
+        return x * 0.5 * (te.erf(x * _SQRT_HALF) + 1.0)

@@ -1,0 +1,132 @@
+"""Arithmetic on two or more tensors: Add, Sub, Mul, Div, Pow, Sum, Min, Max.
+
+Integers wrap around. What else ONNX calls arithmetic is made of these: Neg is Mul by -1, Reciprocal
+is 1 / x, Clip is Min of Max.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from ...tir import te
+from ...tir.expr import Expr
+from ..types import Array
+from .elementwise import Elementwise
+
+
+@dataclass(frozen=True, slots=True)
+class Add(Elementwise):
+    """The sum of two tensors."""
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.add(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        a, b = elements
+        return a + b
+
+
+@dataclass(frozen=True, slots=True)
+class Sub(Elementwise):
+    """The difference of two tensors."""
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.subtract(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        a, b = elements
+        return a - b
+
+
+@dataclass(frozen=True, slots=True)
+class Mul(Elementwise):
+    """The product of two tensors."""
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.multiply(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        a, b = elements
+        return a * b
+
+
+@dataclass(frozen=True, slots=True)
+class Div(Elementwise):
+    """The quotient of two tensors; of integers it is rounded towards zero, and 0 for a divisor of
+    0.
+    """
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a, b = arrays
+        if np.issubdtype(a.dtype, np.floating):
+            with np.errstate(all="ignore"):
+                return (np.divide(a, b),)
+        with np.errstate(all="ignore"):
+            floor, rest = np.divmod(a, b)
+        return (np.add(floor, np.less(floor, 0) & np.not_equal(rest, 0), dtype=a.dtype),)
+
+    def element(self, *elements: Expr) -> Expr:
+        a, b = elements
+        if a.dtype.is_float:
+            return a / b
+        floor = a // b
+        rounded_down = te.all_of(floor < 0, te.ne(a % b, 0))
+        return te.select(rounded_down, floor + 1, floor)
+
+
+@dataclass(frozen=True, slots=True)
+class Pow(Elementwise):
+    """The first tensor to the power of the second, as IEEE 754 has it: a negative base takes an
+    integral exponent only.
+    """
+
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            return (np.power(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.pow(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Elementwise):
+    """The sum of one or more tensors, from left to right."""
+
+    arity = (1, None)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (reduce(np.add, arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return reduce(lambda a, b: a + b, elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Max(Elementwise):
+    """The largest of one or more tensors; NaN where one is NaN."""
+
+    arity = (1, None)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (reduce(np.maximum, arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return reduce(te.maximum, elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Min(Elementwise):
+    """The smallest of one or more tensors; NaN where one is NaN."""
+
+    arity = (1, None)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (reduce(np.minimum, arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return reduce(te.minimum, elements)

@@ -1,0 +1,171 @@
+"""Functions of one number: Abs, Sqrt, Exp, Log, Tanh, Erf, Floor, Ceil, Round, Cast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...tir import te
+from ...tir.arithmetic import convert_array
+from ...tir.expr import Expr
+from ...tir.intrinsics import ERF
+from ..types import Array, TensorType
+from .base import check_arity
+from .elementwise import Elementwise
+
+
+@dataclass(frozen=True, slots=True)
+class Abs(Elementwise):
+    """The magnitude; that of the least integer wraps around to itself."""
+
+    arity = (1, 1)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.absolute(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.abs(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Sqrt(Elementwise):
+    """The square root; NaN of a negative number."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            return (np.sqrt(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.sqrt(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Exp(Elementwise):
+    """e to the power x."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            return (np.exp(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.exp(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Log(Elementwise):
+    """The natural logarithm; NaN of a negative number, -inf of 0."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            return (np.log(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.log(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Tanh(Elementwise):
+    """The hyperbolic tangent."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.tanh(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.tanh(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Erf(Elementwise):
+    """The error function."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (ERF.meaning(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.erf(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor(Elementwise):
+    """The largest integer that is not above x."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.floor(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.floor(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Ceil(Elementwise):
+    """The smallest integer that is not below x."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.ceil(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return -te.floor(-x)
+
+
+@dataclass(frozen=True, slots=True)
+class Round(Elementwise):
+    """The nearest integer, ties to even."""
+
+    arity = (1, 1)
+    takes = "float"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.rint(*arrays),)
+
+    def element(self, *elements: Expr) -> Expr:
+        return te.round(*elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Elementwise):
+    """The same numbers in element type `to`.
+
+    A float becomes an integer by truncation towards zero, the nearest one that the type has, and 0
+    for NaN. To bool: whether it is not 0.
+    """
+
+    to: str
+
+    arity = (1, 1)
+    takes = "any"
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        return (TensorType(self.to, types[0].shape),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        with np.errstate(all="ignore"):
+            return (convert_array(x, np.dtype(self.to)),)
+
+    def element(self, *elements: Expr) -> Expr:
+        (x,) = elements
+        return te.cast(x, self.to)

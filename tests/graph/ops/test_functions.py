@@ -1,0 +1,93 @@
+"""Functions of one number over opsets and special values, against ONNX's reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from tilewright.graph.errors import UnsupportedOperator
+from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.ops.functions import Cast
+from tilewright.graph.reference import evaluate
+from tilewright.graph.types import Array
+
+from ..cases import Case, check_case, check_compiled, model_of
+
+
+def normal(*shape: int, dtype: str = "float32") -> Array:
+    return np.random.default_rng(1).standard_normal(shape).astype(dtype)
+
+
+OPSETS = {
+    "Abs": (7, 13),
+    "Ceil": (7, 13),
+    "Erf": (9, 13),
+    "Exp": (7, 13),
+    "Floor": (7, 13),
+    "Log": (7, 13),
+    "Round": (11, 22),
+    "Sqrt": (7, 13),
+    "Tanh": (7, 13),
+}
+SPECIAL = np.array(
+    [np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 88, -88], dtype=np.float32
+)
+HALVES = np.arange(-6, 7).astype(np.float32).reshape(1, 13) / 2
+TRUTH = np.array([[True, False, True]])
+CASES = [
+    *(
+        Case(operator, (x,), {}, opsets)
+        for operator, opsets in OPSETS.items()
+        for x in (
+            HALVES,
+            SPECIAL,
+            normal(3, 70),
+            normal(4, dtype="float64"),
+            normal(),
+            normal(0, 2),
+        )
+    ),
+    Case("Abs", (np.array([-3, 0, 5, -128], dtype=np.int8),), {}, (13,)),
+    Case("Abs", (np.array([3, 0, 255], dtype=np.uint8),), {}, (13,)),
+    *(
+        Case("Cast", (x,), {"to": int(getattr(TensorProto, kind))}, (9, 13, 19, 21, 25))
+        for x in (HALVES + 8, np.arange(-3, 4), np.arange(5, dtype=np.uint8), TRUTH)
+        for kind in ("FLOAT", "DOUBLE", "INT64", "INT32", "INT8", "BOOL")
+    ),
+    Case("CastLike", (HALVES, np.arange(2)), {}, (15, 25)),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_functions_agree_with_the_reference(case: Case) -> None:
+    check_case(case)
+
+
+@pytest.mark.needs_cc
+def test_compiled_functions_agree_with_float64() -> None:
+    check_compiled([case for case in CASES if case.operator != "Round"])
+    check_compiled([case for case in CASES if case.operator == "Round"])
+
+
+def test_interpreted_functions_agree_with_float64() -> None:
+    check_compiled([case for case in CASES if case.operator != "Round"], "python")
+
+
+def test_the_oracle_does_not_round_where_a_model_casts_to_floats() -> None:
+    model, _ = model_of([Case("Cast", (np.zeros(1),), {"to": int(TensorProto.FLOAT)})], 21)
+    x = np.array([1 / 3])
+    assert evaluate(import_onnx(model), {"c0_x0": x})["y0"] == x
+    assert evaluate(import_onnx(model), {"c0_x0": x}, dtype=None)["y0"] == np.float32(1 / 3)
+
+
+def test_floats_are_cut_off_not_rounded() -> None:
+    (y,) = Cast("int8").reference(np.array([1.9, -1.9, np.nan, 300.0, -np.inf]))
+    assert y.tolist() == [1, -1, 0, 127, -128]
+
+
+def test_a_cast_to_a_type_that_the_language_lacks_is_refused_by_name() -> None:
+    model, _ = model_of([Case("Cast", (HALVES,), {"to": int(TensorProto.FLOAT8E5M2)})], 21)
+    with pytest.raises(UnsupportedOperator) as caught:
+        import_onnx(model)
+    assert "it converts to float8e5m2; known are bool, int8" in str(caught.value)
