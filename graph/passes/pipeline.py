@@ -16,6 +16,7 @@ from .common_subexpressions import CommonSubexpressions
 from .constant_folding import ConstantFolding
 from .dead_code import DeadCode
 from .identity_removal import IdentityRemoval
+from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
 
 Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
@@ -36,6 +37,8 @@ PIPELINE: tuple[Pass, ...] = (
     BatchNormFolding(),
     # equal weights and shared subtrees, before the layout pass permutes each of them
     CommonSubexpressions(),
+    # equal parts are one node; before the layout pass may put moves between them
+    LayerNormRecognition(),
     # what folding left without readers must not be moved
     DeadCode(),
     # spatial operators to NHWC; permutes weights

@@ -84,4 +84,4 @@ def test_a_fusion_that_does_not_pay_has_a_line() -> None:
 def test_each_pass_has_a_line() -> None:
     lines = explain(plan_model(network(), TARGET))
     assert lines[0] == "pass IdentityRemoval: unchanged"
-    assert sum(line.startswith("pass ") for line in lines) == 9
+    assert sum(line.startswith("pass ") for line in lines) == 10

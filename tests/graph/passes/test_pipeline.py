@@ -79,6 +79,7 @@ def test_the_whole_pipeline_keeps_the_meaning_and_reports_each_pass() -> None:
         "ConstantFolding: unchanged",
         "BatchNormFolding: equal; BatchNormalization 1 -> 0",
         "CommonSubexpressions: unchanged",
+        "LayerNormRecognition: unchanged",
         "DeadCode: equal",
         "ChannelsLast: equal; Transpose 0 -> 2",
         "IdentityRemoval: unchanged",
