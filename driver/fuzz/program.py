@@ -143,9 +143,9 @@ class _Drawing:
         if form < 0.62:
             axis = axes.reduce(extent)
             return lambda _: axis
-        return rng.choice((_shifted, _strided, _reversed, _padded, _joined, _window, _window))(
-            rng, axes, extent
-        )
+        return rng.choice(
+            (_shifted, _strided, _reversed, _padded, _padded, _joined, *(_window,) * 4)
+        )(rng, axes, extent)
 
     def element(
         self, source: te.Tensor, axes: _Axes, own: Sequence[Expr], weighted: bool

@@ -13,7 +13,7 @@ from ...tir.target import Target
 from ..nest import target_of
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import vector_lanes
+from .elementwise import schedule_pointwise, vector_lanes
 from .structure import pointwise_output
 from .tiles import Tile
 
@@ -62,7 +62,8 @@ def finish_tile(
     *,
     parts: LoopRef | None = None,
 ) -> None:
-    """Order the loops, keep the tile in registers and run what follows on it.
+    """Order the loops, keep the tile in registers and run what follows on it, where that has the
+    tile's vectors: a condition or an integer behind floats has a nest of its own.
 
     outer: the loops around the tile, the first of which runs in parallel; reduced: the loops
     inside, around the tile's own. parts: the loop of `outer` each of whose iterations sums anew in
@@ -83,9 +84,15 @@ def finish_tile(
         *tile, part = sch.reverse_compute_at(name, place, at="each")
         sch.reorder(part, *tile)
         _vectors(sch, sch.func.block(name), tile, target)
-    if epilogue is not None:
+    if epilogue is not None and not _shares_vectors(epilogue, sch.func.block(name), target):
+        schedule_pointwise(sch, epilogue.name, target)
+    elif epilogue is not None:
         tile = list(sch.reverse_compute_at(epilogue.name, place, at="last"))
         _vectors(sch, epilogue, tile, target)
+
+
+def _shares_vectors(epilogue: Block, block: Block, target: Target) -> bool:
+    return vector_lanes(epilogue, target) == vector_lanes(block, target)
 
 
 def _vectors(sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target) -> None:

@@ -20,9 +20,12 @@ from tilewright.graph.ir import Graph, rebuilt
 from tilewright.graph.ops.activation import Relu, Sigmoid
 from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.functions import Cast
+from tilewright.graph.ops.logic import Less, Where
+from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.options import OptionError
 from tilewright.graph.reference import evaluate
-from tilewright.graph.types import TensorType, array_of, owned
+from tilewright.graph.types import Splat, TensorType, array_of, owned
 from tilewright.runtime.engine import Engine
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
@@ -235,3 +238,26 @@ def test_a_diamond_behind_an_anchor_is_one_kernel() -> None:
     assert launched(engine) == ["conv_add_2_more_relu"]
     for one in (engine, compile(graph, "python", cache=False)):
         np.testing.assert_allclose(one.run(feeds)["y"], expected, rtol=1e-5, atol=1e-5)
+
+
+@needs_cc
+def test_what_follows_an_anchor_may_have_another_element_type() -> None:
+    builder = GraphBuilder("net")
+    x = builder.input("x", TensorType("float32", (48, 32)))
+    mask = builder.input("mask", TensorType("bool", (1, 48)))
+    zero = builder.constant("zero", Splat(0.0, "float32", ()))
+    for name in "abc":
+        weights = np.random.default_rng(ord(name)).integers(-3, 4, (32, 48)).astype("float32")
+        builder.add(MatMul(), x, builder.constant(f"w{name}", weights), output=f"x{name}")
+    builder.add(Less(), "xa", zero, output="a")
+    builder.add(Cast("int32"), "xb", output="b")
+    builder.add(Where(), mask, "xc", zero, output="c")
+    graph = builder.finish(("a", "b", "c"))
+    rng = np.random.default_rng(1)
+    feeds = {
+        "x": rng.integers(-3, 4, (48, 32)).astype("float32"),
+        "mask": rng.random((1, 48)) < 0.5,
+    }
+    got, expected = compile(graph, cache=False).run(feeds), evaluate(graph, feeds)
+    for name in graph.outputs:
+        np.testing.assert_array_equal(got[name], expected[name])

@@ -121,6 +121,17 @@ def batched(count: int, m: int, n: int, k: int) -> PrimFunc:
     return te.func(a, b, c, name="batched")
 
 
+def masked(m: int, n: int, k: int) -> PrimFunc:
+    """Y = A B where the mask is not 0, else 0; the mask is of bytes."""
+    a = te.placeholder((m, k), "float32", name="A")
+    b = te.placeholder((k, n), "float32", name="B", constant=True)
+    mask = te.placeholder((n,), "uint8", name="M")
+    axis = te.reduce_axis(k, name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, axis] * b[axis, j], axis=axis), name="C")
+    y = te.compute((m, n), lambda i, j: te.select(te.ne(mask[j], 0), c[i, j], 0.0), name="Y")
+    return te.func(a, b, mask, y, name="masked")
+
+
 CONTRACTIONS: dict[str, Callable[[], PrimFunc]] = {
     "matmul with edges": lambda: matmul_relu(13, 37, 21, constant=True),
     "matmul of one row": lambda: matmul_relu(1, 40, 33, constant=True),
@@ -130,6 +141,7 @@ CONTRACTIONS: dict[str, Callable[[], PrimFunc]] = {
     "matmul with a cut reduction": lambda: matmul_relu(18, 17, 70, constant=True),
     "matmul in float64": lambda: matmul_relu(7, 19, 11, dtype="float64", constant=True),
     "matmul of transposed weights": lambda: matmul_transposed(6, 35, 9),
+    "matmul with a mask of bytes": lambda: masked(13, 37, 9),
     "matmul of batches": lambda: batched(2, 5, 18, 7),
     "convolution": lambda: conv(5, 6, 3, 20),
     "convolution without padding": lambda: conv(5, 6, 3, 20, pad=0),
@@ -181,6 +193,11 @@ def test_other_rules_are_right(name: str, target: str) -> None:
     func = make()
     assert rule_for(func).name == rule
     check(func, target)
+
+
+def test_what_follows_in_other_lanes_has_a_nest_of_its_own() -> None:
+    text = str(check(masked(13, 37, 9), "c:avx512").func)
+    assert "Y[vi, vj] = select(M[vj] != uint8(0), C[vi, vj], 0.0)" in text  # C, not C_reg
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 3), (3, 0, 4)])
