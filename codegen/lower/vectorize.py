@@ -145,27 +145,30 @@ def _element_types(body: Stmt, lane: Var) -> set[DType]:
     data, nor are indices that all lanes share.
     """
     found: set[DType] = set()
-    for node in _data_nodes(body, lane):
+    for node, inside in _data_nodes(body, lane, False):
         match node:
             case Load() | Store() | Alloc():
                 found.add(node.buffer.type.scalar)
-            case Cast(value) if not node.type.is_bool:
-                widened = node.type == INT64 and value.dtype.is_integer  # an index, narrowed again
-                found.add(value.dtype.scalar if widened else node.type.scalar)
+            case Cast(value) if inside and node.type == INT64 and value.dtype.is_integer:
+                found.add(value.dtype.scalar)  # addresses are narrowed again
+            case Cast() if not node.type.is_bool:
+                found.add(node.type.scalar)
             case Expr() if node.dtype.is_float:
                 found.add(node.dtype.scalar)
     return found
 
 
-def _data_nodes(node: Node, lane: Var) -> Iterator[Node]:
-    """The nodes below `node`, without indices that do not mention the lane."""
-    yield node
-    shared: tuple[Expr, ...] = ()
-    if isinstance(node, Load | Store):
-        shared = tuple(i for i in node.indices if lane not in free_vars(i))
+def _data_nodes(node: Node, lane: Var, inside: bool) -> Iterator[tuple[Node, bool]]:
+    """The nodes below `node`, each with whether it is part of an index; without indices that do not
+    mention the lane.
+    """
+    yield node, inside
+    indices = node.indices if isinstance(node, Load | Store) else ()
     for child in node.children():
-        if child not in shared:
-            yield from _data_nodes(child, lane)
+        if child not in indices:
+            yield from _data_nodes(child, lane, inside)
+        elif lane in free_vars(child):
+            yield from _data_nodes(child, lane, True)
 
 
 def _data(node: Node) -> Iterator[Expr]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...tir.data import data_interval
+from ...tir.dtype import INT64
 from ...tir.expr import Add, Const, Expr, FloorDiv, FloorMod, Mul, Sub, Var
 from ...tir.node import Node
 from ...tir.printer import print_expr
@@ -27,6 +28,9 @@ def data_of(indices: Iterable[Expr]) -> tuple[Expr, ...]:
 
 def _data(expr: Expr) -> Iterator[Expr]:
     if not loads(expr):
+        return
+    if expr.dtype != INT64:  # sums of other types may wrap around
+        yield expr
         return
     match expr:
         case Add(a, b) | Sub(a, b) | Mul(a, Const() as b) | Mul(Const() as a, b):

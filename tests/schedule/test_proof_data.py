@@ -282,6 +282,10 @@ X = Var("x")
         (te.clamp_index(N[X], 10), ["max(min(N[x], 9), 0)"]),
         (te.clamp_index(N[X], 10) * 4 + X, ["max(min(N[x], 9), 0)"]),
         (te.clamp_index(N[X], 10) // 4 - N[X] % 3, ["max(min(N[x], 9), 0)", "N[x]"]),
+        (
+            te.cast(te.clamp_index(N[X], 10) + X, "int8") + 1,
+            ['cast(max(min(N[x], 9), 0) + x, "int8") + int8(1)'],
+        ),
         (X * 4, []),
     ],
 )
@@ -321,6 +325,18 @@ def test_a_comparison_of_data_is_decided_by_their_intervals(
             condition(compared, {}, {X: (0, 3)})
     else:
         assert condition(compared, {}, {X: (0, 3)}) == expected
+
+
+def test_a_sum_in_a_narrow_type_wraps_around_before_it_is_an_index() -> None:
+    text = """\
+def narrow(T: float32[201], N: int8[4], Y: output(float32[4])):
+    for i in range(4):
+        with block("Y", vi=spatial(4, i)):
+            Y[vi] = T[max(min(N[vi], int8(100)), int8(0)) + int8(100)]
+"""
+    verdict = prove(parse(text), canonical_form(parse(text)))
+    assert verdict.status == "unknown"
+    assert "it may be that P4: block 'Y' loads T[-128]" in str(verdict)
 
 
 def test_a_datum_of_one_possible_value_is_that_value() -> None:

@@ -149,6 +149,15 @@ def test_elements_that_data_choose_are_gathered_in_lanes_of_the_index() -> None:
     assert "for j in range(32):" in vectorized(wide, "c:avx2")  # no minimum of int64
 
 
+def test_a_value_that_is_widened_as_data_decides_the_lanes() -> None:
+    text = """
+def f(N: int32[32], A: float32[32], C: output(float32[32])):
+    for j in vectorized(32):
+        C[j] = select(cast(N[j], "int64") < 4000000000, A[j], 0.0)
+"""
+    assert 'cast(N[ramp(j * 8, 1, 8)], "int64x8")' in vectorized(text)
+
+
 def test_a_table_that_int32_cannot_address_is_gathered_lane_after_lane() -> None:
     text = """
 def f(T: float32[300000000, 32], N: int32[32], C: output(float32[32])):
