@@ -18,7 +18,7 @@ from ..tir.printer import print_expr
 from ..tir.regions import Span, disjoint
 from ..tir.simplify import simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
-from ..tir.visit import accesses, blocks, enclosing_path, substitute
+from ..tir.visit import accesses, blocks, enclosing_path, substitute, walk
 from .errors import iteration, refuse
 from .legality import allocated_in, runs_over
 from .nest import (
@@ -28,6 +28,7 @@ from .nest import (
     loops_below,
     readers,
     root_statement,
+    target_of,
     writers,
 )
 
@@ -157,6 +158,21 @@ def check_allocated_outside(func: PrimFunc, loop: For, tensor: Buffer) -> None:
         f"'{loop.var.name}' already.",
         code="stage-inside",
         hints=("stage it at a loop further in.",),
+    )
+
+
+def check_storage_around(func: PrimFunc, block: Block, loop: For, primitive: str) -> None:
+    """The tensor that the block computes lives around the loop that it moves below."""
+    tensor = target_of(block)
+    holders = [n for n in walk(func.body) if isinstance(n, Alloc) and n.buffer is tensor]
+    if all(any(node is loop for node in walk(holder)) for holder in holders):
+        return
+    raise refuse(
+        func,
+        f"{primitive}: '{tensor.name}' has storage of its own in each iteration of a loop that "
+        f"does not hold loop '{loop.var.name}'.",
+        code="storage-elsewhere",
+        hints=(f"call {primitive} before that loop becomes parallel.",),
     )
 
 
