@@ -28,6 +28,7 @@ from .nest import (
     loops_below,
     readers,
     root_statement,
+    target_of,
     writers,
 )
 
@@ -241,6 +242,21 @@ def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
         f"each iteration; blocks {names} touch it.",
         code="scope-loop",
         hints=("compute_at moves the block that writes it below a loop of its reader.",),
+    )
+
+
+def check_storage_around(func: PrimFunc, block: Block, loop: For, primitive: str) -> None:
+    """The tensor that the block computes lives around the loop that it moves below."""
+    tensor = target_of(block)
+    holders = [n for n in walk(func.body) if isinstance(n, Alloc) and n.buffer is tensor]
+    if all(any(node is loop for node in walk(holder)) for holder in holders):
+        return
+    raise refuse(
+        func,
+        f"{primitive}: '{tensor.name}' has storage of its own in each iteration of a loop that "
+        f"does not hold loop '{loop.var.name}'.",
+        code="storage-elsewhere",
+        hints=(f"call {primitive} before that loop becomes parallel.",),
     )
 
 

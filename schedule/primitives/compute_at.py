@@ -180,6 +180,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     placement.check_unstaged(func, consumer, "reverse_compute_at")
     placement.check_once(func, consumer, "reverse_compute_at")
     placement.check_not_vectorized(func, node, "reverse_compute_at")
+    placement.check_storage_around(func, consumer, node, "reverse_compute_at")
     producer = _producer_below(func, consumer, node)
     placement.check_whole(func, producer, "reverse_compute_at")
     tensor = _tensor(producer)

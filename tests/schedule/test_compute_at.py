@@ -249,6 +249,22 @@ def _recomputed(sch: Schedule) -> None:
     sch.reverse_compute_at(block, sch.loops("R")[0])
 
 
+def total() -> PrimFunc:
+    """Y = 2 S, S = the sum of P, P = 2 X."""
+    x = te.placeholder((3,), "float32", name="X")
+    p = te.compute((3,), lambda i: x[i] * 2.0, name="P")
+    k = te.reduce_axis(3, name="k")
+    s = te.compute((1,), lambda i: te.sum(p[k], axis=k), name="S")
+    return te.func(x, te.compute((1,), lambda i: s[i] * 2.0, name="Y"), name="total")
+
+
+def _private_to_a_loop(sch: Schedule) -> None:
+    (i,) = sch.loops("Y")
+    sch.compute_at("S", i)
+    sch.parallel(i)
+    sch.reverse_compute_at("S", sch.loops("P")[0])
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "compute_at: consumer-outside": (
         two_readers(3),
@@ -296,6 +312,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         lambda s: s.reverse_compute_at("Y", s.loops("C")[0]),
     ),
     "reverse_compute_at: block-role": (chain(2, 3), _moved_copy),
+    "reverse_compute_at: storage-elsewhere": (total(), _private_to_a_loop),
     "reverse_compute_at: block-recomputed": (blur(2, 3), _recomputed),
 }
 

@@ -159,6 +159,15 @@ def _where_a_reduction_ends(sch: Schedule, *, cut: bool) -> None:
     sch.stage("Y", "Y", i, "register")
 
 
+def _where_fused_reductions_end(sch: Schedule) -> None:
+    """The epilogue runs in the last iteration of two loops, which then become one."""
+    n, h, v, o, c, r, s = sch.loops("conv")
+    sch.reorder(n, h, v, c, r, s, o)
+    sch.reverse_compute_at("relu", s, at="last")
+    sch.fuse(c, r)
+    sch.stage("relu", "relu", v, "register")
+
+
 def _of_storage_inside(sch: Schedule) -> None:
     i, _ = sch.loops("Y")
     sch.compute_at("R", i)
@@ -183,8 +192,8 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "block-role": (matmul(2, 3, 2), _of_a_copy),
     "writer-inside": (chain(2, 3), _of_what_is_computed_in_the_nest),
     "predicate-open": (
-        matmul_relu(2, 3, 3),
-        lambda s: _where_a_reduction_ends(s, cut=True),
+        conv(3, 3, 2, 2, pad=0, kernel=2),
+        _where_fused_reductions_end,
     ),
     "stage-inside": (blur(2, 3), _of_storage_inside),
     "loop-vectorized": (chain(2, 3), _vectorized),
@@ -196,6 +205,11 @@ def test_each_refusal_says_what_is_wrong_and_what_to_do(
     golden: Callable[[str, str], None],
 ) -> None:
     golden("errors/schedule_stage.txt", refusals(CASES))
+
+
+def test_what_runs_in_the_last_iteration_of_a_split_loop_is_copied_out_after_it() -> None:
+    text = body_of(scheduled(matmul_relu(2, 3, 3), lambda s: _where_a_reduction_ends(s, cut=True)))
+    assert text.count("where(k_0 * 2 + k_1 == 2") == 1
 
 
 def test_what_runs_in_the_last_iteration_is_copied_out_after_it() -> None:
