@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from ...schedule.errors import ScheduleError
@@ -74,11 +75,16 @@ def _roll(sch: Schedule, rng: Random, tally: Tally) -> int:
     """
     for block, user in rng.sample(pairs := _pairs(sch), len(pairs)):
         for loop in sch.loops(user):
-            named = {"block": block, "loop": loop}
-            if sch.copy().attempt(lambda s, a=named: (s.compute_at(**a), s.rolling_buffer(**a))):
+            if sch.copy().attempt(partial(_rolled, block=block, loop=loop)):
+                named = {"block": block, "loop": loop}
                 names = ("compute_at", "rolling_buffer")
                 return sum(_take(sch, name, named, tally) for name in names)
     return 0
+
+
+def _rolled(sch: Schedule, block: str, loop: LoopRef) -> None:
+    sch.compute_at(block, loop)
+    sch.rolling_buffer(block, loop)
 
 
 def _take(sch: Schedule, name: str, arguments: Arguments, tally: Tally) -> bool:
