@@ -1,4 +1,4 @@
-"""An unsharp mask: gray, blurred both ways, and the ratio of sharpened to gray on each channel."""
+"""An unsharp mask: gray, blurred down and across; what the blur takes away is added again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ REACH = len(KERNEL) // 2
 
 
 def program(height: int, width: int) -> PrimFunc:
-    """Y = X * (2 gray - blurred gray) / gray, channels first, without the border of 2 elements."""
+    """Y = X + gray - blurred gray, channels first, without the border of 2 elements."""
     border = 2 * REACH
     x = te.placeholder((3, height + border, width + border), "float32", name="X")
     gray = te.compute(
         (height + border, width + border),
-        lambda r, c: sum(x[n, r, c] * w for n, w in enumerate(WEIGHTS[1:], 1)) + x[0, r, c] * 0.299,
+        lambda r, c: _weighted([x[n, r, c] for n in range(3)], WEIGHTS),
         name="gray",
     )
     down = te.compute(
@@ -26,23 +26,22 @@ def program(height: int, width: int) -> PrimFunc:
         lambda r, c: _weighted([gray[r + n, c] for n in range(len(KERNEL))]),
         name="down",
     )
-    ratio = te.compute(
+    edges = te.compute(
         (height, width),
         lambda r, c: (
-            2.0
-            - _weighted([down[r, c + n] for n in range(len(KERNEL))]) / gray[r + REACH, c + REACH]
+            gray[r + REACH, c + REACH] - _weighted([down[r, c + n] for n in range(len(KERNEL))])
         ),
-        name="ratio",
+        name="edges",
     )
     y = te.compute(
-        (3, height, width), lambda n, r, c: x[n, r + REACH, c + REACH] * ratio[r, c], name="Y"
+        (3, height, width), lambda n, r, c: x[n, r + REACH, c + REACH] + edges[r, c], name="Y"
     )
     return te.func(x, y, name="unsharp")
 
 
-def _weighted(values: list[te.Expr]) -> te.Expr:
-    total = values[0] * KERNEL[0]
-    for value, weight in zip(values[1:], KERNEL[1:], strict=True):
+def _weighted(values: list[te.Expr], weights: tuple[float, ...] = KERNEL) -> te.Expr:
+    total = values[0] * weights[0]
+    for value, weight in zip(values[1:], weights[1:], strict=True):
         total = total + value * weight
     return total
 
@@ -55,12 +54,12 @@ def reference(x: np.ndarray) -> np.ndarray:
     down = sum(w * gray[n : n + height] for n, w in enumerate(KERNEL))
     across = sum(w * down[:, n : n + width] for n, w in enumerate(KERNEL))
     inner = (slice(REACH, REACH + height), slice(REACH, REACH + width))
-    return x[:, *inner] * (2 - across / gray[inner])
+    return x[:, *inner] + gray[inner] - across
 
 
 def whole_passes(sch: Schedule) -> None:
     """Each step over the whole picture."""
-    for block in ("gray", "down", "ratio", "Y"):
+    for block in ("gray", "down", "edges", "Y"):
         *outer, columns = sch.loops(block)
         sch.vectorize(columns)
         sch.parallel(outer[0])
@@ -71,7 +70,9 @@ def in_strips(sch: Schedule) -> None:
     channels, rows, columns = sch.loops("Y")
     sch.reorder(rows, channels, columns)
     strip, row = sch.split(rows, (None, 32), tail="partition")
-    moved = [sch.compute_at(block, row)[-1] for block in ("ratio", "down", "gray")]
+    moved = [sch.compute_at(block, row)[-1] for block in ("edges", "down", "gray")]
+    for block in ("edges", "down"):
+        sch.set_scope(block, "thread")
     first = sch.rolling_buffer("gray", row)
     for loop in (columns, *moved, sch.loops(first)[-1]):
         sch.vectorize(loop)
