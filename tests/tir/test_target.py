@@ -65,5 +65,5 @@ def test_an_unknown_instruction_set_is_refused_with_those_that_exist() -> None:
         Target.parse("c:avx3")
     assert str(refusal.value) == (
         "TargetError: target: unknown instruction set 'avx3' in 'c:avx3'; expected one of 'avx2', "
-        "'avx512', 'neon', 'scalar'. [target-isa]"
+        "'avx512', 'scalar', 'neon'. [target-isa]"
     )
