@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from random import Random
 
 from ...schedule.errors import ScheduleError
-from ...schedule.nest import readers, target_of
+from ...schedule.nest import buffers_read, readers, target_of
 from ...schedule.references import LoopRef
 from ...schedule.schedule import Schedule
 from ...schedule.trace import Step, Trace
 from ...tir.buffer import Buffer
+from ...tir.expr import Select
 from ...tir.func import PrimFunc
 from ...tir.stmt import IterKind
+from ...tir.visit import walk
 
 Arguments = Mapping[str, object]
 
@@ -140,15 +142,19 @@ def _reducing(sch: Schedule, rng: Random) -> str:
 
 def _pair(sch: Schedule, rng: Random) -> tuple[str, str]:
     """A block and one that reads what it makes."""
-    pairs = [
+    pairs = _pairs(sch)
+    if not pairs:
+        raise _Nothing
+    return rng.choice(pairs)
+
+
+def _pairs(sch: Schedule) -> list[tuple[str, str]]:
+    return [
         (block.name, user.name)
         for block in sch.func.blocks
         for user in readers(sch.func, target_of(block))
         if user.name != block.name
     ]
-    if not pairs:
-        raise _Nothing
-    return rng.choice(pairs)
 
 
 # -- the arguments of each primitive --------------------------------------------------------------
@@ -217,7 +223,15 @@ def _compute_inline(sch: Schedule, rng: Random) -> Arguments:
 
 
 def _reverse_compute_inline(sch: Schedule, rng: Random) -> Arguments:
-    return {"block": _pair(sch, rng)[1]}
+    func = sch.func
+    plain = {  # blocks that do no more than map one tensor
+        block.name
+        for block in func.blocks
+        if len(set(buffers_read(block))) == 1
+        and not any(it.kind is IterKind.REDUCE for it in block.iters)
+    }
+    users = sorted({user for _, user in _pairs(sch) if user in plain})
+    return {"block": rng.choice(users) if users else _pair(sch, rng)[1]}
 
 
 def _cache_read(sch: Schedule, rng: Random) -> Arguments:
@@ -283,7 +297,7 @@ def _decompose_padding(sch: Schedule, rng: Random) -> Arguments:
 
 
 def _selects(block: str, sch: Schedule) -> bool:
-    return "select(" in str(sch.func.block(block).body)
+    return any(isinstance(node, Select) for node in walk(sch.func.block(block).body))
 
 
 def _prefetch(sch: Schedule, rng: Random) -> Arguments:
@@ -340,5 +354,6 @@ _WEIGHTS = {
     "transform_layout": 2,
     "rfactor": 3,
     "pad": 2,
+    "decompose_padding": 4,
 }
 _DRAWN = tuple(name for name in STEPS for _ in range(_WEIGHTS.get(name, 1)))
