@@ -242,7 +242,15 @@ def _compute_inline(sch: Schedule, rng: Random) -> Arguments:
 
 
 def _reverse_compute_inline(sch: Schedule, rng: Random) -> Arguments:
-    return {"block": _pair(sch, rng)[1]}
+    func = sch.func
+    plain = {  # blocks that do no more than map one tensor
+        block.name
+        for block in func.blocks
+        if len(set(buffers_read(block))) == 1
+        and not any(it.kind is IterKind.REDUCE for it in block.iters)
+    }
+    users = sorted({user for _, user in _pairs(sch) if user in plain})
+    return {"block": rng.choice(users) if users else _pair(sch, rng)[1]}
 
 
 def _cache_read(sch: Schedule, rng: Random) -> Arguments:

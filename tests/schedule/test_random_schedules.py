@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from tilewright.driver.fuzz.case import Case, draw
-from tilewright.driver.fuzz.examine import examine
+from tilewright.driver.fuzz.examine import UNDECIDED, examine
 from tilewright.driver.fuzz.steps import STEPS, Tally, random_schedule
 from tilewright.schedule.recorder import RECORDED
 from tilewright.tir.func import PrimFunc
@@ -29,20 +29,24 @@ def run(first: int, cases: int) -> None:
     """Examine cases; then each primitive has applied in 5 % of them, and half have 6 steps."""
     tally, present = Tally(Counter(), Counter()), Counter[str]()
     depths: list[int] = []
+    proofs: Counter[str] = Counter()
     for seed in range(first, first + cases):
         before = Counter(tally.applied)
         drawn = draw(seed, tally)
         assert drawn.failed is None, f"case {seed}: {drawn.failed}"
         found = examine(drawn.case, ("avx512",))
         assert found.failure is None, f"case {seed}: {found.failure}\n{drawn.case.script('', '')}"
-        assert found.proof == "proved"
+        proofs[found.proof] += 1
         present.update((tally.applied - before).keys())
         depths.append(len(drawn.case.trace.steps))
     print(f"\n{cases} random schedules: applied, refused, share of cases")
     for name in STEPS:
         share = 100 * present[name] / cases
         print(f"  {name:24}{tally.applied[name]:6}{tally.refused[name]:6}{share:6.1f} %")
+    print(f"  proofs {dict(proofs)}")
     print(f"  depths {sorted(Counter(depths).items())}")
+    assert set(proofs) <= {"proved", UNDECIDED}
+    assert proofs[UNDECIDED] <= 0.02 * cases
     assert not [name for name in STEPS if present[name] < 0.05 * cases]
     assert sum(depth >= 6 for depth in depths) >= cases / 2
 

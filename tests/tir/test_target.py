@@ -33,7 +33,7 @@ def test_lanes_are_those_of_one_vector_register() -> None:
 
 
 def test_only_vector_targets_have_a_fused_multiply_add() -> None:
-    assert [Target.parse(f"c:{isa}").has_fma for isa in ISAS] == [False, True, True]
+    assert [Target.parse(f"c:{isa}").has_fma for isa in ISAS] == [False, True, True, True]
 
 
 def test_every_field_goes_into_json() -> None:
@@ -65,5 +65,5 @@ def test_an_unknown_instruction_set_is_refused_with_those_that_exist() -> None:
         Target.parse("c:avx3")
     assert str(refusal.value) == (
         "TargetError: target: unknown instruction set 'avx3' in 'c:avx3'; expected one of 'avx2', "
-        "'avx512', 'scalar'. [target-isa]"
+        "'avx512', 'scalar', 'neon'. [target-isa]"
     )

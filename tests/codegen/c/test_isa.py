@@ -11,9 +11,10 @@ from tilewright.codegen.c.literals import c_type
 from tilewright.runtime.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
 from tilewright.tir.intrinsics import ALL
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target import Target
 
 LONGEST = 120
+X86 = ("scalar", "avx2", "avx512")  # NEON's are compiled in test_neon.py
 POINTERS = {
     "load",
     "load_masked",
@@ -25,7 +26,7 @@ POINTERS = {
 }
 
 
-@pytest.mark.parametrize("name", ISAS)
+@pytest.mark.parametrize("name", X86)
 def test_an_entry_is_one_short_expression_without_control_flow(name: str) -> None:
     for (operation, dtype), template in isa(Target.parse(f"c:{name}")).operations.items():
         text = template.format("a", "b", "c", "d")
@@ -125,7 +126,7 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
 
 
 @pytest.mark.needs_cc
-@pytest.mark.parametrize("name", ISAS)
+@pytest.mark.parametrize("name", X86)
 def test_a_compiler_accepts_every_entry(name: str) -> None:
     target = Target.parse(f"c:{name}")
     tables = isa(target)
