@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 
 from ...tir.target import Target
-from . import neon
 
 TEAM = """\
 struct tw_team { void (*barrier)(void *state, int thread); void *state; };
@@ -142,7 +141,6 @@ static inline int64_t tw_of_f64(double value)
 """,
         (),
     ),
-    **{name: (text, ()) for name, text in neon.helpers().items()},
 }
 
 

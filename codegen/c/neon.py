@@ -1,7 +1,6 @@
 """NEON as tables: 128-bit vectors, masks as unsigned integers as wide as the data.
 
-There are no masked loads or stores: a helper of the source goes lane by lane. There are no gathers,
-so a loop that needs one runs one iteration after the other.
+There are no masked loads or stores and no gathers, so what needs one runs lane after lane.
 Minima and maxima take the second operand of two equal ones, as on the other instruction sets.
 """
 
@@ -30,8 +29,6 @@ _BOTH = {
     "mask_all": "vdupq_n_{m}({0} ? ~({u})0 : 0)",
     "mask_both": "({0} ? {1} : vdupq_n_{m}(0))",
     "mask_either": "({0} ? vdupq_n_{m}(~({u})0) : {1})",
-    "load_masked": "tw_load_{s}({0}, {1})",  # pointer, mask; 0 where off
-    "store_masked": "tw_store_{s}({0}, {1}, {2})",  # pointer, mask, value
     "mask_first": "vcgtq_{i}(vdupq_n_{i}(({t}){0}), {n})",  # lanes below a count of 0 .. lanes
 }
 _FLOAT = {
@@ -79,46 +76,6 @@ TYPES: dict[DType, str] = {
     INT64.with_lanes(2): "int64x2_t",
 }
 MASKS = {4: "uint32x4_t", 2: "uint64x2_t"}
-
-
-_HELPERS = (
-    """\
-static inline {v} tw_load_{s}(const {e} *from, {mask} on)
-{{
-    {e} lanes[{l}];
-    {u} bits[{l}];
-    vst1q_{m}(bits, on);
-    for (int lane = 0; lane < {l}; lane++)
-        lanes[lane] = bits[lane] ? from[lane] : 0;
-    return vld1q_{s}(lanes);
-}}
-""",
-    """\
-static inline void tw_store_{s}({e} *to, {mask} on, {v} value)
-{{
-    {e} lanes[{l}];
-    {u} bits[{l}];
-    vst1q_{m}(bits, on);
-    vst1q_{s}(lanes, value);
-    for (int lane = 0; lane < {l}; lane++)
-        if (bits[lane])
-            to[lane] = lanes[lane];
-}}
-""",
-)
-
-
-def helpers() -> dict[str, str]:
-    """The functions that stand in for masked loads and stores, by name."""
-    found: dict[str, str] = {}
-    for dtype, vector in TYPES.items():
-        bits, suffix = dtype.bits, _suffix(dtype)
-        element = {FLOAT32: "float", FLOAT64: "double"}.get(dtype.scalar, f"int{bits}_t")
-        words = {"v": vector, "s": suffix, "e": element, "mask": MASKS[dtype.lanes]}
-        words |= {"l": str(dtype.lanes), "u": f"uint{bits}_t", "m": f"u{bits}"}
-        for name, text in zip((f"tw_load_{suffix}", f"tw_store_{suffix}"), _HELPERS, strict=True):
-            found[name] = text.format(**words)
-    return found
 
 
 def scalar_operations() -> dict[tuple[str, DType], str]:

@@ -95,8 +95,22 @@ class _Rewriter:
             short = whole <= LONGEST_UNROLLED or held
             parts.append(For(outer, whole, ForKind.UNROLLED if short else ForKind.SERIAL, body))
         if rest:
-            parts.append(self._body(loop, index(whole * lanes), lanes, ranges, rest))
+            parts.append(self._tail(loop, whole * lanes, lanes, ranges, held))
         return seq(*parts) if parts else NOTHING
+
+    def _tail(self, loop: For, start: int, lanes: int, ranges: Ranges, held: bool) -> Stmt:
+        """The iterations from `start`, fewer than a vector has lanes: masked, or one after the
+        other where the instruction set has no masks for memory. Raises: NotVectorizable.
+        """
+        count = loop.extent - start
+        try:
+            return self._body(loop, index(start), lanes, ranges, count)
+        except NotVectorizable:
+            if held or not start or self.isa.masks is None:
+                raise
+        var = Var(loop.var.name)
+        body = substitute(fresh_copy(loop.body), {loop.var: add(index(start), var)})
+        return For(var, count, ForKind.SERIAL, body)
 
     def _lanes(self, loop: For) -> int:
         """How many iterations one vector takes. Raises: NotVectorizable."""
