@@ -208,7 +208,9 @@ def _check_apart(call: str, arguments: Sequence[Argument], arrays: Sequence[Arra
                     f"{call}: '{written.name}' is written and shares memory with "
                     f"'{argument.name}'.",
                     code="argument-overlap",
-                    hints=(f"{written.name}: np.empty({written.shape}, {numpy_name(written.dtype)})",),
+                    hints=(
+                        f"{written.name}: np.empty({written.shape}, {numpy_name(written.dtype)})",
+                    ),
                 )
 
 

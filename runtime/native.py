@@ -32,9 +32,7 @@ class NativeEntry:
         self._entry = entry
         names = [parameter.name for parameter in entry.parameters]
         self._free = tuple(index for index, name in enumerate(names) if name not in fixed)
-        self._pointers = [
-            memory(fixed[name]) if name in fixed else ffi.NULL for name in names
-        ]
+        self._pointers = [memory(fixed[name]) if name in fixed else ffi.NULL for name in names]
 
     def workspace_bytes(self, threads: int) -> int:
         """Bytes of scratch memory of a run on `threads` threads."""

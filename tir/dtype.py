@@ -125,5 +125,7 @@ def dtype(like: DType | str | np.dtype[np.generic] | type) -> DType:
 BOOL = dtype("bool")
 INT32 = dtype("int32")
 INT64 = dtype("int64")
+FLOAT16 = dtype("float16")
+BFLOAT16 = dtype("bfloat16")
 FLOAT32 = dtype("float32")
 FLOAT64 = dtype("float64")

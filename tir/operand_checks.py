@@ -26,9 +26,7 @@ def check_computable(operation: str, kind: DType) -> None:
             f"{operation}: the operands have type {kind}, which is only stored; expected a type "
             "to compute with.",
             code="expr-storage",
-            hints=(
-                f"te.cast(x, '{wider}') holds its values; te.cast(y, '{kind}') rounds a result.",
-            ),
+            hints=(f"te.cast(x, '{wider}') holds its values; te.cast(y, '{kind}') converts back.",),
         )
 
 

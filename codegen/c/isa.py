@@ -14,12 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from ...tir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
-from ...tir.dtype import dtype as as_dtype
+from ...tir.dtype import FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
 from ...tir.target import Target
 
 Table = Mapping[tuple[str, DType], str]
-FLOAT16 = as_dtype("float16")
 VECTOR_TYPES = (FLOAT32, FLOAT64, INT32, INT64)
 MIN_LANES = 4
 

@@ -11,7 +11,6 @@ from ...tir import dtype as dtypes
 from ..errors import ModelError
 from ..types import TensorType
 
-
 # the operators compute with each of them
 _ELEMENTS = tuple(name for name in dtypes.NAMES if not dtypes.dtype(name).is_storage)
 
