@@ -46,8 +46,11 @@ class NativeProgram:
         self.constants = tuple(constants)
         self._library = Library(shared, name=artifact.name)
         self.function = self._library.entry(artifact.symbol)
-        arrays = [self.constants[position] for position in artifact.read]
-        self.pointers = [memory(array) for array in arrays]
+        self.pointers: list[Pointer] = []
+        for position in artifact.read:
+            array = self.constants[position]
+            assert array is not None, position
+            self.pointers.append(memory(array))
 
     def frame(self, threads: int) -> Frame:
         """Memory for runs on up to `threads` threads; more when a run asks for them."""

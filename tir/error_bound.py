@@ -63,7 +63,7 @@ class Expected:
         """The largest error allowed at each element, in float64."""
         bound = np.full(self.value.shape, 8.0 * self.spread)
         if self.dtype.is_float:
-            bound = np.add(bound, 4.0 * _ulp(self.value, self.dtype))
+            bound = np.add(bound, np.multiply(_ulp(self.value, self.dtype), 4.0))
         result: Array = np.multiply(bound, growth)
         return result
 

@@ -10,11 +10,15 @@ import pytest
 from tilewright import te
 from tilewright.codegen.c.build import build_artifact
 from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.storage_casts import StorageCasts
 from tilewright.tir.dtype import dtype
 from tilewright.tir.evaluate import evaluate
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
+from tilewright.tir.parser import parse
+from tilewright.tir.printer import print_stmt
 from tilewright.tir.target import Target
+from tilewright.tir.visit import stores
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 
@@ -61,6 +65,63 @@ def same_bits(got: np.ndarray, expected: np.ndarray, what: str) -> None:
     nan = np.not_equal(expected, expected)
     np.testing.assert_array_equal(np.not_equal(got, got), nan, err_msg=what)
     np.testing.assert_array_equal(got.view(bits)[~nan], expected.view(bits)[~nan], err_msg=what)
+
+
+def lowered(value: str, stored: str, source: str, isa: str = "scalar") -> str:
+    """The text of a stored conversion after the pass."""
+    text = f"""
+def f(A: {source}[4], C: output({stored}[4])):
+    for i in range(4):
+        C[i] = {value}
+"""
+    (store,) = stores(StorageCasts(Target.parse(f"c:{isa}"))(parse(text)).body)
+    return print_stmt(store).removeprefix("C[i] = ")
+
+
+def test_bfloat16_is_the_upper_half_of_a_float32() -> None:
+    assert lowered('cast(A[i], "float32")', "float32", "bfloat16") == (
+        'reinterpret(cast(reinterpret(A[i], "uint16"), "int32") << int32(16), "float32")'
+    )
+
+
+def test_a_float32_is_rounded_to_bfloat16_by_an_integer_sum() -> None:
+    assert lowered('cast(A[i], "bfloat16")', "bfloat16", "float32") == (
+        "reinterpret(cast("
+        'let(x, A[i], let(whole, reinterpret(x, "int32"), '
+        "let(magnitude, whole & int32(2147483647), "
+        "select(x == x, min(magnitude + int32(32767) + (magnitude >> int32(16) & int32(1)) "
+        ">> int32(16), int32(32640)), int32(32704)) | whole >> int32(16) & int32(32768)))), "
+        '"uint16"), "bfloat16")'
+    )
+
+
+def test_an_integer_of_four_bits_goes_by_way_of_int32() -> None:
+    assert lowered('cast(A[i], "float32")', "float32", "uint4") == (
+        'cast(cast(reinterpret(A[i], "uint8"), "int32") & int32(15), "float32")'
+    )
+    assert lowered('cast(A[i], "int64")', "int64", "int4") == (
+        'cast((cast(reinterpret(A[i], "uint8"), "int32") & int32(15) ^ int32(8)) - int32(8), '
+        '"int64")'
+    )
+    assert lowered('cast(A[i], "int4")', "int4", "int64") == (
+        'reinterpret(cast(cast(A[i], "int32") & int32(15), "uint8"), "int4")'
+    )
+
+
+def test_what_the_target_converts_stays_a_cast_from_or_to_float32() -> None:
+    assert lowered('cast(A[i], "float32")', "float32", "float16", "avx2") == (
+        'cast(A[i], "float32")'
+    )
+    assert lowered('cast(A[i], "float16")', "float16", "float64", "avx2") == (
+        'cast(cast(A[i], "float32"), "float16")'
+    )
+    assert "reinterpret" in lowered('cast(A[i], "float32")', "float32", "float16")
+
+
+def test_a_function_without_storage_types_stays_the_same_object() -> None:
+    a = te.placeholder((4,), "int32", name="A")
+    func = te.func(a, te.compute((4,), lambda i: te.cast(a[i], "float32"), name="C"), name="f")
+    assert StorageCasts(Target.parse("c:scalar"))(func) is func
 
 
 @pytest.mark.parametrize("name", FLOATS)
