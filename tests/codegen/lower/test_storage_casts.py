@@ -10,6 +10,7 @@ import pytest
 from tilewright import te
 from tilewright.codegen.c.build import build_artifact
 from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.pipeline import lowering_passes
 from tilewright.codegen.lower.storage_casts import StorageCasts
 from tilewright.tir.dtype import dtype
 from tilewright.tir.evaluate import evaluate
@@ -17,7 +18,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.parser import parse
 from tilewright.tir.printer import print_stmt
-from tilewright.tir.target import Target
+from tilewright.tir.target import ISAS, Target
 from tilewright.tir.visit import stores
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
@@ -138,6 +139,18 @@ def test_every_value_converts_alike_in_interpreter_and_evaluator(name: str) -> N
     func = conversions(name, values.size, OTHERS)
     expected = evaluate(func, (values,))
     for kind, got in zip(OTHERS, interpret(func, values), strict=True):
+        same_bits(got, expected[f"to_{kind}"], kind)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", STORAGE)
+def test_the_lowered_function_means_what_its_definition_does(name: str, isa: str) -> None:
+    values = every_value(name)[:: 64 if dtype(name).bytes == 2 else 1]
+    func = conversions(name, values.size, OTHERS)
+    expected, lowered = evaluate(func, (values,)), lower_to_nest(func)
+    for step in lowering_passes(Target.parse(f"c:{isa}")):
+        lowered = step(lowered)
+    for kind, got in zip(OTHERS, interpret(lowered, values), strict=True):
         same_bits(got, expected[f"to_{kind}"], kind)
 
 
