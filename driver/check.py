@@ -18,6 +18,7 @@ from ..tir.error_bound import Comparison, reference
 from ..tir.errors import TilewrightError
 from ..tir.evaluate import evaluate
 from ..tir.func import PrimFunc
+from ..tir.number import integer_range
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
@@ -99,7 +100,7 @@ def random_array(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...])
     """Random numbers of a type: normal floats, small integers, truth values."""
     if dtype.is_float:
         return rng.standard_normal(shape).astype(dtype.numpy)
-    high = 2 if dtype.is_bool else 100
+    high = 2 if dtype.is_bool else min(100, integer_range(dtype)[1])
     return rng.integers(0, high, shape).astype(dtype.numpy)
 
 

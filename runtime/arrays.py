@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..tir.errors import TilewrightError
-from .library import ffi
+from .library import Pointer, ffi
 
 Array = npt.NDArray[np.generic]
 
@@ -77,7 +77,7 @@ class Argument:
             raise ArgumentValueError(
                 f"{call}: '{self.name}' is read-only; expected an array to write into.",
                 code="argument-read-only",
-                hints=(f"np.empty({self.shape}, np.{self.dtype.name})",),
+                hints=(f"np.empty({self.shape}, {numpy_name(self.dtype)})",),
             )
         return array
 
@@ -92,7 +92,7 @@ class Argument:
                 f"{call}: '{self.name}' is a {type(value).__name__}; expected a NumPy array, or "
                 "one that has __array_interface__ or __dlpack__.",
                 code="argument-kind",
-                hints=(f"np.asarray({self.name}, dtype=np.{self.dtype.name})",),
+                hints=(f"np.asarray({self.name}, dtype={numpy_name(self.dtype)})",),
             )
         device = int(value.__dlpack_device__()[0])
         if device not in _CPU_DEVICES:
@@ -109,7 +109,7 @@ class Argument:
                 f"{call}: '{self.name}', a {type(value).__name__}, does not share its memory: "
                 f"{error}.",
                 code="argument-exchange",
-                hints=(f"np.asarray({self.name}, dtype=np.{self.dtype.name})",),
+                hints=(f"np.asarray({self.name}, dtype={numpy_name(self.dtype)})",),
             ) from error
 
     def _dtype_error(self, array: Array, call: str) -> ArgumentTypeError:
@@ -121,7 +121,7 @@ class Argument:
         return ArgumentTypeError(
             f"{call}: '{self.name}' is {got}, expected {self.dtype.name}.",
             code="argument-dtype",
-            hints=(f"{self.name}.astype(np.{self.dtype.name})",),
+            hints=(f"{self.name}.astype({numpy_name(self.dtype)})",),
         )
 
     def _shape_error(self, array: Array, call: str) -> ArgumentValueError:
@@ -133,7 +133,7 @@ class Argument:
         )
 
     def _layout_error(self, array: Array, call: str) -> ArgumentValueError:
-        fix = f"np.empty({self.shape}, np.{self.dtype.name})"
+        fix = f"np.empty({self.shape}, {numpy_name(self.dtype)})"
         return ArgumentValueError(
             f"{call}: '{self.name}' has strides {array.strides}; expected row-major order without "
             "gaps.",
@@ -166,6 +166,11 @@ def accept_call(
     return arrays[: len(inputs)], arrays[len(inputs) :]
 
 
+def numpy_name(dtype: np.dtype[np.generic]) -> str:
+    """The type in a Python program that imports NumPy as np."""
+    return f"{'np' if dtype.isbuiltin == 1 else 'ml_dtypes'}.{dtype.name}"
+
+
 def empty_aligned(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
     """A new, uninitialised array; one of 16 KiB or more starts at a multiple of 64 bytes."""
     array: Array = np.empty(shape, dtype)
@@ -175,9 +180,16 @@ def empty_aligned(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
     return np.ndarray(shape, dtype, store.data, -address(store) % ALIGNMENT)
 
 
+def memory(array: Array) -> Pointer:
+    """The array's memory, without a copy; the pointer keeps it alive."""
+    # of types that others add to NumPy it shows no buffer: their bits then
+    shown = array.view(f"u{array.itemsize}") if array.dtype.isbuiltin == 2 else array
+    return ffi.from_buffer(_BYTES, shown)
+
+
 def address(array: Array) -> int:
     """Where the array's memory starts."""
-    return int(ffi.cast(_ADDRESS, ffi.from_buffer(_BYTES, array)))
+    return int(ffi.cast(_ADDRESS, memory(array)))
 
 
 def _check_apart(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) -> None:
@@ -196,7 +208,9 @@ def _check_apart(call: str, arguments: Sequence[Argument], arrays: Sequence[Arra
                     f"{call}: '{written.name}' is written and shares memory with "
                     f"'{argument.name}'.",
                     code="argument-overlap",
-                    hints=(f"{written.name}: np.empty({written.shape}, np.{written.dtype.name})",),
+                    hints=(
+                        f"{written.name}: np.empty({written.shape}, {numpy_name(written.dtype)})",
+                    ),
                 )
 
 

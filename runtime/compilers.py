@@ -22,9 +22,9 @@ STRICT_VARIABLE = "TILEWRIGHT_WERROR"  # "1": warnings in generated code are err
 _NAMES = ("cc", "gcc", "clang")
 _ISA_FLAGS = {
     "scalar": (),
-    "avx2": ("-mavx2", "-mfma"),
+    "avx2": ("-mavx2", "-mfma", "-mf16c"),
     "avx512": (
-        *("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma"),
+        *("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma", "-mf16c"),
         "-mprefer-vector-width=512",
     ),
     "neon": (),  # every 64-bit ARM has it

@@ -33,7 +33,7 @@ from .engine_format import (
 )
 from .engine_parts import EngineParts
 from .model import StoredModel
-from .safetensors import read_safetensors
+from .safetensors import read_safetensors, stored_type
 
 _MOST_SECTIONS = 1 << 10
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
@@ -241,9 +241,9 @@ def _constant(place: Reader, weights: dict[str, Array]) -> Array:
             raise _Malformed(f"{place.where} is no value of {kind.name}.")
         return np.broadcast_to(value.reshape(()), shape)
     array = weights.get(place["key"].text(80))
-    if array is None or array.dtype != kind or array.shape != shape:
+    if array is None or array.dtype != stored_type(kind) or array.shape != shape:
         raise _Malformed(f"{place.where} names no array of the weights of its type.")
-    return array
+    return array.view(kind)
 
 
 def _aligned(array: Array) -> Array:

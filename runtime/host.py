@@ -21,8 +21,8 @@ THREADS_VARIABLE = "TILEWRIGHT_NUM_THREADS"
 
 # best first; each with the flags of /proc/cpuinfo that it needs
 _ISA_FEATURES = (
-    ("avx512", frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma"})),
-    ("avx2", frozenset({"avx2", "fma"})),
+    ("avx512", frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})),
+    ("avx2", frozenset({"avx2", "fma", "f16c"})),
     ("neon", frozenset({"asimd"})),
     ("scalar", frozenset[str]()),
 )

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..codegen.artifact import Artifact, Entry
 from ..tir.errors import TargetError
-from .arrays import Array, empty_aligned
+from .arrays import Array, empty_aligned, memory
 from .compile import SharedObject
 from .host import default_threads, host
 from .library import Library, Pointer, ffi
 from .pool import pool_run
 from .workspace import Workspace, workspace
 
-_BYTES = ffi.typeof("char[]")
 _POINTERS = ffi.typeof("void *[]")
 
 
@@ -33,9 +32,7 @@ class NativeEntry:
         self._entry = entry
         names = [parameter.name for parameter in entry.parameters]
         self._free = tuple(index for index, name in enumerate(names) if name not in fixed)
-        self._pointers = [
-            ffi.from_buffer(_BYTES, fixed[name]) if name in fixed else ffi.NULL for name in names
-        ]
+        self._pointers = [memory(fixed[name]) if name in fixed else ffi.NULL for name in names]
 
     def workspace_bytes(self, threads: int) -> int:
         """Bytes of scratch memory of a run on `threads` threads."""
@@ -56,7 +53,7 @@ class NativeEntry:
     def _pointers_to(self, arrays: Sequence[Array]) -> list[Pointer]:
         pointers = self._pointers.copy()
         for index, array in zip(self._free, arrays, strict=True):
-            pointers[index] = ffi.from_buffer(_BYTES, array)
+            pointers[index] = memory(array)
         return pointers
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..codegen.program_artifact import ProgramArtifact
 from ..tir.errors import TargetError
 from ..tir.program import Copy, Launch, Slice, Step, Sync
-from .arrays import Array, empty_aligned
+from .arrays import Array, empty_aligned, memory
 from .compile import SharedObject
 from .host import default_threads, host
 from .index_checks import check_indices
@@ -22,7 +22,6 @@ from .native import NativeEntry
 from .pool import pool_run
 from .workspace import Workspace
 
-_BYTES = ffi.typeof("char[]")
 _CHARS = ffi.typeof("char *")
 _POINTERS = ffi.typeof("void *[]")
 _WORDS = ffi.typeof("uint64_t *")
@@ -50,8 +49,11 @@ class NativeProgram:
         self.checks = artifact.checks
         self._library = Library(shared, name=artifact.name)
         self.function = self._library.entry(artifact.symbol)
-        arrays = [self.constants[position] for position in artifact.read]
-        self.pointers = [ffi.from_buffer(_BYTES, array) for array in arrays]
+        self.pointers: list[Pointer] = []
+        for position in artifact.read:
+            array = self.constants[position]
+            assert array is not None, position
+            self.pointers.append(memory(array))
 
     def frame(self, threads: int) -> Frame:
         """Memory for runs on up to `threads` threads; more when a run asks for them."""
@@ -80,9 +82,9 @@ class Frame:
         """Let the next runs use these arrays, which the caller keeps alive."""
         arguments = self._arguments
         for position, array in enumerate(inputs):
-            arguments[position] = ffi.from_buffer(_BYTES, array)
+            arguments[position] = memory(array)
         for position, array in enumerate(outputs, self._outputs_at):
-            arguments[position] = ffi.from_buffer(_BYTES, array)
+            arguments[position] = memory(array)
 
     def run(self, threads: int) -> int:
         """Run on the arrays pointed to; how many threads took part.

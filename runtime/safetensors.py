@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from ..tir.dtype import dtype
 from ..tir.errors import IRError
 from ..tir.json_reader import Json, parse_json
 from .arrays import ALIGNMENT, Array
@@ -18,6 +19,10 @@ from .arrays import ALIGNMENT, Array
 _NAMES = {
     "float64": "F64",
     "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
     "int64": "I64",
     "int32": "I32",
     "int16": "I16",
@@ -28,7 +33,8 @@ _NAMES = {
     "uint8": "U8",
     "bool": "BOOL",
 }
-_TYPES = {name: np.dtype(kind) for kind, name in _NAMES.items()}
+_TYPES = {name: dtype(kind).numpy for kind, name in _NAMES.items()}
+_BYTES = {"int4": np.dtype("int8"), "uint4": np.dtype("uint8")}
 _PADDING = "_padding"
 _LONGEST_HEADER = 100 << 20  # bytes, as the layout's own reader has it
 
@@ -45,7 +51,7 @@ class SafetensorsWriter:
             if gap:
                 entries[f"{_PADDING}.{number}"] = _entry("U8", (gap,), place, gap)
                 place += gap
-            kind = _NAMES[array.dtype.name]
+            kind = _NAMES[stored_type(array.dtype).name]
             entries[name] = _entry(kind, array.shape, place, array.nbytes)
             place += array.nbytes
         text = json.dumps(entries, separators=(",", ":")).encode()
@@ -88,6 +94,11 @@ def read_safetensors(data: memoryview) -> dict[str, Array]:
             raise _wrong(f"'{name}' does not lie in the file")
         arrays[name] = np.frombuffer(body[begin:end], kind).reshape(shape)
     return arrays
+
+
+def stored_type(kind: np.dtype[np.generic]) -> np.dtype[np.generic]:
+    """The type of the layout whose arrays hold those of `kind`: a byte for four bits."""
+    return _BYTES.get(kind.name, kind)
 
 
 def _entry(kind: str, shape: tuple[int, ...], place: int, size: int) -> Json:

@@ -7,12 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..tir.dtype import dtype
 from ..tir.errors import TilewrightError
+from ..tir.number import integer_range
 from .arrays import Array
 from .interface import TensorSpec
 from .report import html_table
 
-RELATIVE = {"float32": 1e-5, "float64": 1e-12}  # of the largest magnitude of the reference
+# of the largest magnitude of the reference; the types that are only stored: two last places
+RELATIVE = {
+    "float32": 1e-5,
+    "float64": 1e-12,
+    "float16": 2**-9,
+    "bfloat16": 2**-6,
+    "float8_e4m3fn": 2**-2,
+    "float8_e5m2": 2**-1,
+}
 
 
 class VerifyError(TilewrightError, ArithmeticError):
@@ -76,7 +86,8 @@ def compare_outputs(
     """Compare outputs by name.
 
     atol, rtol: |got - expected| <= atol + rtol * |expected|, element by element. Where neither is
-    given, the error may be 1e-5 (float64: 1e-12) of the largest magnitude of the output.
+    given, the error may be the share RELATIVE, of float32 1e-5, of the largest magnitude of the
+    output.
     """
     return Report(
         engine, tuple(_compare(name, got[name], expected[name], atol, rtol) for name in got)
@@ -93,10 +104,12 @@ def random_inputs(
     rng = np.random.default_rng(seed)
     made: dict[str, Array] = {}
     for spec in specs:
-        if spec.dtype.kind == "f":
+        kind = dtype(spec.dtype)
+        if kind.is_float:
             made[spec.name] = rng.standard_normal(spec.shape).astype(spec.dtype)
         else:
-            high = 2 if spec.dtype.kind == "b" or indices else 100
+            most = 2 if kind.is_bool or indices else 100
+            high = most if kind.is_bool else min(most, integer_range(kind)[1])
             made[spec.name] = rng.integers(0, high, spec.shape).astype(spec.dtype)
     return made
 
@@ -104,8 +117,7 @@ def random_inputs(
 def _compare(
     name: str, got: Array, expected: Array, atol: float | None, rtol: float | None
 ) -> OutputReport:
-    kind = got.dtype.name
-    exact = got.dtype.kind != "f"
+    kind = dtype(got.dtype)
     found, wanted = got.astype(np.float64), expected.astype(np.float64)
     if not found.size:
         return OutputReport(name, 0.0, 0.0, (0,) * found.ndim)
@@ -114,10 +126,10 @@ def _compare(
     same = finite | (found == wanted) | (np.isnan(found) & np.isnan(wanted))
     with np.errstate(invalid="ignore"):
         error = np.where(finite, np.abs(found - wanted), np.where(same, 0.0, np.inf))
-    if exact:
+    if not kind.is_float:
         allowed = np.zeros(wanted.shape)
     elif atol is None and rtol is None:
-        allowed = np.full(wanted.shape, RELATIVE[kind] * float(magnitude.max()))
+        allowed = np.full(wanted.shape, RELATIVE[str(kind)] * float(magnitude.max()))
     else:
         allowed = (atol or 0.0) + (rtol or 0.0) * magnitude
     with np.errstate(divide="ignore", invalid="ignore"):

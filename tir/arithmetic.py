@@ -94,15 +94,27 @@ def float_to_integer(value: Float, low: int, high: int) -> int:
 
 def convert_array(value: Array, to: np.dtype[np.generic]) -> Array:
     """An array converted to the type `to`, as a Cast converts its elements."""
+    source, target = as_dtype(value.dtype), as_dtype(to)
+    if source.is_storage:
+        value = value.astype(np.float32 if source.is_float else np.int32)
     if to == np.bool_:
         return np.not_equal(value, 0)
-    if np.issubdtype(value.dtype, np.floating) and np.issubdtype(to, np.integer):
-        return _floats_to_integers(value.astype(np.float64), to)
+    if source.is_float and target.is_integer:
+        return _floats_to_integers(value.astype(np.float64), target)
+    if target.is_storage and target.is_float:
+        value = value.astype(np.float32)
     return value.astype(to)
 
 
-def _floats_to_integers(value: Array, to: np.dtype[np.generic]) -> Array:
-    low, high = integer_range(as_dtype(to))
+def convert_number(value: Scalar, source: np.dtype[np.generic], to: np.dtype[np.generic]) -> Scalar:
+    """A scalar of type `source` converted to a float, or to an integer of four bits."""
+    converted = convert_array(np.asarray(value, source), to)
+    result: Scalar = converted[()]  # type: ignore[assignment]
+    return result
+
+
+def _floats_to_integers(value: Array, target: DType) -> Array:
+    (low, high), to = integer_range(target), target.numpy
     below, above = np.less(value, low), np.greater_equal(value, float(high + 1))
     outside = np.logical_or(np.logical_or(below, above), np.isnan(value))
     result = np.where(outside, 0.0, value).astype(to)

@@ -1,4 +1,9 @@
-"""Data types: a kind, a width in bits, and, in lowered code, a number of lanes."""
+"""Data types: a kind, a width in bits, and, in lowered code, a number of lanes.
+
+Some are storage types: they are loaded, stored and converted (what a conversion gives stands at
+`Cast`), never computed with. float16, bfloat16 and the two float8 are those of ml_dtypes; an int4
+or uint4 takes a byte, whose low four bits count, and whose others are 0 where one is stored.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
+import ml_dtypes
 import numpy as np
 
 from .errors import IRError, known_names
@@ -19,6 +25,9 @@ class Kind(Enum):
     INT = "int"
     UINT = "uint"
     FLOAT = "float"
+    BFLOAT = "bfloat"
+    FLOAT8_E4M3FN = "float8_e4m3fn"
+    FLOAT8_E5M2 = "float8_e5m2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +39,13 @@ class DType:
     lanes: int = 1
 
     def __str__(self) -> str:
-        base = "bool" if self.kind is Kind.BOOL else f"{self.kind.value}{self.bits}"
+        base = self.kind.value if self.kind in _NAMED else f"{self.kind.value}{self.bits}"
         return base if self.lanes == 1 else f"{base}x{self.lanes}"
 
     @property
     def is_float(self) -> bool:
-        """Whether the lanes are IEEE floating-point numbers."""
-        return self.kind is Kind.FLOAT
+        """Whether the lanes are floating-point numbers."""
+        return self.kind in _FLOATS
 
     @property
     def is_integer(self) -> bool:
@@ -47,6 +56,11 @@ class DType:
     def is_bool(self) -> bool:
         """Whether the lanes are truth values."""
         return self.kind is Kind.BOOL
+
+    @property
+    def is_storage(self) -> bool:
+        """Whether the lanes are loaded, stored and converted, but never computed with."""
+        return self.bits < 8 or (self.kind in _FLOATS and self.bits < 32)
 
     @property
     def scalar(self) -> DType:
@@ -61,37 +75,41 @@ class DType:
     @property
     def numpy(self) -> np.dtype[np.generic]:
         """The NumPy type of one lane."""
-        return np.dtype(str(self.scalar))
+        name = str(self.scalar)
+        return np.dtype(getattr(ml_dtypes, name, name))
 
     def with_lanes(self, lanes: int) -> DType:
         """The same element type with another number of lanes."""
         return replace(self, lanes=lanes)
 
 
-NAMES = (
-    "bool",
-    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
-    "float32",
-    "float64",
-)
-
-_PATTERN = re.compile(r"(bool|(u?int|float)(\d+))(?:x(\d+))?")
+# kinds whose names end without the bits
+_NAMED = frozenset({Kind.BOOL, Kind.FLOAT8_E4M3FN, Kind.FLOAT8_E5M2})
+_FLOATS = frozenset({Kind.FLOAT, Kind.BFLOAT, Kind.FLOAT8_E4M3FN, Kind.FLOAT8_E5M2})
+_WIDTHS = {Kind.INT: (8, 16, 32, 64, 4), Kind.UINT: (8, 16, 32, 64, 4), Kind.FLOAT: (32, 64, 16)}
+_SCALARS = {
+    str(kind): kind
+    for kind in (
+        DType(Kind.BOOL, 8),
+        *(DType(kind, bits) for kind, widths in _WIDTHS.items() for bits in widths),
+        DType(Kind.BFLOAT, 16),
+        DType(Kind.FLOAT8_E4M3FN, 8),
+        DType(Kind.FLOAT8_E5M2, 8),
+    )
+}
+NAMES = tuple(_SCALARS)
+_PATTERN = re.compile(rf"({'|'.join(NAMES)})(?:x(\d+))?")
 
 
 @cache
 def _parse(text: str) -> DType:
     match = _PATTERN.fullmatch(text)
-    if match is None or match[1] not in NAMES:
+    if match is None:
         raise IRError(
             f"dtype: unknown type '{text}'; expected one of {known_names(text, NAMES)}.",
             code="dtype-unknown",
         )
-    lanes = int(match[4] or 1)
-    return (
-        DType(Kind.BOOL, 8, lanes)
-        if match[1] == "bool"
-        else DType(Kind(match[2]), int(match[3]), lanes)
-    )
+    return _SCALARS[match[1]].with_lanes(int(match[2] or 1))
 
 
 def dtype(like: DType | str | np.dtype[np.generic] | type) -> DType:
@@ -108,5 +126,7 @@ BOOL = dtype("bool")
 INT32 = dtype("int32")
 INT64 = dtype("int64")
 UINT64 = dtype("uint64")
+FLOAT16 = dtype("float16")
+BFLOAT16 = dtype("bfloat16")
 FLOAT32 = dtype("float32")
 FLOAT64 = dtype("float64")

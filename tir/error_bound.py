@@ -63,11 +63,20 @@ class Expected:
         """The largest error allowed at each element, in float64."""
         bound = np.full(self.value.shape, 8.0 * self.spread)
         if self.dtype.is_float:
-            with np.errstate(all="ignore"):
-                ulp = np.spacing(np.abs(self.value).astype(self.dtype.numpy)).astype(np.float64)
-            bound = np.add(bound, np.where(np.isfinite(ulp), 4.0 * ulp, 0.0))
+            bound = np.add(bound, np.multiply(_ulp(self.value, self.dtype), 4.0))
         result: Array = np.multiply(bound, growth)
         return result
+
+
+def _ulp(value: Array, dtype: DType) -> Array:
+    """The last place of each value in a float type; 0 where that holds it not, or as infinity."""
+    with np.errstate(all="ignore"):
+        size = np.abs(value).astype(dtype.numpy)
+        above = np.spacing(size).astype(np.float64)  # not finite at the largest number of some
+        below = np.subtract(size.astype(np.float64), np.nextafter(size, dtype.numpy.type(0)))
+        ulp = np.where(np.isfinite(above), above, below)
+    result: Array = np.where(np.isfinite(ulp), ulp, 0.0)
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,8 @@ class Box:
                 return None
             start.append(first)
         corner = data[tuple(slice(s, None) for s in start)]
-        return as_strided(corner, shape, strides, writeable=False)
+        bits = corner.view(f"u{data.itemsize}")  # as_strided does not know every type of ml_dtypes
+        return as_strided(bits, shape, strides, writeable=False).view(data.dtype)
 
 
 def _evaluator(

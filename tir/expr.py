@@ -32,6 +32,7 @@ from .node import Node
 from .number import check_number, nearest
 from .operand_checks import (
     check_bits,
+    check_computable,
     check_divisor,
     check_floats,
     check_function,
@@ -312,9 +313,11 @@ class Select(Expr):
 class Cast(Expr):
     """`value` converted to `type`.
 
-    To a float: the nearest one, of two the even one. To an integer: of a float the part before the
-    point, the nearest end of the type where that lies outside, 0 for NaN; of an integer its low
-    bits. To bool: whether it differs from 0, as NaN does.
+    To a float: the nearest one, of two the even one; NaN stays a NaN, which one is not promised.
+    Beyond the largest number that is infinity, in float8_e4m3fn NaN. float16, bfloat16 and float8
+    are converted by way of float32, which holds all their values.
+    To an integer: of a float the part before the point, the nearest end of the type where that lies
+    outside, 0 for NaN; of an integer its low bits. To bool: whether it differs from 0, as NaN does.
     """
 
     value: Expr
@@ -464,15 +467,16 @@ def power(a: Expr, b: Expr) -> Expr:
 
 def magnitude(a: Expr) -> Expr:
     """|a|; of the smallest signed integer, which has none, that integer itself."""
+    check_numbers("abs", a.dtype, a.dtype)
     if a.dtype.is_float:
         return Call(ABS, (a,))
-    check_numbers("abs", a.dtype, a.dtype)
     return a if a.dtype.kind is Kind.UINT else Max(a, sub(const(0, a.dtype), a))
 
 
 def compare(kind: type[Compare], a: Expr, b: Expr) -> Expr:
     """The comparison `kind` of two values of one type; constants fold."""
     check_same("compare", a.dtype, b.dtype)
+    check_computable("compare", a.dtype)
     if isinstance(a, Const) and isinstance(b, Const):
         return const(_COMPARE[kind](a.value, b.value), BOOL)
     return kind(a, b)

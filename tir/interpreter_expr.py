@@ -285,6 +285,13 @@ class ExprWriter:
     def _cast(self, value: Text, source: DType, target: DType) -> Text:
         if target.is_bool:
             return self._wrapped("({} != 0)", value)
+        if source.is_storage or target.is_storage:
+            kinds = ", ".join(self._type(kind) for kind in (source, target))
+            text = self._wrapped(f"ar.convert_number({{}}, {kinds})", value)
+            if target.is_float:
+                return text
+            low, high = integer_range(target)
+            return replace(self._wrapped("int({})", text), low=low, high=high)
         if target.is_float:
             made = self.constant(target.scalar, target.numpy.type)
             if source.is_integer and source.bits > 32:

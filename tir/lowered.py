@@ -10,7 +10,7 @@ from .expr import Expr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reinterpret(Expr):
-    """The bits of `value` read as `type`, which has the same width. Lowered code only."""
+    """The bits of `value` read as `type`, which takes as many bytes. Lowered code only."""
 
     value: Expr
     type: DType

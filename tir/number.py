@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from numbers import Integral, Real
 
+import ml_dtypes
 import numpy as np
 
 from .dtype import INT64, DType, Kind, dtype
@@ -24,6 +25,11 @@ def integer_range(kind: DType) -> tuple[int, int]:
     if kind.kind is Kind.UINT:
         return 0, (1 << kind.bits) - 1
     return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
+
+
+def has_infinity(kind: DType) -> bool:
+    """Whether a float type holds the infinities."""
+    return kind.kind is not Kind.FLOAT8_E4M3FN
 
 
 def nearest(value: float, kind: DType) -> int | float | bool:
@@ -80,16 +86,20 @@ def _check_float(value: object, kind: DType) -> None:
     try:
         with np.errstate(over="ignore"):
             rounded = float(kind.numpy.type(value))
-        overflows = math.isinf(rounded) and not math.isinf(float(value))  # type: ignore[arg-type]
+        exact = float(value)  # type: ignore[arg-type]
+        overflows = not math.isfinite(rounded) and rounded != exact and not math.isnan(exact)
     except OverflowError:  # a Python integer beyond float64
         overflows = True
     if overflows:
-        greatest = float(np.finfo(str(kind.scalar)).max)
+        greatest = float(ml_dtypes.finfo(kind.numpy).max)  # type: ignore[no-untyped-call]
+        infinity = ", or infinity" if has_infinity(kind) else ""
         raise IRError(
             f"expression: the number {value!r} does not fit type {kind}; expected a magnitude of "
-            f"at most {greatest!r}, or infinity.",
+            f"at most {greatest!r}{infinity}.",
             code="expr-overflow",
-            hints=("float('inf') is infinity; te.cast(x, 'float64') has a wider range.",),
+            hints=("float('inf') is infinity; te.cast(x, 'float64') has a wider range.",)
+            if infinity
+            else ("te.cast(x, 'float32') has a wider range, and infinities.",),
         )
 
 

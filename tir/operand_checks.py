@@ -18,6 +18,18 @@ def truth_value_error(kind: str) -> IRError:
     )
 
 
+def check_computable(operation: str, kind: DType) -> None:
+    """Raise IRError for a type that is only loaded, stored and converted."""
+    if kind.is_storage:
+        wider = "float32" if kind.is_float else "int32"
+        raise IRError(
+            f"{operation}: the operands have type {kind}, which is only stored; expected a type "
+            "to compute with.",
+            code="expr-storage",
+            hints=(f"te.cast(x, '{wider}') holds its values; te.cast(y, '{kind}') converts back.",),
+        )
+
+
 def check_same(operation: str, a: DType, b: DType) -> None:
     """Raise IRError unless both operands have one type."""
     if a != b:
@@ -31,6 +43,7 @@ def check_same(operation: str, a: DType, b: DType) -> None:
 def check_numbers(operation: str, a: DType, b: DType) -> None:
     """Raise IRError unless both operands are numbers of one type."""
     check_same(operation, a, b)
+    check_computable(operation, a)
     if a.is_bool:
         raise IRError(
             f"{operation}: the operands have type bool; expected numbers.",
@@ -44,6 +57,7 @@ def check_numbers(operation: str, a: DType, b: DType) -> None:
 def check_floats(operation: str, a: DType, b: DType) -> None:
     """Raise IRError unless both operands are floats of one type: what '/' is for."""
     check_same(operation, a, b)
+    check_computable(operation, a)
     if not a.is_float:
         raise IRError(
             f"{operation}: '/' is for floats, got {a}.",
@@ -55,6 +69,7 @@ def check_floats(operation: str, a: DType, b: DType) -> None:
 def check_integers(operation: str, a: DType, b: DType) -> None:
     """Raise IRError unless both operands are integers of one type."""
     check_same(operation, a, b)
+    check_computable(operation, a)
     if not a.is_integer:
         raise IRError(f"{operation}: expected integers, got {a}.", code="expr-floor")
 
@@ -62,6 +77,7 @@ def check_integers(operation: str, a: DType, b: DType) -> None:
 def check_bits(operation: str, a: DType, b: DType) -> None:
     """Raise IRError unless both operands are integers of one type: their bits are meant."""
     check_same(operation, a, b)
+    check_computable(operation, a)
     if not a.is_integer:
         raise IRError(
             f"{operation}: expected integers, got {a}.",
@@ -89,6 +105,7 @@ def check_shift_count(count: int | None, kind: DType) -> None:
 
 def check_function(function: str, kind: DType) -> None:
     """Raise IRError unless the argument of an elementary function is a float."""
+    check_computable(f"te.{function}", kind)
     if not kind.is_float:
         raise IRError(
             f"te.{function}: the argument has type {kind}; expected a float.",

@@ -138,6 +138,8 @@ def _number(expr: Const) -> str:
         return str(expr.value)
     # str of a NumPy number has as many digits as its own type needs
     text = str(expr.type.numpy.type(expr.value))
+    if expr.type.is_float and text.lstrip("-").isdigit():
+        text += ".0"  # those of ml_dtypes do without; -0 would be an integer
     if text in ("inf", "-inf", "nan"):
         text = f'float("{text}")'
     return text if expr.type == FLOAT32 else f"{expr.type}({text})"

@@ -7,7 +7,7 @@ tensor that is read before it is written, or whose place was given away too earl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -82,6 +82,15 @@ def _run(
     return memory
 
 
+def _slices(program: Program) -> Iterator[Slice]:
+    for step in (*program.prepare, *program.body):
+        match step:
+            case Launch():
+                yield from step.arguments
+            case Copy():
+                yield from (step.source, step.target)
+
+
 class _Memory:
     """The arrays of the four spaces. Where floats are promoted the arena is stretched alike."""
 
@@ -90,7 +99,8 @@ class _Memory:
     ) -> None:
         self.program = program
         self.working = working
-        self.stretch = 1 if working is None else 2
+        floats = [item.dtype for item in _slices(program) if item.dtype.is_float]
+        self.stretch = max((self._type(kind).itemsize // kind.bytes for kind in floats), default=1)
         self.arena = np.full(program.arena_bytes * self.stretch, 0xFF, dtype=np.uint8)
         self.spaces: dict[str, Sequence[Array]] = {
             "input": self._given(program, "input", program.inputs, inputs),

@@ -11,7 +11,7 @@ from .checked import without_checks
 from .data import loose_indices
 from .errors import IRError, IRTypeError
 from .expr import Expr, Number, Var, convert
-from .operand_checks import check_same
+from .operand_checks import check_computable, check_same
 from .printer import print_expr
 from .reduce import Reduce
 from .visit import free_vars, loads, walk
@@ -73,7 +73,11 @@ def operands(function: str, *values: Expr | Number) -> tuple[Expr, ...]:
 
 
 def check_number_type(function: str, value: Expr) -> None:
-    """Refuse a truth value where numbers are computed with. Raises: IRError."""
+    """Refuse a truth value, and a type that is only stored, where numbers are computed with.
+
+    Raises: IRError.
+    """
+    check_computable(f"te.{function}", value.dtype)
     if value.dtype.is_bool:
         raise IRError(
             f"te.{function}: the operand has type bool; expected numbers.",

@@ -41,7 +41,7 @@ def type_problem(expr: Expr) -> str | None:
         case Binary():
             return _arithmetic(expr)
         case Compare():
-            return _same("the operands", expr.a.dtype, expr.b.dtype)
+            return _computed(expr.a.dtype, expr.b.dtype)
         case And() | Or():
             return _truth("an operand", expr.a.dtype, expr.a.dtype.lanes) or _same(
                 "the operands", expr.a.dtype, expr.b.dtype
@@ -53,8 +53,8 @@ def type_problem(expr: Expr) -> str | None:
         case Cast():
             return _lanes("the value", expr.value.dtype, expr.type.lanes)
         case Reinterpret():
-            if expr.value.dtype.bits != expr.type.bits:
-                return f"the value is {expr.value.dtype}; expected {expr.type.bits} bits"
+            if expr.value.dtype.bytes != expr.type.bytes:
+                return f"the value is {expr.value.dtype}; expected {8 * expr.type.bytes} bits"
             return _lanes("the value", expr.value.dtype, expr.type.lanes)
         case Call():
             return _call(expr)
@@ -115,7 +115,7 @@ def _moved(access: Load | Store, moved: DType) -> str | None:
 
 
 def _arithmetic(expr: Binary) -> str | None:
-    problem = _same("the operands", expr.a.dtype, expr.b.dtype)
+    problem = _computed(expr.a.dtype, expr.b.dtype)
     if problem is not None:
         return problem
     kind = expr.dtype
@@ -146,10 +146,17 @@ def _call(expr: Call) -> str | None:
 
 def _floats(operands: Sequence[Expr]) -> str | None:
     for operand in operands:
-        if operand.dtype != operands[0].dtype or not operand.dtype.is_float:
+        kind = operand.dtype
+        if kind != operands[0].dtype or not kind.is_float or kind.is_storage:
             types = ", ".join(str(item.dtype) for item in operands)
             return f"the operands are {types}; expected floats of one type"
     return None
+
+
+def _computed(a: DType, b: DType) -> str | None:
+    if a.is_storage:
+        return f"the operands are {a}, which is only stored; expected a type to compute with"
+    return _same("the operands", a, b)
 
 
 def _same(what: str, a: DType, b: DType) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from ...tir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
+from ...tir.dtype import FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
 from ...tir.target import Target
 from . import neon
 
@@ -140,8 +140,10 @@ def _scalar() -> dict[tuple[str, DType], str]:
 
 
 def _scalar_x86() -> dict[tuple[str, DType], str]:
-    """With SSE4.1 and FMA: rounding and multiply-add of scalars."""
+    """With SSE4.1, FMA and F16C: rounding, multiply-add and half precision of scalars."""
     return {
+        ("cast_float32", FLOAT16): "_cvtsh_ss({0})",
+        ("cast_float16", FLOAT32): "_cvtss_sh({0}, 0)",
         ("fma", FLOAT32): "__builtin_fmaf({0}, {1}, {2})",
         ("fma", FLOAT64): "__builtin_fma({0}, {1}, {2})",
         ("round", FLOAT32): "_mm_cvtss_f32(_mm_round_ss(_mm_setzero_ps(), _mm_set_ss({0}), 8))",

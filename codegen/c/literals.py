@@ -10,15 +10,20 @@ from ...tir.dtype import DType
 from ...tir.expr import Const
 
 _TYPES = {"float32": "float", "float64": "double", "bool": "uint8_t"}
+_BITS = {8: "uint8_t", 16: "uint16_t"}
 
 
 def c_type(dtype: DType) -> str:
-    """The C type of one element in memory."""
+    """The C type of one element in memory; of a storage type, that of its bits."""
+    if dtype.is_storage:
+        return _BITS[8 * dtype.bytes]
     return _TYPES.get(str(dtype.scalar), f"{dtype.scalar}_t")
 
 
 def literal(constant: Const) -> str:
     """The C text of a scalar constant."""
+    if constant.type.is_storage:
+        return hex(_bits(constant))
     if constant.type.is_float:
         return float_literal(float(constant.value), constant.type)
     value = int(constant.value)
@@ -27,6 +32,12 @@ def literal(constant: Const) -> str:
             return f"{value}u"
         return "INT64_MIN" if value == -(1 << 63) else str(value)
     return "INT32_MIN" if value == -(1 << 31) else str(value)
+
+
+def _bits(constant: Const) -> int:
+    """The bits of a constant of a storage type."""
+    kind = constant.type.numpy
+    return int(np.asarray(constant.value, kind).view(f"u{kind.itemsize}"))
 
 
 def float_literal(value: float, dtype: DType) -> str:

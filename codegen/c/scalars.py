@@ -131,8 +131,7 @@ class Scalars:
             case Cast():
                 return self._cast(expr)
             case Reinterpret():
-                which = "to" if expr.type.is_float else "of"
-                return f"tw_{which}_f{expr.type.bits}({self.scalar(expr.value)})", ATOM
+                return self._reinterpret(expr)
             case Let():
                 return self._scalar(self.bound(expr))
             case Fma() | Call() | Min() | Max():
@@ -300,7 +299,16 @@ class Scalars:
             return f"{self.scalar(expr.value, EQUAL + 1)} != 0", EQUAL
         if source == result:
             return self._scalar(expr.value)
+        if source.is_storage or result.is_storage:
+            return self._table(expr), ATOM
         return f"({c_type(result)}){self.scalar(expr.value, UNARY)}", UNARY
+
+    def _reinterpret(self, expr: Reinterpret) -> tuple[str, int]:
+        """The same bits as another type; those of storage types are integers in C already."""
+        for which, kind in (("to", expr.type), ("of", expr.value.dtype)):
+            if kind.is_float and not kind.is_storage:
+                return f"tw_{which}_f{kind.bits}({self.scalar(expr.value)})", ATOM
+        return f"({c_type(expr.type)}){self.scalar(expr.value, UNARY)}", UNARY
 
     def element(self, load: Load) -> tuple[str, int]:
         """An element in memory, or a register."""

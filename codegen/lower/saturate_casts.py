@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ...tir.dtype import FLOAT32
 from ...tir.expr import (
     EQ,
     LT,
@@ -49,7 +50,8 @@ class SaturateCasts:
 def _rule(node: Node) -> Node:
     if not isinstance(node, Cast) or not node.type.is_integer or not node.value.dtype.is_float:
         return node
-    return _saturated(node)
+    value = node.value
+    return _saturated(Cast(Cast(value, FLOAT32), node.type) if value.dtype.is_storage else node)
 
 
 def _saturated(cast: Cast) -> Expr:

@@ -144,7 +144,7 @@ class _Drawing:
             axis = axes.reduce(extent)
             return lambda _: axis
         return rng.choice(
-            (_shifted, _strided, _reversed, _padded, _padded, _joined, *(_window,) * 4)
+            (_shifted, _strided, _reversed, _padded, _padded, _joined, *(_window,) * 7)
         )(rng, axes, extent)
 
     def element(

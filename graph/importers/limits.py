@@ -11,6 +11,9 @@ from ...tir import dtype as dtypes
 from ..errors import ModelError
 from ..types import TensorType
 
+# the operators compute with each of them
+_ELEMENTS = tuple(name for name in dtypes.NAMES if not dtypes.dtype(name).is_storage)
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -28,9 +31,9 @@ def checked_type(what: str, dtype: str, shape: tuple[int, ...], limits: Limits) 
 
     Raises: ModelError for an unknown element type, a negative size, or a limit exceeded.
     """
-    if dtype not in dtypes.NAMES:
+    if dtype not in _ELEMENTS:
         raise ModelError(
-            f"model: {what} has element type {dtype}; expected one of {', '.join(dtypes.NAMES)}.",
+            f"model: {what} has element type {dtype}; expected one of {', '.join(_ELEMENTS)}.",
             code="model-dtype",
         )
     if len(shape) > limits.rank:

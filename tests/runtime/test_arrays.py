@@ -13,7 +13,9 @@ from tilewright.runtime.arrays import (
     accept_call,
     address,
     empty_aligned,
+    memory,
 )
+from tilewright.runtime.library import ffi
 
 F32 = np.dtype(np.float32)
 A = Argument("A", F32, (2, 3))
@@ -64,11 +66,33 @@ def test_foreign_arrays_are_taken_without_a_copy(wrap: type[Foreign] | type[Inte
     assert address(A.accept(wrap(array), "matmul")) == address(array)
 
 
-def test_a_subclass_and_an_extra_dtype_are_taken() -> None:
+def test_a_subclass_is_taken() -> None:
     matrix = ones(2, 3).view(np.recarray)
     assert address(A.accept(matrix, "matmul")) == address(matrix)
+
+
+@pytest.mark.parametrize(
+    "name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4", "float16"]
+)
+@pytest.mark.parametrize("shape", [(), (0,), (3, 4), (1 << 14,)])
+def test_types_that_numpy_shows_no_buffer_of_have_an_address(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    argument = Argument("H", np.dtype(getattr(ml_dtypes, name, name)), shape)
+    array = argument.accept(argument.new(), "f")
+    assert array.dtype == argument.dtype
+    assert address(array) == array.__array_interface__["data"][0]
+    array.reshape(-1)[...] = 1
+    held = bytes(ffi.buffer(memory(array)))
+    assert held == array.tobytes()
+
+
+def test_a_type_that_numpy_lacks_is_named_with_its_package() -> None:
     brief = Argument("H", np.dtype(ml_dtypes.bfloat16), (4,))
-    assert address(brief.accept(np.zeros(4, ml_dtypes.bfloat16), "f")) % 2 == 0
+    assert message(brief, np.zeros(4, np.float32)) == (
+        "ArgumentTypeError: matmul: 'H' is float32, expected bfloat16. [argument-dtype]\n"
+        "  Hint: H.astype(ml_dtypes.bfloat16)"
+    )
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 5)])

@@ -106,7 +106,7 @@ def test_no_flag_lets_a_compiler_change_a_result(isa: str) -> None:
 
 def test_the_flags_name_the_instruction_set_and_no_more() -> None:
     assert isa_flags(Target.parse("c:scalar")) == ()
-    assert isa_flags(Target.parse("c:avx2")) == ("-mavx2", "-mfma")
+    assert isa_flags(Target.parse("c:avx2")) == ("-mavx2", "-mfma", "-mf16c")
     wide = isa_flags(Target.parse("c:avx512"))
     assert {"-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma"} <= set(wide)
 

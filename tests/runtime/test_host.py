@@ -21,7 +21,7 @@ vendor_id\t: GenuineIntel
 cpu family\t: 6
 model name\t: Example CPU @ 2.00GHz
 cpu MHz\t\t: 2000.125
-flags\t\t: fpu sse2 avx2 fma {more}
+flags\t\t: fpu sse2 avx2 fma f16c {more}
 
 processor\t: 1
 flags\t\t: fpu

@@ -6,7 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tilewright.runtime.safetensors import SafetensorsWriter, read_safetensors
+from tilewright.runtime.safetensors import SafetensorsWriter, read_safetensors, stored_type
+from tilewright.tir.dtype import dtype
 from tilewright.tir.errors import IRError
 
 ARRAYS = {
@@ -37,6 +38,28 @@ def test_arrays_survive() -> None:
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
         assert not found[name].flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("float16", "F16"),
+        ("bfloat16", "BF16"),
+        ("float8_e4m3fn", "F8_E4M3"),
+        ("float8_e5m2", "F8_E5M2"),
+        ("int4", "I8"),
+        ("uint4", "U8"),
+    ],
+)
+def test_storage_types_survive_those_of_four_bits_as_bytes(name: str, shown: str) -> None:
+    kind = dtype(name).numpy
+    array = np.arange(6).astype(kind).reshape(2, 3)
+    data = written({"a": array})
+    length = int.from_bytes(data[:8], "little")
+    assert json.loads(data[8 : 8 + length])["a"]["dtype"] == shown
+    found = read_safetensors(memoryview(data))["a"]
+    assert found.dtype == stored_type(kind)
+    np.testing.assert_array_equal(found.view("u1"), array.view("u1"))
 
 
 def test_every_array_starts_at_a_multiple_of_64_bytes() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from tilewright.runtime.interface import TensorSpec
 from tilewright.runtime.verification import VerifyError, compare_outputs, random_inputs
+from tilewright.tir.dtype import dtype
 
 Y = np.array([1.0, -8.0, 3.0], np.float32)
 
@@ -40,6 +41,19 @@ def test_whole_numbers_must_be_equal() -> None:
     assert share(np.array([True]), np.array([False])) == np.inf
 
 
+@pytest.mark.parametrize(
+    ("name", "off"),
+    [("float16", 2**-9), ("bfloat16", 2**-6), ("float8_e4m3fn", 2**-2), ("float8_e5m2", 2**-1)],
+)
+def test_types_that_are_only_stored_may_be_two_places_off(name: str, off: float) -> None:
+    got = np.array([1.0], dtype(name).numpy)
+    assert share(got, np.array([1.0 + off])) <= 1
+    assert share(got, np.array([1.0 - 1.5 * off])) > 1
+    four = np.array([3], dtype("int4").numpy)
+    assert share(four, four) == 0
+    assert share(four, np.array([2], four.dtype)) == np.inf
+
+
 def test_nothing_is_equal_to_nothing() -> None:
     assert share(np.zeros((0, 3), np.float32), np.zeros((0, 3))) == 0
 
@@ -62,9 +76,12 @@ def test_random_inputs_fit_their_specs_and_repeat() -> None:
         TensorSpec("f", np.dtype(np.float32), (3, 4)),
         TensorSpec("i", np.dtype(np.int64), (5,)),
         TensorSpec("b", np.dtype(np.bool_), (6,)),
+        TensorSpec("h", dtype("bfloat16").numpy, (7,)),
+        TensorSpec("q", dtype("uint4").numpy, (8,)),
     ]
     first, second = random_inputs(specs), random_inputs(specs)
     for spec in specs:
         assert (first[spec.name].dtype, first[spec.name].shape) == (spec.dtype, spec.shape)
         assert np.array_equal(first[spec.name], second[spec.name])
     assert not np.array_equal(random_inputs(specs, 1)["f"], first["f"])
+    assert (first["h"].astype(float) % 1 != 0).any()

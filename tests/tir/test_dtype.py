@@ -15,8 +15,8 @@ def test_a_name_and_its_numpy_type_give_one_dtype(name: str) -> None:
     assert str(kind) == name
     assert dtype(kind) is kind
     assert dtype(kind.numpy) is kind
-    assert dtype(np.dtype(name).type) is kind
-    assert kind.bytes == np.dtype(name).itemsize
+    assert dtype(kind.numpy.type) is kind
+    assert kind.bytes == kind.numpy.itemsize
 
 
 def test_each_type_is_a_float_an_integer_or_a_bool() -> None:
@@ -27,6 +27,20 @@ def test_each_type_is_a_float_an_integer_or_a_bool() -> None:
     assert INT64.is_integer
     assert dtype("uint8").is_integer
     assert BOOL.is_bool
+
+
+def test_storage_types_are_those_without_arithmetic() -> None:
+    assert [name for name in NAMES if dtype(name).is_storage] == [
+        *("int4", "uint4", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
+    ]
+    assert dtype("float16x8").is_storage
+    assert not dtype("int8x16").is_storage
+
+
+def test_an_integer_of_four_bits_takes_a_byte() -> None:
+    assert (dtype("int4").bits, dtype("int4").bytes) == (4, 1)
+    assert str(dtype("uint4x32")) == "uint4x32"
+    assert str(dtype("float8_e5m2x4")) == "float8_e5m2x4"
 
 
 def test_lanes_are_a_suffix_and_the_scalar_is_one_lane() -> None:
@@ -45,12 +59,13 @@ def test_an_unknown_type_is_refused_with_those_that_exist() -> None:
     with pytest.raises(IRError) as refusal:
         dtype("float31")
     assert str(refusal.value) == (
-        "IRError: dtype: unknown type 'float31'; expected one of 'float32', 'float64', 'bool', "
-        "'int8', 'int16', 'int32', 'int64', 'uint8', 'uint16', 'uint32', 'uint64'. [dtype-unknown]"
+        "IRError: dtype: unknown type 'float31'; expected one of 'float32', 'float16', "
+        "'bfloat16', 'bool', 'int8', 'int16', 'int32', 'int64', 'int4', 'uint8', 'uint16', "
+        "'uint32', 'uint64', 'uint4', 'float64', 'float8_e4m3fn', 'float8_e5m2'. [dtype-unknown]"
     )
 
 
-@pytest.mark.parametrize("text", ["int32y", "complex64", "float32x", "", "uint4"])
+@pytest.mark.parametrize("text", ["int32y", "complex64", "float32x", "", "uint2", "float8"])
 def test_what_is_not_a_type_is_refused(text: str) -> None:
     with pytest.raises(IRError, match=r"\[dtype-unknown\]"):
         dtype(text)

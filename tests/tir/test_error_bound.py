@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.tir import error_bound, te
+from tilewright.tir.dtype import dtype
 from tilewright.tir.error_bound import Comparison, Expected, Reference, reference
 from tilewright.tir.errors import IRError
 from tilewright.tir.evaluate import evaluate
@@ -78,6 +79,37 @@ def test_the_bound_is_eight_times_the_spread_and_four_ulp() -> None:
     ulp = np.spacing(value.astype(np.float32)).astype(float)
     np.testing.assert_allclose(expected.allowed(), 8e-6 + 4 * ulp, rtol=1e-12)
     np.testing.assert_allclose(expected.allowed(3.0), 3 * (8e-6 + 4 * ulp), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "ulp"),
+    [
+        ("float16", 1.0, 2**-10),
+        ("float16", 65504.0, 32.0),
+        ("bfloat16", 3.0, 2**-6),
+        ("float8_e4m3fn", 1.0, 2**-3),
+        ("float8_e4m3fn", 448.0, 32.0),  # the largest: what follows is NaN
+        ("float8_e5m2", -57344.0, 8192.0),
+        ("float8_e5m2", 0.0, 2**-16),
+        ("float16", 1e6, 0.0),  # infinity there
+        ("int4", 3.0, 0.0),
+    ],
+)
+def test_the_ulp_is_that_of_the_output_s_type(name: str, value: float, ulp: float) -> None:
+    expected = Expected("Y", dtype(name), np.array([value]), 0.0, 1)
+    assert expected.allowed()[0] == 4 * ulp
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_a_rounded_output_passes_and_one_five_places_off_fails(name: str) -> None:
+    x = te.placeholder((64,), name, name="X")
+    wide = te.compute((64,), lambda i: te.cast(x[i], "float32"), name="W")
+    func = te.func(x, te.compute((64,), lambda i: te.cast(wide[i], name), name="Y"), name="same")
+    given = np.linspace(1, 1.9, 64).astype(dtype(name).numpy)
+    expected = reference(func, [given])
+    assert expected.compare([given])
+    off = (given.astype(np.float64) + 5 * float(np.spacing(given[0]))).astype(given.dtype)
+    assert not expected.compare([off])
 
 
 def test_growth_widens_the_verdict() -> None:

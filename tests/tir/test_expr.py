@@ -30,6 +30,8 @@ from tilewright.tir.printer import print_expr
 X, J = Var("i"), Var("j")
 A = Buffer("A", FLOAT32, (4, 8))
 N = Buffer("N", INT32, (4,))
+H = Buffer("H", dtype("bfloat16"), (4,))
+Q = Buffer("Q", dtype("int4"), (4,))
 
 
 # -- equality --------------------------------------------------------------------------------------
@@ -192,6 +194,16 @@ REFUSALS: dict[Callable[[], object], str] = {
         "IRError: floor division: expected integers, got float32. [expr-floor]"
     ),
     lambda: A[0, 0] % 2.0: "IRError: modulo: expected integers, got float32. [expr-floor]",
+    lambda: H[0] * H[1]: (
+        "IRError: multiply: the operands have type bfloat16, which is only stored; expected a type "
+        "to compute with. [expr-storage]\n"
+        "  Hint: te.cast(x, 'float32') holds its values; te.cast(y, 'bfloat16') converts back."
+    ),
+    lambda: Q[0] < 3: (
+        "IRError: compare: the operands have type int4, which is only stored; expected a type to "
+        "compute with. [expr-storage]\n"
+        "  Hint: te.cast(x, 'int32') holds its values; te.cast(y, 'int4') converts back."
+    ),
     lambda: X // 0: "IRError: floor division: the divisor is 0. [expr-zero]",
     lambda: X % 0: "IRError: modulo: the divisor is 0. [expr-zero]",
     lambda: A[0, 0] & A[0, 1]: (

@@ -11,7 +11,7 @@ from tilewright.tir import te
 from tilewright.tir.dtype import INT64, dtype
 from tilewright.tir.errors import IRError
 from tilewright.tir.expr import Const
-from tilewright.tir.number import check_number, integer_range
+from tilewright.tir.number import check_number, has_infinity, integer_range
 
 A = te.placeholder((3, 4), "float32", name="A")
 N = te.placeholder((3,), "int8", name="N")
@@ -41,6 +41,16 @@ def test_floats_are_rounded_and_infinities_and_nan_are_values() -> None:
     check_number(1e300, dtype("float64"))
 
 
+def test_storage_types_round_to_the_nearest_and_hold_their_ends() -> None:
+    assert te.const(0.1, "bfloat16").value == 0.10009765625
+    assert te.const(65519, "float16").value == 65504.0
+    assert te.const(460, "float8_e4m3fn").value == 448.0
+    assert te.const(-np.inf, "float8_e5m2").value == -float("inf")
+    assert np.isnan(te.const(float("nan"), "float8_e4m3fn").value)
+    assert [has_infinity(dtype(n)) for n in ("float16", "float8_e4m3fn")] == [True, False]
+    assert (integer_range(dtype("int4")), integer_range(dtype("uint4"))) == ((-8, 7), (0, 15))
+
+
 REFUSALS: dict[Callable[[], object], tuple[type[Exception], str]] = {
     lambda: te.const(300, "int8"): (
         ValueError,
@@ -63,6 +73,17 @@ REFUSALS: dict[Callable[[], object], tuple[type[Exception], str]] = {
         "IRError: expression: the number 1.5 does not fit type int32; expected an integer. "
         "[expr-number]\n"
         "  Hint: cast the other operand: te.cast(x, 'float32') * 1.5.",
+    ),
+    lambda: te.const(500, "float8_e4m3fn"): (
+        ValueError,
+        "IRError: expression: the number 500 does not fit type float8_e4m3fn; expected a magnitude "
+        "of at most 448.0. [expr-overflow]\n"
+        "  Hint: te.cast(x, 'float32') has a wider range, and infinities.",
+    ),
+    lambda: te.const(8, "int4"): (
+        ValueError,
+        "IRError: expression: the number 8 does not fit type int4; expected -8 to 7. [expr-range]\n"
+        "  Hint: int16 holds it: te.const(8, 'int16'), te.cast(x, 'int16').",
     ),
     lambda: A[0, 0] * 1e300: (
         ValueError,

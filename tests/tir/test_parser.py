@@ -153,6 +153,34 @@ def test_every_expression_is_read_back(seed: int) -> None:
     assert print_expr(again) == text
 
 
+STORED = """
+def stored(A: bfloat16[4], B: constant(uint4[4]), C: output(float8_e4m3fn[4]), D: output(int4[4])):
+    for i in range(4):
+        with block("C", v=spatial(4, i)):
+            C[v] = select(cast(B[v], "int32") < int32(3), cast(cast(A[v], "float32") * 0.1, \
+"float8_e4m3fn"), float8_e4m3fn(-1.5))
+    for i in range(4):
+        with block("D", v=spatial(4, i)):
+            D[v] = cast(cast(C[v], "float32"), "int4")
+"""
+
+
+def test_storage_types_are_read_back() -> None:
+    text = STORED.replace("\\\n", "").strip("\n")
+    func = parse(text)
+    assert str(func) == text
+    assert [str(p.dtype) for p in func.parameters] == [
+        *("bfloat16", "uint4", "float8_e4m3fn", "int4"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("value", [0, -0.0, 0.1, -448, 1e-3, float("nan")])
+def test_numbers_of_storage_types_keep_their_bits(name: str, value: float) -> None:
+    number = const(value, name)
+    assert parse_expr(print_expr(number), {}) == number
+
+
 @pytest.mark.parametrize("name", ["bool", "int8", "uint64", "int64", "float32", "float64"])
 @pytest.mark.parametrize("value", [0, 1, -1, 0.1, -0.0, float("inf"), float("nan"), 2**63 - 1])
 def test_numbers_keep_their_type_and_their_bits(name: str, value: float) -> None:
@@ -249,8 +277,9 @@ REFUSED = {
     "B[i] = sine(A[i])": "'sine(A[i])' is no expression of the language. [parse-expression]",
     "B[i] = select(A[i], 1.0)": "'select' takes 3 arguments, got 2. [parse-arguments]",
     "B[i] = float31(1.0)": (
-        "no type 'float31'; expected one of 'float32', 'float64', 'bool', 'int8', 'int16', "
-        "'int32', 'int64', 'uint8', 'uint16', 'uint32', 'uint64'. [parse-type]"
+        "no type 'float31'; expected one of 'float32', 'float16', 'bfloat16', 'bool', 'int8', "
+        "'int16', 'int32', 'int64', 'int4', 'uint8', 'uint16', 'uint32', 'uint64', 'uint4', "
+        "'float64', 'float8_e4m3fn', 'float8_e5m2'. [parse-type]"
     ),
     "B[i] = cast(A[i], float64)": "expected a text in \"\", got 'float64'. [parse-string]",
     "B[i] = broadcast(A[i], i)": "expected an integer, got 'i'. [parse-integer]",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.tir import te
-from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.dtype import FLOAT32, dtype
 from tilewright.tir.errors import IRError
 from tilewright.tir.program import Copy, Launch, Program, Slice, Tensor
 from tilewright.tir.program_evaluate import (
@@ -57,6 +57,31 @@ def test_floats_are_promoted_inside_functions_and_between_them() -> None:
     found = evaluate_program(program(), inputs, constants, "float64")
     assert found["y"].dtype == np.float64
     assert np.all(found["y"] == (1.0 + 2.0**-20) ** 3)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2"])
+def test_narrow_floats_between_functions_are_promoted_too(name: str) -> None:
+    kind = dtype(name)
+    a = te.placeholder((8,), "float32", name="a")
+    b = te.placeholder((8,), kind, name="b")
+    third = te.compute((8,), lambda i: te.cast(a[i] / 3.0, kind), name="n")
+    tripled = te.compute((8,), lambda i: te.cast(b[i], "float32") * 3.0, name="w")
+    x, y = (Slice(space, 0, FLOAT32, (8,)) for space in ("input", "output"))
+    narrow = Slice("arena", 0, kind, (8,))
+    made = Program(
+        "p",
+        (Tensor("x", FLOAT32, (8,)),),
+        (Tensor("y", FLOAT32, (8,)),),
+        (),
+        (te.func(a, third, name="narrow"), te.func(b, tripled, name="wide")),
+        (Launch("narrow", (x, narrow)), Launch("wide", (narrow, y))),
+        8 * kind.bytes,
+    )
+    rounded = (X / np.float32(3)).astype(kind.numpy).astype(np.float32) * 3
+    for run in (evaluate_program, interpret_program):
+        np.testing.assert_array_equal(run(made, {"x": X}, {})["y"], rounded)
+    exact = evaluate_program(made, {"x": X}, {}, "float64")["y"]
+    np.testing.assert_allclose(exact, X, rtol=1e-15)
 
 
 def test_a_tensor_whose_place_is_taken_too_early_shows() -> None:

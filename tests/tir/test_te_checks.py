@@ -11,6 +11,7 @@ from tilewright.tir import te
 from tilewright.tir.errors import IRError, IRTypeError
 
 A = te.placeholder((3, 4), "float32", name="A")
+E = te.placeholder((3, 4), "float8_e5m2", name="E")
 K = te.reduce_axis(4, name="k")
 
 
@@ -64,6 +65,11 @@ REFUSALS: dict[Callable[[], object], str] = {
     lambda: te.sum(A[0, K], axis=(K, K)): (
         "IRError: te.sum: axis lists 'k' twice; expected each axis once. [te-axis-twice]"
     ),
+    lambda: te.sum(E[0, K], axis=K): (
+        "IRError: te.sum: the operands have type float8_e5m2, which is only stored; expected a "
+        "type to compute with. [expr-storage]\n"
+        "  Hint: te.cast(x, 'float32') holds its values; te.cast(y, 'float8_e5m2') converts back."
+    ),
     lambda: te.compute((3,), lambda i: A[i, K], name="C"): (
         "IRError: te.compute: the element of 'C' uses 'k', which nothing runs over; expected its "
         "own axes and those of its reduction: 'i'. [te-axis-free]\n"
@@ -77,6 +83,28 @@ def test_what_has_no_meaning_is_refused(build: Callable[[], object]) -> None:
     with pytest.raises(IRError) as refusal:
         build()
     assert str(refusal.value) == REFUSALS[build]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [te.sum, te.prod, te.min, te.max, te.max_any],
+    ids=["sum", "prod", "min", "max", "max_any"],
+)
+def test_no_reduction_computes_with_a_storage_type(function: Callable[..., object]) -> None:
+    with pytest.raises(IRError, match=r"\[expr-storage\]"):
+        function(E[0, K], axis=K)
+
+
+@pytest.mark.parametrize("function", [te.exp, te.sqrt, te.floor, te.erf, te.minimum, te.pow, abs])
+def test_no_function_computes_with_a_storage_type(function: Callable[..., object]) -> None:
+    arguments = (E[0, 0], E[0, 1])[: 2 if function in (te.minimum, te.pow) else 1]
+    with pytest.raises(IRError, match=r"\[expr-storage\]"):
+        function(*arguments)
+
+
+def test_values_of_a_storage_type_are_moved_and_chosen() -> None:
+    chosen = te.select(A[0, 0] > 0.0, E[0, 0], E[0, 1])
+    assert chosen.dtype == E.type
 
 
 def test_what_is_no_tensor_makes_no_function() -> None:

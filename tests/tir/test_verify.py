@@ -8,8 +8,8 @@ import pytest
 
 from tilewright.tir import te
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.dtype import FLOAT32, INT32, INT64, UINT64
-from tilewright.tir.expr import TRUE, Add, Call, Cast, Const, Expr, Let, Select, Var, const
+from tilewright.tir.dtype import BFLOAT16, FLOAT32, INT32, INT64, UINT64, dtype
+from tilewright.tir.expr import EQ, TRUE, Add, Call, Cast, Const, Expr, Let, Select, Var, const
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.index_check import IndexCheck
 from tilewright.tir.intrinsics import EXP
@@ -399,6 +399,7 @@ def test_lanes_of_indices_agree() -> None:
 
 
 F0, I0, J0 = const(0.0, FLOAT32), const(0, INT32), ZERO
+H0 = const(0.0, BFLOAT16)
 
 
 @pytest.mark.parametrize(
@@ -409,6 +410,17 @@ F0, I0, J0 = const(0.0, FLOAT32), const(0, INT32), ZERO
         (Select(F0, F0, F0), "the condition is float32; expected bool"),
         (Select(TRUE, F0, I0), "the branches have types float32 and int32; expected one type"),
         (Reinterpret(J0, FLOAT32), "the value is int64; expected 32 bits"),
+        (Reinterpret(H0, INT32), "the value is bfloat16; expected 32 bits"),
+        (Reinterpret(F0, dtype("int4")), "the value is float32; expected 8 bits"),
+        (
+            Add(H0, H0),
+            "the operands are bfloat16, which is only stored; expected a type to compute with",
+        ),
+        (
+            Select(EQ(H0, H0), F0, F0),
+            "the operands are bfloat16, which is only stored; expected a type to compute with",
+        ),
+        (Call(EXP, (H0,)), "the operands are bfloat16; expected floats of one type"),
         (Cast(X4, FLOAT32), "the value is float32x4; expected 1 lanes"),
         (Call(EXP, (I0,)), "the operands are int32; expected floats of one type"),
         (Call(EXP, (F0, F0)), "expected 1 arguments, got 2"),

@@ -14,7 +14,7 @@ from tilewright.tir.target import Target
 
 from ...tiny_program import K, M, N, tiny
 
-FLAGS = ("-std=c11", "-O2", "-mavx2", "-mfma")
+FLAGS = ("-std=c11", "-O2", "-mavx2", "-mfma", "-mf16c")
 
 
 @cache
@@ -40,7 +40,7 @@ def test_the_header_declares_what_a_user_calls() -> None:
 
 def test_the_source_asks_for_its_instruction_set() -> None:
     source = export_texts(emitted(), "", FLAGS, (1, 2)).source
-    assert '#if !defined(__AVX2__)\n#error "compile with -mavx2 -mfma"\n#endif' in source
+    assert '#if !defined(__AVX2__)\n#error "compile with -mavx2 -mfma -mf16c"\n#endif' in source
     assert "#error" not in export_texts(emitted(isa="scalar"), "", FLAGS, (1, 2)).source
 
 
@@ -73,5 +73,5 @@ def test_names_of_tensors_become_names_of_c() -> None:
 
 def test_the_makefile_has_the_flags() -> None:
     makefile = export_texts(emitted(), "", FLAGS, (1, 2)).makefile
-    assert "CFLAGS = -std=c11 -O2 -mavx2 -mfma\n" in makefile
+    assert "CFLAGS = -std=c11 -O2 -mavx2 -mfma -mf16c\n" in makefile
     assert "model.o: model.c model.h\n\t$(CC) $(CFLAGS) -c model.c -o $@\n" in makefile

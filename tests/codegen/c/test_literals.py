@@ -25,6 +25,14 @@ def test_a_double_is_read_back_with_its_bits(value: float) -> None:
     assert np.float64(float_literal(value, FLOAT64)).tobytes() == np.float64(value).tobytes()
 
 
+STORED = [
+    ("float16", "uint16_t"),
+    ("bfloat16", "uint16_t"),
+    ("float8_e5m2", "uint8_t"),
+    ("int4", "uint8_t"),
+]
+
+
 @pytest.mark.parametrize(
     ("constant", "text"),
     [
@@ -39,6 +47,12 @@ def test_a_double_is_read_back_with_its_bits(value: float) -> None:
         (const(-(1 << 31), "int32"), "INT32_MIN"),
         (const((1 << 64) - 1, "uint64"), "18446744073709551615u"),
         (const(True, "bool"), "1"),
+        (const(1.5, "float16"), "0x3e00"),
+        (const(-0.0, "bfloat16"), "0x8000"),
+        (const(-448, "float8_e4m3fn"), "0xfe"),
+        (const(float("inf"), "float8_e5m2"), "0x7c"),
+        (const(-8, "int4"), "0x8"),
+        (const(15, "uint4"), "0xf"),
     ],
 )
 def test_the_text_of_a_constant(constant: Const, text: str) -> None:
@@ -47,7 +61,7 @@ def test_the_text_of_a_constant(constant: Const, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("float32", "float"), ("float64", "double"), ("bool", "uint8_t"), ("int8", "int8_t")],
+    [("float32", "float"), ("float64", "double"), ("bool", "uint8_t"), ("int8", "int8_t"), *STORED],
 )
 def test_the_type_of_an_element(name: str, text: str) -> None:
     assert c_type(dtype(name)) == text
