@@ -20,6 +20,7 @@ from ...tir.node import field_names
 from ...tir.printer import print_expr
 from ...tir.stmt import Block, IterKind, IterVar, Role, Stmt, Store
 from ...tir.visit import loads, stores, substitute
+from ..canonical import origin_of
 from .affine import Affine, Undecided, affine
 from .condition import Cases, both, condition, differ, inside, negated
 from .statements import Access, Nest, Statement, access
@@ -31,13 +32,14 @@ Offsets = tuple[frozenset[tuple[int, Affine]], ...]
 class Tagged:
     """An access with the logical element that it should bring or set: `element` of `tensor`.
 
-    own: a reduction's read of its own accumulator.
+    own: a reduction's read of its own accumulators; into: the tensor that the statement sets.
     """
 
     access: Access
     tensor: str
     element: tuple[Affine, ...]
     own: bool = False
+    into: str = ""
     _offsets: dict[bool, Offsets] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -82,17 +84,47 @@ class Family:
 
     name: str
     block: Block
-    store: Store
+    stores: tuple[Store, ...]
 
     @property
-    def tensor(self) -> Buffer:
-        """The tensor that the family computes."""
-        return self.store.buffer
+    def tensors(self) -> tuple[str, ...]:
+        """The names of the tensors that the family computes: its own, where it is one."""
+        if len(self.stores) == 1:
+            return (self.name,)
+        return tuple(store.buffer.name for store in self.stores)
 
     @property
     def is_reduction(self) -> bool:
         """Whether elements are accumulated over several points."""
         return self.block.init is not None
+
+    def counterpart(self, statement: Statement) -> int:
+        """Which of the stores a statement of the family is a copy of, by its place; in a block that
+        lacks some, by the tensor behind its buffer.
+
+        Raises: Undecided where neither tells.
+        """
+        if len(self.stores) == 1:
+            return 0
+        own = statement.block.init if statement.role is Role.INIT else None
+        part = own if own is not None else statement.block.body
+        mine, canon = stores(part), self.begun if statement.role is Role.INIT else self.stores
+        if len(mine) == len(canon):
+            return self._places(canon)[mine.index(statement.store)]
+        tensor = origin_of(statement.store.buffer)
+        named = [n for n, store in enumerate(canon) if store.buffer.name == tensor.name]
+        if len(named) == 1:
+            return self._places(canon)[named[0]]
+        raise Undecided(f"block '{statement.name}' has another shape than family '{self.name}'")
+
+    @property
+    def begun(self) -> tuple[Store, ...]:
+        """The stores of the initialisation."""
+        return () if self.block.init is None else stores(self.block.init)
+
+    def _places(self, canon: Sequence[Store]) -> list[int]:
+        order = [store.buffer for store in self.stores]
+        return [order.index(store.buffer) for store in canon]
 
     def iters(self, role: Role) -> tuple[IterVar, ...]:
         """The iteration variables of the family's blocks of a role: an INIT block has the spatial
@@ -119,9 +151,7 @@ class Families:
 
 
 def read_families(canonical: PrimFunc) -> Families:
-    """The families and tensors of a canonical form. Raises: Undecided for a block of several
-    stores.
-    """
+    """The families and tensors of a canonical form. Raises: Undecided for two of one name."""
     blocks: dict[str, Family] = {}
     holds = {p.buffer: p.name for p in canonical.parameters if p.role != "output"}
     shapes = {p.name: p.buffer.shape for p in canonical.parameters if p.role != "output"}
@@ -129,18 +159,23 @@ def read_families(canonical: PrimFunc) -> Families:
     for block in canonical.blocks:
         name = block.family or block.name
         found = stores(block.body)
-        if len(found) != 1 or block.role is not Role.COMPUTE or name in blocks:
-            raise Undecided(f"block '{block.name}' is not the one store of its family")
-        family = Family(name, block, found[0])
+        if block.role is not Role.COMPUTE or name in blocks:
+            raise Undecided(f"block '{block.name}' is not the one block of its family")
+        family = Family(name, block, found)
         blocks[name] = family
-        shapes[name] = family.tensor.shape
+        mine: dict[Load, str] = {}
+        for store, tensor in zip(found, family.tensors, strict=True):
+            if tensor in shapes:
+                raise Undecided(f"two tensors are called '{tensor}'")
+            shapes[tensor] = store.buffer.shape
+            if family.is_reduction:
+                mine[Load(store.buffer, store.indices)] = tensor
         for load in loads(block.body):
-            own = load.buffer is family.tensor and load.indices == found[0].indices
-            held = name if own and family.is_reduction else holds.get(load.buffer)
+            held = mine.get(load, holds.get(load.buffer))
             if held is None:
                 raise Undecided(f"block '{name}' reads '{load.buffer.name}', which nobody computes")
             sources[name, load.buffer] = held
-        holds[family.tensor] = name
+        holds.update(zip((store.buffer for store in found), family.tensors, strict=True))
     results = {p.name: holds.get(p.buffer, "") for p in canonical.parameters}
     return Families(blocks, shapes, sources, results)
 
@@ -170,7 +205,7 @@ def pair(nest: Nest, families: Families, is_empty: Callable[[Statement, Cases], 
     for statement in nest.statements:
         one = _Pairing(statement, families, is_empty)
         writes.append(one.pair())
-        reads += one.reads
+        reads += one.distinct()
         obligations += one.obligations
         assumptions += one.assumptions
     return Pairs(tuple(writes), tuple(reads), tuple(obligations), tuple(assumptions))
@@ -200,6 +235,9 @@ class _Pairing:
         else:
             indices, value, extents = self.computed()
         valid = both(statement.domain, inside(statement.point, extents, statement.ranges))
+        if valid and statement.role is Role.COMPUTE:
+            counts = self.families.blocks[statement.family].block.counts
+            valid = both(valid, condition(counts, self.env, statement.ranges))
         mine = statement.store
         try:
             self.match(mine.value, value, valid, True, top=True)
@@ -207,7 +245,7 @@ class _Pairing:
             self.in_order(mine.value, value, valid, mismatch)
         stored = access(statement, mine.buffer, mine.indices, statement.domain, write=True)
         element = tuple(affine(i, self.env, statement.ranges) for i in indices)
-        return Tagged(stored, self.tensor, element)
+        return Tagged(stored, self.tensor, element, into=self.tensor)
 
     def copied(self) -> tuple[tuple[Expr, ...], Expr, tuple[int, ...]]:
         """A copy moves element `point` of its family's tensor."""
@@ -234,10 +272,21 @@ class _Pairing:
             raise Undecided(
                 f"block '{statement.name}' has another shape than family '{family.name}'"
             )
-        self.tensor = family.name
+        number = family.counterpart(statement)
+        self.tensor = family.tensors[number]
         self.env = {it.var: form for it, form in zip(iters, statement.point, strict=True)}
-        store = stores(body)[0]
+        wanted = family.stores[number].buffer
+        store = next(store for store in stores(body) if store.buffer is wanted)
         return store.indices, store.value, tuple(it.extent for it in iters)
+
+    def distinct(self) -> list[Tagged]:
+        """The reads, each once where an expression loads one element several times."""
+        kept: dict[tuple[object, ...], Tagged] = {}
+        for read in self.reads:
+            taken = read.access
+            key = taken.buffer, taken.indices, taken.where, taken.exact, read.tensor, read.element
+            kept.setdefault(key, read)
+        return list(kept.values())
 
     def in_order(self, nest: Expr, canon: Expr, where: Cases, mismatch: _Mismatch) -> None:
         """Pair the loads in the order of the text, assuming that the rest is equal arithmetic."""
@@ -258,6 +307,11 @@ class _Pairing:
         """Pair the loads of two expressions at points `where`; top: they are the whole value."""
         if isinstance(nest, Let):
             nest = substitute(nest.body, {nest.var: nest.value})
+        if isinstance(canon, Let):
+            canon = substitute(canon.body, {canon.var: canon.value})
+        if isinstance(nest, Let) or isinstance(canon, Let):
+            self.match(nest, canon, where, exact, top=top)
+            return
         if isinstance(nest, Load) and nest.mask is not None:
             other = nest.other if nest.other is not None else const(0, nest.dtype)
             nest = Select(nest.mask, Load(nest.buffer, nest.indices), other)
@@ -330,8 +384,9 @@ class _Pairing:
         taken = access(statement, nest.buffer, nest.indices, where, exact=exact)
         copied = statement.role is Role.COPY
         tensor = self.tensor if copied else self.families.sources[statement.family, canon.buffer]
-        own = tensor == self.tensor and not copied
-        self.reads.append(Tagged(taken, tensor, element, own))
+        family = None if copied else self.families.blocks[statement.family]
+        own = family is not None and tensor in family.tensors
+        self.reads.append(Tagged(taken, tensor, element, own, self.tensor))
 
     def same_index(self, nest: Expr, canon: Expr, where: Cases) -> bool:
         """Whether both are index arithmetic: then they must be equal on the points."""
@@ -379,8 +434,9 @@ class _Pairing:
         kept = len(self.reads), len(self.obligations)
         for way in ways:
             try:
-                for left, right in way:
-                    self.match(left, right, where, exact and not isinstance(nest, Select))
+                for number, (left, right) in enumerate(way):
+                    sure = exact and not (isinstance(nest, Select) and number > 0)
+                    self.match(left, right, where, sure)
             except _Mismatch:
                 del self.reads[kept[0] :], self.obligations[kept[1] :]
                 continue

@@ -12,7 +12,7 @@ from tilewright.schedule.references import LoopRef
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 
-from .programs import blur, chain, conv, matmul, matmul_relu, pool
+from .programs import blur, causal, chain, conv, extremes, farthest, matmul, matmul_relu, pool
 
 PROGRAMS: tuple[Callable[[random.Random], PrimFunc], ...] = (
     lambda rng: matmul(rng.randint(1, 7), rng.randint(1, 9), rng.randint(1, 8)),
@@ -39,6 +39,9 @@ PROGRAMS: tuple[Callable[[random.Random], PrimFunc], ...] = (
         stride=rng.randint(1, 2),
         pad=rng.randint(0, 1),
     ),
+    lambda rng: farthest(rng.randint(1, 6), rng.randint(1, 9)),
+    lambda rng: causal(rng.randint(1, 9), rng.randint(1, 9), rng.randint(1, 9)),
+    lambda rng: extremes(rng.randint(1, 6), rng.randint(1, 9)),
 )
 
 
