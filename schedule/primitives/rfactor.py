@@ -52,11 +52,10 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     for target in targets:
         placement.check_readers_after(func, whole, target, "rfactor")
     name = unique_name(func, f"{block}_rf")
+    names = (name, *(unique_name(func, f"{target.name}_rf") for target in targets[1:]))
     parts = {
-        target: Buffer(
-            unique_name(func, f"{target.name}_rf"), target.type, (node.extent, *target.shape)
-        )
-        for target in targets
+        target: Buffer(own, target.type, (node.extent, *target.shape))
+        for own, target in zip(names, targets, strict=True)
     }
     part = _part(whole, name, cut, node, parts)
     changed = func.with_body(replace_stmt(func.body, whole, part))

@@ -13,7 +13,9 @@ import pytest
 
 from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.codegen.lower.pipeline import lower
+from tilewright.driver.build import build
 from tilewright.schedule.canonical import canonical_form
+from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule, rule_for
 from tilewright.schedule.schedule import Schedule
@@ -222,6 +224,54 @@ def test_what_takes_one_tensor_refuses_several(golden: Callable[[str, str], None
         "compute_inline": (pairs(4, 6), lambda s: s.compute_inline("low")),
     }
     golden("errors/several_tensors.txt", refusals(cases))
+
+
+def test_rfactor_refuses_a_block_that_does_not_show_what_it_combines() -> None:
+    text = """
+def f(X: float32[4, 6], Y: output(float32[4])):
+    for i in range(4):
+        for k in range(6):
+            with block("Y", vi=spatial(4, i), vk=reduce(6, k)):
+                with init():
+                    Y[vi] = 0.0
+                Y[vi] = (Y[vi] + X[vi, vk]) + Y[vi] * X[vi, vk]
+"""
+    sch = Schedule(parse(text))
+    with pytest.raises(ScheduleError) as refusal:
+        sch.rfactor("Y", sch.loops("Y")[1])
+    assert str(refusal.value).splitlines()[0] == (
+        "ScheduleError: rfactor: block 'Y' does not show what it combines; expected a sum, "
+        "product, minimum, maximum, any, all, or the Lets of a reducer around its values. "
+        "[rfactor-update]"
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_over_no_points_all_accumulators_keep_their_identity(target: str) -> None:
+    func = rows_argmax(3, 0)
+    x = np.zeros((3, 0), np.float32)
+    machine = Target.parse(target)
+    nest = lower_to_nest(default_schedule(func, machine).func)
+    for made in (func, nest, lower(nest, machine)):
+        best, at = interpret(made, x)
+        np.testing.assert_array_equal(best, np.full(3, -np.inf, np.float32))
+        np.testing.assert_array_equal(at, np.full(3, np.iinfo(np.int64).max))
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", RULES)
+def test_compiled_kernels_agree_with_numpy(name: str, target: str) -> None:
+    func, _ = RULES[name]
+    rng = np.random.default_rng(5)
+    x = rng.integers(-4, 5, func.inputs[0].shape).astype(np.float32)
+    if "argmax" in func.name:
+        x[2, 3] = x[2, 5] = np.nan
+    wanted = evaluate(func, [x])
+    found = build(func, target=target)(x)
+    outputs = found if isinstance(found, tuple) else (found,)
+    for buffer, result in zip(func.outputs, outputs, strict=True):
+        np.testing.assert_allclose(result, wanted[buffer.name], rtol=4e-6)
 
 
 # -- planted errors --------------------------------------------------------------------------------
