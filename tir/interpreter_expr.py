@@ -385,7 +385,7 @@ class ExprWriter:
             case Select():
                 return self._select_lanes(expr, active)
             case Cast():
-                kind = self.constant(("dtype", expr.type.scalar), expr.type.numpy)
+                kind = self.constant(("numpy", expr.type.scalar), expr.type.numpy)
                 return self._wrapped(
                     f"ar.convert_array({{}}, {kind})", self.expr(expr.value, active)
                 )

@@ -191,3 +191,15 @@ def f(X: float32[3, 4], Y: output(float32[3])):
     for checked in (False, True):
         (y,) = interpret(func, np.ones((3, 4), np.float32), checked=checked)
         np.testing.assert_array_equal(y, [7, 8, 9])
+
+
+def test_a_vector_cast_beside_an_allocation_of_its_type_converts() -> None:
+    func = parse("""
+def f(X: int32[8], Y: output(float32[8])):
+    t = alloc(float32[8], "thread")
+    t[ramp(0, 1, 8)] = cast(X[ramp(0, 1, 8)], "float32x8")
+    Y[ramp(0, 1, 8)] = t[ramp(0, 1, 8)]
+""")
+    data = np.arange(8, dtype=np.int32)
+    (y,) = interpret(func, data)
+    np.testing.assert_array_equal(y, data.astype(np.float32))
