@@ -8,7 +8,7 @@
 
 Expressions are pure and each element is assigned once, so a schedule may reorder everything but the
 accumulation of strict builds. `te.func` turns the computation behind its outputs into a PrimFunc:
-the plain loop nest, one block per tensor.
+the plain loop nest, one block per te.compute.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
 
 A reducer is associative and commutative by declaration, so a schedule may combine the points in any
 order, and in parts. `where` says which points count: the others leave the result as it is, which
-is the identity of the reducer where none counts.
+is the identity of the reducer where none counts. A condition on indices lets a schedule skip whole
+tiles; at points that a condition on data leaves out, the identity is combined.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import intrinsics
+from .conditions import all_of as conjunction
+from .conditions import conjuncts
 from .dtype import INT64, DType
 from .dtype import dtype as as_dtype
 from .elements import all_of, any_of, cast, eq, ne, select
 from .errors import IRError
-from .expr import LT, TRUE, And, Call, Expr, Max, Min, Number, Or, Var, add, compare, mul
+from .expr import LT, TRUE, And, Call, Expr, Max, Min, Number, Or, Select, Var, add, compare, mul
 from .expr import const as exact_const
 from .number import integer_range
 from .reduce import Reduce, Reducer, Values
@@ -32,6 +35,7 @@ from .te_checks import (
     checked_values,
     operands,
 )
+from .visit import loads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,10 +59,18 @@ def reduce_axis(extent: int, *, name: str = "k") -> ReduceAxis:
 
 def _reduce(reducer: Reducer, values: Values, axis: Axes, where: Expr | None) -> Reduce:
     axes = _axes(reducer.name, axis)
-    if where is not None:
-        check_condition(reducer.name, where)
     extents = tuple(item.extent for item in axes)
-    return Reduce(reducer, values, axes, extents, TRUE if where is None else where)
+    if where is None:
+        return Reduce(reducer, values, axes, extents)
+    check_condition(reducer.name, where)
+    parts = conjuncts(where)
+    counts = conjunction(*(part for part in parts if not loads(part)))
+    data = conjunction(*(part for part in parts if loads(part)))
+    if data != TRUE:
+        identity = reducer.identity(tuple(value.dtype for value in values))
+        pairs = zip(values, identity, strict=True)
+        values = tuple(Select(data, value, neutral) for value, neutral in pairs)
+    return Reduce(reducer, values, axes, extents, counts)
 
 
 def _axes(name: str, axis: Axes) -> tuple[ReduceAxis, ...]:

@@ -70,7 +70,7 @@ from .stmt import (
     Store,
 )
 from .verify_types import access_problem, type_problem
-from .visit import free_vars
+from .visit import free_vars, loads
 
 
 class Stage(Enum):
@@ -338,7 +338,7 @@ class _Verifier:
         self.condition(block.counts)
         others = free_vars(block.counts) - {iteration.var for iteration in block.iters}
         reduces = block.init is not None or any(it.kind is IterKind.REDUCE for it in block.iters)
-        if others or not reduces:
+        if others or not reduces or loads(block.counts):
             raise self.error(
                 f"block '{block.name}' counts its points where "
                 f"'{print_expr(block.counts)}' holds; expected a reduction, and a condition of its "

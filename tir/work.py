@@ -92,8 +92,8 @@ def block_work(block: Block) -> BlockWork:
 
 
 def points_of(block: Block) -> int:
-    """How often the body of a block runs; a condition on data is taken to hold."""
-    if block.counts == TRUE or loads(block.counts):
+    """How often the body of a block runs."""
+    if block.counts == TRUE:
         return math.prod(axis.extent for axis in block.iters)
     used = free_vars(block.counts)
     moving = [axis for axis in block.iters if axis.var in used]

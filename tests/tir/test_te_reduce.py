@@ -138,6 +138,22 @@ def test_points_where_the_condition_fails_are_left_out() -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_a_condition_on_data_combines_the_identity_where_it_fails() -> None:
+    flags = te.placeholder((12,), "bool", name="F")
+    most = te.compute(
+        (5,),
+        lambda i: te.max(A[i, K], axis=K, where=te.all_of(flags[K], K < 10)),
+        name="most",
+    )
+    func = te.func(A, flags, most, name="masked")
+    assert "counts(vk < 10)" in str(func)
+    assert 'max(most[vi], select(F[vk], A[vi, vk], float("-inf")))' in str(func)
+    data = np.random.default_rng(0).standard_normal((5, 12)).astype(np.float32)
+    on = np.arange(12) % 3 != 0
+    (found,) = run(func, data, on)
+    np.testing.assert_array_equal(found, np.max(data[:, :10][:, on[:10]], axis=1))
+
+
 def test_what_is_left_out_is_not_read() -> None:
     shifted = te.compute((5,), lambda i: te.max(A[i, K - 3], axis=K, where=K >= 3), name="shifted")
     data = np.random.default_rng(0).standard_normal((5, 12)).astype(np.float32)

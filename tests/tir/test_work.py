@@ -87,7 +87,9 @@ def test_only_the_points_that_count_are_work() -> None:
     lower = te.compute((6,), lambda i: te.sum(x[i, k], axis=k, where=k <= i), name="lower")
     assert operations(te.func(x, lower, name="f")) == 21
     some = te.compute((6,), lambda i: te.sum(x[i, k], axis=k, where=flags[k] > 0), name="some")
-    assert operations(te.func(x, flags, some, name="f")) == 36  # a condition on data may hold
+    assert (
+        operations(te.func(x, flags, some, name="f")) == 36
+    )  # decided by data: each combines something
 
 
 def test_each_tensor_of_a_block_is_written() -> None:
