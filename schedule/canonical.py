@@ -117,7 +117,7 @@ def _needs(family: str, families: dict[str, Block]) -> set[str]:
     order = list(families)
     needed: set[str] = set()
     for buffer in dict.fromkeys(load.buffer for load in loads(families[family].body)):
-        writers = [f for f in order if stores(families[f].body)[0].buffer is buffer]
+        writers = [f for f in order if any(s.buffer is buffer for s in stores(families[f].body))]
         before = [f for f in writers if order.index(f) < order.index(family)]
         needed |= set(before if before or family in writers else writers)
     return needed - {family}

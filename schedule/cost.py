@@ -25,7 +25,7 @@ from ..tir.visit import loads, stores
 from ..tir.work import block_work, points_of
 from .cost_nest import nest_passes
 from .cost_pass import LATENCY, Pass, arithmetic_cycles, pass_seconds
-from .nest import is_reduction, target_of
+from .nest import is_reduction, targets_of
 from .rules.contraction import ContractionRule
 from .rules.default import rule_for
 from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
@@ -79,7 +79,7 @@ def _passes(func: PrimFunc, target: Target) -> list[Pass]:
 
 
 def _pass(func: PrimFunc, blocks: Sequence[Block], cycles: float, target: Target) -> Pass:
-    inside = {target_of(block) for block in blocks[:-1]}
+    inside = {target for block in blocks[:-1] for target in targets_of(block)}
     read: dict[Buffer, int] = {}
     for block in blocks:
         for buffer, count in block_work(block).read:
@@ -121,11 +121,11 @@ def _best_tile_cycles(
 
 def _block_cycles(block: Block, target: Target, vectors: bool) -> float:
     """Cycles of a block that is no register tile."""
-    value = stores(block.body)[0].value
+    values = [store.value for store in stores(block.body)]
     lanes = vector_lanes(block, target) if vectors and is_window(block) else 1
-    own = target_of(block)
-    read = sum(1 for load in loads(value) if load.buffer is not own)
-    step = max(arithmetic_cycles(value, target), read / 2, 1.0)
+    own = targets_of(block)
+    read = sum(1 for load in loads(block.body) if load.buffer not in own)
+    step = max(sum(arithmetic_cycles(value, target) for value in values), read / 2, 1.0)
     if is_reduction(block) and lanes == 1:
         step = max(step, LATENCY)
     return points_of(block) * step / lanes

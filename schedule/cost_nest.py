@@ -19,7 +19,7 @@ from ..tir.visit import blocks, free_vars, loads, stores, walk
 from ..tir.work import block_work
 from .canonical import origin_of
 from .cost_pass import LATENCY, Pass, arithmetic_cycles
-from .nest import is_reduction, loops_around, target_of
+from .nest import is_reduction, loops_around, targets_of
 
 LOADS_PER_CYCLE = 2
 
@@ -35,7 +35,7 @@ def nest_passes(func: PrimFunc, target: Target) -> list[Pass]:
         if not inside:
             continue
         read = {load.buffer for block in inside for load in loads(block.body)}
-        written = {target_of(block) for block in inside}
+        written = {target for block in inside for target in targets_of(block)}
         if read and read - written <= fixed:
             fixed |= written
             continue
@@ -48,7 +48,8 @@ def _pass(func: PrimFunc, root: Stmt, fixed: set[Buffer], target: Target) -> Pas
     parallel = [x.extent for x in walk(root) if isinstance(x, For) and x.kind is ForKind.PARALLEL]
     cycles = sum(_block_cycles(func, block, target) for block in inside)
     threads = min(target.threads, math.prod(parallel)) if parallel else 1
-    written = {origin_of(target_of(block)) for block in inside if block.role is Role.COMPUTE}
+    computed = (block for block in inside if block.role is Role.COMPUTE)
+    written = {origin_of(target) for block in computed for target in targets_of(block)}
     outside = _read_outside(func, inside)
     moved: dict[Buffer, int] = {}
     constant: dict[Buffer, int] = {}
@@ -60,8 +61,9 @@ def _pass(func: PrimFunc, root: Stmt, fixed: set[Buffer], target: Target) -> Pas
                 constant[tensor] = max(count, constant.get(tensor, 0))
             elif tensor not in written:
                 moved[tensor] = max(count, moved.get(tensor, 0))
-        if origin_of(target_of(block)) in outside:
-            moved[origin_of(target_of(block))] = work.written
+        for buffer, count in work.written_to:
+            if origin_of(buffer) in outside:
+                moved[origin_of(buffer)] = count
     return Pass(cycles, threads, sum(moved.values()), sum(constant.values()))
 
 
@@ -81,19 +83,21 @@ def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
     repeats = math.prod(
         loop.extent for loop in around if loop not in unrolled and loop not in vectors
     )
-    store = stores(block.body)[0]
-    lanes = target.lanes(store.buffer.type)
+    found = stores(block.body)
+    own = targets_of(block)
+    lanes = min(target.lanes(buffer.type) for buffer in own)
     width = math.prod(-(-loop.extent // lanes) for loop in vectors)
     copies = math.prod(loop.extent for loop in unrolled) * width
-    own = target_of(block)
     read = 0.0
-    for load in loads(store.value):
-        if load.buffer.scope == "register" or load.buffer is own:
+    for load in loads(block.body):
+        if load.buffer.scope == "register" or load.buffer in own:
             continue
         moving = _loop_vars(block, *load.indices)
         read += math.prod(loop.extent for loop in unrolled if loop.var in moving)
-    writes = 0 if own.scope == "register" or is_reduction(block) else copies
-    busy = [copies * arithmetic_cycles(store.value, target), read / LOADS_PER_CYCLE, writes]
+    stored = sum(1 for buffer in own if buffer.scope != "register")
+    writes = 0 if is_reduction(block) else copies * stored
+    arithmetic = sum(arithmetic_cycles(store.value, target) for store in found)
+    busy = [copies * arithmetic, read / LOADS_PER_CYCLE, writes]
     if is_reduction(block):
         busy.append(LATENCY)
     return repeats * float(max(busy))

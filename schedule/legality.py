@@ -31,8 +31,10 @@ from .nest import (
     readers,
     reads,
     target_of,
+    targets_of,
     write_indices,
     writers,
+    writes,
 )
 
 UNROLL_LIMIT = 512
@@ -202,17 +204,17 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
     """
     private: list[Buffer] = []
     for block in blocks(loop.body):
-        target = target_of(block)
         if _reduces_over(block, loop.var):
             raise _clash(func, loop, block, primitive)
-        if allocated_in(loop, target):
-            continue
-        mentioned = loop.var in free_vars(_written_element(block))
-        if mentioned and (not block.recomputed or writes_apart(func, loop, target)):
-            continue
-        if primitive != "parallel" or not is_private(func, loop, target):
-            raise _clash(func, loop, block, primitive)
-        private.append(target)
+        for target in targets_of(block):
+            if allocated_in(loop, target):
+                continue
+            mentioned = loop.var in free_vars(_written_element(block))
+            if mentioned and (not block.recomputed or writes_apart(func, loop, target)):
+                continue
+            if primitive != "parallel" or not is_private(func, loop, target):
+                raise _clash(func, loop, block, primitive)
+            private.append(target)
     return tuple(dict.fromkeys(private))
 
 
@@ -307,7 +309,7 @@ def check_not_mirrored(func: PrimFunc, loop: For, primitive: str) -> None:
         if not isinstance(node, Alloc) or node.buffer.origin is None:
             continue
         for block in blocks(loop):
-            if block.role is not Role.COMPUTE or target_of(block) is not node.buffer:
+            if block.role is not Role.COMPUTE or not writes(block, node.buffer):
                 continue
             spatial = (
                 binding
@@ -341,7 +343,7 @@ def check_holds(func: PrimFunc, loop: For, block: Block, primitive: str) -> None
 
 def check_accesses(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) -> None:
     """The block reads or writes the buffer."""
-    if not reads(block, buffer) and target_of(block) is not buffer:
+    if not reads(block, buffer) and not writes(block, buffer):
         raise refuse(
             func,
             f"{primitive}: block '{block.name}' does not access '{buffer.name}'.",
@@ -352,7 +354,7 @@ def check_accesses(func: PrimFunc, block: Block, buffer: Buffer, primitive: str)
 
 def check_reads(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) -> None:
     """The block reads the buffer, as an operand."""
-    if not reads(block, buffer) or target_of(block) is buffer:
+    if not reads(block, buffer) or writes(block, buffer):
         names = ", ".join(repr(b.name) for b in buffers_read(block)) or "nothing"
         raise refuse(
             func,
@@ -424,10 +426,26 @@ def check_complete(func: PrimFunc, producer: Block, loop: For, primitive: str) -
     )
 
 
+def check_single(func: PrimFunc, block: Block, primitive: str) -> None:
+    """The block computes one tensor."""
+    targets = targets_of(block)
+    if len(targets) == 1:
+        return
+    names = ", ".join(f"'{(target.origin or target).name}'" for target in targets)
+    raise refuse(
+        func,
+        f"{primitive}: block '{block.name}' computes {names} together; expected a block of one "
+        "tensor.",
+        code="several-tensors",
+        hints=("stage, compute_at and reverse_compute_at take blocks of several tensors.",),
+    )
+
+
 def check_pointwise(func: PrimFunc, block: Block, primitive: str) -> None:
     """The block computes one element by one expression: no reduction, one store at distinct
     iteration variables.
     """
+    check_single(func, block, primitive)
     target = target_of(block)
     stored = write_indices(block, target)
     plain = len(stored) == 1 and all(isinstance(i, Var) for i in stored[0])

@@ -99,8 +99,13 @@ def reads(block: Block, buffer: Buffer) -> bool:
 
 
 def target_of(block: Block) -> Buffer:
-    """The buffer that the block stores to."""
+    """The buffer that the block stores to; the first where there are several."""
     return stores(block.body)[0].buffer
+
+
+def targets_of(block: Block) -> tuple[Buffer, ...]:
+    """The buffers that the block stores to."""
+    return tuple(store.buffer for store in stores(block.body))
 
 
 def readers(func: PrimFunc, buffer: Buffer) -> tuple[Block, ...]:
@@ -198,11 +203,11 @@ def copies_of(func: PrimFunc, staged: Buffer) -> tuple[Block, ...]:
         b
         for b in func.blocks
         if b.role is Role.COPY
-        and (target_of(b) is staged or any(x.buffer is staged for x in loads(b.body)))
+        and (writes(b, staged) or any(x.buffer is staged for x in loads(b.body)))
     )
 
 
 def buffers_read(block: Block) -> tuple[Buffer, ...]:
-    """The buffers that the block loads, in order, without the one that it stores."""
-    own = target_of(block)
-    return tuple(dict.fromkeys(x.buffer for x in loads(block.body) if x.buffer is not own))
+    """The buffers that the block loads, in order, without those that it stores."""
+    own = targets_of(block)
+    return tuple(dict.fromkeys(x.buffer for x in loads(block.body) if x.buffer not in own))

@@ -312,18 +312,18 @@ def check_operands(
     destination: Stmt,
     primitive: str,
     *,
-    given: Buffer | None = None,
+    given: Sequence[Buffer] = (),
     same_points: bool = False,
 ) -> None:
     """What the block reads is written before it would run inside the root statement `destination`.
 
-    An operand (other than `given`) comes from a root statement before both. Where the block stays
-    in its nest and reads the `same_points` there, it may come from that nest.
+    An operand (other than those `given`) comes from a root statement before both. Where the block
+    stays in its nest and reads the `same_points` there, it may come from that nest.
     """
     own = root_statement(func, block)
     order = {id(statement): n for n, statement in enumerate(split_allocations(func.body)[1])}
     for buffer in buffers_read(block):
-        for writer in writers(func, buffer) if buffer is not given else ():
+        for writer in writers(func, buffer) if buffer not in given else ():
             source = root_statement(func, writer)
             inside = same_points and source is own and destination is own
             before = source is not own and order[id(source)] < order[id(destination)]

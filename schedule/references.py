@@ -2,7 +2,7 @@
 
 Keys: "b0" the function's first own block, "b0.l1" its second loop, "p2" the third parameter,
 "s3.l0" and "s3.b0" the first loop and the first block that step 3 made. A tensor is named by the
-block that computes it.
+block that computes it, the second one of a block "b0.t1".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..tir.func import PrimFunc
 from ..tir.stmt import For
 from ..tir.visit import walk
 from .errors import ScheduleError, refuse
-from .nest import Rewrite, loops_around, target_of
+from .nest import Rewrite, loops_around, targets_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,9 @@ class References:
             if parameter.name == name:
                 return f"p{position}"
         for key, block in self.blocks.items():
-            if target_of(func.block(block)).name == name:
-                return key
+            for number, target in enumerate(targets_of(func.block(block))):
+                if target.name == name:
+                    return f"{key}.t{number}" if number else key
         tensors = [p.name for p in func.parameters] + [
             b.name for b in func.allocations if b.origin is None
         ]
@@ -136,5 +137,6 @@ class References:
         """The tensor of a key."""
         if key.startswith("p"):
             return func.parameters[int(key[1:])].buffer
-        target = target_of(func.block(self.blocks[key]))
+        block, _, number = key.partition(".t")
+        target = targets_of(func.block(self.blocks[block]))[int(number or 0)]
         return target.origin or target

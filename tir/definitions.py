@@ -10,32 +10,48 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .buffer import Buffer, Load
+from .buffer import Buffer
 from .errors import IRError
-from .expr import TRUE, Add, Binary, Call, Const, Expr, Max, Min, Mul, Var, const
+from .expr import TRUE, Const, Expr, Select, Var
 from .func import PrimFunc
-from .lowered import Fma
 from .stmt import Alloc, Block, For, IterKind, IterVar, Role, Seq, Stmt, Store
-
-_REDUCERS: dict[type[Binary], str] = {Add: "sum", Mul: "prod", Min: "min", Max: "max"}
+from .update import Update, read_update
+from .visit import loads, stores
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """target[indices] = value at each point of `axes`, or value combined over `reduced`.
+    """targets[indices] = value at each point of `axes`, or value combined over `reduced`.
 
-    reducer: "sum", "prod", "min", "max", "max_any", or None when nothing is reduced.
+    values: one for each target. update: how they are combined; None when nothing is reduced.
     initial: what the reduction starts from.
     """
 
     block: str
-    target: Buffer
+    targets: tuple[Buffer, ...]
     indices: tuple[Expr, ...]
     axes: tuple[IterVar, ...]
     reduced: tuple[IterVar, ...]
-    value: Expr
-    reducer: str | None = None
-    initial: Expr | None = None
+    values: tuple[Expr, ...]
+    update: Update | None = None
+    initial: tuple[Expr, ...] = ()
+
+    @property
+    def target(self) -> Buffer:
+        """The first target: all have its shape."""
+        return self.targets[0]
+
+    @property
+    def value(self) -> Expr:
+        """The value of the first target."""
+        return self.values[0]
+
+    @property
+    def reducer(self) -> str | None:
+        """The name of a reducer of the language; None for another one, and where nothing is
+        reduced.
+        """
+        return None if self.update is None else self.update.reducer
 
     @property
     def plain(self) -> bool:
@@ -95,48 +111,55 @@ def _define(block: Block, loops: tuple[For, ...]) -> Iterator[Definition]:
             raise _not_canonical(block.name, f"'{axis.var.name}' is not a loop of its own")
     if extents:
         raise _not_canonical(block.name, f"loop '{next(iter(extents)).name}' repeats it")
-    stores = block.body.body if isinstance(block.body, Seq) else (block.body,)
-    for store in stores:
-        if not isinstance(store, Store) or store.mask is not None:
-            raise _not_canonical(block.name, "its body is not a plain store")
-        yield _definition(block, store)
-
-
-def _definition(block: Block, store: Store) -> Definition:
     axes = tuple(axis for axis in block.iters if axis.kind is IterKind.SPATIAL)
+    found = _plain_stores(block, block.body)
     reduced = tuple(axis for axis in block.iters if axis.kind is IterKind.REDUCE)
     if block.init is None and not reduced:
-        return Definition(block.name, store.buffer, store.indices, axes, (), store.value)
-    if not isinstance(block.init, Store) or isinstance(block.body, Seq):
+        for store in found:
+            yield Definition(block.name, (store.buffer,), store.indices, axes, (), (store.value,))
+        return
+    if block.init is None:
         raise _not_canonical(block.name, "its initialisation stands elsewhere")
-    reducer, value = _update(block, store)
-    return Definition(
-        block.name,
-        store.buffer,
-        store.indices,
-        axes,
-        reduced,
-        value,
-        reducer,
-        block.init.value,
-    )
+    yield _reduction(block, found, axes, reduced)
 
 
-def _update(block: Block, store: Store) -> tuple[str, Expr]:
-    """The reducer of an update and the value that it combines with the accumulator."""
-    accumulator, update = Load(store.buffer, store.indices), store.value
-    match update:
-        case Fma(a, b, c) if c == accumulator:
-            return "sum", Mul(a, b)
-        case Add() | Mul() | Min() | Max() if accumulator in (update.a, update.b):
-            return _REDUCERS[type(update)], update.b if update.a == accumulator else update.a
-        case Call() if update.intrinsic.name == "max_any" and accumulator in update.arguments:
-            a, b = update.arguments
-            return "max_any", b if a == accumulator else a
-        case Load() if update == accumulator:  # a folded neutral element was combined
-            return "sum", const(0, store.buffer.type)
-    raise IRError(
-        f"evaluate: block '{block.name}' combines its values in an unknown way; "
-        "expected a sum, a product, a minimum or a maximum with its own element.",
-        code="evaluate-reducer",
+def _plain_stores(block: Block, body: Stmt) -> tuple[Store, ...]:
+    """The stores of a body: to several targets at the same indices, none of which another reads."""
+    listed = body.body if isinstance(body, Seq) else (body,)
+    found = tuple(item for item in listed if isinstance(item, Store) and item.mask is None)
+    if not found or len(found) != len(listed):
+        raise _not_canonical(block.name, "its body is not a plain store")
+    targets = {store.buffer for store in found}
+    shared = len(targets) == len(found) and all(s.indices == found[0].indices for s in found)
+    crossed = block.init is None and any(
+        load.buffer in targets - {store.buffer} for store in found for load in loads(store.value)
     )
+    if crossed or (block.init is not None and not shared):
+        raise _not_canonical(block.name, "its stores do not define one element each")
+    return found
+
+
+def _reduction(
+    block: Block,
+    found: tuple[Store, ...],
+    axes: tuple[IterVar, ...],
+    reduced: tuple[IterVar, ...],
+) -> Definition:
+    update = read_update(block)
+    if update is None:
+        raise IRError(
+            f"evaluate: block '{block.name}' combines its values in an unknown way; "
+            "expected a sum, a product, a minimum or a maximum with its own element.",
+            code="evaluate-reducer",
+        )
+    assert block.init is not None
+    begun = {store.buffer: store.value for store in stores(block.init)}
+    targets = tuple(store.buffer for store in found)
+    if begun.keys() != set(targets):
+        raise _not_canonical(block.name, "its initialisation is not that of its accumulators")
+    initial = tuple(begun[target] for target in targets)
+    values = update.values
+    if block.counts != TRUE:
+        pairs = zip(values, initial, strict=True)
+        values = tuple(Select(block.counts, value, start) for value, start in pairs)
+    return Definition(block.name, targets, found[0].indices, axes, reduced, values, update, initial)

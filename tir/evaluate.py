@@ -28,6 +28,7 @@ from .func import PrimFunc
 from .linear import linear
 from .node import Node
 from .stmt import IterKind, IterVar
+from .update import Update
 from .visit import free_vars, substitute, transform, walk
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
@@ -43,6 +44,8 @@ COMBINE: dict[str, np.ufunc] = {
     "min": np.minimum,
     "max": np.maximum,
     "max_any": np.maximum,
+    "any": np.logical_or,
+    "all": np.logical_and,
 }
 
 
@@ -106,22 +109,25 @@ def compute(
     definition: Definition, buffers: dict[Buffer, Array], working: DType | None = None
 ) -> None:
     """Add to `buffers` what `definition` computes from them; a part when its target is there."""
-    target = definition.target
-    if target not in buffers:
-        buffers[target] = np.zeros(target.shape, dtype=promoted(target.type, working))
-    output = buffers[target]
+    for target in definition.targets:
+        if target not in buffers:
+            buffers[target] = np.zeros(target.shape, dtype=promoted(target.type, working))
+    outputs = [buffers[target] for target in definition.targets]
     if definition.plain:
         definition = _split_quotients(definition)
-        output = output.reshape([axis.extent for axis in definition.axes])
-    if definition.reducer is None:
-        _map(definition, definition.value, buffers, output, working)
+        extents = [axis.extent for axis in definition.axes]
+        outputs = [output.reshape(extents) for output in outputs]
+    if definition.update is None:
+        _map(definition, definition.value, buffers, outputs[0], working)
         return
-    assert definition.initial is not None
-    _map(definition, definition.initial, buffers, output, working)
-    if definition.reducer == "sum" and _is_contraction(definition):
-        _contract(definition, buffers, output, working)
+    for initial, output in zip(definition.initial, outputs, strict=True):
+        _map(definition, initial, buffers, output, working)
+    if definition.reducer is None:
+        _join(definition, definition.update, buffers, outputs, working)
+    elif definition.reducer == "sum" and _is_contraction(definition):
+        _contract(definition, buffers, outputs[0], working)
     else:
-        _reduce(definition, buffers, output, working)
+        _reduce(definition, buffers, outputs[0], working)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +208,16 @@ def _chunks(axes: tuple[IterVar, ...], points: int) -> list[int]:
 def _store(
     definition: Definition, output: Array, box: Box, value: Array, combine: np.ufunc | None = None
 ) -> None:
-    place: tuple[slice | Array, ...]
-    if definition.plain:
-        place = tuple(slice(low, high) for low, high in zip(box.low, box.high, strict=True))
-    else:
-        found = _evaluator(box, {}, None)
-        place = tuple(np.broadcast_to(found(i), box.extents) for i in definition.indices)
+    place = _place(definition, box)
     output[place] = value if combine is None else combine(output[place], value)
+
+
+def _place(definition: Definition, box: Box) -> tuple[slice | Array, ...]:
+    """The elements of the targets that a box of the axes defines."""
+    if definition.plain:
+        return tuple(slice(low, high) for low, high in zip(box.low, box.high, strict=True))
+    found = _evaluator(box, {}, None)
+    return tuple(np.broadcast_to(found(i), box.extents) for i in definition.indices)
 
 
 def _map(
@@ -238,6 +247,47 @@ def _reduce(
         value = np.broadcast_to(value, (*box.extents[:count], *own))
         partial = combine.reduce(value, axis=tuple(range(count)), dtype=value.dtype)
         _store(definition, output, box.last(len(definition.axes)), partial, combine)
+
+
+def _join(
+    definition: Definition,
+    update: Update,
+    buffers: Mapping[Buffer, Array],
+    outputs: Sequence[Array],
+    working: DType | None,
+) -> None:
+    """Combine the values of each box by the reducer's own expressions, halves with halves."""
+    axes = definition.reduced + definition.axes
+    count = len(definition.reduced)
+    for box in _boxes(axes, _chunks(axes, _POINTS)):
+        evaluator = _evaluator(box, buffers, working)
+        steps = math.prod(box.extents[:count])
+        shape = (steps, *box.extents[count:])
+        rows = tuple(
+            np.broadcast_to(evaluator(value), box.extents).reshape(shape)
+            for value in definition.values
+        )
+        while len(rows[0]) > 1:
+            half = len(rows[0]) // 2
+            left, right = ([row[n * half : (n + 1) * half] for row in rows] for n in (0, 1))
+            joined = join(update, left, right, working)
+            rest = [row[2 * half :] for row in rows]
+            rows = tuple(np.concatenate(pair) for pair in zip(joined, rest, strict=True))
+        place = _place(definition, box.last(len(definition.axes)))
+        joined = join(
+            update, [output[place] for output in outputs], [row[0] for row in rows], working
+        )
+        for output, made in zip(outputs, joined, strict=True):
+            output[place] = made
+
+
+def join(
+    update: Update, own: Sequence[Array], new: Sequence[Array], working: DType | None = None
+) -> list[Array]:
+    """What becomes of accumulators that hold `own` when `new`, of the same shape, comes to them."""
+    values = dict(zip((*update.own, *update.new), (*own, *new), strict=True))
+    find = ArrayEvaluator(values, {}, working=working).evaluate
+    return [np.broadcast_to(find(result), own[0].shape) for result in update.results]
 
 
 def _is_contraction(definition: Definition) -> bool:
@@ -286,7 +336,8 @@ def _split_quotients(definition: Definition) -> Definition:
     for axis in definition.axes:
         divisors = {
             int(node.b.value)
-            for node in walk(definition.value)
+            for value in definition.values
+            for node in walk(value)
             if isinstance(node, FloorDiv) and node.a is axis.var and isinstance(node.b, Const)
         }
         if len(divisors) == 1 and axis.extent % (q := divisors.pop()) == 0 and q < axis.extent:
@@ -309,11 +360,10 @@ def _split_axis(definition: Definition, axis: IterVar, q: int) -> Definition:
     axes = tuple(
         new for old in definition.axes for new in ((group, rest) if old is axis else (old,))
     )
-    initial = None if definition.initial is None else split(definition.initial)
     return replace(
         definition,
         axes=axes,
         indices=tuple(new.var for new in axes),
-        value=split(definition.value),
-        initial=initial,
+        values=tuple(map(split, definition.values)),
+        initial=tuple(map(split, definition.initial)),
     )

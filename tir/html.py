@@ -58,7 +58,10 @@ IR = Language(
     comment=r"#[^\n]*",
     string=r'"[^"\n]*"',
     styles=_styles(
-        (_KEYWORD, "def for in with if else pass del where init block and or not True False"),
+        (
+            _KEYWORD,
+            "def for in with if else pass del where counts init block and or not True False",
+        ),
         (_KEYWORD, "range"),
         (_MARK, "parallel vectorized unrolled barrier prefetch"),
         (_WORD, "alloc constant output spatial reduce ordered select cast reinterpret let"),

@@ -230,6 +230,10 @@ class _FuncWriter(ExprWriter):
             self.sites.append(Site(text or (lambda: print_stmt(stmt)), tuple(self.loops)))
 
     def store(self, store: Store) -> None:
+        self.computed(store, named=False)()
+
+    def computed(self, store: Store, *, named: bool) -> Callable[[], None]:
+        """Compute what a store writes, as a value of its own name; what is returned writes it."""
         self.visit_site(store)
         place = self.place(store)
         copies = self.checked and isinstance(store.value, Load)
@@ -237,7 +241,8 @@ class _FuncWriter(ExprWriter):
             value = self.load(store.value, peek=True)
         else:
             value = self.expr(store.value)
-        self.emit(self.memory.store(store, place, value.text, copies))
+        kept = self.keep(value) if named else value
+        return lambda: self.emit(self.memory.store(store, place, kept.text, copies))
 
     def alloc(self, alloc: Alloc) -> None:
         buffer = alloc.buffer
@@ -274,7 +279,26 @@ class _FuncWriter(ExprWriter):
             self.watch_block(block)
         if block.init is not None:
             self.initialise(block)
-        self.stmt(block.body)
+        if block.counts == TRUE:
+            self.stores(block.body)
+        else:
+            self.visit_site(block, lambda: f"counts({print_expr(block.counts)})")
+            self.emit(f"if {self.expr(block.counts)}:")
+            self.body(partial(self.stores, block.body))
+
+    def stores(self, body: Stmt) -> None:
+        """The body of a block: the values of all its stores are computed before any is written."""
+        if not isinstance(body, Seq):
+            self.stmt(body)
+            return
+        made: list[tuple[int, Callable[[], None]]] = []
+        for store in body.body:
+            assert isinstance(store, Store)
+            write = self.computed(store, named=True)
+            made.append((self.memory.site, write))
+        for site, write in made:
+            self.memory.site = site
+            write()
 
     def watch_block(self, block: Block) -> None:
         stored = next((node for node in walk(block.body) if isinstance(node, Store)), block)
@@ -296,8 +320,8 @@ class _FuncWriter(ExprWriter):
     def initialise(self, block: Block) -> None:
         """Run a block's init before the first executed update of its element."""
         assert block.init is not None
-        target = next(node.buffer for node in walk(block.init) if isinstance(node, Store))
-        generation = self.generation(target)
+        found = [self.generation(n.buffer) for n in walk(block.init) if isinstance(n, Store)]
+        generation = found[0] if len(found) == 1 else f"({', '.join(found)})"
         element = self.point(block, IterKind.SPATIAL)
         if block.recomputed:
             states = self.family("states", block, "{}")
@@ -308,7 +332,7 @@ class _FuncWriter(ExprWriter):
             self.emit(f"if {states}.get({element}) != {generation}:")
             self.emit(f" {states}[{element}] = {generation}")
         init = block.init
-        self.body(lambda: self.stmt(init))
+        self.body(lambda: self.stores(init))
 
     def generation(self, buffer: Buffer) -> str:
         """The number of the storage that a buffer's elements belong to: that of the tensor behind

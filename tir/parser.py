@@ -273,20 +273,35 @@ class _Parser(ExprParser):
                     )
         outer = self.names
         self.names = {**outer, **{iteration.var.name: iteration.var for iteration in iters}}
-        predicate, init, rest = self.block_head(node.body)
+        predicate, counts, init, rest = self.block_head(node.body)
         body = self.suite(rest)
         self.names = outer
         return Block(
-            name, tuple(iters), tuple(bindings), body, init, predicate, role, family, **marks
+            name,
+            tuple(iters),
+            tuple(bindings),
+            body,
+            init,
+            predicate,
+            role,
+            family,
+            **marks,
+            counts=counts,
         )
 
-    def block_head(self, nodes: Sequence[ast.stmt]) -> tuple[Expr, Stmt | None, Sequence[ast.stmt]]:
-        """The predicate, the init and the other statements of a block."""
+    def block_head(
+        self, nodes: Sequence[ast.stmt]
+    ) -> tuple[Expr, Expr, Stmt | None, Sequence[ast.stmt]]:
+        """The predicate, the points that count, the init and the other statements of a block."""
         predicate: Expr = TRUE
+        counts: Expr = TRUE
         init: Stmt | None = None
         match nodes:
             case [ast.Expr(value=ast.Call(func=ast.Name(id="where"), args=[condition])), *_]:
                 predicate, nodes = self.expr(condition), nodes[1:]
+        match nodes:
+            case [ast.Expr(value=ast.Call(func=ast.Name(id="counts"), args=[condition])), *_]:
+                counts, nodes = self.expr(condition), nodes[1:]
         match nodes:
             case [
                 ast.With(
@@ -295,7 +310,7 @@ class _Parser(ExprParser):
                 *_,
             ]:
                 init, nodes = self.suite(head.body), nodes[1:]
-        return predicate, init, nodes
+        return predicate, counts, init, nodes
 
 
 def _scoped_name(node: ast.stmt) -> str | None:

@@ -171,7 +171,9 @@ def _expr(expr: Expr, names: Names, outer: int) -> str:
             axes = ", ".join(
                 f"{names[v]}={n}" for v, n in zip(expr.axes, expr.extents, strict=True)
             )
-            return f"reduce_{expr.reducer.name}({_expr(expr.value, names, 0)}, {axes})"
+            values = ", ".join(_expr(value, names, 0) for value in expr.values)
+            where = "" if expr.where == TRUE else f", where={_expr(expr.where, names, 0)}"
+            return f"reduce_{expr.reducer.name}({values}, {axes}{where})"
     return _call(expr, names)
 
 
@@ -314,6 +316,8 @@ def _block(block: Block, names: Names) -> list[tuple[int, str]]:
     lines = [(0, f"with block({', '.join([name, *iters, *marks])}):")]
     if predicate is not None:
         lines.append((1, f"where({predicate})"))
+    if block.counts != TRUE:
+        lines.append((1, f"counts({_expr(block.counts, names, 0)})"))
     if block.init is not None:
         lines += [(1, "with init():"), *((d + 2, line) for d, line in _lines(block.init, names))]
     lines += _deeper(block.body, names)

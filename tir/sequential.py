@@ -16,7 +16,7 @@ import numpy as np
 from .array_expr import ArrayEvaluator
 from .buffer import Buffer, Load
 from .definitions import Definition
-from .evaluate import COMBINE
+from .evaluate import COMBINE, join
 from .expr import Expr, Var
 from .stmt import IterVar
 from .visit import free_vars, loads
@@ -36,17 +36,16 @@ def dependencies(
 
     None when that takes more than `budget` values, counted over all steps of the reductions.
     """
-    masks = {d.target: np.zeros(d.target.size, dtype=bool) for d in listed}
+    masks = {t: np.zeros(t.size, dtype=bool) for d in listed for t in d.targets}
     for target, flat in wanted.items():
         masks[target][flat] = True
     cost = 0
     for definition in reversed(listed):
-        points = _points(definition, np.flatnonzero(masks[definition.target]))
+        points = _points(definition, _union(masks, definition))
         cost += points.count * definition.steps
         if budget is not None and cost > budget:
             return None
-        expressions = [definition.value]
-        expressions += [definition.initial] if definition.initial is not None else []
+        expressions = (*definition.values, *definition.initial)
         for load in {load for expr in expressions for load in loads(expr)}:
             if load.buffer in masks:
                 _mark(definition, load, points, masks[load.buffer])
@@ -60,14 +59,24 @@ def evaluate_at(
     buffers = dict(inputs)
     with np.errstate(all="ignore"):
         for definition in listed:
-            target = definition.target
-            if target not in buffers:
-                buffers[target] = np.zeros(target.shape, dtype=target.type.numpy)
-            points = _points(definition, elements[target])
-            for part in points.parts(_COLUMNS):
-                found = _compute(definition, part, buffers)
-                buffers[target][_place(definition, part)] = found if target.shape else found[0]
+            for target in definition.targets:
+                if target not in buffers:
+                    buffers[target] = np.zeros(target.shape, dtype=target.type.numpy)
+            wanted = np.unique(np.concatenate([elements[t] for t in definition.targets]))
+            for part in _points(definition, wanted).parts(_COLUMNS):
+                place = _place(definition, part)
+                made = _compute(definition, part, buffers)
+                for target, found in zip(definition.targets, made, strict=True):
+                    buffers[target][place] = found if target.shape else found[0]
     return buffers
+
+
+def _union(masks: Mapping[Buffer, Array], definition: Definition) -> Array:
+    """The elements that are wanted of some target of a definition."""
+    wanted = np.zeros(definition.target.size, dtype=bool)
+    for target in definition.targets:
+        wanted |= masks[target].astype(bool)
+    return np.flatnonzero(wanted)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,26 +145,36 @@ def _mark(definition: Definition, load: Load, points: _Points, mask: Array) -> N
             mask[flat] = True
 
 
-def _compute(definition: Definition, points: _Points, buffers: Mapping[Buffer, Array]) -> Array:
-    """The elements at `points`."""
+def _compute(
+    definition: Definition, points: _Points, buffers: Mapping[Buffer, Array]
+) -> list[Array]:
+    """The elements of each target at `points`."""
     shape = (points.count,)
 
     def value_of(expr: Expr, values: Mapping[Var, Array]) -> Array:
         return ArrayEvaluator(values, buffers).evaluate(expr)
 
-    if definition.reducer is None or definition.initial is None:
-        return np.broadcast_to(value_of(definition.value, points.values), shape)
-    result: Array = np.broadcast_to(value_of(definition.initial, points.values), shape)
+    def all_of(values: Sequence[Expr]) -> list[Array]:
+        return [np.broadcast_to(value_of(v, points.values), shape) for v in values]
+
+    if definition.update is None:
+        return all_of(definition.values)
+    result = all_of(definition.initial)
     for count, steps in _steps(definition, points.count):
-        values = value_of(definition.value, {**points.values, **steps})
-        result = _accumulate(definition.reducer, result, values, (count, *shape))
+        at = {**points.values, **steps}
+        rows = [np.broadcast_to(value_of(v, at), (count, *shape)) for v in definition.values]
+        if definition.reducer is not None:
+            result = [_accumulate(definition.reducer, result[0], rows[0])]
+            continue
+        for row in zip(*rows, strict=True):
+            result = join(definition.update, result, row)
     return result
 
 
-def _accumulate(reducer: str, result: Array, values: Array, shape: tuple[int, int]) -> Array:
-    """`result` combined with the rows of `values`, first to last."""
-    combine, rows = COMBINE[reducer], np.broadcast_to(values, shape)
-    if shape[1] < _FEW:
+def _accumulate(reducer: str, result: Array, rows: Array) -> Array:
+    """`result` combined with `rows`, first to last."""
+    combine = COMBINE[reducer]
+    if rows.shape[1] < _FEW:
         everything = np.concatenate([result[None], rows])
         last: Array = combine.accumulate(everything, axis=0, dtype=result.dtype)[-1]
         return last

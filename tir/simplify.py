@@ -378,8 +378,9 @@ def _block(stmt: Block, ranges: Known) -> Stmt:
     predicate = _expr(stmt.predicate, ranges)
     if is_const(predicate, 0):
         return NOTHING
-    ranges = narrowed(ranges, predicate)
-    bindings = tuple(_expr(binding, ranges) for binding in stmt.bindings)
+    outer, ranges = ranges, narrowed(ranges, predicate)
+    kept = {**ranges, **{var: outer[var] for var in outer if _is_point(ranges[var])}}
+    bindings = tuple(_expr(binding, kept) for binding in stmt.bindings)
     points = {it.var: bounds(b, ranges) for it, b in zip(stmt.iters, bindings, strict=True)}
     inner = {
         **ranges,
@@ -388,9 +389,15 @@ def _block(stmt: Block, ranges: Known) -> Stmt:
             for (var, point), it in zip(points.items(), stmt.iters, strict=True)
         },
     }
-    body = _stmt(stmt.body, inner)
+    body = _stmt(stmt.body, narrowed(inner, stmt.counts))
     init = None if stmt.init is None else _stmt(stmt.init, inner)
-    same = predicate is stmt.predicate and body is stmt.body and init is stmt.init
+    counts = _expr(stmt.counts, inner)
+    same = (
+        counts is stmt.counts
+        and predicate is stmt.predicate
+        and body is stmt.body
+        and init is stmt.init
+    )
     if same and all(a is b for a, b in zip(bindings, stmt.bindings, strict=True)):
         return stmt
     values = (
@@ -404,7 +411,14 @@ def _block(stmt: Block, ranges: Known) -> Stmt:
         stmt.family,
         stmt.padded,
     )
-    return Block(*values, stmt.recomputed)
+    return Block(*values, stmt.recomputed, counts)
+
+
+def _is_point(values: Interval) -> bool:
+    """Whether there is one value: a predicate that leaves a loop one iteration does not say so in
+    the bindings, which keep one form in all copies of a block.
+    """
+    return values[0] is not None and values[0] == values[1]
 
 
 def _within(point: Interval, extent: int, padded: bool) -> Interval:

@@ -5,7 +5,11 @@
 - A Block is the unit that a schedule moves: the body for one point of its iteration variables,
   which `bindings` compute from the loops around it. It runs only where `predicate` holds. `init`
   runs before the first update of its element, wherever that lands: where a schedule has not placed
-  it, lowering does.
+  it, lowering does. The body of a block is one Store, or several to different buffers: all their
+  values are computed before any of them is written, and so are those of its `init`.
+- `counts` says which points of a reduction count: at the others the body does not run, and the
+  element is initialised all the same. It speaks of iteration variables and belongs to what the
+  block means; `predicate` belongs to where a schedule runs it.
 - An Alloc lives as long as its body. Inside a parallel loop each iteration has its own.
 - Barrier: every thread arrives before one leaves. It stands between statements at the root of a
   function.
@@ -114,6 +118,7 @@ class Block(Stmt):
     padded: points beyond the tensor's logical domain may be computed, since no valid point reads
     them.
     recomputed: a point may run more than once; each run writes the same value.
+    counts: the points of a reduction that are combined, in iteration variables.
     """
 
     name: str
@@ -126,6 +131,7 @@ class Block(Stmt):
     family: str = ""
     padded: bool = False
     recomputed: bool = False
+    counts: Expr = TRUE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

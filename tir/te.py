@@ -8,21 +8,20 @@
 
 Expressions are pure and each element is assigned once, so a schedule may reorder everything but the
 accumulation of strict builds. `te.func` turns the computation behind its outputs into a PrimFunc:
-the plain loop nest, one block per tensor.
+the plain loop nest, one block per te.compute.
 """
 
 from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, overload
 
-from . import intrinsics
 from .buffer import Buffer, Load
 from .checked import checks_of, has_checks, without_checks
-from .dtype import INT64, UINT64, DType
+from .dtype import DType
 from .dtype import dtype as as_dtype
 from .elements import (
     abs,
@@ -49,33 +48,48 @@ from .elements import (
     tanh,
 )
 from .errors import IRError, IRTypeError
-from .expr import TRUE, Call, Expr, Max, Min, Number, Var, add, mul
-from .expr import const as exact_const
+from .expr import TRUE, Expr, Number, Var
 from .func import PrimFunc
 from .index_check import IndexCheck
 from .node import Node
-from .number import integer_range
-from .reduce import Reduce, Reducer
+from .reduce import Reduce
 from .stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Parameter, Stmt, Store, seq
-from .te_checks import (
-    check_axes,
-    check_element,
-    check_extent,
-    check_number_type,
-    checked_shape,
-    operands,
+from .te_checks import check_element, check_elements, checked_shape, output_names
+from .te_reduce import (
+    MAX,
+    Axes,
+    ReduceAxis,
+    all,
+    any,
+    argmax,
+    argmin,
+    comm_reducer,
+    max,
+    max_any,
+    min,
+    prod,
+    reduce_axis,
+    sum,
 )
+from .update import named_update
 from .visit import free_vars, substitute, transform, walk
 from .vocabulary import unknown_name
 
 __all__ = [
+    "Axes",
+    "ReduceAxis",
     "Tensor",
     "abs",
+    "all",
     "all_of",
+    "any",
     "any_of",
+    "argmax",
+    "argmin",
     "cast",
     "checked",
     "clamp_index",
+    "comm_reducer",
     "compute",
     "const",
     "eq",
@@ -105,22 +119,47 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReduceAxis(Var):
-    """A reduction axis: a variable with the values 0 .. extent-1, all of which are combined."""
+class Computation:
+    """What one te.compute says: `values` at each point of `axes`.
 
-    extent: int = 1
+    names, shape, types: of the tensors that it gives. values: one reduction that gives them all, or
+    an expression for each of them.
+    """
+
+    names: tuple[str, ...]
+    shape: tuple[int, ...]
+    axes: tuple[Var, ...]
+    values: tuple[Expr, ...]
+
+    @property
+    def reduction(self) -> Reduce | None:
+        """The reduction, where it is one."""
+        return self.values[0] if isinstance(self.values[0], Reduce) else None
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        """The element type of each tensor."""
+        listed = self.values if self.reduction is None else self.reduction.values
+        return tuple(value.dtype for value in listed)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that the values read, in order of first use."""
+        read = (n.buffer for v in self.values for n in walk(v) if isinstance(n, Load))
+        return tuple(dict.fromkeys(t for t in read if isinstance(t, Tensor)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor(Buffer):
     """A placeholder, or the result of a compute. `T[i, j]` is its element.
 
-    axes: the variables of `value`, one per dimension; value: the element; None for a placeholder.
+    computation: what gives its elements, with `output` among the tensors of it; None for a
+    placeholder.
     """
 
     constant: bool = False
-    axes: tuple[Var, ...] = ()
-    value: Expr | None = None
+    computation: Computation | None = None
+    output: int = 0
 
     def __repr__(self) -> str:
         return f"Tensor {self.name}: {self.type}{list(self.shape)}"
@@ -137,14 +176,6 @@ class Tensor(Buffer):
     __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __matmul__ = _no_number
     __lt__ = __le__ = __gt__ = __ge__ = _no_number
 
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that the value reads, in order of first use."""
-        if self.value is None:
-            return ()
-        read = (n.buffer for n in walk(self.value) if isinstance(n, Load))
-        return tuple(dict.fromkeys(t for t in read if isinstance(t, Tensor)))
-
 
 def placeholder(
     shape: Sequence[int] | int, dtype: str | DType, *, name: str, constant: bool = False
@@ -158,35 +189,49 @@ def placeholder(
     return Tensor(name, as_dtype(dtype), checked_shape(shape, name), constant=constant)
 
 
-def reduce_axis(extent: int, *, name: str = "k") -> ReduceAxis:
-    """An axis of `extent` points to reduce over; over none, a reduction gives its identity.
+@overload
+def compute(
+    shape: Sequence[int] | int, element: Callable[..., Expr | Number], *, name: str
+) -> Tensor: ...
 
-    Raises: IRError for an extent that is no integer of 0 or more.
-    """
-    check_extent(extent, name)
-    return ReduceAxis(name, INT64, checked_shape((extent,), name)[0])
+
+@overload
+def compute(
+    shape: Sequence[int] | int,
+    element: Callable[..., Expr | Number | tuple[Expr, ...]],
+    *,
+    name: tuple[str, ...],
+) -> tuple[Tensor, ...]: ...
 
 
 def compute(
-    shape: Sequence[int] | int, element: Callable[..., Expr | Number], *, name: str
-) -> Tensor:
+    shape: Sequence[int] | int,
+    element: Callable[..., Expr | Number | tuple[Expr, ...]],
+    *,
+    name: str | tuple[str, ...],
+) -> Tensor | tuple[Tensor, ...]:
     """The tensor whose element at (i, j, ...) is `element(i, j, ...)`.
 
+    Where the element is a tuple, or a reduction of several values (te.argmax), there is a tensor of
+    this shape for each, computed together: `name` lists their names.
     The axes take the parameter names of `element`; what follows with a default value is left alone.
     Raises: IRError for a reduction below the top of the expression, and for a variable that is
     neither an axis nor reduced over.
     """
-    extents = checked_shape(shape, name)
-    axes = tuple(Var(hint) for hint in _axis_names(element, len(extents), name))
-    value = element(*axes)
-    if not isinstance(value, Expr):
-        raise IRError(
-            f"te.compute: the element of '{name}' is {value!r}; expected an expression.",
-            code="te-element",
-            hints=("te.const(value, dtype) makes a constant tensor.",),
-        )
-    check_element(name, value, dict(zip(axes, extents, strict=True)))
-    return Tensor(name, value.dtype, extents, axes=axes, value=value)
+    title = name if isinstance(name, str) else ", ".join(name)
+    extents = checked_shape(shape, title)
+    axes = tuple(Var(hint) for hint in _axis_names(element, len(extents), title))
+    made = element(*axes)
+    values = check_elements(title, made if isinstance(made, tuple) else (made,))
+    for value in values:
+        check_element(title, value, dict(zip(axes, extents, strict=True)))
+    count = len(values[0].values) if isinstance(values[0], Reduce) else len(values)
+    computation = Computation(output_names(name, count), extents, axes, values)
+    tensors = tuple(
+        Tensor(own, kind, extents, computation=computation, output=n)
+        for n, (own, kind) in enumerate(zip(computation.names, computation.types, strict=True))
+    )
+    return tensors[0] if isinstance(name, str) else tensors
 
 
 def _axis_names(element: Callable[..., object], rank: int, name: str) -> list[str]:
@@ -206,67 +251,6 @@ def _axis_names(element: Callable[..., object], rank: int, name: str) -> list[st
     return hints
 
 
-Axes = ReduceAxis | Sequence[ReduceAxis]
-
-
-def _reduce(reducer: Reducer, value: Expr, axis: Axes) -> Expr:
-    axes = (axis,) if isinstance(axis, ReduceAxis) else tuple(axis)
-    for item in axes:
-        if not isinstance(item, ReduceAxis):
-            raise IRError(
-                f"te.{reducer.name}: axis is {item!r}; expected a reduction axis.",
-                code="te-axis",
-                hints=("k = te.reduce_axis(extent) makes one; axis=k or axis=(k1, k2).",),
-            )
-    check_axes(reducer.name, axes)
-    (value,) = operands(reducer.name, value)
-    check_number_type(reducer.name, value)
-    return Reduce(reducer, value, axes, tuple(item.extent for item in axes))
-
-
-def _lowest(dtype: DType) -> Expr:
-    return exact_const(-_INFINITY if dtype.is_float else integer_range(dtype)[0], dtype)
-
-
-def _highest(dtype: DType) -> Expr:
-    return exact_const(_INFINITY if dtype.is_float else integer_range(dtype)[1], dtype)
-
-
-_INFINITY = float("inf")
-SUM = Reducer("sum", lambda a, b: add(a, b), lambda t: exact_const(0, t))
-PROD = Reducer("prod", lambda a, b: mul(a, b), lambda t: exact_const(1, t))
-MIN = Reducer("min", lambda a, b: Min(a, b), _highest)
-MAX = Reducer("max", lambda a, b: Max(a, b), _lowest)
-MAX_ANY = Reducer("max_any", lambda a, b: Call(intrinsics.MAX_ANY, (a, b)), _lowest)
-
-
-def sum(value: Expr, axis: Axes) -> Expr:
-    """The sum of `value` over `axis`."""
-    return _reduce(SUM, value, axis)
-
-
-def prod(value: Expr, axis: Axes) -> Expr:
-    """The product of `value` over `axis`."""
-    return _reduce(PROD, value, axis)
-
-
-def min(value: Expr, axis: Axes) -> Expr:
-    """The smallest `value` over `axis`; NaN when one is NaN."""
-    return _reduce(MIN, value, axis)
-
-
-def max(value: Expr, axis: Axes) -> Expr:
-    """The largest `value` over `axis`; NaN when one is NaN."""
-    return _reduce(MAX, value, axis)
-
-
-def max_any(value: Expr, axis: Axes) -> Expr:
-    """The largest `value` over `axis`; what a NaN gives is not promised, so it is one
-    instruction.
-    """
-    return _reduce(MAX_ANY, value, axis)
-
-
 def func(*tensors: Tensor, name: str) -> PrimFunc:
     """The PrimFunc that computes the last tensors from the first.
 
@@ -277,9 +261,9 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
     output, or a tensor is listed twice; IRTypeError for what is no tensor.
     """
     _check_tensors(tensors, name)
-    inputs = tuple(t for t in tensors if t.value is None)
+    inputs = tuple(t for t in tensors if t.computation is None)
     outputs = tensors[len(inputs) :]
-    if not outputs or any(t.value is None for t in outputs):
+    if not outputs or None in (t.computation for t in outputs):
         raise IRError(
             f"te.func: '{name}' lists {', '.join(t.name for t in tensors)}; "
             "expected placeholders first and at least one computed tensor last.",
@@ -292,8 +276,8 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
             code="te-func-twice",
         )
     order = _definition_order(outputs)
-    for tensor in order:
-        if tensor.value is None and tensor not in inputs:
+    for tensor in (t for made in order for t in made.inputs if t.computation is None):
+        if tensor not in inputs:
             raise IRError(
                 f"te.func: '{name}' reads placeholder '{tensor.name}', which is not among its "
                 "parameters.",
@@ -303,48 +287,65 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
                     f"name='{name}')",
                 ),
             )
-    return _built(name, inputs, order, outputs)
+    return _assembled(name, inputs, outputs, order)
 
 
-def _built(
-    name: str, inputs: Sequence[Tensor], order: Sequence[Tensor], outputs: Sequence[Tensor]
+def _assembled(
+    name: str,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    order: Sequence[Computation],
 ) -> PrimFunc:
-    """The function of tensors in the order of their definition, with the checks of their indices
-    as its last outputs.
+    """The function of computations in order, with the checks of their indices as its last
+    outputs.
     """
-    checks = {tensor: check for made in order for check, tensor in _checks(made)}
+    checks = {made: check for computation in order for check, made in _checks(computation)}
     order = (*order, *checks)
     taken: set[str] = set()
-    buffers: dict[Buffer, Buffer] = {
-        t: Buffer(_unique(t.name, taken), t.type, t.shape) for t in dict.fromkeys((*inputs, *order))
+    buffers: dict[Place, Buffer] = {
+        t: Buffer(_unique(t.name, taken), t.type, t.shape) for t in inputs
     }
-    nests = [_nest(t, buffers) for t in order if t.value is not None]
-    body = seq(*nests)
-    for tensor in reversed(order):
-        if tensor.value is not None and tensor not in outputs and tensor not in checks:
-            body = Alloc(buffers[tensor], body)
+    for made in order:
+        for n, (own, kind) in enumerate(zip(made.names, made.types, strict=True)):
+            buffers[made, n] = Buffer(_unique(own, taken), kind, made.shape)
+    body = seq(*(_nest(made, buffers) for made in order))
+    kept: set[Place] = {*(_place(t) for t in outputs), *((made, 0) for made in checks)}
+    for place, buffer in reversed(buffers.items()):
+        if isinstance(place, tuple) and place not in kept:
+            body = Alloc(buffer, body)
     parameters = [Parameter(buffers[t], "constant" if t.constant else "input") for t in inputs]
-    parameters += [Parameter(buffers[t], "output") for t in outputs]
-    parameters += [Parameter(buffers[t], "output", check) for t, check in checks.items()]
+    parameters += [Parameter(buffers[_place(t)], "output") for t in outputs]
+    parameters += [Parameter(buffers[made, 0], "output", check) for made, check in checks.items()]
     return PrimFunc(name, tuple(parameters), body)
 
 
-def _checks(tensor: Tensor) -> Iterator[tuple[IndexCheck, Tensor]]:
-    """The checks of a tensor's indices, each with the tensor of one element that it compares."""
-    if tensor.value is None or not has_checks(tensor.value):
-        return
-    axes = dict(zip(tensor.axes, tensor.shape, strict=True))
-    value = tensor.value
-    if isinstance(value, Reduce):
-        axes |= dict(zip(value.axes, value.extents, strict=True))
-        value = value.value
+def _checks(made: Computation) -> Iterator[tuple[IndexCheck, Computation]]:
+    """The checks of a computation's indices, each with the element that it compares."""
+    axes, values = dict(zip(made.axes, made.shape, strict=True)), made.values
+    where: Expr = TRUE
+    if made.reduction is not None:
+        reduction = made.reduction
+        axes |= dict(zip(reduction.axes, reduction.extents, strict=True))
+        values, where = reduction.values, reduction.where
     if 0 in axes.values():
         return
-    for check, used in checks_of(value):
+    found = dict.fromkeys(
+        one for value in (*values, where) if has_checks(value) for one in checks_of(value)
+    )
+    for check, used in found:
         free = free_vars(used)
         over = tuple(axis for axis in axes if axis in free)
-        whole = Reduce(MAX, used, over, tuple(axes[axis] for axis in over)) if over else used
-        yield check, Tensor(f"{tensor.name}_check", UINT64, (), value=whole)
+        extents = tuple(axes[axis] for axis in over)
+        whole = Reduce(MAX, (used,), over, extents) if over else used
+        yield check, Computation((f"{made.names[0]}_check",), (), (), (whole,))
+
+
+Place = Tensor | tuple[Computation, int]
+
+
+def _place(tensor: Tensor) -> Place:
+    """What tells the storage of a tensor apart: an input, or an output of a computation."""
+    return tensor if tensor.computation is None else (tensor.computation, tensor.output)
 
 
 def _unique(name: str, taken: set[str]) -> str:
@@ -365,61 +366,80 @@ def _check_tensors(tensors: Sequence[object], name: str) -> None:
             )
 
 
-def _definition_order(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """Every tensor behind `outputs`, producers before their readers. Iterative: chains may be
+def _definition_order(outputs: Iterable[Tensor]) -> list[Computation]:
+    """Every computation behind `outputs`, producers before their readers. Iterative: chains may be
     long.
     """
-    order: dict[Tensor, None] = {}
-    stack = [(tensor, False) for tensor in reversed(outputs)]
+    order: dict[Computation, None] = {}
+    stack = [(made, False) for made in _made(outputs)]
     while stack:
-        tensor, expanded = stack.pop()
+        made, expanded = stack.pop()
         if expanded:
-            order.setdefault(tensor)
-        elif tensor not in order:
-            stack.append((tensor, True))
-            stack += [(t, False) for t in reversed(tensor.inputs)]
+            order.setdefault(made)
+        elif made not in order:
+            stack.append((made, True))
+            stack += [(other, False) for other in _made(made.inputs)]
     return list(order)
 
 
-def _nest(tensor: Tensor, buffers: dict[Buffer, Buffer]) -> Stmt:
-    """The plain loop nest that computes one tensor: a loop per axis, then one per reduction
-    axis.
-    """
-    assert tensor.value is not None
-    tensor_value = without_checks(tensor.value)
-    reduction = tensor_value if isinstance(tensor_value, Reduce) else None
-    axes = [(v, n, IterKind.SPATIAL) for v, n in zip(tensor.axes, tensor.shape, strict=True)]
+def _made(tensors: Iterable[Tensor]) -> list[Computation]:
+    """The computations of tensors, last first."""
+    return [t.computation for t in tensors if t.computation is not None][::-1]
+
+
+def _nest(made: Computation, buffers: dict[Place, Buffer]) -> Stmt:
+    """The plain loop nest of one computation: a loop per axis, then one per reduction axis."""
+    reduction = made.reduction
+    axes = [(v, n, IterKind.SPATIAL) for v, n in zip(made.axes, made.shape, strict=True)]
     if reduction is not None:
         axes += [
             (v, n, IterKind.REDUCE) for v, n in zip(reduction.axes, reduction.extents, strict=True)
         ]
     iters = tuple(IterVar(Var(f"v{v.name}"), n, kind) for v, n, kind in axes)
     points: dict[Var, Expr] = {v: it.var for (v, _, _), it in zip(axes, iters, strict=True)}
-    target = buffers[tensor]
+    targets = tuple(buffers[made, n] for n in range(len(made.names)))
     indices = tuple(it.var for it in iters if it.kind is IterKind.SPATIAL)
+
+    def stored(values: Iterable[Expr]) -> Stmt:
+        pairs = zip(targets, values, strict=True)
+        return seq(*(Store(target, indices, value) for target, value in pairs))
+
+    def local(values: Iterable[Expr]) -> tuple[Expr, ...]:
+        return tuple(_localise(value, points, buffers) for value in values)
+
     init: Stmt | None = None
     if reduction is None:
-        value = _localise(tensor_value, points, buffers)
+        body = stored(local(made.values))
     else:
-        update = _localise(reduction.value, points, buffers)
-        value = reduction.reducer.combine(Load(target, indices), update)
-        init = Store(target, indices, reduction.reducer.identity(target.type))
+        own = tuple(Load(target, indices) for target in targets)
+        body = stored(_updates(reduction, own, local(reduction.values)))
+        init = stored(reduction.reducer.identity(made.types))
     loops = tuple(Var(v.name) for v, _, _ in axes)
-    nest: Stmt = Block(
-        target.name, iters, loops, Store(target, indices, value), init, TRUE, family=target.name
-    )
+    name = targets[0].name
+    counts = TRUE if reduction is None else local((reduction.where,))[0]
+    nest: Stmt = Block(name, iters, loops, body, init, family=name, counts=counts)
     for (_, extent, _), loop in zip(reversed(axes), reversed(loops), strict=True):
         nest = For(loop, extent, ForKind.SERIAL, nest)
     return nest
 
 
-def _localise(value: Expr, points: dict[Var, Expr], buffers: dict[Buffer, Buffer]) -> Expr:
+def _updates(reduction: Reduce, own: tuple[Expr, ...], values: tuple[Expr, ...]) -> Iterable[Expr]:
+    """What each accumulator becomes. The Lets of one are its own: variables are bound once."""
+    reducer = reduction.reducer
+    if not reducer.named:
+        return reducer.combine(own, values)
+    names = tuple(Var(f"x{n}", value.dtype) for n, value in enumerate(values))
+    return [named_update(result, names, values) for result in reducer.combine(own, names)]
+
+
+def _localise(value: Expr, points: dict[Var, Expr], buffers: dict[Place, Buffer]) -> Expr:
     def rule(node: Node) -> Node:
         if isinstance(node, Load):
-            return Load(buffers[node.buffer], node.indices)
+            assert isinstance(node.buffer, Tensor)
+            return Load(buffers[_place(node.buffer)], node.indices)
         return node
 
-    return transform(substitute(value, points), rule)
+    return transform(substitute(without_checks(value), points), rule)
 
 
 if not TYPE_CHECKING:  # a checker knows the names above, and that there are no others

@@ -9,8 +9,9 @@ from .bounds import known_interval
 from .buffer import Load
 from .checked import without_checks
 from .data import loose_indices
+from .dtype import DType
 from .errors import IRError, IRTypeError
-from .expr import Expr, Number, Var, convert
+from .expr import Const, Expr, Number, Var, convert
 from .operand_checks import check_computable, check_same
 from .printer import print_expr
 from .reduce import Reduce
@@ -86,6 +87,33 @@ def check_number_type(function: str, value: Expr) -> None:
         )
 
 
+def checked_values(
+    reducer: str, values: object, types: Sequence[DType] | None, what: str
+) -> tuple[Expr, ...]:
+    """The values that a user's reducer takes or gives, numbers as constants; `what`: which of its
+    parts gave them. `types`: what they must have, when that is known.
+
+    Raises: IRError.
+    """
+    listed = tuple(values) if isinstance(values, tuple) else (values,)
+    if types is not None and len(listed) == len(types):
+        given = zip(listed, types, strict=True)
+        listed = tuple(
+            convert(v, Const(0, t)) if isinstance(v, int | float) else v for v, t in given
+        )
+    found = tuple(item for item in listed if isinstance(item, Expr))
+    fitting = types is None or tuple(item.dtype for item in found) == tuple(types)
+    if listed and len(found) == len(listed) and fitting:
+        return found
+    shown = ", ".join(str(v.dtype) if isinstance(v, Expr) else repr(v) for v in listed)
+    wanted = "expressions" if types is None else f"({', '.join(map(str, types))})"
+    raise IRError(
+        f"te.comm_reducer: {what} of '{reducer}' gives ({shown}); expected {wanted}.",
+        code="te-reducer-values",
+        hints=("te.const(value, dtype) gives a number its type; te.cast(x, dtype) converts.",),
+    )
+
+
 def check_condition(function: str, condition: object) -> None:
     """Refuse what is no truth value. Raises: IRTypeError."""
     if not isinstance(condition, Expr) or not condition.dtype.is_bool:
@@ -111,6 +139,46 @@ def check_axes(reducer: str, axes: Sequence[Var]) -> None:
             f"te.{reducer}: axis lists '{twice.name}' twice; expected each axis once.",
             code="te-axis-twice",
         )
+
+
+def check_elements(name: str, values: Sequence[object]) -> tuple[Expr, ...]:
+    """The values of a te.compute: one reduction, or one expression per output. Raises: IRError."""
+    found = tuple(value for value in values if isinstance(value, Expr))
+    if not values or len(found) != len(values):
+        wrong = next((value for value in values if not isinstance(value, Expr)), ())
+        raise IRError(
+            f"te.compute: the element of '{name}' is {wrong!r}; expected an expression.",
+            code="te-element",
+            hints=("te.const(value, dtype) makes a constant tensor.",),
+        )
+    if len(found) > 1 and any(isinstance(value, Reduce) for value in found):
+        raise IRError(
+            f"te.compute: '{name}' has a reduction among its {len(found)} outputs; expected one "
+            "reduction that gives them all, or none.",
+            code="te-outputs-reduce",
+            hints=(
+                "te.comm_reducer(combine, identity, name=...) reduces several values together; "
+                "reductions of their own are several te.compute.",
+            ),
+        )
+    return found
+
+
+def output_names(name: str | tuple[str, ...], count: int) -> tuple[str, ...]:
+    """The names of a te.compute's outputs: one string, or a tuple with a name for each output.
+
+    Raises: IRError.
+    """
+    names = (name,) if isinstance(name, str) else name
+    if len(names) == count and (count == 1 or not isinstance(name, str)):
+        return names
+    shown = ", ".join(map(repr, names))
+    raise IRError(
+        f"te.compute: name is {shown if isinstance(name, str) else f'({shown})'}, and the element "
+        f"gives {count} values; expected {count} names.",
+        code="te-output-names",
+        hints=('best, at = te.compute(..., name=("best", "at")) gives two tensors.',),
+    )
 
 
 def check_element(name: str, value: Expr, axes: Mapping[Var, int]) -> None:

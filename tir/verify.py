@@ -7,8 +7,8 @@ Beyond the nodes that a stage admits, a function of every stage satisfies:
 - an access has one integer index per dimension; a Store's value has the type of what it is stored
   in;
 - operands have one type; conditions, predicates and masks are truth values, one per lane;
-- a block has as many bindings as iteration variables, and its body stores; Barriers stand at the
-  root.
+- a block has as many bindings as iteration variables, and its body stores, each time to another
+  buffer; Barriers stand at the root.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ from .stmt import (
     For,
     ForKind,
     If,
+    IterKind,
     IterVar,
     LetStmt,
     Prefetch,
@@ -69,6 +70,7 @@ from .stmt import (
     Store,
 )
 from .verify_types import access_problem, type_problem
+from .visit import free_vars, loads
 
 
 class Stage(Enum):
@@ -299,6 +301,7 @@ class _Verifier:
         for iteration in block.iters:
             self.bind(iteration.var)
         self.condition(block.predicate)
+        self.counts(block)
         for part in (block.init, block.body):
             if part is not None:
                 self.stores(block, part)
@@ -332,8 +335,25 @@ class _Verifier:
                 raise self.error(f"block '{block.name}': {problem}", code="verify-block")
         self.blocks.add(block.name)
 
+    def counts(self, block: Block) -> None:
+        """Check which points of a block count: a reduction may leave some out, by its own
+        variables.
+        """
+        if block.counts == TRUE:
+            return
+        self.condition(block.counts)
+        others = free_vars(block.counts) - {iteration.var for iteration in block.iters}
+        reduces = block.init is not None or any(it.kind is IterKind.REDUCE for it in block.iters)
+        if others or not reduces or loads(block.counts):
+            raise self.error(
+                f"block '{block.name}' counts its points where "
+                f"'{print_expr(block.counts)}' holds; expected a reduction, and a condition of its "
+                "own iteration variables",
+                code="verify-counts",
+            )
+
     def stores(self, block: Block, body: Stmt) -> None:
-        """Check that the body of a block stores, and does nothing else."""
+        """Check that the body of a block stores, to different buffers, and does nothing else."""
         found = body.body if isinstance(body, Seq) else (body,)
         if not found or not all(isinstance(item, Store) for item in found):
             raise self.error(
@@ -342,6 +362,13 @@ class _Verifier:
             )
         for item in found:
             self.stmt(item, False)
+        targets = [item.buffer for item in found if isinstance(item, Store)]
+        if len(set(targets)) != len(targets):
+            raise self.error(
+                f"block '{block.name}' stores twice to one buffer; expected stores to different "
+                "buffers",
+                code="verify-body-buffers",
+            )
 
     # expressions
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from .buffer import Buffer, Load
-from .expr import Expr, Var
+from .expr import Expr, Let, Var
 from .node import Node
 from .stmt import Alloc, Block, For, IterVar, LetStmt, Prefetch, Seq, Stmt, Store, seq
 
@@ -73,7 +73,7 @@ def free_vars(node: Node) -> frozenset[Var]:
     bound = set()
     used = set()
     for item in walk(node):
-        if isinstance(item, For | LetStmt | IterVar):
+        if isinstance(item, For | LetStmt | IterVar | Let):
             bound.add(item.var)
         elif isinstance(item, Var):
             used.add(item)
@@ -100,7 +100,7 @@ def fresh_copy(stmt: Stmt) -> Stmt:
     values: dict[Var, Expr] = {}
     buffers: dict[Buffer, Buffer] = {}
     for node in walk(stmt):
-        if isinstance(node, For | LetStmt | IterVar):
+        if isinstance(node, For | LetStmt | IterVar | Let):
             values[node.var] = Var(node.var.name, node.var.type)
         elif isinstance(node, Alloc):
             old = node.buffer

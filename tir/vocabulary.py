@@ -14,8 +14,6 @@ NAMES: Mapping[str, str] = {
     "Func": "te.compute(shape, lambda i, j: ..., name=...)",
     "ImageParam": "te.placeholder(shape, dtype, name=...)",
     "RDom": "te.reduce_axis(extent)",
-    "all": "te.all_of(a, b), or a & b",
-    "any": "te.any_of(a, b), or a | b",
     "build": "tilewright.build(schedule)",
     "clamp": "te.minimum(te.maximum(x, low), high)",
     "create_prim_func": "te.func(inputs..., outputs..., name=...)",

@@ -7,14 +7,15 @@ Counted on the definition, whatever a schedule makes of it:
   comparisons and conversions are free;
 - an element is moved once, however often it is read: `bytes_moved` is what remains with a cache of
   unlimited size. Padding that a Select skips lies outside the buffer and is not counted. Dimensions
-  are taken one by one, so a diagonal (two indices that move together) counts as the box around it;
+  are taken one by one, so a diagonal (two indices that move together) counts as the box around it,
+  and so does what the points of a reduction read that count;
 - an index that is data is taken to reach as many elements as it has values, or all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +23,11 @@ from numpy.typing import NDArray
 
 from .array_expr import evaluate_expr
 from .buffer import Buffer, Load
-from .expr import Add, Call, Const, Div, Expr, Max, Min, Mul, Select, Sub, Var
+from .expr import TRUE, Add, Call, Const, Div, Expr, Max, Min, Mul, Select, Sub, Var
 from .func import PrimFunc
 from .lowered import Fma
 from .node import Node
-from .stmt import Block, Role, Store
+from .stmt import Block, IterVar, Role, Store
 from .visit import free_vars, loads, stores
 
 MOST_POINTS = (
@@ -43,13 +44,18 @@ class BlockWork:
 
     points: how often its body runs; operations: floating-point operations.
     read: bytes of each tensor that it reads, without the one that it accumulates in; written: bytes
-    that it stores.
+    that it stores, to each of its tensors in `written_to`.
     """
 
     points: int
     operations: int
     read: tuple[tuple[Buffer, int], ...]
-    written: int
+    written_to: tuple[tuple[Buffer, int], ...]
+
+    @property
+    def written(self) -> int:
+        """Bytes that it stores."""
+        return sum(count for _, count in self.written_to)
 
 
 def operations(func: PrimFunc) -> int:
@@ -61,8 +67,7 @@ def bytes_moved(func: PrimFunc) -> int:
     """Bytes of parameters that a function must read and write at least."""
     boxes: dict[Buffer, list[Box]] = {p.buffer: [] for p in func.parameters}
     for block in func.blocks:
-        target = stores(block.body)[0]
-        accesses: tuple[Load | Store, ...] = (target, *loads(block.body))
+        accesses: tuple[Load | Store, ...] = (*stores(block.body), *loads(block.body))
         for access in accesses:
             if access.buffer in boxes:
                 boxes[access.buffer].append(touched(access.buffer, access.indices, block))
@@ -71,21 +76,49 @@ def bytes_moved(func: PrimFunc) -> int:
 
 def block_work(block: Block) -> BlockWork:
     """What one block does."""
-    target = stores(block.body)[0]
+    targets = stores(block.body)
+    own = {target.buffer for target in targets}
     read: dict[Buffer, list[Box]] = {}
     for load in loads(block.body):
-        if load.buffer is not target.buffer:
+        if load.buffer not in own:
             box = touched(load.buffer, load.indices, block)
             read.setdefault(load.buffer, []).append(box)
     moved = tuple((b, _union(b, boxes) * b.type.bytes) for b, boxes in read.items())
-    written = touched(target.buffer, target.indices, block)
-    size = math.prod(len(values) for values in written) * target.buffer.type.bytes
-    return BlockWork(points_of(block), block_operations(block), moved, size)
+    written = []
+    for target in targets:
+        box = touched(target.buffer, target.indices, block)
+        size = math.prod(len(values) for values in box)
+        written.append((target.buffer, size * target.buffer.type.bytes))
+    return BlockWork(points_of(block), block_operations(block), moved, tuple(written))
 
 
 def points_of(block: Block) -> int:
     """How often the body of a block runs."""
-    return math.prod(axis.extent for axis in block.iters)
+    if block.counts == TRUE:
+        return math.prod(axis.extent for axis in block.iters)
+    used = free_vars(block.counts)
+    moving = [axis for axis in block.iters if axis.var in used]
+    return _counted(block.counts, moving) * math.prod(
+        axis.extent for axis in block.iters if axis.var not in used
+    )
+
+
+def _counted(condition: Expr, axes: Sequence[IterVar]) -> int:
+    """The points of `axes` at which a condition holds, some values of the first axis at a time."""
+    first, *others = axes
+    step = max(1, MOST_POINTS // max(1, math.prod(axis.extent for axis in others)))
+    shape = [1] * len(axes)
+    rest = {
+        axis.var: np.arange(axis.extent).reshape([*shape[:d], -1, *shape[d + 1 :]])
+        for d, axis in enumerate(others, 1)
+    }
+    count = 0
+    for low in range(0, first.extent, step):
+        part = np.arange(low, min(low + step, first.extent)).reshape([-1, *shape[1:]])
+        held = evaluate_expr(condition, {first.var: part, **rest})
+        whole = (part.size, *(axis.extent for axis in others))
+        count += int(np.count_nonzero(np.broadcast_to(held, whole)))
+    return count
 
 
 def block_operations(block: Block) -> int:

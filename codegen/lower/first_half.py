@@ -8,6 +8,7 @@ from ...tir.func import PrimFunc
 from ...tir.target import Target
 from .contract import Contract
 from .fold_storage import FoldStorage
+from .hoist_guards import HoistGuards
 from .partition import Partition
 from .place_barriers import PlaceBarriers
 from .place_init import PlaceInit
@@ -25,6 +26,7 @@ def lower_to_nest(func: PrimFunc) -> PrimFunc:
     for step in (
         PlaceInit(),  # first: a cut loop copies the initialisation along with its reduction
         Partition(),  # makes every variant; what follows sees boxes without undecided tails
+        HoistGuards(),  # sees the loops as they are cut; what follows sees a tile's own storage
         FoldStorage(),  # the box of each variant is its own
         PlaceBarriers(),  # last: shared storage adds dependences
     ):

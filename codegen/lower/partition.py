@@ -23,6 +23,7 @@ from ...tir.node import Node
 from ...tir.simplify import simplify, simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, Block, For, ForKind, If, IterKind, Seq, Stmt, Tail, seq
 from ...tir.visit import blocks, free_vars, fresh_copy, substitute, walk
+from .hoist_guards import mixed
 
 Ranges = dict[Var, Interval]
 MAX_PIECES = 8
@@ -112,7 +113,7 @@ def _edges(loop: For, ranges: Ranges) -> list[tuple[int, int]]:
         stop = loop.extent
         for decided in _decisions(block, loop.var, inner):
             stop = min(stop, decided.off_from)
-            if _cuts(loop, block):
+            if _cuts(loop, block) and not decided.mixed:
                 cuts |= {max(0, min(loop.extent, point)) for point in decided.points}
         last = max(last, stop)
     if not below or loop.kind is ForKind.PARALLEL or _is_masked(loop):
@@ -146,10 +147,13 @@ def _is_guarded(loop: For, block: Block) -> bool:
 class _Decided:
     """Where a condition of one loop variable changes: the points, and the value from which on it is
     false.
+
+    mixed: whether it changes with the loops of both kinds, so that no cut decides it.
     """
 
     points: tuple[int, ...]
     off_from: int
+    mixed: bool = False
 
 
 NEVER = 1 << 62
@@ -160,7 +164,7 @@ def _decisions(block: Block, var: Var, ranges: Ranges) -> Iterator[_Decided]:
         if isinstance(condition, Compare) and var in free_vars(condition):
             found = _decide(condition, var, ranges)
             if found is not None:
-                yield found
+                yield replace(found, mixed=mixed(block, condition))
 
 
 def _decide(condition: Compare, var: Var, ranges: Ranges) -> _Decided | None:

@@ -9,35 +9,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ...tir.conditions import all_of, conjuncts
 from ...tir.expr import TRUE, Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import init_nest
+from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, IterKind, Stmt, seq
-from ...tir.visit import blocks, enclosing_path, free_vars, replace_stmt, stores
+from ...tir.visit import (
+    blocks,
+    enclosing_path,
+    free_vars,
+    replace_stmt,
+    stores,
+    substitute,
+    transform,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceInit:
     """Give every reduction an INIT block.
 
-    Requires: stage SCHEDULED. Ensures: stage SCHEDULED; no Block has an init.
+    Requires: stage SCHEDULED. Ensures: stage SCHEDULED; no Block has an init; what a reduction
+    leaves out is a part of its predicate.
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
         body = func.body
         while (block := next((b for b in blocks(body) if b.init is not None), None)) is not None:
             body = _place(body, block)
-        return func.with_body(body)
+        return func.with_body(transform(body, _counted))
 
 
 def _place(body: Stmt, block: Block) -> Stmt:
     path = enclosing_path(body, block)
-    accumulator = stores(block.body)[0].buffer
+    accumulators = {store.buffer for store in stores(block.body)}
     stage = max(
         (
             n
             for n, node in enumerate(path)
-            if isinstance(node, Alloc) and node.buffer is accumulator
+            if isinstance(node, Alloc) and node.buffer in accumulators
         ),
         default=-1,
     )
@@ -58,6 +69,17 @@ def _place(body: Stmt, block: Block) -> Stmt:
     bare = replace(block, init=None)
     new = bare if first is None else replace_stmt(first, block, bare)
     return replace_stmt(body, anchor, seq(init, new))
+
+
+def _counted(block: Node) -> Node:
+    """The block whose `counts` has become a part of its predicate, in terms of the loops."""
+    if not isinstance(block, Block) or block.counts == TRUE:
+        return block
+    values = {it.var: value for it, value in zip(block.iters, block.bindings, strict=True)}
+    counts = substitute(block.counts, values)
+    return replace(
+        block, predicate=all_of(*conjuncts(block.predicate), *conjuncts(counts)), counts=TRUE
+    )
 
 
 def _all_first(loops: list[For]) -> Expr:

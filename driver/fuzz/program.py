@@ -92,7 +92,11 @@ class _Drawing:
 
     def outputs(self) -> list[te.Tensor]:
         """The tensors that nothing reads, and sometimes another one."""
-        read = {tensor for made in self.computed for tensor in made.inputs}
+        read = {
+            tensor
+            for made in self.computed
+            for tensor in (made.computation.inputs if made.computation else ())
+        }
         return [t for t in self.computed if t not in read or self.rng.random() < 0.08]
 
     def input(self, shape: Sequence[int], kind: DType) -> te.Tensor:
@@ -174,7 +178,7 @@ class _Drawing:
 
     def read(self, tensor: te.Tensor, indices: Sequence[Expr]) -> Operand:
         """An element of a tensor."""
-        return Operand(tensor[tuple(indices)], self.bounds[tensor], tensor.value is not None)
+        return Operand(tensor[tuple(indices)], self.bounds[tensor], tensor.computation is not None)
 
     def leaf(self, reach: Sequence[tuple[Expr, int]], kind: DType) -> Operand:
         """Another operand of a type: an element of an earlier tensor or of a new input."""

@@ -55,8 +55,9 @@ def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
     the tensor is read after the block's nest only. Returns the new block. Raises: ScheduleError.
     """
     writer = func.block(block)
-    target = target_of(writer)
     placement.check_compute(func, writer, "cache_write")
+    legality.check_single(func, writer, "cache_write")
+    target = target_of(writer)
     placement.check_unstaged(func, writer, "cache_write")
     placement.check_readers_after(func, writer, target, "cache_write")
     cache_name = unique_name(func, name or f"{target.name}_cache")

@@ -13,7 +13,7 @@ from ...tir.func import PrimFunc
 from ...tir.initialise import spatial_loops
 from ...tir.regions import Span, disjoint, region
 from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, seq
-from ...tir.visit import blocks, enclosing_path, loads, replace_buffers, replace_stmt
+from ...tir.visit import blocks, enclosing_path, loads, replace_buffers, replace_stmt, stores
 from .. import legality, placement
 from ..errors import refuse
 from ..nest import (
@@ -28,10 +28,9 @@ from ..nest import (
     ranges_of,
     read_indices,
     readers,
-    reads,
     remove,
     root_statement,
-    target_of,
+    targets_of,
     write_indices,
     writes,
 )
@@ -50,9 +49,10 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     """
     node = loop_of(func, loop)
     producer = func.block(block)
-    target = target_of(producer)
+    targets = targets_of(producer)
     placement.check_compute(func, producer, "compute_at")
-    legality.check_intermediate(func, target, "compute_at")
+    for target in targets:
+        legality.check_intermediate(func, target, "compute_at")
     placement.check_init_inside(func, producer, "compute_at")
     placement.check_unstaged(func, producer, "compute_at")
     placement.check_not_vectorized(func, node, "compute_at")
@@ -61,9 +61,12 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     moving = ranges_of(loops_below(node.body))
-    consumers = [b for b in blocks(node) if reads(b, target)]
+    target = targets[0]
     accesses = [
-        tuple(bound(b, i) for i in access) for b in consumers for access in read_indices(b, target)
+        tuple(bound(b, i) for i in access)
+        for b in blocks(node)
+        for tensor in targets
+        for access in read_indices(b, tensor)
     ]
     box = region(accesses, moving, still, target.shape)
     once = disjoint(box, [(x.var, x.extent) for x in around])
@@ -82,15 +85,15 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     changed = _put(_without(func, producer), loop, moved, first=True)
     shared = next((x for x in around if x.kind is ForKind.PARALLEL), None)
     if shared is not None and not once:
-        changed = allocate_below(changed, shared.var, target)
+        for tensor in targets:
+            changed = allocate_below(changed, shared.var, tensor)
     return Rewrite(changed, variables, forward=_forward(func, producer, variables))
 
 
 def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
-    target = target_of(producer)
-    stray = [b for b in readers(func, target) if b not in blocks(node)]
-    if stray or not any(reads(b, target) for b in blocks(node)):
-        names = ", ".join(f"'{b.name}'" for b in readers(func, target))
+    found = [b for target in targets_of(producer) for b in readers(func, target)]
+    if not found or any(b not in blocks(node) for b in found):
+        names = ", ".join(dict.fromkeys(f"'{b.name}'" for b in found))
         raise refuse(
             func,
             f"compute_at: not all consumers of '{producer.name}' stand below loop "
@@ -183,39 +186,40 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     placement.check_storage_around(func, consumer, node, "reverse_compute_at")
     producer = _producer_below(func, consumer, node)
     placement.check_whole(func, producer, "reverse_compute_at")
-    tensor = _tensor(producer)
+    tensors = _tensors(producer)
+    tensor = tensors[0]
     if at == "each":
         legality.check_complete(func, producer, node, "reverse_compute_at")
     root = root_statement(func, node)
-    placement.check_operands(func, consumer, root, "reverse_compute_at", given=tensor)
+    placement.check_operands(func, consumer, root, "reverse_compute_at", given=tensors)
     open_loops = legality.reduction_loops(func, producer, node)
     guard = all_of(*(compare(EQ, x.var, index(x.extent - 1)) for x in open_loops))
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     spatial = spatial_loops(producer, loops_below(node.body))
-    written = [tuple(bound(producer, i) for i in write_indices(producer, target_of(producer))[0])]
+    written = [tuple(bound(producer, i) for i in stores(producer.body)[0].indices)]
     conditions = conjuncts(producer.predicate)
     box = region(written, ranges_of(spatial), still, tensor.shape, conditions)
     outer = [x for x in around if x not in open_loops]
     placement.check_parts(func, tensor, box, outer)
-    spans = _consumer_spans(func, consumer, tensor, box)
+    spans = _consumer_spans(func, consumer, tensors, box)
     moved, variables = _moved(consumer, spans, still, recomputed=False)
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
     for shared in (x for x in around if x.kind is ForKind.PARALLEL):
         legality.check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")
-    read_closer = _closer(changed, block, producer.name, tensor)
-    return Rewrite(read_closer, variables, forward=_forward(func, consumer, variables))
+    for made in tensors:
+        changed = _closer(changed, block, producer.name, made)
+    return Rewrite(changed, variables, forward=_forward(func, consumer, variables))
 
 
-def _tensor(producer: Block) -> Buffer:
-    target = target_of(producer)
-    return target.origin or target
+def _tensors(producer: Block) -> tuple[Buffer, ...]:
+    return tuple(target.origin or target for target in targets_of(producer))
 
 
 def _producer_below(func: PrimFunc, consumer: Block, node: For) -> Block:
     read = {load.buffer for load in loads(consumer.body)}
-    found = [b for b in blocks(node) if b.role is Role.COMPUTE and _tensor(b) in read]
+    found = [b for b in blocks(node) if b.role is Role.COMPUTE and read & {*_tensors(b)}]
     if consumer in blocks(node) or len(found) != 1:
         names = ", ".join(f"'{b.name}'" for b in found) or "none"
         raise refuse(
@@ -230,12 +234,13 @@ def _producer_below(func: PrimFunc, consumer: Block, node: For) -> Block:
 
 
 def _consumer_spans(
-    func: PrimFunc, consumer: Block, tensor: Buffer, box: tuple[Span, ...]
+    func: PrimFunc, consumer: Block, tensors: tuple[Buffer, ...], box: tuple[Span, ...]
 ) -> dict[Expr, Span]:
     spans: dict[Expr, Span] = {}
     # a reduction may be taken in parts: each iteration adds its own
     extents = {it.var: it.extent for it in consumer.iters}
-    for access in read_indices(consumer, tensor):
+    read = [(tensor, access) for tensor in tensors for access in read_indices(consumer, tensor)]
+    for tensor, access in read:
         for item, span, size in zip(access, box, tensor.shape, strict=True):
             whole = span.extent == size
             axis = extents.get(item, size + 1) if isinstance(item, Var) else size + 1

@@ -11,7 +11,7 @@ from ...tir.stmt import seq
 from ...tir.visit import blocks, replace_stmt
 from .. import legality, placement
 from ..errors import refuse
-from ..nest import Rewrite, is_reduction, loop_of, loops_around, loops_below, target_of
+from ..nest import Rewrite, is_reduction, loop_of, loops_around, loops_below, targets_of
 
 
 def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
@@ -32,8 +32,9 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
             code="no-init",
         )
     placement.check_begins_once(func, update, node)
-    accumulator = target_of(update)
-    if legality.allocated_in(node, accumulator):
+    staged = (x for x in targets_of(update) if legality.allocated_in(node, x))
+    accumulator = next(staged, None)
+    if accumulator is not None:
         raise refuse(
             func,
             f"decompose_reduction: the accumulators of block '{block}' are staged as "

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 
 from ...tir.bounds import bounds
 from ...tir.buffer import Buffer, Load
-from ...tir.expr import Binary, Call, Expr, Var
+from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.node import Node
 from ...tir.simplify import narrowed
-from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
+from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store, seq
+from ...tir.update import Update, read_update
 from ...tir.visit import free_vars, replace_stmt, stores, substitute, transform
 from .. import legality, placement
 from ..errors import refuse
@@ -23,7 +24,7 @@ from ..nest import (
     loops_around,
     ranges_of,
     root_statement,
-    target_of,
+    targets_of,
     unique_name,
 )
 
@@ -47,14 +48,38 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     legality.check_holds(func, node, whole, "rfactor")
     placement.check_compute(func, whole, "rfactor")
     cut = _cut(func, whole, node)
-    target = target_of(whole)
-    placement.check_readers_after(func, whole, target, "rfactor")
+    update = _combination(func, whole)
+    targets = targets_of(whole)
+    for target in targets:
+        placement.check_readers_after(func, whole, target, "rfactor")
     name = unique_name(func, f"{block}_rf")
-    parts = Buffer(name, target.type, (node.extent, *target.shape))
-    changed = func.with_body(replace_stmt(func.body, whole, _part(whole, cut, node, parts)))
-    nest, variables = _final(whole, node, parts)
+    names = (name, *(unique_name(func, f"{target.name}_rf") for target in targets[1:]))
+    parts = {
+        target: Buffer(own, target.type, (node.extent, *target.shape))
+        for own, target in zip(names, targets, strict=True)
+    }
+    part = _part(whole, name, cut, node, parts)
+    changed = func.with_body(replace_stmt(func.body, whole, part))
+    nest, variables = _final(whole, update, node, parts)
     changed = insert_beside(changed, root_statement(changed, changed.block(name)), nest, after=True)
-    return Rewrite(changed.with_body(Alloc(parts, changed.body)), variables, (name,))
+    body = changed.body
+    for made in reversed(parts.values()):
+        body = Alloc(made, body)
+    return Rewrite(changed.with_body(body), variables, (name,))
+
+
+def _combination(func: PrimFunc, block: Block) -> Update:
+    """How the block combines its values."""
+    update = read_update(block)
+    if update is None:
+        raise refuse(
+            func,
+            f"rfactor: block '{block.name}' does not show what it combines; expected a sum, "
+            "product, minimum, maximum, any, all, or the Lets of a reducer around its values.",
+            code="rfactor-update",
+            hints=("call rfactor before the steps that rewrite the block's expressions.",),
+        )
+    return update
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +97,8 @@ class _Cut:
 
 def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
     """The reduction axis that the loop steps through, and what is left of it in a part."""
-    if not is_reduction(block) or block.init is None or target_of(block).origin is not None:
+    staged = any(target.origin is not None for target in targets_of(block))
+    if not is_reduction(block) or block.init is None or staged:
         raise refuse(
             func,
             f"rfactor: block '{block.name}' is not a reduction with its initialisation inside.",
@@ -111,7 +137,7 @@ def _runs_to(form: Linear, extent: int, ranges: Ranges) -> bool:
     return bounds(expression(form), ranges) == (0, extent - 1)
 
 
-def _part(block: Block, cut: _Cut, node: For, parts: Buffer) -> Block:
+def _part(block: Block, name: str, cut: _Cut, node: For, parts: dict[Buffer, Buffer]) -> Block:
     """The block of the partial results, in the place of the old one."""
     part = IterVar(Var(f"v{node.var.name}"), node.extent, IterKind.SPATIAL)
     iters: list[IterVar] = [part]
@@ -126,14 +152,13 @@ def _part(block: Block, cut: _Cut, node: For, parts: Buffer) -> Block:
             iters.append(inner)
             bindings.append(cut.rest)
             value = value + inner.var * cut.stride
-    target = target_of(block)
 
     def redirect(tree: Node) -> Node:
         match tree:
-            case Load() if tree.buffer is target:
-                return Load(parts, (part.var, *tree.indices))
-            case Store() if tree.buffer is target:
-                return Store(parts, (part.var, *tree.indices), tree.value)
+            case Load() if tree.buffer in parts:
+                return Load(parts[tree.buffer], (part.var, *tree.indices))
+            case Store() if tree.buffer in parts:
+                return Store(parts[tree.buffer], (part.var, *tree.indices), tree.value)
         return tree
 
     def moved(stmt: Stmt) -> Stmt:
@@ -142,43 +167,40 @@ def _part(block: Block, cut: _Cut, node: For, parts: Buffer) -> Block:
     assert block.init is not None
     return replace(
         block,
-        name=parts.name,
-        family=parts.name,
+        name=name,
+        family=name,
         iters=tuple(iters),
         bindings=tuple(bindings),
         body=moved(block.body),
         init=moved(block.init),
+        counts=substitute(block.counts, {cut.axis.var: value}),
     )
 
 
-def _final(block: Block, node: For, parts: Buffer) -> tuple[Stmt, tuple[Var, ...]]:
+def _final(
+    block: Block, update: Update, node: For, parts: dict[Buffer, Buffer]
+) -> tuple[Stmt, tuple[Var, ...]]:
     """The nest that reduces the parts, under the old block's name."""
     kept = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     spatial = [replace(it, var=Var(it.var.name)) for it in kept]
     values: dict[Var, Expr] = {it.var: new.var for it, new in zip(kept, spatial, strict=True)}
     part = IterVar(Var(f"v{node.var.name}"), node.extent, IterKind.REDUCE)
-    (store,) = stores(block.body)
-    indices = tuple(substitute(i, values) for i in store.indices)
-    own, other = Load(store.buffer, indices), Load(parts, (part.var, *indices))
+    found = stores(block.body)
+    places = [tuple(substitute(i, values) for i in store.indices) for store in found]
+    own = [Load(store.buffer, at) for store, at in zip(found, places, strict=True)]
+    new = [Load(parts[load.buffer], (part.var, *load.indices)) for load in own]
+    body = seq(
+        *(
+            Store(load.buffer, load.indices, value)
+            for load, value in zip(own, update.stored(own, new), strict=True)
+        )
+    )
     assert block.init is not None
     iters = (*spatial, part)
     variables = tuple(Var(it.var.name.removeprefix("v")) for it in iters)
     nest: Stmt = Block(
-        block.name,
-        iters,
-        variables,
-        Store(store.buffer, indices, _combined(store.value, own, other)),
-        substitute(block.init, values),
-        family=block.family,
+        block.name, iters, variables, body, substitute(block.init, values), family=block.family
     )
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):
         nest = For(variable, it.extent, ForKind.SERIAL, nest)
     return nest, variables
-
-
-def _combined(value: Expr, own: Expr, other: Expr) -> Expr:
-    """The two operands joined as `value` joins an accumulator with an update."""
-    if isinstance(value, Call):
-        return Call(value.intrinsic, (own, other))
-    assert isinstance(value, Binary)
-    return type(value)(own, other)

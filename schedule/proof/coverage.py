@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from ...tir.expr import Var
+from ...tir.expr import TRUE, Var
 from ...tir.stmt import NOTHING, For, ForKind, IterKind, IterVar, Role
-from ...tir.visit import stores
 from ..verdict import Failure
 from .affine import Affine, affine, variable
-from .condition import ALWAYS, Cases, both, inside, negated
+from .condition import ALWAYS, Cases, both, condition, inside, negated
+from .families import Families, Family
 from .order import Order, common_loops, orders_before
-from .pairing import Families, Family, Pairs
+from .pairing import Pairs
 from .sets import Sets
 from .shortcuts import Box, box_of
 from .statements import Nest, Statement, plain_statement
@@ -32,16 +32,23 @@ from .witness import Finding, iteration, runs_of
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The statements of one family and role: they share the work of one block.
+    """The statements of one family and role that set one tensor: they share the work of one store.
 
+    number: of the store among those of the family's block.
     rounds: of a recomputed reduction, the number of outermost loops that hold all its statements;
     else 0.
     """
 
     family: Family
+    number: int
     role: Role
     statements: tuple[Statement, ...]
     rounds: int
+
+    @property
+    def tensor(self) -> str:
+        """The tensor whose elements they set."""
+        return self.family.tensors[self.number]
 
     @property
     def iters(self) -> tuple[IterVar, ...]:
@@ -56,7 +63,22 @@ class Group:
     def valid(self, statement: Statement) -> Cases:
         """Where a statement's point lies in the domain."""
         extents = [it.extent for it in self.iters]
-        return both(statement.domain, inside(statement.point, extents, statement.ranges))
+        where = inside(statement.point, extents, statement.ranges)
+        if self.role is Role.COMPUTE:
+            values = zip(self.iters, statement.point, strict=True)
+            env = {it.var: form for it, form in values}
+            where = both(where, condition(self.family.block.counts, env, statement.ranges))
+        return both(statement.domain, where)
+
+    def wanted(self, sets: Sets) -> isl.Set:
+        """The points that must run: those of the domain that count."""
+        points = sets.box([it.extent for it in self.iters])
+        counts = self.family.block.counts
+        if self.role is not Role.COMPUTE or counts == TRUE:
+            return points
+        statement = points_statement(self)
+        where = condition(counts, {}, statement.ranges)
+        return sets.image(statement, where, statement.point).range()
 
 
 def groups_of(nest: Nest, families: Families) -> list[Group]:
@@ -68,9 +90,23 @@ def groups_of(nest: Nest, families: Families) -> list[Group]:
         rounds = min(_unreduced(family, mine[0], s) for s in mine) if again else 0
         roles = (Role.COMPUTE, Role.INIT) if family.is_reduction else (Role.COMPUTE,)
         found += [
-            Group(family, role, tuple(s for s in mine if s.role is role), rounds) for role in roles
+            Group(
+                family,
+                number,
+                role,
+                tuple(s for s in mine if s.role is role and family.counterpart(s) == number),
+                rounds,
+            )
+            for number in range(len(family.stores))
+            for role in roles
         ]
     return found
+
+
+def points_statement(group: Group) -> Statement:
+    """The points of a group's domain as the runs of a statement."""
+    loops = tuple(For(it.var, it.extent, ForKind.SERIAL, NOTHING) for it in group.iters)
+    return plain_statement(group.family.name, group.family.block, loops)
 
 
 def _unreduced(family: Family, first: Statement, other: Statement) -> int:
@@ -91,20 +127,24 @@ def check_coverage(sets: Sets, nest: Nest, families: Families, pairs: Pairs) -> 
         if any(it.extent == 0 for it in group.iters) or (sets.shortcuts and _plainly_once(group)):
             continue
         yield from _outside(sets, group)
+        yield from _left_out(sets, group)
         yield from _never(sets, group, families, pairs)
         if group.role is Role.COMPUTE and not (group.recomputed and not group.family.is_reduction):
             yield from _twice(sets, group)
         if group.role is Role.INIT:
-            update = next(g for g in groups if g.family is group.family)
+            update = next(
+                g for g in groups if g.family is group.family and g.tensor == group.tensor
+            )
             yield from _again(sets, update, group)
     for update, init in itertools.pairwise(groups):
-        if update.family is init.family and update.recomputed:
+        same = update.family is init.family and update.number == init.number
+        if same and update.recomputed:
             yield from _rounds(sets, update, init)
 
 
 def _plainly_once(group: Group) -> bool:
     """Whether the statements cover boxes that do not meet and fill the domain."""
-    if group.recomputed:
+    if group.recomputed or group.family.block.counts != TRUE:
         return False
     domain = Box((0,) * len(group.iters), tuple(it.extent - 1 for it in group.iters))
     boxes = []
@@ -125,7 +165,8 @@ def _outside(sets: Sets, group: Group) -> Iterator[Finding]:
     """Points that are computed although the domain does not have them."""
     for statement in group.statements:
         extents = [it.extent for it in group.iters]
-        beyond = negated(inside(statement.point, extents, statement.ranges), statement.ranges)
+        where = inside(statement.point, extents, statement.ranges)
+        beyond = negated(where, statement.ranges)
         if statement.block.padded or not beyond:
             continue
         runs = sets.domain(statement, both(statement.domain, beyond))
@@ -136,10 +177,27 @@ def _outside(sets: Sets, group: Group) -> Iterator[Finding]:
             yield Finding(Failure("P1", message, (iteration(statement, at),), point))
 
 
+def _left_out(sets: Sets, group: Group) -> Iterator[Finding]:
+    """Points that are combined although they do not count."""
+    counts = group.family.block.counts
+    if counts == TRUE or group.role is not Role.COMPUTE:
+        return
+    for statement in group.statements:
+        env = {it.var: form for it, form in zip(group.iters, statement.point, strict=True)}
+        off = negated(condition(counts, env, statement.ranges), statement.ranges)
+        extents = [it.extent for it in group.iters]
+        within = both(statement.domain, inside(statement.point, extents, statement.ranges))
+        runs = sets.domain(statement, both(within, off))
+        if off and not sets.empty(runs):
+            (at,) = runs_of(runs, statement)
+            point = _point_text(group, [form.value(at) for form in statement.point])
+            message = f"block '{statement.name}' runs point {point}, which does not count"
+            yield Finding(Failure("P1", message, (iteration(statement, at),), point))
+
+
 def _never(sets: Sets, group: Group, families: Families, pairs: Pairs) -> Iterator[Finding]:
     """Points that no statement runs although somebody needs their element."""
-    extents = [it.extent for it in group.iters]
-    missing = sets.box(extents)
+    missing = group.wanted(sets)
     for statement in group.statements:
         runs = sets.image(statement, statement.domain, statement.point)
         missing = missing.subtract(runs.range())
@@ -156,22 +214,20 @@ def _never(sets: Sets, group: Group, families: Families, pairs: Pairs) -> Iterat
 
 def _needed(sets: Sets, group: Group, families: Families, pairs: Pairs) -> isl.Set:
     """The points whose elements are read by another block, or are results of the function."""
-    family = group.family
-    wanted = sets.box(family.tensor.shape)
-    if family.name not in families.results.values():
+    family, tensor = group.family, group.tensor
+    wanted = sets.box(families.shapes[tensor])
+    if tensor not in families.results.values():
         wanted = wanted.subtract(wanted)
         for read in pairs.reads:
-            if read.tensor == family.name and not read.own:
+            if read.tensor == tensor and not (read.own and read.into == tensor):
                 runs = sets.image(read.statement, read.access.where, read.element)
                 wanted = wanted.union(runs.range())
-    loops = tuple(For(it.var, it.extent, ForKind.SERIAL, NOTHING) for it in group.iters)
-    ranges = {loop.var: (0, loop.extent - 1) for loop in loops}
-    indices = family.store.indices
+    statement = points_statement(group)
+    store = family.stores[group.number]
     if group.role is Role.INIT:
-        assert family.block.init is not None
-        indices = stores(family.block.init)[0].indices
-    forms = [affine(index, {}, ranges) for index in indices]
-    element = sets.image(plain_statement(family.name, family.block, loops), ALWAYS, forms)
+        store = next(begun for begun in family.begun if begun.buffer is store.buffer)
+    forms = [affine(index, {}, statement.ranges) for index in store.indices]
+    element = sets.image(statement, ALWAYS, forms)
     return element.intersect_range(wanted).domain()
 
 
@@ -217,6 +273,11 @@ def _rounds(sets: Sets, update: Group, init: Group) -> Iterator[Finding]:
         return
     reduced = [it.extent for n, it in enumerate(update.iters) if n not in spatial]
     wanted = started.flat_product(sets.box(reduced))
+    if family.block.counts != TRUE:
+        points = points_statement(update)
+        where = condition(family.block.counts, {}, points.ranges)
+        counted = sets.image(points, where, _split(points.point, spatial)).range()
+        wanted = wanted.intersect(counted.insert_dims(isl.dim_type.set, 0, update.rounds))
     for difference, what in (
         (wanted.subtract(done), "lacks point"),
         (done.subtract(wanted), "was not initialised before point"),

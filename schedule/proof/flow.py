@@ -19,7 +19,8 @@ from ...tir.stmt import NOTHING, Block, For, ForKind, IterKind, IterVar, Paramet
 from ..verdict import Failure
 from .affine import variable
 from .condition import ALWAYS, Cases, both, differ
-from .pairing import Families, Pairs, Tagged
+from .families import Families
+from .pairing import Pairs, Tagged
 from .sets import IN, OUT, Sets
 from .shortcuts import all_implied, earlier_run, same_cell_same_element
 from .statements import Access, Nest, plain_statement

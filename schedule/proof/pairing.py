@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Add, Const, Expr, Let, Mul, Select, Sub, Var, const, index
-from ...tir.func import PrimFunc
 from ...tir.lowered import Fma
 from ...tir.node import Node, field_names
 from ...tir.printer import print_expr
 from ...tir.simplify import simplify
-from ...tir.stmt import Block, IterKind, IterVar, Role, Stmt, Store
+from ...tir.stmt import Role, Stmt
 from ...tir.visit import loads, stores, substitute
 from .affine import Affine, Undecided, affine
 from .condition import Cases, both, condition, differ, inside, negated
 from .data import data_of, datum_interval, without_data
+from .families import Families
 from .statements import Access, Nest, Statement, access, reading
 
 Offsets = tuple[frozenset[tuple[int, Affine]], ...]
@@ -33,13 +33,14 @@ Offsets = tuple[frozenset[tuple[int, Affine]], ...]
 class Tagged:
     """An access with the logical element that it should bring or set: `element` of `tensor`.
 
-    own: a reduction's read of its own accumulator.
+    own: a reduction's read of its own accumulators; into: the tensor that the statement sets.
     """
 
     access: Access
     tensor: str
     element: tuple[Affine, ...]
     own: bool = False
+    into: str = ""
     _offsets: dict[bool, Offsets] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -79,75 +80,6 @@ class Obligation:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """A block of the canonical form: what the blocks of one family compute together."""
-
-    name: str
-    block: Block
-    store: Store
-
-    @property
-    def tensor(self) -> Buffer:
-        """The tensor that the family computes."""
-        return self.store.buffer
-
-    @property
-    def is_reduction(self) -> bool:
-        """Whether elements are accumulated over several points."""
-        return self.block.init is not None
-
-    def iters(self, role: Role) -> tuple[IterVar, ...]:
-        """The iteration variables of the family's blocks of a role: an INIT block has the spatial
-        ones.
-        """
-        if role is not Role.INIT:
-            return self.block.iters
-        return tuple(it for it in self.block.iters if it.kind is IterKind.SPATIAL)
-
-
-@dataclass(frozen=True, slots=True)
-class Families:
-    """The canonical form, by name. A tensor is named by the family that computes it, an input by
-    its parameter.
-
-    shapes: of each tensor; sources: the tensor that a family finds in a buffer, which several
-    families may write in turn; results: the tensor that is left in each parameter's buffer.
-    """
-
-    blocks: Mapping[str, Family]
-    shapes: Mapping[str, tuple[int, ...]]
-    sources: Mapping[tuple[str, Buffer], str]
-    results: Mapping[str, str]
-
-
-def read_families(canonical: PrimFunc) -> Families:
-    """The families and tensors of a canonical form. Raises: Undecided for a block of several
-    stores.
-    """
-    blocks: dict[str, Family] = {}
-    holds = {p.buffer: p.name for p in canonical.parameters if p.role != "output"}
-    shapes = {p.name: p.buffer.shape for p in canonical.parameters if p.role != "output"}
-    sources: dict[tuple[str, Buffer], str] = {}
-    for block in canonical.blocks:
-        name = block.family or block.name
-        found = stores(block.body)
-        if len(found) != 1 or block.role is not Role.COMPUTE or name in blocks:
-            raise Undecided(f"block '{block.name}' is not the one store of its family")
-        family = Family(name, block, found[0])
-        blocks[name] = family
-        shapes[name] = family.tensor.shape
-        for load in loads(block.body):
-            own = load.buffer is family.tensor and load.indices == found[0].indices
-            held = name if own and family.is_reduction else holds.get(load.buffer)
-            if held is None:
-                raise Undecided(f"block '{name}' reads '{load.buffer.name}', which nobody computes")
-            sources[name, load.buffer] = held
-        holds[family.tensor] = name
-    results = {p.name: holds.get(p.buffer, "") for p in canonical.parameters}
-    return Families(blocks, shapes, sources, results)
-
-
-@dataclass(frozen=True, slots=True)
 class Pairs:
     """The nest's accesses with their logical elements, and what remains to be shown of them."""
 
@@ -172,7 +104,7 @@ def pair(nest: Nest, families: Families, is_empty: Callable[[Statement, Cases], 
     for statement in nest.statements:
         one = _Pairing(statement, families, is_empty)
         writes.append(one.pair())
-        reads += one.reads
+        reads += one.distinct()
         obligations += one.obligations
         assumptions += one.assumptions
     return Pairs(tuple(writes), tuple(reads), tuple(obligations), tuple(assumptions))
@@ -202,6 +134,9 @@ class _Pairing:
         else:
             indices, value, extents = self.computed()
         valid = both(statement.domain, inside(statement.point, extents, statement.ranges))
+        if valid and statement.role is Role.COMPUTE:
+            counts = self.families.blocks[statement.family].block.counts
+            valid = both(valid, condition(counts, self.env, statement.ranges))
         mine = statement.store
         try:
             self.match(mine.value, value, valid, True, top=True)
@@ -209,7 +144,7 @@ class _Pairing:
             self.in_order(mine.value, value, valid, mismatch)
         stored = access(statement, mine.buffer, mine.indices, statement.domain, write=True)
         element = tuple(affine(i, self.env, statement.ranges) for i in indices)
-        return Tagged(stored, self.tensor, element)
+        return Tagged(stored, self.tensor, element, into=self.tensor)
 
     def copied(self) -> tuple[tuple[Expr, ...], Expr, tuple[int, ...]]:
         """A copy moves element `point` of its family's tensor."""
@@ -236,10 +171,21 @@ class _Pairing:
             raise Undecided(
                 f"block '{statement.name}' has another shape than family '{family.name}'"
             )
-        self.tensor = family.name
+        number = family.counterpart(statement)
+        self.tensor = family.tensors[number]
         self.env = {it.var: form for it, form in zip(iters, statement.point, strict=True)}
-        store = stores(body)[0]
+        wanted = family.stores[number].buffer
+        store = next(store for store in stores(body) if store.buffer is wanted)
         return store.indices, store.value, tuple(it.extent for it in iters)
+
+    def distinct(self) -> list[Tagged]:
+        """The reads, each once where an expression loads one element several times."""
+        kept: dict[tuple[object, ...], Tagged] = {}
+        for read in self.reads:
+            taken = read.access
+            key = taken.buffer, taken.indices, taken.where, taken.exact, read.tensor, read.element
+            kept.setdefault(key, read)
+        return list(kept.values())
 
     def in_order(self, nest: Expr, canon: Expr, where: Cases, mismatch: _Mismatch) -> None:
         """Pair the loads in the order of the text, assuming that the rest is equal arithmetic."""
@@ -260,6 +206,11 @@ class _Pairing:
         """Pair the loads of two expressions at points `where`; top: they are the whole value."""
         if isinstance(nest, Let):
             nest = substitute(nest.body, {nest.var: nest.value})
+        if isinstance(canon, Let):
+            canon = substitute(canon.body, {canon.var: canon.value})
+        if isinstance(nest, Let) or isinstance(canon, Let):
+            self.match(nest, canon, where, exact, top=top)
+            return
         if isinstance(nest, Load) and nest.mask is not None:
             other = nest.other if nest.other is not None else const(0, nest.dtype)
             nest = Select(nest.mask, Load(nest.buffer, nest.indices), other)
@@ -365,8 +316,9 @@ class _Pairing:
         taken = access(reader, nest.buffer, mine, where, exact=sure)
         copied = statement.role is Role.COPY
         tensor = self.tensor if copied else self.families.sources[statement.family, canon.buffer]
-        own = tensor == self.tensor and not copied
-        self.reads.append(Tagged(taken, tensor, element, own))
+        family = None if copied else self.families.blocks[statement.family]
+        own = family is not None and tensor in family.tensors
+        self.reads.append(Tagged(taken, tensor, element, own, self.tensor))
 
     def same_data(
         self, nest: Load, canon: Load, values: Mapping[Expr, Expr], where: Cases, exact: bool
@@ -437,8 +389,9 @@ class _Pairing:
         kept = len(self.reads), len(self.obligations)
         for way in ways:
             try:
-                for left, right in way:
-                    self.match(left, right, where, exact and not isinstance(nest, Select))
+                for number, (left, right) in enumerate(way):
+                    sure = exact and not (isinstance(nest, Select) and number > 0)
+                    self.match(left, right, where, sure)
             except _Mismatch:
                 del self.reads[kept[0] :], self.obligations[kept[1] :]
                 continue

@@ -15,8 +15,9 @@ from .affine import Undecided
 from .bounds import check_bounds
 from .condition import Cases
 from .coverage import check_coverage
+from .families import Families, read_families
 from .flow import check_flow
-from .pairing import Families, Pairs, pair, read_families
+from .pairing import Pairs, pair
 from .races import check_races
 from .reductions import check_reductions
 from .sets import Sets

@@ -16,12 +16,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...tir.buffer import Buffer
 from ...tir.expr import Var
 from ...tir.stmt import Role
+from ...tir.visit import stores
 from ..verdict import Failure
+from .affine import Undecided
 from .condition import ALWAYS
 from .coverage import groups_of
+from .families import Families, Family
 from .flow import END, Flow, reaching
 from .order import Order, common_loops, orders_before, text_before
-from .pairing import Families, Pairs, Tagged
+from .pairing import Pairs, Tagged
 from .sets import Sets
 from .shortcuts import all_implied, run_for, same_element_same_cell
 from .statements import Nest
@@ -36,17 +39,58 @@ def check_reductions(
     for family in families.blocks.values():
         if not family.is_reduction:
             continue
-        changes = [
-            w for w in pairs.writes if w.tensor == family.name and w.statement.role is not Role.COPY
-        ]
-        again = any(w.statement.block.recomputed for w in changes)
-        reads = [r for r in (*pairs.reads, *flow.ends) if r.tensor == family.name]
-        for read in reads:
-            found = _incomplete(sets, read, changes, rounds[family.name])
-            if found is None:
-                found = _stale(sets, read, changes, flow.writes, rounds[family.name])
-            if found is not None:
-                yield Finding(found.failure, found.sure and not again)
+        for tensor in family.tensors:
+            changes = [
+                w for w in pairs.writes if w.tensor == tensor and w.statement.role is not Role.COPY
+            ]
+            again = any(w.statement.block.recomputed for w in changes)
+            reads = [r for r in (*pairs.reads, *flow.ends) if r.tensor == tensor]
+            for read in reads:
+                found = _apart(sets, family, read, changes)
+                if found is None:
+                    found = _incomplete(sets, read, changes, rounds[family.name])
+                if found is None:
+                    found = _stale(sets, read, changes, flow.writes, rounds[family.name])
+                if found is not None:
+                    yield Finding(found.failure, found.sure and not again)
+
+
+def _apart(sets: Sets, family: Family, read: Tagged, changes: Sequence[Tagged]) -> Finding | None:
+    """A run that reads what another accumulator of the family holds, at another point than its own
+    does: the two are not updated together.
+
+    Stores of one block are. Elsewhere the update of the other accumulator at the very point of the
+    read either comes before it, or may come too late for a later point.
+    """
+    if not read.own or read.into == read.tensor:
+        return None
+    here = read.statement
+    updates = [c for c in changes if c.statement.role is Role.COMPUTE]
+    parts = [s.block for s in (here, *(c.statement for c in updates))]
+    if all(len(stores(block.body)) == len(family.stores) for block in parts):
+        return None
+    for change in updates:
+        there = change.statement
+        if there.block is here.block:
+            continue
+        equal = tuple(zip(there.point, here.point, strict=True))
+        orders = sets.possible(
+            there, change.access.where, here, read.access.where, equal, orders_before(there, here)
+        )
+        runs = sets.pairs(there, change.access.where, here, read.access.where, equal, orders)
+        if orders and not sets.empty(runs):
+            first, second = runs_of(runs, there, here)
+            element = element_text(read.tensor, read.element, second)
+            message = (
+                f"block '{here.name}' reads {element}, which block '{there.name}' has updated at "
+                "this very point; their values must be computed before any is written"
+            )
+            both_runs = iteration(there, first), iteration(here, second)
+            return Finding(Failure("P3", message, both_runs, element), read.access.exact)
+    names = sorted({c.statement.name for c in updates} | {here.name})
+    raise Undecided(
+        f"blocks {', '.join(map(repr, names))} update accumulators that belong together"
+    )
 
 
 def _incomplete(sets: Sets, read: Tagged, changes: Sequence[Tagged], rounds: int) -> Finding | None:

@@ -3,6 +3,7 @@ its place in time.
 
 - A statement runs for each point of its loops at which its conditions hold: those of the If
   statements around it, the block's predicate and the store's mask.
+- The stores of one block share a position: all their loads come before all their writes.
 - Its time is position, loop, position, loop, ..., position: positions number loops and stores in
   the order of the text, so comparing times from the left says which of two runs comes first. Within
   one run the loads come before the store.
@@ -208,6 +209,7 @@ class _Walk:
         point = tuple(affine(binding, self.env, ranges) for binding in block.bindings)
         env = {**self.env, **{it.var: form for it, form in zip(block.iters, point, strict=True)}}
         domain = both(self.domain, condition(block.predicate, env, ranges))
+        counted = both(domain, condition(block.counts, env, ranges))
         if block.init is not None:
             spatial = tuple(
                 f for f, it in zip(point, block.iters, strict=True) if it.kind is IterKind.SPATIAL
@@ -218,15 +220,18 @@ class _Walk:
                 for loop in self.loops
                 if loop.var not in used
             )
+            position = self.next()
             for store in _stores_of(block.init):
-                self.add(block, store, Role.INIT, both(domain, (start,)), env, spatial)
+                self.add(block, store, position, Role.INIT, both(domain, (start,)), env, spatial)
+        position = self.next()
         for store in _stores_of(block.body):
-            self.add(block, store, block.role, domain, env, point)
+            self.add(block, store, position, block.role, counted, env, point)
 
     def add(
         self,
         block: Block,
         store: Store,
+        position: int,
         role: Role,
         domain: Cases,
         env: Mapping[Var, Affine],
@@ -243,7 +248,7 @@ class _Walk:
                 block,
                 store,
                 self.loops,
-                (*self.positions, self.next()),
+                (*self.positions, position),
                 domain,
                 env,
                 point,
@@ -304,11 +309,15 @@ def _runs(statement: Statement) -> bool:
 
 
 def accesses_of(statement: Statement) -> Iterator[Access]:
-    """The loads of a statement in the order of the text, then its store."""
+    """The loads of a statement in the order of the text, each once, then its store."""
     store = statement.store
-    for item in (*store.indices, store.value):
-        for load, where, exact in _loads(item, statement, statement.domain, True):
-            yield access(statement, load.buffer, load.indices, where, exact=exact)
+    found = (
+        found
+        for item in (*store.indices, store.value)
+        for found in _loads(item, statement, statement.domain, True)
+    )
+    for load, where, exact in dict.fromkeys(found):
+        yield access(statement, load.buffer, load.indices, where, exact=exact)
     yield access(statement, store.buffer, store.indices, statement.domain, write=True)
 
 

@@ -11,7 +11,7 @@ from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
 from ..schedule import Schedule
 from .elementwise import SERIAL_ELEMENTS, parallelize, schedule_pointwise
-from .structure import inline_chains, is_pointwise
+from .structure import inline_chains, is_elementwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class BlockwiseRule:
         """Take the steps."""
         inline_chains(sch)
         for block in sch.func.blocks:
-            if is_pointwise(block):
+            if is_elementwise(block):
                 schedule_pointwise(sch, block.name, target)
             else:
                 schedule_rows(sch, block, target)

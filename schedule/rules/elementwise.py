@@ -12,10 +12,10 @@ from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.visit import loads
 from ..errors import ScheduleError
-from ..nest import target_of
+from ..nest import targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
-from .structure import inline_chains, is_pointwise
+from .structure import inline_chains, is_elementwise
 
 SERIAL_ELEMENTS = 4096  # below about 5 us of work, a barrier costs more than a second thread brings
 VECTORS_PER_CHUNK = 64
@@ -29,7 +29,7 @@ class ElementwiseRule:
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether all blocks are pointwise."""
-        return all(map(is_pointwise, func.blocks))
+        return all(map(is_elementwise, func.blocks))
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
@@ -46,7 +46,7 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
         return
     lanes = vector_lanes(block, target)
     last = loops[-1]
-    parallel = target_of(block).size >= SERIAL_ELEMENTS
+    parallel = targets_of(block)[0].size >= SERIAL_ELEMENTS
     outer = [loop for loop in loops[:-1] if sch.extent(loop) > 1]
     if lanes > 1 and sch.extent(last) >= lanes // 2:
         if outer:
@@ -82,12 +82,14 @@ def fused_or_first(sch: Schedule, first: LoopRef, second: LoopRef) -> LoopRef:
 
 def vector_lanes(block: Block, target: Target) -> int:
     """Lanes for a block: those of its element type when all that it touches are floats of one size,
-    indices that are data apart; else 1.
+    indices that are data apart; else 1. What it computes along with a float may be an integer, as a
+    place is: the widest counts.
     """
     inside = {inner for load in loads(block.body) for i in load.indices for inner in loads(i)}
-    data = (load for load in loads(block.body) if load not in inside)
-    types = {target_of(block).type, *(load.buffer.type for load in data)}
-    sizes = {kind.bits for kind in types}
-    if len(sizes) != 1 or not all(kind.is_float for kind in types):
+    own = {buffer.type for buffer in targets_of(block)}
+    types = own | {load.buffer.type for load in loads(block.body) if load not in inside}
+    floats = {kind for kind in types if kind.is_float}
+    beside = types - floats if len(own) > 1 else set()
+    if types != floats | beside or len({kind.bits for kind in floats}) != 1:
         return 1
-    return target.lanes(target_of(block).type)
+    return min(target.lanes(kind) for kind in types)

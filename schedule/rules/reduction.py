@@ -15,7 +15,7 @@ from ...tir.linear import linear
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
 from ...tir.visit import free_vars, loads
-from ..nest import target_of
+from ..nest import targets_of
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
 from .structure import inline_chains, is_plain_store, is_pointwise, pointwise_output, reductions
@@ -57,9 +57,9 @@ def is_window(block: Block) -> bool:
     if not spatial or not is_plain_store(block, spatial):
         return False
     last = spatial[-1].var
-    own = target_of(block)
-    for load in loads(block.body):
-        if load.buffer is own:
+    own = targets_of(block)
+    for load in (*loads(block.body), *loads(block.counts)):
+        if load.buffer in own:
             continue
         *front, back = load.indices
         if any(last in free_vars(item) for item in front) or linear(back).coefficient(last) not in (

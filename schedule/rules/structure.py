@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...tir.buffer import Load
-from ...tir.expr import Add, Const, FloorDiv, Mul, Var
+from ...tir.expr import TRUE, Add, Const, FloorDiv, Mul, Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.visit import free_vars, stores, walk
-from ..nest import is_reduction, readers, reads, target_of
+from ..nest import is_reduction, readers, reads, target_of, targets_of
 from ..schedule import Schedule
 
 
@@ -34,13 +34,22 @@ class Contraction:
 
 
 def is_pointwise(block: Block) -> bool:
-    """Whether the block stores one expression per element at distinct iteration variables."""
-    found = stores(block.body)
-    if is_reduction(block) or len(found) != 1:
+    """Whether the block stores one expression per element of one tensor."""
+    return is_elementwise(block) and len(targets_of(block)) == 1
+
+
+def is_elementwise(block: Block) -> bool:
+    """Whether the block stores, to each of its tensors, one expression per element at distinct
+    iteration variables.
+    """
+    if is_reduction(block):
         return False
-    indices = found[0].indices
-    plain = all(isinstance(i, Var) for i in indices) and len(set(indices)) == len(indices)
-    return plain and not reads(block, target_of(block))
+    for store in stores(block.body):
+        plain = all(isinstance(i, Var) for i in store.indices)
+        distinct = len(set(store.indices)) == len(store.indices)
+        if not plain or not distinct or reads(block, store.buffer):
+            return False
+    return True
 
 
 def inline_chains(sch: Schedule) -> None:
@@ -62,7 +71,10 @@ def reductions(func: PrimFunc) -> tuple[Block, ...]:
 
 def product_of(block: Block) -> tuple[Load, Load] | None:
     """The two operands of a block that accumulates a sum of products of two loads."""
-    value = stores(block.body)[0].value
+    found = stores(block.body)
+    value = found[0].value
+    if len(found) > 1 or block.counts != TRUE:
+        return None
     if not isinstance(value, Add) or not isinstance(value.b, Mul):
         return None
     a, b = value.b.a, value.b.b
@@ -108,5 +120,6 @@ def _group(data: Load, vector: IterVar) -> int | None:
 
 def pointwise_output(func: PrimFunc, block: Block) -> Block | None:
     """The one pointwise block that reads what `block` computes; None when there is none."""
-    users = readers(func, target_of(block))
+    found = (user for target in targets_of(block) for user in readers(func, target))
+    users = tuple(dict.fromkeys(found))
     return users[0] if len(users) == 1 and is_pointwise(users[0]) else None

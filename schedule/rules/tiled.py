@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...tir.expr import Var
 from ...tir.stmt import Block
 from ...tir.target import Target
-from ..nest import target_of
+from ..nest import targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
@@ -79,7 +79,8 @@ def finish_tile(
         sch.parallel(ordered[0])
     place = ordered[-1]
     summed = name if parts is None else sch.rfactor(name, parts)
-    sch.stage(summed, target_of(sch.func.block(summed)).name, place, "register")
+    for tensor in targets_of(sch.func.block(summed)):
+        sch.stage(summed, tensor.name, place, "register")
     if parts is not None:
         *tile, part = sch.reverse_compute_at(name, place, at="each")
         sch.reorder(part, *tile)

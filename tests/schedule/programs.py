@@ -105,6 +105,50 @@ def conv(
     return te.func(x, w, bias, z, name="conv2d")
 
 
+def farthest(m: int, n: int) -> PrimFunc:
+    """The largest element of each row of X and where it is, and how far that is from the diagonal;
+    then what the two of them make.
+    """
+    x = te.placeholder((m, n), "float32", name="X")
+    k = te.reduce_axis(n, name="k")
+    best, at = te.compute(
+        (m,), lambda i: te.argmax(x[i, k], axis=k, dtype="int32"), name=("best", "at")
+    )
+    y = te.compute((m,), lambda i: best[i] + te.cast(at[i], "float32"), name="Y")
+    return te.func(x, y, name="farthest")
+
+
+def causal(m: int, n: int, width: int) -> PrimFunc:
+    """C[i, j] = the sum of A[i, k] * B[k, j] over the last `width` k up to i; D = C + 1"""
+    a = te.placeholder((m, m), "float32", name="A")
+    b = te.placeholder((m, n), "float32", name="B")
+    k = te.reduce_axis(m, name="k")
+
+    def element(i: Expr, j: Expr) -> Expr:
+        return te.sum(a[i, k] * b[k, j], axis=k, where=te.all_of(k <= i, i - width < k))
+
+    c = te.compute((m, n), element, name="C")
+    d = te.compute((m, n), lambda i, j: c[i, j] + 1.0, name="D")
+    return te.func(a, b, d, name="causal")
+
+
+def extremes(m: int, n: int) -> PrimFunc:
+    """Y = the largest minus the smallest of what is above and below X, column by column"""
+    x = te.placeholder((m, n), "float32", name="X")
+    up, down = te.compute((m, n), lambda i, j: (x[i, j] + 1.0, x[i, j] * -2.0), name=("up", "down"))
+    join = te.comm_reducer(
+        lambda p, q: (te.maximum(p[0], q[0]), te.minimum(p[1], q[1])),
+        lambda s, t: (te.const(-1e30, s), te.const(1e30, t)),
+        name="extremes",
+    )
+    k = te.reduce_axis(m, name="k")
+    most, least = te.compute(
+        (n,), lambda j: join((up[k, j], down[k, j]), axis=k), name=("most", "least")
+    )
+    y = te.compute((n,), lambda j: most[j] - least[j], name="Y")
+    return te.func(x, y, name="extremes")
+
+
 def padded(x: te.Tensor, pad: int, value: float) -> te.Tensor:
     """The two middle axes of X, `value` around them."""
     batch, height, width, channels = x.shape

@@ -36,7 +36,7 @@ def test_each_block_is_one_definition_in_order() -> None:
     assert (product.block, product.reducer, product.steps) == ("C", "sum", 8)
     assert product.plain
     assert [axis.extent for axis in product.axes] == [4, 6]
-    assert (exponential.reducer, exponential.initial, exponential.steps) == (None, None, 1)
+    assert (exponential.reducer, exponential.initial, exponential.steps) == (None, (), 1)
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "max_any"])

@@ -38,6 +38,7 @@ from tilewright.tir.lowered import Reinterpret
 from tilewright.tir.parser import parse
 from tilewright.tir.reduce import Reduce
 from tilewright.tir.stmt import For, ForKind, Parameter, Store
+from tilewright.tir.te_reduce import SUM
 
 RNG = np.random.default_rng(0)
 INTEGERS = [dtype(f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -362,7 +363,7 @@ def test_names_that_nothing_binds_are_refused() -> None:
         "InterpreterError: interpreter: buffer 'out' is used outside its Alloc; "
         "expected one of 'a0', 'out'. [interpreter-scope]"
     )
-    total = Reduce(te.SUM, Const(1, INT64), (), ())
+    total = Reduce(SUM, (Const(1, INT64),), (), ())
     assert rendered(elementwise(lambda x: total, INT64, INT64), np.ones(7, int)) == (
         "InterpreterError: interpreter: 'Reduce' cannot be executed; "
         "expected an expression of a function. [interpreter-expression]"

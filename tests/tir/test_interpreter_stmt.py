@@ -156,3 +156,50 @@ def test_the_text_is_python_that_names_nothing_of_the_user() -> None:
         " for v3 in range(7):\n"
         "  b2[v3] = (b1[v3] + b1[v3])"
     )
+
+
+def test_the_values_of_all_stores_of_a_block_are_computed_before_any_is_written() -> None:
+    func = parse("""
+def f(X: float32[3], A: output(float32[3]), B: output(float32[3])):
+    for i in range(3):
+        with block("A_first", v=spatial(3, i)):
+            A[v] = X[v]
+            B[v] = X[v] * 2.0
+    for i in range(3):
+        with block("A", v=spatial(3, i)):
+            A[v] = B[v]
+            B[v] = A[v]
+""")
+    data = np.arange(3, dtype=np.float32)
+    for checked in (False, True):
+        a, b = interpret(func, data, checked=checked)
+        np.testing.assert_array_equal(a, data * 2)
+        np.testing.assert_array_equal(b, data)
+
+
+def test_an_element_none_of_whose_points_counts_is_initialised_all_the_same() -> None:
+    func = parse("""
+def f(X: float32[3, 4], Y: output(float32[3])):
+    for i in range(3):
+        for k in range(4):
+            with block("Y", vi=spatial(3, i), vk=reduce(4, k)):
+                counts(vk < vi)
+                with init():
+                    Y[vi] = 7.0
+                Y[vi] = Y[vi] + X[vi, vk]
+""")
+    for checked in (False, True):
+        (y,) = interpret(func, np.ones((3, 4), np.float32), checked=checked)
+        np.testing.assert_array_equal(y, [7, 8, 9])
+
+
+def test_a_vector_cast_beside_an_allocation_of_its_type_converts() -> None:
+    func = parse("""
+def f(X: int32[8], Y: output(float32[8])):
+    t = alloc(float32[8], "thread")
+    t[ramp(0, 1, 8)] = cast(X[ramp(0, 1, 8)], "float32x8")
+    Y[ramp(0, 1, 8)] = t[ramp(0, 1, 8)]
+""")
+    data = np.arange(8, dtype=np.int32)
+    (y,) = interpret(func, data)
+    np.testing.assert_array_equal(y, data.astype(np.float32))

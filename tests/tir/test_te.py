@@ -82,7 +82,8 @@ def test_an_output_may_be_read_by_another_output() -> None:
 def test_axes_take_the_names_of_the_element_function_or_numbers() -> None:
     x = tensor(2, 3, 4, name="X")
     y = te.compute((2, 3, 4), lambda n, *rest: x[n, rest[0], rest[1]], name="Y")
-    assert [axis.name for axis in y.axes] == ["n", "i0", "i1"]
+    assert y.computation is not None
+    assert [axis.name for axis in y.computation.axes] == ["n", "i0", "i1"]
 
 
 def test_shapes_of_no_and_of_one_dimension_work() -> None:

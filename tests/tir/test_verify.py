@@ -26,6 +26,7 @@ from tilewright.tir.stmt import (
     Store,
 )
 from tilewright.tir.verify import SPECS, Stage, VerificationError, verify
+from tilewright.tir.visit import transform
 
 TENSOR = """
 def f(A: float32[8], C: output(float32[8])):
@@ -464,4 +465,32 @@ def test_a_let_has_the_type_of_its_value() -> None:
         "  in f, stage lowered:\n"
         "      x: int32 = 0\n"
         "      C[0] = 0.0"
+    )
+
+
+def test_what_counts_is_said_of_the_points_of_a_reduction_by_their_own_variables() -> None:
+    axis = te.reduce_axis(8, name="k")
+    x = te.placeholder((8, 8), "float32", name="X")
+    y = te.compute((8,), lambda i: te.sum(x[i, axis], axis=axis, where=axis < i), name="Y")
+    func = te.func(x, y, name="f")
+    verify(func, Stage.TENSOR)
+    outside = transform(
+        func.body,
+        lambda n: replace(n, counts=n.bindings[1] < 3) if isinstance(n, Block) else n,
+    )
+    assert message(func.with_body(outside), Stage.TENSOR).splitlines()[0] == (
+        "block 'Y' counts its points where 'k < 3' holds; expected a reduction, and a condition of "
+        "its own iteration variables. [verify-counts]"
+    )
+
+
+def test_the_stores_of_a_block_go_to_different_buffers() -> None:
+    x = te.placeholder((8,), "float32", name="X")
+    func = te.func(x, te.compute((8,), lambda i: x[i], name="Y"), name="f")
+    twice = transform(
+        func.body, lambda n: replace(n, body=Seq((n.body, n.body))) if isinstance(n, Block) else n
+    )
+    assert message(func.with_body(twice), Stage.TENSOR).splitlines()[0] == (
+        "block 'Y' stores twice to one buffer; expected stores to different buffers. "
+        "[verify-body-buffers]"
     )

@@ -89,3 +89,27 @@ def test_a_reshape_reads_everything() -> None:
     x = te.placeholder((6, 4), "float32", name="x")
     y = te.compute((24,), lambda i: x[i // 4, i % 4], name="y")
     assert bytes_moved(te.func(x, y, name="f")) == 4 * (24 + 24)
+
+
+def test_only_the_points_that_count_are_work() -> None:
+    x = te.placeholder((6, 6), "float32", name="X")
+    flags = te.placeholder((6,), "int32", name="F")
+    k = te.reduce_axis(6, name="k")
+    lower = te.compute((6,), lambda i: te.sum(x[i, k], axis=k, where=k <= i), name="lower")
+    assert operations(te.func(x, lower, name="f")) == 21
+    some = te.compute((6,), lambda i: te.sum(x[i, k], axis=k, where=flags[k] > 0), name="some")
+    assert (
+        operations(te.func(x, flags, some, name="f")) == 36
+    )  # decided by data: each combines something
+
+
+def test_each_tensor_of_a_block_is_written() -> None:
+    x = te.placeholder((6, 8), "float32", name="X")
+    k = te.reduce_axis(8, name="k")
+    best, at = te.compute((6,), lambda i: te.argmax(x[i, k], axis=k), name=("best", "at"))
+    func = te.func(x, best, at, name="f")
+    work = block_work(func.blocks[0])
+    assert [(buffer.name, count) for buffer, count in work.written_to] == [("best", 24), ("at", 48)]
+    assert work.written == 72
+    assert [(buffer.name, count) for buffer, count in work.read] == [("X", 192)]
+    assert bytes_moved(func) == 192 + 72

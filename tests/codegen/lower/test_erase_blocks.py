@@ -46,3 +46,24 @@ def f(A: float32[10], C: output(float32[1])):
         "[erase-init]\n"
         "  Hint: this is a defect of tilewright; please report it with the program that led here."
     )
+
+
+def test_a_value_that_reads_what_another_store_writes_is_computed_before() -> None:
+    text = """
+def f(X: float32[4], A: output(float32[4]), B: output(float32[4]), C: output(float32[4])):
+    for i in range(4):
+        with block("A", v=spatial(4, i)):
+            A[v] = A[v] + B[v]
+            B[v] = A[v] * let(x, X[v], let(unused, 1.0, x))
+            C[v] = A[v] + C[v]
+"""
+    assert (
+        str(EraseBlocks()(parse(text)))
+        == """\
+def f(X: float32[4], A: output(float32[4]), B: output(float32[4]), C: output(float32[4])):
+    for i in range(4):
+        B_new: float32 = A[i] * let(x, X[i], x)
+        C[i] = A[i] + C[i]
+        A[i] = A[i] + B[i]
+        B[i] = B_new"""
+    )

@@ -9,6 +9,7 @@ import pytest
 from tilewright.codegen.lower.place_init import PlaceInit
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.parser import parse
 from tilewright.tir.printer import print_stmt
 
 from ...schedule.programs import assert_same_values, chain, conv, matmul, pool
@@ -91,3 +92,28 @@ def test_every_order_of_a_convolution_is_initialised_once(order: str) -> None:
 
 def test_a_maximum_starts_from_minus_infinity() -> None:
     assert 'Y[vn, vh, vv, vc] = float("-inf")' in placed(pool(5, 5, 3), lambda s: None)
+
+
+def test_what_does_not_count_becomes_a_part_of_the_predicate_of_the_updates_alone() -> None:
+    text = """
+def f(X: float32[3, 4], Y: output(float32[3])):
+    for i in range(3):
+        for k in range(4):
+            with block("Y", vi=spatial(3, i), vk=reduce(4, k)):
+                counts(vk < vi)
+                with init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + X[vi, vk]
+"""
+    assert (
+        str(PlaceInit()(parse(text)))
+        == """\
+def f(X: float32[3, 4], Y: output(float32[3])):
+    for i in range(3):
+        with block("Y_init", vi=spatial(3, i), init="Y"):
+            Y[vi] = 0.0
+        for k in range(4):
+            with block("Y", vi=spatial(3, i), vk=reduce(4, k)):
+                where(k < i)
+                Y[vi] = Y[vi] + X[vi, vk]"""
+    )
