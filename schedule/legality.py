@@ -204,7 +204,7 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
     """
     private: list[Buffer] = []
     for block in blocks(loop.body):
-        if _reduces_over(block, loop.var):
+        if _reduces_over(block, loop.var) and loop.extent > 1:
             raise _clash(func, loop, block, primitive)
         for target in targets_of(block):
             if allocated_in(loop, target):
@@ -212,9 +212,10 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
             mentioned = loop.var in free_vars(_written_element(block))
             if mentioned and (not block.recomputed or writes_apart(func, loop, target)):
                 continue
-            if primitive != "parallel" or not is_private(func, loop, target):
+            if primitive == "parallel" and is_private(func, loop, target):
+                private.append(target)
+            elif loop.extent > 1:
                 raise _clash(func, loop, block, primitive)
-            private.append(target)
     return tuple(dict.fromkeys(private))
 
 

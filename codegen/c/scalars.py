@@ -109,6 +109,8 @@ class Scalars:
                 return self._wrapping(expr)
             case Add(Mul(a, Const() as factor), b) if expr.dtype == INT64 and factor.value < 0:
                 return self._operator(Sub(b, mul(a, index(-int(factor.value)))))  # a * -2 + b
+            case LT(a, Const(0)) | LE(Const(0), a) if a.dtype.kind is Kind.UINT:
+                return ("0" if isinstance(expr, LT) else "1"), ATOM  # compilers warn of the others
             case Add() | Sub() | Mul() | Div() | Compare():
                 return self._operator(expr)
             case FloorDiv() | FloorMod():

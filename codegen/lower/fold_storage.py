@@ -9,6 +9,7 @@ rolling buffer), the indices go round in storage of the size of the box.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...tir.buffer import Buffer, Load
@@ -17,7 +18,7 @@ from ...tir.func import PrimFunc
 from ...tir.linear import Interval, linear
 from ...tir.node import Node
 from ...tir.regions import Region, region
-from ...tir.simplify import provable
+from ...tir.simplify import narrowed, provable
 from ...tir.stmt import (
     Alloc,
     Block,
@@ -45,6 +46,7 @@ from ...tir.visit import (
     transform,
     walk,
 )
+from .vector_body import negated
 
 Access = Load | Store | Prefetch
 
@@ -126,8 +128,8 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
 def _copied_later(func: PrimFunc, tensor: Buffer, readers: list[Block]) -> bool:
     """Whether a copy into `tensor` may run after a reader has put its own element there.
 
-    It does not where it stands before the reader, and every loop around both gives the reader other
-    elements.
+    It does not where it stands before the reader or in another branch, and every loop around both
+    gives the reader other elements, or runs it in its last iteration only.
     """
     listed = blocks(func.body)
     copies = [
@@ -135,10 +137,36 @@ def _copied_later(func: PrimFunc, tensor: Buffer, readers: list[Block]) -> bool:
     ]
     for reader in readers:
         spatial = frozenset[Var]().union(*(free_vars(binding) for binding in reader.bindings))
-        around = {n.var for n in enclosing_path(func.body, reader) if isinstance(n, For)}
+        path = enclosing_path(func.body, reader)
+        loops = [n for n in path if isinstance(n, For)]
+        around = {loop.var for loop in loops}
+        runs: dict[Var, Interval] = {loop.var: (0, loop.extent - 1) for loop in loops}
+        for condition in (reader.predicate, *_branches(path, reader)):
+            runs = {**runs, **narrowed(runs, condition)}
+        last = {loop.var for loop in loops if runs[loop.var] == (loop.extent - 1,) * 2}
         for copy in copies:
             shared = around & {n.var for n in enclosing_path(func.body, copy) if isinstance(n, For)}
-            if listed.index(copy) > listed.index(reader) or not shared <= spatial:
+            later = listed.index(copy) > listed.index(reader) and not _apart(func, reader, copy)
+            if later or not shared <= spatial | last:
+                return True
+    return False
+
+
+def _branches(path: Sequence[Node], block: Block) -> Iterator[Expr]:
+    """The conditions under which a block is reached, by the branches that it stands in."""
+    for node in path:
+        if isinstance(node, If):
+            inside = any(b is block for b in blocks(node.then))
+            yield node.condition if inside else negated(node.condition)
+
+
+def _apart(func: PrimFunc, one: Block, other: Block) -> bool:
+    """Whether two blocks stand in different branches."""
+    for node in walk(func.body):
+        if isinstance(node, If) and node.orelse is not None:
+            sides = [blocks(side) for side in (node.then, node.orelse)]
+            found = [[any(b is x for x in side) for side in sides] for b in (one, other)]
+            if found in ([[True, False], [False, True]], [[False, True], [True, False]]):
                 return True
     return False
 

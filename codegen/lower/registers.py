@@ -30,8 +30,9 @@ class Registers:
     C[0, ramp(16, 1, 16)] = fma(a, b, C[0, ramp(16, 1, 16)])      ->      C_0_1[()] = fma(a, b,
     C_0_1[()])
 
-    A masked store drops its mask where the lanes that are off are never read, else it keeps their
-    old values by a Select. Without vector registers nothing happens: a tile stays a small array.
+    A store that nothing reads goes. A masked store drops its mask where the lanes that are off are
+    never read, else it keeps their old values by a Select. Without vector registers nothing
+    happens: a tile stays a small array.
     Requires: no loop is VECTORIZED or UNROLLED. Ensures: register-scope buffers have shape ().
     Raises: TargetError where an index is not constant, or where two vectors of a buffer overlap in
     part.
@@ -49,7 +50,8 @@ def _named(node: Node) -> Node:
     if not isinstance(node, Alloc) or node.buffer.scope != "register" or not node.buffer.shape:
         return node
     buffer = node.buffer
-    registers = {key: _register(buffer, key) for key in _keys(buffer, node.body)}
+    read = {n.indices for n in walk(node.body) if isinstance(n, Load) and n.buffer is buffer}
+    registers = {key: _register(buffer, key) for key in _keys(buffer, node.body) if key in read}
     unmasked = _unmasked(buffer, node.body)
 
     def rule(item: Node) -> Node:
@@ -59,6 +61,8 @@ def _named(node: Node) -> Node:
                 return load
             return Select(item.mask, load, item.other)
         if isinstance(item, Store) and item.buffer is buffer:
+            if item.indices not in read:
+                return NOTHING
             register = registers[item.indices]
             if item.mask is None or item.indices in unmasked:
                 return Store(register, (), item.value)

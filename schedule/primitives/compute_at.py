@@ -237,14 +237,16 @@ def _consumer_spans(
     func: PrimFunc, consumer: Block, tensors: tuple[Buffer, ...], box: tuple[Span, ...]
 ) -> dict[Expr, Span]:
     spans: dict[Expr, Span] = {}
+    along: dict[int, Expr] = {}  # the index along each dimension, the same in every access
     # a reduction may be taken in parts: each iteration adds its own
     extents = {it.var: it.extent for it in consumer.iters}
     read = [(tensor, access) for tensor in tensors for access in read_indices(consumer, tensor)]
     for tensor, access in read:
-        for item, span, size in zip(access, box, tensor.shape, strict=True):
+        for d, (item, span, size) in enumerate(zip(access, box, tensor.shape, strict=True)):
             whole = span.extent == size
             axis = extents.get(item, size + 1) if isinstance(item, Var) else size + 1
-            if not whole and (axis > size or spans.get(item, span) != span):
+            one = along.setdefault(d, item) == item and spans.get(item, span) == span
+            if not whole and (axis > size or not one):
                 raise refuse(
                     func,
                     f"reverse_compute_at: block '{consumer.name}' does not read "
