@@ -201,6 +201,14 @@ def residual() -> PrimFunc:
     return te.func(a, y, name="residual")
 
 
+def symmetric() -> PrimFunc:
+    """Y[i, j] = P[i, j] + P[j, i]: a row of P completes no element of Y but one."""
+    x = te.placeholder((3, 3), "float32", name="X")
+    p = te.compute((3, 3), lambda i, j: x[i, j] * 2.0, name="P")
+    y = te.compute((3, 3), lambda i, j: p[i, j] + p[j, i], name="Y")
+    return te.func(x, y, name="symmetric")
+
+
 def wider() -> PrimFunc:
     """Y has more elements than the P that it reads."""
     a = te.placeholder((3,), "float32", name="A")
@@ -301,6 +309,10 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "reverse_compute_at: not-elementwise": (
         blur(2, 3),
         lambda s: s.reverse_compute_at("Y", s.loops("R")[0]),
+    ),
+    "reverse_compute_at: an element and its mirror image": (
+        symmetric(),
+        lambda s: s.reverse_compute_at("Y", s.loops("P")[0]),
     ),
     "reverse_compute_at: a reader with more elements": (
         wider(),
