@@ -117,7 +117,7 @@ class _Drawing:
             rng.shuffle(order)
         found: dict[int, Index] = {}
         for dimension in order:
-            found[dimension] = self.dimension(axes, source.shape[dimension])
+            found[dimension] = self.dimension(axes, source, source.shape[dimension])
         axes.indices = [found[dimension] for dimension in range(len(source.shape))]
         weighted = bool(axes.reduced) and rng.random() < 0.5
         if weighted and axes.points <= MAX_POINTS // 4 and rng.random() < 0.7:
@@ -134,8 +134,10 @@ class _Drawing:
         self.computed.append(tensor)
         self.bounds[tensor] = made[-1].bound
 
-    def dimension(self, axes: _Axes, extent: int) -> Index:
-        """How one dimension of the source is read; may add axes."""
+    def dimension(self, axes: _Axes, source: te.Tensor, extent: int) -> Index:
+        """How one dimension of the source is read; may add axes. A window moves over what is
+        computed, mostly, and padding surrounds what is given.
+        """
         rng = self.rng
         room = axes.points * extent <= MAX_POINTS
         form = rng.random()
@@ -147,9 +149,9 @@ class _Drawing:
         if form < 0.62:
             axis = axes.reduce(extent)
             return lambda _: axis
-        return rng.choice(
-            (_shifted, _strided, _reversed, _padded, _padded, _joined, *(_window,) * 7)
-        )(rng, axes, extent)
+        often = _padded if source.computation is None else _window
+        forms = (_shifted, _strided, _reversed, _padded, _joined, _window, *(often,) * 6)
+        return rng.choice(forms)(rng, axes, extent)
 
     def element(
         self, source: te.Tensor, axes: _Axes, own: Sequence[Expr], weighted: bool

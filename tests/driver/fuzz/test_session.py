@@ -54,7 +54,9 @@ def test_a_failure_is_made_small_and_kept_whole(
     assert all(found.path is None for found in others)
     assert [path.name for path in tmp_path.iterdir()] == [f"seed_{first.seed}.py"]
     small = Case.read(tmp_path / f"seed_{first.seed}.py")
-    assert [step.primitive for step in small.trace.steps] == ["split"]
+    *before, last = (step.primitive for step in small.trace.steps)
+    assert last == "split"
+    assert len(before) <= 1  # the step that made the loop, where one did
     assert len(small.function.blocks) == 1
 
 
