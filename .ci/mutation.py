@@ -6,7 +6,8 @@ and one that survives against the whole default suite.
     python .ci/mutation.py --results mutants.jsonl --report               what was found so far
 
 It wants the extra "mutation" (cosmic-ray makes the mutants) and works on a clone of HEAD, never on
-the files of this one. A line of the results is one mutant; those that have one are not run again.
+the files of this one. A line of the results is one mutant
+against one set of tests; what has a line is not run again.
 A mutant that differs in annotations or docstrings alone is none.
 """
 
@@ -40,6 +41,7 @@ AREAS = {  # area -> files that are mutated
 }
 MIRROR_SECONDS = 60
 SUITE_SECONDS = 900
+ALIVE = "survived"
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def mirrors(file: str) -> list[str]:
 
 
 def outcome(clone: Path, tests: list[str], seconds: float) -> str:
-    """ "killed", "survived" or "timed-out" (which counts as killed)."""
+    """ "killed", ALIVE or "timed-out" (which counts as killed)."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": str(clone.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(
@@ -156,7 +158,7 @@ def outcome(clone: Path, tests: list[str], seconds: float) -> str:
         start_new_session=True,
     )
     try:
-        return "survived" if process.wait(seconds) == 0 else "killed"
+        return ALIVE if process.wait(seconds) == 0 else "killed"
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
         process.wait()
@@ -164,32 +166,40 @@ def outcome(clone: Path, tests: list[str], seconds: float) -> str:
 
 
 def run(mutants: list[Mutant], results: Path) -> None:
-    """Run those that have no result yet; one line is written for each."""
-    done = {entry["key"] for entry in read(results)}
+    """All against their mirrors, then those that survived against the suite; a line for each."""
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "tilewright"
         subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
-        for number, mutant in enumerate(mutants):
-            if mutant.key in done:
-                continue
-            file, text = clone / mutant.file, _mutated(mutant)
-            original = file.read_text(encoding="utf-8")
-            assert text is not None
-            began = time.monotonic()
-            file.write_text(text, encoding="utf-8")
-            try:
-                verdict, by = outcome(clone, mirrors(mutant.file), MIRROR_SECONDS), "mirror"
-                if verdict == "survived":
-                    verdict, by = outcome(clone, [], SUITE_SECONDS), "suite"
-            finally:
-                file.write_text(original, encoding="utf-8")
-            took = round(time.monotonic() - began, 1)
-            entry = {"key": mutant.key, **asdict(mutant), "verdict": verdict, "by": by, "s": took}
-            with results.open("a", encoding="utf-8") as log:
-                log.write(json.dumps(entry) + "\n")
-            print(
-                f"{number + 1}/{len(mutants)} {verdict} by {by} {took} s {mutant.key}", flush=True
-            )
+        for by in ("mirror", "suite"):
+            known = read(results)
+            done = {entry["key"]: entry["verdict"] for entry in known if entry["by"] == by}
+            if by == "suite":
+                alive = {e["key"] for e in known if e["by"] == "mirror" and e["verdict"] == ALIVE}
+                mutants = [mutant for mutant in mutants if mutant.key in alive]
+            for number, mutant in enumerate(mutants):
+                if mutant.key not in done:
+                    entry = _tried(clone, mutant, by)
+                    with results.open("a", encoding="utf-8") as log:
+                        log.write(json.dumps(entry) + "\n")
+                    place = f"{number + 1}/{len(mutants)}"
+                    print(f"{place} {entry['verdict']} by {by} {mutant.key}", flush=True)
+
+
+def _tried(clone: Path, mutant: Mutant, by: str) -> dict[str, object]:
+    """The line of the results for a mutant."""
+    file, text = clone / mutant.file, _mutated(mutant)
+    original = file.read_text(encoding="utf-8")
+    assert text is not None
+    began = time.monotonic()
+    file.write_text(text, encoding="utf-8")
+    try:
+        mirror = by == "mirror"
+        tests, seconds = (mirrors(mutant.file), MIRROR_SECONDS) if mirror else ([], SUITE_SECONDS)
+        verdict = outcome(clone, tests, seconds)
+    finally:
+        file.write_text(original, encoding="utf-8")
+    took = round(time.monotonic() - began, 1)
+    return {"key": mutant.key, **asdict(mutant), "verdict": verdict, "by": by, "seconds": took}
 
 
 def read(results: Path) -> list[dict[str, str]]:
@@ -201,14 +211,14 @@ def read(results: Path) -> list[dict[str, str]]:
 
 def report(results: Path) -> None:
     """Killed and survived by area, and every survivor."""
-    entries = read(results)
+    entries = {entry["key"]: entry for entry in read(results)}.values()  # the last word on each
     counts = Counter((entry["area"], entry["verdict"]) for entry in entries)
     for area in AREAS:
-        alive, dead = counts[area, "survived"], counts[area, "killed"] + counts[area, "timed-out"]
+        alive, dead = counts[area, ALIVE], counts[area, "killed"] + counts[area, "timed-out"]
         share = dead / (alive + dead) if alive + dead else 0.0
         print(f"{area}: {dead} of {alive + dead} killed ({share:.0%})")
     for entry in entries:
-        if entry["verdict"] == "survived":
+        if entry["verdict"] == ALIVE:
             print(f"survived: {entry['key']}")
 
 
