@@ -18,6 +18,8 @@ import ast
 import json
 import os
 import random
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from cosmic_ray.ast import ast_nodes, get_ast
@@ -41,6 +44,7 @@ AREAS = {  # area -> files that are mutated
 }
 MIRROR_SECONDS = 60
 SUITE_SECONDS = 900
+SLOWDOWN = 5  # by the clock, where the machine has other work
 ALIVE = "survived"
 
 
@@ -146,8 +150,9 @@ def mirrors(file: str) -> list[str]:
 
 
 def outcome(clone: Path, tests: list[str], seconds: float) -> str:
-    """ "killed", ALIVE or "timed-out" (which counts as killed)."""
+    """ "killed", ALIVE or "timed-out" (which counts as killed): after `seconds` of a processor."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    limit = (int(seconds), int(seconds) + 1)
     environment = {**os.environ, "PYTHONPATH": str(clone.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(
         command,
@@ -156,13 +161,17 @@ def outcome(clone: Path, tests: list[str], seconds: float) -> str:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, limit),
     )
     try:
-        return ALIVE if process.wait(seconds) == 0 else "killed"
+        status = process.wait(SLOWDOWN * seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
         process.wait()
         return "timed-out"
+    if status == -signal.SIGXCPU:
+        return "timed-out"
+    return "killed" if status else ALIVE
 
 
 def run(mutants: list[Mutant], results: Path) -> None:
