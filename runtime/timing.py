@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal
 
@@ -36,7 +36,7 @@ class Timing:
     median: float
     low: float
     high: float
-    samples: tuple[float, ...]
+    samples: tuple[float, ...] = field(repr=False)
     repeats: int = 1
     cache: CacheState = "warm"
 

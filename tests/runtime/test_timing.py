@@ -113,3 +113,9 @@ def test_durations_are_told_with_three_digits(seconds: float, text: str) -> None
 
 def test_a_timing_tells_its_state() -> None:
     assert str(summarise([1e-3, 2e-3, 3e-3], 4)) == "2 ms (1 ms to 3 ms, 3 samples, warm)"
+
+
+def test_the_samples_of_a_timing_are_not_printed() -> None:
+    assert repr(summarise([1e-3, 2e-3, 3e-3], 4)) == (
+        "Timing(median=0.002, low=0.001, high=0.003, repeats=4, cache='warm')"
+    )
