@@ -15,7 +15,7 @@ from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc, split_allocations
 from ..tir.stmt import Block, For, ForKind, Role, Stmt
 from ..tir.target import Target
-from ..tir.visit import blocks, free_vars, loads, stores, walk
+from ..tir.visit import blocks, free_vars, loads, statements, stores
 from ..tir.work import block_work
 from .canonical import origin_of
 from .cost_pass import LATENCY, Pass, arithmetic_cycles
@@ -45,7 +45,9 @@ def nest_passes(func: PrimFunc, target: Target) -> list[Pass]:
 
 def _pass(func: PrimFunc, root: Stmt, fixed: set[Buffer], target: Target) -> Pass:
     inside = blocks(root)
-    parallel = [x.extent for x in walk(root) if isinstance(x, For) and x.kind is ForKind.PARALLEL]
+    parallel = [
+        x.extent for x in statements(root) if isinstance(x, For) and x.kind is ForKind.PARALLEL
+    ]
     cycles = sum(_block_cycles(func, block, target) for block in inside)
     threads = min(target.threads, math.prod(parallel)) if parallel else 1
     computed = (block for block in inside if block.role is Role.COMPUTE)

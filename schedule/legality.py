@@ -19,7 +19,7 @@ from ..tir.func import PrimFunc
 from ..tir.printer import print_expr
 from ..tir.simplify import provable, simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
-from ..tir.visit import blocks, enclosing_path, free_vars, substitute, walk
+from ..tir.visit import blocks, enclosing_path, free_vars, statements, substitute, walk
 from .dependence import writes_apart
 from .errors import ScheduleError, iteration, refuse
 from .nest import (
@@ -221,7 +221,7 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
 
 def allocated_in(loop: For, buffer: Buffer) -> bool:
     """Whether a buffer's storage begins anew in each iteration of the loop."""
-    return any(isinstance(node, Alloc) and node.buffer is buffer for node in walk(loop.body))
+    return any(isinstance(node, Alloc) and node.buffer is buffer for node in statements(loop.body))
 
 
 def is_private(func: PrimFunc, loop: For, tensor: Buffer) -> bool:
@@ -332,7 +332,7 @@ def check_not_mirrored(func: PrimFunc, loop: For, primitive: str) -> None:
 
 def check_holds(func: PrimFunc, loop: For, block: Block, primitive: str) -> None:
     """The block stands inside the loop."""
-    if not any(node is block for node in walk(loop)):
+    if not any(node is block for node in statements(loop)):
         around = ", ".join(f"'{x.var.name}'" for x in loops_around(func, block)) or "none"
         raise refuse(
             func,

@@ -13,7 +13,7 @@ from ..tir.func import PrimFunc
 from ..tir.linear import Interval
 from ..tir.node import Node
 from ..tir.stmt import Alloc, Block, For, Prefetch, Role, Seq, Stmt, seq
-from ..tir.visit import enclosing_path, loads, replace_stmt, stores, substitute, walk
+from ..tir.visit import enclosing_path, loads, replace_stmt, statements, stores, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Rewrite:
 
 def loop_of(func: PrimFunc, var: Var) -> For:
     """The loop that binds `var`; a schedule's references have been resolved, so it exists."""
-    return next(node for node in walk(func.body) if isinstance(node, For) and node.var is var)
+    return next(node for node in statements(func.body) if isinstance(node, For) and node.var is var)
 
 
 def loops_around(func: PrimFunc, target: Stmt) -> tuple[For, ...]:
@@ -50,7 +50,7 @@ def ranges_of(loops: tuple[For, ...]) -> dict[Var, Interval]:
 
 def loops_below(stmt: Stmt) -> tuple[For, ...]:
     """Every loop in a statement, in the order of the text."""
-    return tuple(node for node in walk(stmt) if isinstance(node, For))
+    return tuple(node for node in statements(stmt) if isinstance(node, For))
 
 
 def replace_loop(func: PrimFunc, loop: For, new: Stmt) -> PrimFunc:
@@ -166,7 +166,7 @@ def without_allocation(stmt: Stmt, buffer: Buffer) -> Stmt:
 
 def without_prefetches(stmt: Stmt, buffer: Buffer) -> Stmt:
     """The statement without the prefetches of a buffer, which is about to change its place."""
-    for node in tuple(walk(stmt)):
+    for node in tuple(statements(stmt)):
         if isinstance(node, Prefetch) and node.buffer is buffer:
             left = remove(stmt, node)
             assert left is not None

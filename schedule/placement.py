@@ -18,7 +18,7 @@ from ..tir.printer import print_expr
 from ..tir.regions import Span, disjoint
 from ..tir.simplify import simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
-from ..tir.visit import accesses, blocks, enclosing_path, substitute, walk
+from ..tir.visit import accesses, blocks, enclosing_path, statements, substitute
 from .errors import iteration, refuse
 from .legality import allocated_in, element_at, reduction_loops, runs_over
 from .nest import (
@@ -209,7 +209,7 @@ def check_allocated_outside(func: PrimFunc, loop: For, tensor: Buffer, primitive
 
 def check_nothing_allocated(func: PrimFunc, loop: For, primitive: str) -> None:
     """No storage begins anew in each iteration of the loop, so its body may stand in two places."""
-    inner = next((node for node in walk(loop.body) if isinstance(node, Alloc)), None)
+    inner = next((node for node in statements(loop.body) if isinstance(node, Alloc)), None)
     if inner is None:
         return
     raise refuse(
@@ -248,8 +248,8 @@ def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
 def check_storage_around(func: PrimFunc, block: Block, loop: For, primitive: str) -> None:
     """The tensor that the block computes lives around the loop that it moves below."""
     tensor = target_of(block)
-    holders = [n for n in walk(func.body) if isinstance(n, Alloc) and n.buffer is tensor]
-    if all(any(node is loop for node in walk(holder)) for holder in holders):
+    holders = [n for n in statements(func.body) if isinstance(n, Alloc) and n.buffer is tensor]
+    if all(any(node is loop for node in statements(holder)) for holder in holders):
         return
     raise refuse(
         func,

@@ -15,7 +15,7 @@ from ..tir.errors import known_names
 from ..tir.expr import Var
 from ..tir.func import PrimFunc
 from ..tir.stmt import For
-from ..tir.visit import walk
+from ..tir.visit import statements
 from .errors import ScheduleError, refuse
 from .nest import Rewrite, loops_around, targets_of
 
@@ -53,7 +53,7 @@ class References:
 
     def after(self, step: int, primitive: str, rewrite: Rewrite) -> References:
         """The references after a step: what it made is added, what it consumed is marked."""
-        live = {node.var for node in walk(rewrite.func.body) if isinstance(node, For)}
+        live = {node.var for node in statements(rewrite.func.body) if isinstance(node, For)}
         names = {block.name for block in rewrite.func.blocks}
         consumed = dict(self.consumed)
         forward = rewrite.forward or {}
@@ -68,7 +68,7 @@ class References:
         known = set(loops.values())
         fresh = [
             node.var
-            for node in walk(rewrite.func.body)
+            for node in statements(rewrite.func.body)
             if isinstance(node, For) and node.var not in known
         ]
         loops |= {f"s{step}.m{n}": var for n, var in enumerate(fresh)}

@@ -10,7 +10,7 @@ from .html import highlight
 from .node import Node
 from .printer import print_header, print_stmt
 from .stmt import Alloc, Block, Parameter, Seq, Stmt
-from .visit import walk
+from .visit import statements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +43,12 @@ class PrimFunc(Node):
     @property
     def blocks(self) -> tuple[Block, ...]:
         """All blocks, in the order of the text."""
-        return tuple(node for node in walk(self.body) if isinstance(node, Block))
+        return tuple(node for node in statements(self.body) if isinstance(node, Block))
 
     @property
     def allocations(self) -> tuple[Buffer, ...]:
         """The buffers that the body allocates, in the order of the text."""
-        return tuple(node.buffer for node in walk(self.body) if isinstance(node, Alloc))
+        return tuple(node.buffer for node in statements(self.body) if isinstance(node, Alloc))
 
     def block(self, name: str) -> Block:
         """The block called `name`. Raises: IRError with the blocks that exist."""

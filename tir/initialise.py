@@ -14,7 +14,7 @@ from .linear import Linear, linear
 from .node import Node
 from .simplify import simplify
 from .stmt import Alloc, Block, For, IterKind, Role, Seq, Stmt, seq
-from .visit import free_vars, substitute, walk
+from .visit import free_vars, statements, substitute
 
 
 def spatial_loops(block: Block, loops: Sequence[For]) -> tuple[For, ...]:
@@ -153,7 +153,7 @@ def begin_empty(func: PrimFunc) -> PrimFunc:
 
     for k in range(0): C[i] = C[i] + A[i, k]   ->   C[i] = 0
     """
-    if not any(isinstance(node, Block) and _is_empty(node) for node in walk(func.body)):
+    if not any(isinstance(node, Block) and _is_empty(node) for node in statements(func.body)):
         return func
 
     def rule(node: Node) -> Node:

@@ -37,7 +37,7 @@ from .stmt import (
     Stmt,
     Store,
 )
-from .visit import walk
+from .visit import statements
 
 LOOPS_PER_FUNCTION = 10
 AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED)
@@ -94,7 +94,7 @@ class _FuncWriter(ExprWriter):
         self.nesting = 0
         self.level = 0
         self.sites: list[Site] = []
-        self.stored = {node.buffer for node in walk(func.body) if isinstance(node, Store)}
+        self.stored = {node.buffer for node in statements(func.body) if isinstance(node, Store)}
         self.families: dict[tuple[str, str], str] = {}
         self.generations: dict[Buffer, str] = {}
         self.constants |= {"restart": restart, "Cells": Cells, "Points": Points}
@@ -301,7 +301,7 @@ class _FuncWriter(ExprWriter):
             write()
 
     def watch_block(self, block: Block) -> None:
-        stored = next((node for node in walk(block.body) if isinstance(node, Store)), block)
+        stored = next((node for node in statements(block.body) if isinstance(node, Store)), block)
         self.visit_site(stored)
         once = block.role is Role.COMPUTE and not block.recomputed
         points = self.family("points", block, "Points(watch)")
@@ -320,7 +320,7 @@ class _FuncWriter(ExprWriter):
     def initialise(self, block: Block) -> None:
         """Run a block's init before the first executed update of its element."""
         assert block.init is not None
-        found = [self.generation(n.buffer) for n in walk(block.init) if isinstance(n, Store)]
+        found = [self.generation(n.buffer) for n in statements(block.init) if isinstance(n, Store)]
         generation = found[0] if len(found) == 1 else f"({', '.join(found)})"
         element = self.point(block, IterKind.SPATIAL)
         if block.recomputed:

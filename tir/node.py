@@ -27,8 +27,9 @@ def field_names(kind: type) -> tuple[str, ...]:
 class Node:
     """A typed, immutable tree node."""
 
-    __slots__ = ("__weakref__", "_hash")
+    __slots__ = ("__weakref__", "_children", "_hash")
     _hash: int
+    _children: tuple[Node, ...]
 
     def __hash__(self) -> int:
         try:
@@ -64,15 +65,19 @@ class Node:
         return _rebuild(self, changed) if changed else self
 
     def children(self) -> tuple[Node, ...]:
-        """The nodes directly below this one, in order of definition."""
-        found: list[Node] = []
-        for name in field_names(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, Node):
-                found.append(value)
-            elif isinstance(value, tuple):
-                found += [item for item in value if isinstance(item, Node)]
-        return tuple(found)
+        """The nodes directly below this one, in order of definition; found once, and kept."""
+        try:
+            return self._children
+        except AttributeError:
+            found: list[Node] = []
+            for name in field_names(type(self)):
+                value = getattr(self, name)
+                if isinstance(value, Node):
+                    found.append(value)
+                elif isinstance(value, tuple):
+                    found += [item for item in value if isinstance(item, Node)]
+            object.__setattr__(self, "_children", tuple(found))
+            return self._children
 
 
 def _rebuild(node: NodeT, changed: dict[str, object]) -> NodeT:

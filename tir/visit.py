@@ -22,6 +22,18 @@ def walk(node: Node) -> Iterator[Node]:
         stack.extend(reversed(top.children()))
 
 
+def statements(node: Node) -> Iterator[Stmt]:
+    """Every statement of the tree as `walk` yields them, without a look into expressions."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Stmt):
+            yield top
+        below = [child for child in top.children() if isinstance(child, Stmt)]
+        below.reverse()
+        stack += below
+
+
 def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
     """The tree with `rule` applied to each node after its children; the same object where nothing
     changed.
@@ -87,7 +99,7 @@ def loads(node: Node) -> tuple[Load, ...]:
 
 def stores(node: Node) -> tuple[Store, ...]:
     """Every Store in the tree, in the order of the text."""
-    return tuple(n for n in walk(node) if isinstance(n, Store))
+    return tuple(n for n in statements(node) if isinstance(n, Store))
 
 
 def fresh_copy(stmt: Stmt) -> Stmt:
@@ -131,4 +143,4 @@ def accesses(node: Node) -> tuple[Load | Store | Prefetch, ...]:
 
 def blocks(node: Node) -> tuple[Block, ...]:
     """Every Block in the tree, in the order of the text."""
-    return tuple(n for n in walk(node) if isinstance(n, Block))
+    return tuple(n for n in statements(node) if isinstance(n, Block))

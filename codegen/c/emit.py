@@ -24,7 +24,7 @@ from ...tir.stmt import (
     Store,
 )
 from ...tir.target import Target
-from ...tir.visit import stores, walk
+from ...tir.visit import statements, stores
 from .frame import prelude
 from .isa import isa
 from .lines import Lines
@@ -238,7 +238,7 @@ class _FunctionWriter:
 
     def _comment(self, loop: For) -> str:
         """Which loop this is, and which tensors it computes."""
-        own = {node.buffer for node in walk(loop.body) if isinstance(node, Alloc)}
+        own = {node.buffer for node in statements(loop.body) if isinstance(node, Alloc)}
         made = {
             _tensor(s.buffer) for s in stores(loop.body) if s.buffer.origin or s.buffer not in own
         }

@@ -41,6 +41,7 @@ from ...tir.visit import (
     loads,
     replace_buffers,
     replace_stmt,
+    statements,
     stores,
     substitute,
     transform,
@@ -173,7 +174,7 @@ def _apart(func: PrimFunc, one: Block, other: Block) -> bool:
 
 def _lives_around(func: PrimFunc, target: Buffer, others: set[Buffer]) -> bool:
     """Whether every access to the other buffers is inside the allocation of `target`."""
-    holders = [n for n in walk(func.body) if isinstance(n, Alloc) and n.buffer is target]
+    holders = [n for n in statements(func.body) if isinstance(n, Alloc) and n.buffer is target]
     within = sum(a.buffer in others for holder in holders for a in accesses(holder))
     return within == sum(a.buffer in others for a in accesses(func.body))
 
@@ -268,7 +269,7 @@ def _starts_afresh(loop: For, buffer: Buffer) -> bool:
 
 def _box(body: Stmt, buffer: Buffer, still: dict[Var, Interval]) -> Region:
     """The box that a statement touches while the loops in it run."""
-    moving = {n.var: (0, n.extent - 1) for n in walk(body) if isinstance(n, For)}
+    moving = {n.var: (0, n.extent - 1) for n in statements(body) if isinstance(n, For)}
     found: list[tuple[Expr, ...]] = []
 
     def collect(node: Node, values: dict[Var, Expr]) -> None:

@@ -22,7 +22,7 @@ from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.node import Node
 from ...tir.simplify import simplify
 from ...tir.stmt import Alloc, Block, For, ForKind, If, IterKind, Seq, Stmt, seq
-from ...tir.visit import blocks, free_vars, fresh_copy, loads, transform, walk
+from ...tir.visit import blocks, free_vars, fresh_copy, loads, statements, transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _inside(body: Stmt, ranges: Ranges, split: bool) -> Stmt:
 
 def _guarded(nest: For, ranges: Ranges, split: bool) -> Stmt:
     """A nest of loops inside a loop, below the first test that can stand around it."""
-    inner: Ranges = {n.var: (0, n.extent - 1) for n in walk(nest) if isinstance(n, For)}
+    inner: Ranges = {n.var: (0, n.extent - 1) for n in statements(nest) if isinstance(n, For)}
     found = blocks(nest)
     for condition in _shared(found):
         if not free_vars(condition) & inner.keys():

@@ -22,7 +22,7 @@ from ...tir.linear import Interval, expression, linear
 from ...tir.node import Node
 from ...tir.simplify import simplify, simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, Block, For, ForKind, If, IterKind, Seq, Stmt, Tail, seq
-from ...tir.visit import blocks, free_vars, fresh_copy, substitute, walk
+from ...tir.visit import blocks, free_vars, fresh_copy, statements, substitute
 from .hoist_guards import mixed
 
 Ranges = dict[Var, Interval]
@@ -106,7 +106,7 @@ def _branches(loop: For, edges: list[tuple[int, int]], ranges: Ranges) -> Stmt:
 def _edges(loop: For, ranges: Ranges) -> list[tuple[int, int]]:
     """The pieces (start, stop) of a loop, in order; what no block needs is left out at the end."""
     below = blocks(loop.body)
-    inner = {**ranges, **{n.var: (0, n.extent - 1) for n in walk(loop) if isinstance(n, For)}}
+    inner = {**ranges, **{n.var: (0, n.extent - 1) for n in statements(loop) if isinstance(n, For)}}
     cuts = {0, loop.extent}
     last = 0
     for block in below:

@@ -11,7 +11,7 @@ from ...tir.buffer import Buffer, Load
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.node import Node
 from ...tir.stmt import NOTHING, Alloc, Barrier, Parameter, Prefetch, Seq, Stmt, Store, seq
-from ...tir.visit import accesses, fresh_copy, replace_buffers, transform, walk
+from ...tir.visit import accesses, fresh_copy, replace_buffers, statements, transform
 from .place_barriers import PlaceBarriers
 
 
@@ -49,13 +49,13 @@ def split_prepare(func: PrimFunc) -> Prepared:
 
 
 def _reads(stmt: Stmt) -> frozenset[Buffer]:
-    own = {node.buffer for node in walk(stmt) if isinstance(node, Alloc)}
+    own = {node.buffer for node in statements(stmt) if isinstance(node, Alloc)}
     return frozenset(a.buffer for a in accesses(stmt) if isinstance(a, Load)) - own
 
 
 def _without_prefetches(stmt: Stmt, used: frozenset[Buffer]) -> Stmt:
     """The statement without prefetches of buffers of the other part."""
-    known = used | {node.buffer for node in walk(stmt) if isinstance(node, Alloc)}
+    known = used | {node.buffer for node in statements(stmt) if isinstance(node, Alloc)}
 
     def drop(node: Node) -> Node:
         if isinstance(node, Prefetch) and node.buffer not in known:
@@ -66,7 +66,7 @@ def _without_prefetches(stmt: Stmt, used: frozenset[Buffer]) -> Stmt:
 
 
 def _writes(stmt: Stmt) -> frozenset[Buffer]:
-    own = {node.buffer for node in walk(stmt) if isinstance(node, Alloc)}
+    own = {node.buffer for node in statements(stmt) if isinstance(node, Alloc)}
     return frozenset(a.buffer for a in accesses(stmt) if isinstance(a, Store)) - own
 
 

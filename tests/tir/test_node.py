@@ -16,6 +16,7 @@ def test_children_are_the_nodes_below_in_order_of_definition() -> None:
     select = Select(X < Y, X, Y)
     assert select.children() == (X < Y, X, Y)
     assert X.children() == ()
+    assert select.children() is select.children()
 
 
 def test_map_children_returns_the_same_object_when_nothing_changed() -> None:

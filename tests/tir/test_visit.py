@@ -31,6 +31,7 @@ from tilewright.tir.visit import (
     loads,
     replace_buffers,
     replace_stmt,
+    statements,
     stores,
     substitute,
     transform,
@@ -49,6 +50,12 @@ NEST = For(X, 2, ForKind.SERIAL, Alloc(T, Seq((INNER, COPY, Prefetch(A, (X,)))))
 def test_walk_goes_through_parents_before_children_in_the_order_of_the_text() -> None:
     kinds = [type(node).__name__ for node in walk(NEST) if isinstance(node, Stmt)]
     assert kinds == ["For", "Alloc", "Seq", "For", "Block", "Store", "Store", "Prefetch"]
+
+
+def test_statements_are_those_that_walk_yields() -> None:
+    assert list(statements(NEST)) == [node for node in walk(NEST) if isinstance(node, Stmt)]
+    assert list(statements(BLOCK)) == [BLOCK, STORE]
+    assert not list(statements(Load(A, (X,))))
 
 
 def test_what_is_looked_for_comes_in_the_order_of_the_text() -> None:
