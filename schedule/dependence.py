@@ -22,8 +22,17 @@ from ..tir.regions import Region, region
 from ..tir.simplify import provable, simplify
 from ..tir.stmt import Block, For, Role, Seq, Store
 from ..tir.visit import blocks, enclosing_path, substitute, walk
+from .canonical import origin_of
 from .errors import ScheduleError, iteration, refuse
-from .nest import bound, loops_around, loops_below, ranges_of, read_indices, write_indices
+from .nest import (
+    bound,
+    loops_around,
+    loops_below,
+    ranges_of,
+    read_indices,
+    targets_of,
+    write_indices,
+)
 
 FIRST_ITERATIONS = 4  # of each loop, among which two that clash are looked for
 
@@ -109,14 +118,18 @@ def check_reads_own(func: PrimFunc, loop: For, primitive: str) -> None:
     """
     inside = blocks(loop.body)
     outside = {
-        b.family for b in func.blocks if b.role is Role.COMPUTE and not any(b is x for x in inside)
+        origin_of(target)
+        for b in func.blocks
+        if b.role is Role.COMPUTE and not any(b is x for x in inside)
+        for target in targets_of(b)
     }
-    found = [touch for touch in touches(loop) if touch.block.role is Role.COMPUTE]
+    found = [touch for touch in touches(loop) if touch.block.role is not Role.INIT]
     for one in found:
-        if not one.write or one.block.family not in outside:
+        if not one.write or origin_of(one.buffer) not in outside:
             continue
         for two in found:
-            if two.buffer is not one.buffer or two.block.family == one.block.family:
+            own = two.block.role is Role.COMPUTE and two.block.family == one.block.family
+            if two.buffer is not one.buffer or own:
                 continue
             if not _within(func, loop, two, one):
                 raise _carried(func, loop, one, two, primitive)

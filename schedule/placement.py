@@ -222,17 +222,16 @@ def check_nothing_allocated(func: PrimFunc, loop: For, primitive: str) -> None:
 
 
 def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
-    """A loop holds all accesses to the tensor, and no block accumulates into it over that loop.
-    Returns the innermost.
+    """A loop holds all accesses to the tensor, and no block accumulates into it over that loop or
+    one outside of it. Returns the innermost.
     """
-    users = (*writers(func, tensor), *readers(func, tensor))
-    shared = [x for x in loops_around(func, users[0]) if all(b in blocks(x) for b in users)]
-    free = [
-        loop
-        for loop in shared
-        if loop.kind is not ForKind.VECTORIZED
-        and not any(runs_over(b, loop.var, IterKind.REDUCE) for b in writers(func, tensor))
-    ]
+    made = writers(func, tensor)
+    users = (*made, *readers(func, tensor))
+    shared = (x for x in loops_around(func, users[0]) if all(b in blocks(x) for b in users))
+    begun = itertools.takewhile(
+        lambda loop: not any(runs_over(b, loop.var, IterKind.REDUCE) for b in made), shared
+    )
+    free = [loop for loop in begun if loop.kind is not ForKind.VECTORIZED]
     if free:
         return free[-1]
     names = ", ".join(f"'{block.name}'" for block in users)

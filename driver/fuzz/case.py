@@ -39,11 +39,11 @@ FUNCTION = """
 STEPS = [
 {steps}
 ]
-
+{refused}
 if __name__ == "__main__":
     from tilewright.driver.fuzz.replay import replay
 
-    replay(FUNCTION, STEPS)
+    replay(FUNCTION, STEPS{argument})
 '''
 
 
@@ -53,28 +53,33 @@ class CaseError(TilewrightError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A function of stage TENSOR and the steps to take on it."""
+    """A function of stage TENSOR and the steps to take on it.
+
+    refused: the code of the error that the last step meets; None where every step applies.
+    """
 
     function: PrimFunc
     trace: Trace
+    refused: str | None = None
 
     @staticmethod
-    def of(function: str, steps: list[object]) -> Case:
+    def of(function: str, steps: list[object], refused: str | None = None) -> Case:
         """The case that a script holds. Raises: IRError, ScheduleError for what is malformed."""
-        return Case(parse(function), Trace.from_json({"version": 1, "steps": steps}))
+        return Case(parse(function), Trace.from_json({"version": 1, "steps": steps}), refused)
 
     @staticmethod
     def read(path: Path) -> Case:
         """The case of a file of the corpus. Raises: CaseError, IRError, ScheduleError."""
         held = runpy.run_path(str(path))
-        function, steps = held.get("FUNCTION"), held.get("STEPS")
-        if not isinstance(function, str) or not isinstance(steps, list):
+        function, steps, refused = (held.get(name) for name in ("FUNCTION", "STEPS", "REFUSED"))
+        named = isinstance(refused, str | None)
+        if not isinstance(function, str) or not isinstance(steps, list) or not named:
             raise CaseError(
                 f"corpus: '{path.name}' lacks FUNCTION or STEPS; expected what `tilewright fuzz` "
                 "writes.",
                 code="corpus-file",
             )
-        return Case.of(function, steps)
+        return Case.of(function, steps, refused)
 
     def script(self, title: str, said: str) -> str:
         """The text of a Python file that runs the case again."""
@@ -84,6 +89,8 @@ class Case:
             said=said.replace("\\", "\\\\").replace('"""', "'''"),
             function=self.function,
             steps="\n".join(f"    {_python(step)}," for step in steps),
+            refused="" if self.refused is None else f'REFUSED = "{self.refused}"\n',
+            argument="" if self.refused is None else ", REFUSED",
         ).replace("STEPS = [\n\n]", "STEPS = []")
 
     def to_json(self) -> dict[str, object]:

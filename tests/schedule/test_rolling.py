@@ -105,6 +105,12 @@ def _parallel_window(sch: Schedule) -> None:
     sch.parallel(sch.loops("Y")[0])
 
 
+def _staged_and_parallel(sch: Schedule) -> None:
+    rolled(sch)
+    sch.stage("R", "R", sch.loops("R")[1], "thread")
+    sch.parallel(sch.loops("Y")[0])
+
+
 def _staged_window(sch: Schedule) -> None:
     rolled(sch)
     sch.stage("R", "R", sch.loops("R")[0], "thread")
@@ -157,6 +163,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "stage-inside: storage of an iteration": (blur(3, 4), _own_storage),
     "loop-carries: parallel": (blur(3, 4), _parallel_window),
     "loop-carries: parallel over single elements": (_vector_window(), _lanes),
+    "loop-carries: parallel, staged below": (blur(3, 4), _staged_and_parallel),
     "loop-carries: stage": (blur(3, 4), _staged_window),
     "loop-kind": (
         blur(3, 4),

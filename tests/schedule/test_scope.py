@@ -62,6 +62,13 @@ def test_a_reduction_keeps_its_accumulators_outside_of_its_loop() -> None:
     assert lines[place - 1] == "    for j in range(3):"
 
 
+def _accumulated_outside(sch: Schedule) -> None:
+    i, j, k = sch.loops("C")
+    sch.reorder(k, i, j)
+    sch.reverse_compute_at("Y", j, at="last")
+    sch.set_scope("C", "register")
+
+
 def _inside_the_row(sch: Schedule) -> None:
     close("thread")(sch)
     sch.parallel(sch.loops("P")[1])
@@ -73,6 +80,10 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "scope-loop: accumulated over the loop": (
         matmul_relu(2, 3, 2),
         lambda s: s.set_scope("C", "register"),
+    ),
+    "scope-loop: accumulated over a loop outside": (
+        matmul_relu(1, 3, 2),
+        _accumulated_outside,
     ),
     "not-intermediate": (blur(2, 3), lambda s: s.set_scope("X", "register")),
     "parallel-inside": (chain(2, 3), _inside_the_row),
