@@ -244,18 +244,19 @@ def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
     )
 
 
-def check_storage_around(func: PrimFunc, block: Block, loop: For, primitive: str) -> None:
-    """The tensor that the block computes lives around the loop that it moves below."""
+def check_storage_around(func: PrimFunc, block: Block, place: For | Block, primitive: str) -> None:
+    """The tensor that the block computes lives around the place that its computation moves to."""
     tensor = target_of(block)
     holders = [n for n in statements(func.body) if isinstance(n, Alloc) and n.buffer is tensor]
-    if all(any(node is loop for node in statements(holder)) for holder in holders):
+    if all(any(node is place for node in statements(holder)) for holder in holders):
         return
+    name = f"loop '{place.var.name}'" if isinstance(place, For) else f"block '{place.name}'"
     raise refuse(
         func,
         f"{primitive}: '{tensor.name}' has storage of its own in each iteration of a loop that "
-        f"does not hold loop '{loop.var.name}'.",
+        f"does not hold {name}.",
         code="storage-elsewhere",
-        hints=(f"call {primitive} before that loop becomes parallel.",),
+        hints=(f"call {primitive} before the step that made it (set_scope, parallel).",),
     )
 
 
@@ -273,6 +274,26 @@ def check_unmixed(func: PrimFunc, loops: Sequence[For]) -> None:
                 f"over loop '{kept[0].var.name}'; expected loops over kept axes, or over reduced "
                 "ones.",
                 code="fuse-mixed",
+            )
+
+
+def check_kept_or_reduced(
+    func: PrimFunc, block: Block, loops: Sequence[For], primitive: str
+) -> None:
+    """None of the loops would be reduced over and kept by the block at once: its elements begin
+    where the reduced loops do.
+    """
+    for loop in loops:
+        if runs_over(block, loop.var, IterKind.REDUCE) and runs_over(
+            block, loop.var, IterKind.SPATIAL
+        ):
+            raise refuse(
+                func,
+                f"{primitive}: block '{block.name}' would reduce over loop '{loop.var.name}', "
+                "which a kept axis runs over as well; expected loops over kept axes, or over "
+                "reduced ones.",
+                code="loop-mixed",
+                hints=(f"call {primitive} before the fuse that made '{loop.var.name}'.",),
             )
 
 

@@ -172,9 +172,9 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     at="each": after every iteration; the producer's reductions must end inside `loop`.
     at="last": only in the last iteration of the reduction loops at and above `loop`: the epilogue
     of a blocked reduction. Where the producer's tile is staged there, the consumer reads it, and a
-    copy out that nobody else needs goes. Requires: iterations complete separate parts; no loop
-    around that is parallel is reduced over; the other operands of the consumer are complete before.
-    Raises: ScheduleError.
+    copy out that nobody else needs goes. Requires: iterations complete separate parts; the consumer
+    reduces over no loop around that is parallel, or that its kept axes run over; its other operands
+    are complete before. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     consumer = func.block(block)
@@ -204,6 +204,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     placement.check_parts(func, tensor, box, outer)
     spans = _consumer_spans(func, consumer, tensors, box)
     moved, variables = _moved(consumer, spans, still, recomputed=False)
+    placement.check_kept_or_reduced(func, blocks(moved)[0], around, "reverse_compute_at")
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
     for shared in (x for x in around if x.kind is ForKind.PARALLEL):

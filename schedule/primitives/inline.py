@@ -71,7 +71,8 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
     P[i] = f(i); C[i] = g(P[i])   ->   C[i] = g(f(i))
 
     Requires: both are one expression per element of tensors of one shape, no element is computed
-    twice, and the consumer reads the producer at its own element only. Raises: ScheduleError.
+    twice, the consumer reads the producer at its own element only, and its tensor lives around the
+    producer. Raises: ScheduleError.
     """
     consumer = func.block(block)
     placement.check_compute(func, consumer, "reverse_compute_inline")
@@ -83,6 +84,7 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
     source, target = target_of(producer), target_of(consumer)
     legality.check_intermediate(func, source, "reverse_compute_inline")
     placement.check_not_staged(func, source, "reverse_compute_inline")
+    placement.check_storage_around(func, consumer, producer, "reverse_compute_inline")
     _check_own_element(func, producer, consumer, source)
     value = stores(producer.body)[0].value
     element = write_indices(producer, source)[0]

@@ -201,6 +201,14 @@ def residual() -> PrimFunc:
     return te.func(a, y, name="residual")
 
 
+def row_sums(m: int, n: int) -> PrimFunc:
+    x = te.placeholder((m, n), "float32", name="X")
+    k = te.reduce_axis(n, name="k")
+    p = te.compute((m, n), lambda i, j: x[i, j] * 2.0, name="P")
+    y = te.compute((m,), lambda i: te.sum(p[i, k], axis=k), name="Y")
+    return te.func(x, y, name="row_sums")
+
+
 def symmetric() -> PrimFunc:
     """Y[i, j] = P[i, j] + P[j, i]: a row of P completes no element of Y but one."""
     x = te.placeholder((3, 3), "float32", name="X")
@@ -227,6 +235,10 @@ def _producer_moves_again(sch: Schedule) -> None:
 def _initialised(sch: Schedule) -> None:
     sch.decompose_reduction("C", sch.loops("C")[2])
     sch.compute_at("C", sch.loops("Y")[0])
+
+
+def _sums_of_fused_elements(sch: Schedule) -> None:
+    sch.reverse_compute_at("Y", sch.fuse(*sch.loops("P")))
 
 
 def _fused_and_split(sch: Schedule) -> None:
@@ -319,6 +331,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         lambda s: s.reverse_compute_at("Y", s.loops("P")[0]),
     ),
     "reverse_compute_at: reverse-overlap": (matmul_relu(2, 3, 2), _fused_and_split),
+    "reverse_compute_at: loop-mixed": (row_sums(3, 4), _sums_of_fused_elements),
     "reverse_compute_at: operand-later": (
         residual(),
         lambda s: s.reverse_compute_at("Y", s.loops("C")[0]),

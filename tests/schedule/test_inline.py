@@ -119,6 +119,13 @@ def _operand_in_its_nest(sch: Schedule) -> None:
     sch.compute_inline("Q")
 
 
+def _into_private_storage(sch: Schedule) -> None:
+    i, _ = sch.loops("Y")
+    sch.compute_at("Q", i)
+    sch.set_scope("Q", "thread")
+    sch.reverse_compute_inline("Q")
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "compute_inline: not-pointwise": (matmul_relu(2, 3, 2), lambda s: s.compute_inline("C")),
     "compute_inline: not-intermediate": (residual(3), lambda s: s.compute_inline("Y")),
@@ -145,6 +152,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         shorter(),
         lambda s: s.reverse_compute_inline("Y"),
     ),
+    "reverse_compute_inline: storage-elsewhere": (chain(2, 3), _into_private_storage),
 }
 
 
