@@ -12,8 +12,18 @@ from ...tir.expr import EQ, TRUE, Expr, Var, compare, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import spatial_loops
 from ...tir.regions import Span, disjoint, region
+from ...tir.simplify import provable
 from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, seq
-from ...tir.visit import blocks, enclosing_path, loads, replace_buffers, replace_stmt, stores
+from ...tir.visit import (
+    blocks,
+    enclosing_path,
+    free_vars,
+    loads,
+    replace_buffers,
+    replace_stmt,
+    stores,
+    substitute,
+)
 from .. import legality, placement
 from ..errors import refuse
 from ..nest import (
@@ -171,10 +181,10 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
 
     at="each": after every iteration; the producer's reductions must end inside `loop`.
     at="last": only in the last iteration of the reduction loops at and above `loop`: the epilogue
-    of a blocked reduction. Where the producer's tile is staged there, the consumer reads it, and a
-    copy out that nobody else needs goes. Requires: iterations complete separate parts; the consumer
-    reduces over no loop around that is parallel, or that its kept axes run over; its other operands
-    are complete before. Raises: ScheduleError.
+    of a blocked reduction. Where the producer's tile is staged there, and holds its last update,
+    the consumer reads it, and a copy out that nobody else needs goes. Requires: iterations complete
+    separate parts; the consumer reduces over no loop around that is parallel, or that its kept axes
+    run over; its other operands are complete before. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     consumer = func.block(block)
@@ -209,7 +219,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     changed = _put(_without(func, consumer), loop, moved, first=False)
     for shared in (x for x in around if x.kind is ForKind.PARALLEL):
         legality.check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")
-    for made in tensors:
+    for made in tensors if _runs_in_last(func, producer, open_loops) else ():
         changed = _closer(changed, block, producer.name, made)
     return Rewrite(changed, variables, forward=_forward(func, consumer, variables))
 
@@ -273,6 +283,21 @@ def _forward(
 ) -> dict[Var, tuple[Var, ...]]:
     """The new loops of a block that moves stand for those around it."""
     return {loop.var: variables for loop in loops_around(func, block)}
+
+
+def _runs_in_last(func: PrimFunc, producer: Block, open_loops: tuple[For, ...]) -> bool:
+    """Whether the producer runs in the last iteration of the reduction loops that are open: a split
+    may leave none of its points there.
+    """
+    inner = (x for x in legality.reduction_loops(func, producer) if x not in open_loops)
+    values: dict[Var, Expr] = {x.var: index(0) for x in inner}
+    values |= {x.var: index(x.extent - 1) for x in open_loops}
+    ranges = ranges_of(loops_around(func, producer))
+    return all(
+        provable(substitute(condition, values), ranges)
+        for condition in conjuncts(producer.predicate)
+        if free_vars(condition) & values.keys()
+    )
 
 
 def _closer(func: PrimFunc, name: str, producer: str, tensor: Buffer) -> PrimFunc:

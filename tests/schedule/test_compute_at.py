@@ -142,6 +142,20 @@ def test_a_staged_tile_is_read_by_what_follows_and_not_copied_out(depth: int) ->
     assert ("C_reg_out" in text) is (depth == 2)
 
 
+def test_where_the_last_iteration_has_no_point_the_tensor_is_read() -> None:
+    """k runs over 0 .. 3, k_0 over 0 .. 2: the tile is not loaded where k_0 = 2."""
+
+    def steps(sch: Schedule) -> None:
+        k = sch.loops("C")[2]
+        sch.stage("C", "C", k, "register")
+        _, inner = sch.split(k, (3, 2))
+        sch.reverse_compute_at("Y", inner, at="last")
+
+    text = body_of(scheduled(matmul_relu(2, 3, 4), steps))
+    assert "Y[vi, vj] = max(C[vi, vj] + bias[vj], 0.0)" in text
+    assert "C_reg_out" in text
+
+
 def test_a_reader_deeper_than_the_stage_leaves_the_right_copy_out() -> None:
     def steps(sch: Schedule) -> None:
         i, j, k = sch.loops("C")
