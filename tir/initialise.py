@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .conditions import all_of, conjuncts
-from .expr import EQ, LE, LT, TRUE, Expr, Var, index
+from .exists import in_some_iteration
+from .expr import TRUE, Expr, Var
 from .func import PrimFunc
-from .linear import Linear, linear
 from .node import Node
-from .simplify import simplify
 from .stmt import Alloc, Block, For, IterKind, Role, Seq, Stmt, seq
 from .visit import free_vars, statements, substitute
 
@@ -44,58 +43,9 @@ def outer_condition(block: Block, inner_loops: Sequence[For]) -> Expr | None:
     )
     kept = [c for c in conjuncts(block.predicate) if not free_vars(c) & reduced]
     spatial = spatial_loops(block, inner_loops)
-    for loop in inner_loops:
-        if loop not in spatial:
-            remaining = _some_iteration(kept, loop)
-            if remaining is None:
-                return None
-            kept = remaining
-    return all_of(*kept)
-
-
-def _some_iteration(conditions: list[Expr], loop: For) -> list[Expr] | None:
-    """What remains of conditions when they need to hold in some iteration of a loop only."""
-    mine = [c for c in conditions if loop.var in free_vars(c)]
-    if not mine:
-        return conditions
-    value = _best_value(mine, loop)
-    if value is None:
-        return None
-    point: dict[Var, Expr] = {loop.var: value}
-    return [simplify(substitute(c, point)) for c in conditions]
-
-
-def _best_value(conditions: list[Expr], loop: For) -> Expr | None:
-    """The value of a loop's variable with which conditions hold if they do with any."""
-    if loop.extent == 1:
-        return index(0)
-    for condition in conditions:
-        if isinstance(condition, EQ):
-            return _digit(linear(condition.a) - linear(condition.b), loop)
-    signs = set()
-    for condition in conditions:
-        if not isinstance(condition, LT | LE):
-            return None
-        form = linear(condition.a) - linear(condition.b)
-        if any(loop.var in free_vars(a) for a, _ in form.without(loop.var).terms):
-            return None
-        signs.add(form.coefficient(loop.var) > 0)
-    return None if len(signs) != 1 else index(0 if signs.pop() else loop.extent - 1)
-
-
-def _digit(form: Linear, loop: For) -> Expr | None:
-    """The value with which a form of loop variables can be 0, where it writes a number in digits:
-    each loop's coefficient is above all that those with smaller coefficients add up to.
-    """
-    step = form.coefficient(loop.var)
-    number = -form.constant if step > 0 else form.constant
-    steps = [c for _, c in form.terms]
-    plain = all(isinstance(atom, Var) for atom, _ in form.terms)
-    if not plain or step == 0 or any((c > 0) != (step > 0) for c in steps):
-        return None
-    if any(abs(c) > abs(step) for c in steps) or not 0 <= number < abs(step) * loop.extent:
-        return None
-    return index(number // abs(step))
+    others = [loop for loop in inner_loops if loop not in spatial]
+    remaining = in_some_iteration(kept, others)
+    return None if remaining is None else all_of(*remaining)
 
 
 def mirrored(block: Block, inner_loops: Sequence[For], make: Block) -> Stmt:
