@@ -66,9 +66,8 @@ SQRT = Intrinsic("sqrt", 1, np.sqrt)
 ABS = Intrinsic("abs", 1, np.abs)
 ROUND = Intrinsic("round", 1, np.rint)  # to the nearest integer, ties to even
 FLOOR = Intrinsic("floor", 1, np.floor)
-MAX_ANY = Intrinsic(
-    "max_any", 2, _max_any
-)  # a > b ? a : b; which operand a NaN gives is not promised
+# a > b ? a : b, exactly so in lowered code; a definition is not promised which operand a NaN gives
+MAX_ANY = Intrinsic("max_any", 2, _max_any)
 MIN_ANY = Intrinsic("min_any", 2, _min_any)
 SCALE = Intrinsic("scale", 2, _scale_by_power_of_two)  # a * 2**b for an integral b
 

@@ -37,6 +37,7 @@ _FLOAT = {
     "fma": "vfmaq_{s}({2}, {0}, {1})",
     "sqrt": "vsqrtq_{s}({0})",
     "abs": "vabsq_{s}({0})",
+    "neg": "vreinterpretq_{s}_{i}(veorq_{i}(vreinterpretq_{i}_{s}({0}), vdupq_n_{i}({low})))",
     "round": "vrndnq_{s}({0})",
     "floor": "vrndmq_{s}({0})",
     "min_any": "vbslq_{s}(vcltq_{s}({0}, {1}), {0}, {1})",
@@ -83,6 +84,8 @@ def scalar_operations() -> dict[tuple[str, DType], str]:
     return {
         ("fma", FLOAT32): "__builtin_fmaf({0}, {1}, {2})",
         ("fma", FLOAT64): "__builtin_fma({0}, {1}, {2})",
+        ("neg", FLOAT32): "tw_to_f32(tw_of_f32({0}) ^ INT32_MIN)",
+        ("neg", FLOAT64): "tw_to_f64(tw_of_f64({0}) ^ INT64_MIN)",
         ("floor", FLOAT32): "__builtin_floorf({0})",
         ("floor", FLOAT64): "__builtin_floor({0})",
     }
@@ -122,6 +125,7 @@ def _words(dtype: DType) -> dict[str, str]:
         "i": f"s{bits}",
         "t": f"int{bits}_t",
         "u": f"uint{bits}_t",
+        "low": f"INT{bits}_MIN",
         "n": f"((int{bits}x{dtype.lanes}_t){{{{{numbers}}}}})",
         "not": "vmvnq_u32" if bits == 32 else "veorq_u64",
         "ones": "" if bits == 32 else ", vdupq_n_u64(~(uint64_t)0)",

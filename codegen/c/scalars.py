@@ -41,13 +41,13 @@ from ...tir.expr import (
     index,
     mul,
 )
-from ...tir.lowered import Broadcast, Fma, Reinterpret
+from ...tir.lowered import Fma, Reinterpret
 from ...tir.visit import walk
 from ..lower.lanes import access
 from .isa import Isa
 from .lines import Lines
 from .literals import c_type, literal
-from .selection import operation, power_of_two
+from .selection import negated, operation, power_of_two
 
 Writer = Callable[[Expr], str]
 # precedence of C's operators, as far as they are used
@@ -112,6 +112,9 @@ class Scalars:
             case LT(a, Const(0)) | LE(Const(0), a) if a.dtype.kind is Kind.UINT:
                 return ("0" if isinstance(expr, LT) else "1"), ATOM  # compilers warn of the others
             case Add() | Sub() | Mul() | Div() | Compare():
+                turned = negated(expr)
+                if turned is not None and self.isa.has("neg", expr.dtype):
+                    return self.isa.apply("neg", expr.dtype, self.scalar(turned)), ATOM
                 return self._operator(expr)
             case FloorDiv() | FloorMod():
                 return self._floor(expr)
@@ -243,23 +246,11 @@ class Scalars:
             raise self.unknown(expr)
         template = self.isa.operations[name, dtype]
         operands = [item for item in expr.children() if isinstance(item, Expr)]
-        if isinstance(
-            expr, Min | Max
-        ):  # a constant is no NaN: one comparison, with the constant first
-            return self._extremum(expr, template)
         texts = [
             self.atom(operand) if template.count(f"{{{position}}}") > 1 else self.scalar(operand)
             for position, operand in enumerate(operands)
         ]
         return template.format(*texts)
-
-    def _extremum(self, expr: Min | Max, template: str) -> str:
-        ordered = constant_first(expr)
-        a, b = self.atom(ordered[0]), self.atom(ordered[1])
-        if isinstance(ordered[0], Const):
-            symbol = "<" if isinstance(expr, Min) else ">"
-            return f"({a} {symbol} {b} ? {a} : {b})"
-        return template.format(a, b)
 
     def _logical(self, expr: And | Or) -> tuple[str, int]:
         symbol, own = ("&&", AND) if isinstance(expr, And) else ("||", OR)
@@ -323,13 +314,3 @@ class Scalars:
         """`name[offset]` of an element."""
         offset = access(buffer, indices, self.lines.ranges).offset
         return f"{self.lines.names[buffer]}[{self.scalar(offset)}]"
-
-
-def constant_first(expr: Min | Max) -> tuple[Expr, Expr]:
-    """The operands, a constant that is a number before the other one."""
-    return (expr.b, expr.a) if _is_number(expr.b) else (expr.a, expr.b)
-
-
-def _is_number(expr: Expr) -> bool:
-    value = expr.value if isinstance(expr, Broadcast) else expr
-    return isinstance(value, Const) and value.value == value.value

@@ -4,6 +4,8 @@ writer what to write.
 
 from __future__ import annotations
 
+import math
+
 from ...tir.dtype import DType
 from ...tir.expr import (
     EQ,
@@ -75,11 +77,37 @@ def operation(expr: Expr) -> tuple[str, DType]:
             return f"reinterpret_{expr.type.scalar}", expr.value.dtype
         case Compare():
             return _NAMES[type(expr)], expr.a.dtype
+        case Mul() | Div() | Sub() if negated(expr) is not None:
+            return "neg", expr.dtype
         case Mul() | FloorDiv() | FloorMod() if power_of_two(expr.b) is not None:
             return _SHIFTS[type(expr)], expr.dtype
         case ShiftLeft() | ShiftRight() if shift_count(expr.b) is not None:
             return _SHIFTS[type(expr)], expr.dtype
     return _NAMES.get(type(expr), type(expr).__name__), expr.dtype
+
+
+def negated(expr: Expr) -> Expr | None:
+    """The float whose sign `expr` turns: x * -1, x / -1, or -0.0 - x; None for what does not.
+
+    gcc makes one instruction of -(a*b + c), which gives the other zero where the sum is 0; so a
+    negation is written as what it does to the bits.
+    """
+    if not expr.dtype.is_float:
+        return None
+    match expr:
+        case Sub(a, b) if _number(a) == 0 and math.copysign(1.0, _number(a)) < 0:
+            return b
+        case Mul(a, b) | Div(a, b) if _number(b) == -1:
+            return a
+        case Mul(a, b) if _number(a) == -1:
+            return b
+    return None
+
+
+def _number(expr: Expr) -> float:
+    """The constant in all lanes; NaN where there is none."""
+    value = expr.value if isinstance(expr, Broadcast) else expr
+    return float(value.value) if isinstance(value, Const) else math.nan
 
 
 def shift_count(expr: Expr) -> int | None:

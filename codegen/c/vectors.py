@@ -14,6 +14,7 @@ from ...tir.expr import (
     Call,
     Compare,
     Const,
+    Div,
     Expr,
     FloorDiv,
     FloorMod,
@@ -26,6 +27,7 @@ from ...tir.expr import (
     Select,
     ShiftLeft,
     ShiftRight,
+    Sub,
     Var,
     const,
     floordiv,
@@ -37,8 +39,8 @@ from ...tir.lowered import Broadcast, Ramp
 from ...tir.simplify import simplify
 from ...tir.stmt import Store
 from ..lower.lanes import Access, access, narrow, narrow_scalar
-from .scalars import LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, constant_first, hint
-from .selection import is_lane_count, operation, power_of_two, shift_count
+from .scalars import LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
+from .selection import is_lane_count, negated, operation, power_of_two, shift_count
 
 
 class Vectors(Scalars):
@@ -89,15 +91,13 @@ class Vectors(Scalars):
             case FloorMod() if (exponent := power_of_two(expr.b)) is not None:
                 ones = const((1 << exponent) - 1, expr.dtype.scalar)
                 return expr.a, Broadcast(ones, expr.dtype.lanes)
-            case Min() | Max():
-                return constant_first(expr)
             case Call():
                 return expr.arguments
+            case Mul() | Div() | Sub() if (turned := negated(expr)) is not None:
+                return (turned,)
         return [item for item in expr.children() if isinstance(item, Expr)]
 
     def _apply(self, name: str, dtype: DType, operands: Sequence[Expr | str]) -> str:
-        if name in ("min", "max") and dtype.is_float and _is_number(operands[0]):
-            name = f"{name}_any"  # the second operand is what a NaN gives
         template = self.isa.operations[name, dtype]
         texts: list[str] = []
         for position, operand in enumerate(operands):
@@ -300,9 +300,3 @@ class Vectors(Scalars):
             return self.isa.apply("store", dtype, pointer, value)
         mask = self._short_mask(store.mask, dtype)
         return self.isa.apply("store_masked", dtype, pointer, mask, value)
-
-
-def _is_number(operand: object) -> bool:
-    """Whether all lanes hold one constant that is not NaN."""
-    value = operand.value if isinstance(operand, Broadcast) else operand
-    return isinstance(value, Const) and value.value == value.value

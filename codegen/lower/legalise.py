@@ -1,4 +1,4 @@
-"""Write the intrinsics that an instruction set lacks with operations that it has."""
+"""Write what an instruction set lacks with operations that it has."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ...tir.expr import (
     Expr,
     FloorDiv,
     Let,
+    Max,
+    Min,
     Mul,
     Select,
     Sub,
@@ -32,11 +34,13 @@ from ..c.isa import isa
 
 @dataclass(frozen=True, slots=True)
 class Legalise:
-    """Replace `floor` and `scale` where the target has no instruction for them.
+    """Replace `floor` and `scale` where the target has no instruction for them; make Min and Max of
+    a float and a number one instruction.
 
     floor(x)    ->  r = round(x); r - 1 where x < r, else r
     scale(x, n) ->  x * 2^q * 2^q * 2^q * 2^(n - 3*q), q = n // 4, each power made of its exponent
     bits
+    max(x, 1.0)  ->  max_any(1.0, x), which gives x where x is NaN, or a zero beside another one
 
     Requires: no elementary function is left. Ensures: every Call has an entry in the target's
     tables.
@@ -48,6 +52,8 @@ class Legalise:
         tables = isa(self.target)
 
         def rule(node: Node) -> Node:
+            if isinstance(node, Min | Max):
+                return _with_number(node)
             if not isinstance(node, Call) or tables.has(node.intrinsic.name, node.dtype):
                 return node
             if node.intrinsic == FLOOR:
@@ -62,6 +68,17 @@ class Legalise:
             )
 
         return func.with_body(transform(func.body, rule))
+
+
+def _with_number(node: Min | Max) -> Expr:
+    first, other = (node.b, node.a) if _is_number(node.b) else (node.a, node.b)
+    if not node.dtype.is_float or not _is_number(first):
+        return node
+    return Call(MIN_ANY if isinstance(node, Min) else MAX_ANY, (first, other))
+
+
+def _is_number(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.value == expr.value
 
 
 def _floor(x: Expr) -> Expr:

@@ -19,6 +19,7 @@ from ...schedule.proof.prove import prove
 from ...schedule.schedule import Schedule
 from ...schedule.trace import Trace
 from ...schedule.verdict import PROVED
+from ...tir.dtype import dtype
 from ...tir.error_bound import Reference, reference
 from ...tir.errors import TargetError, TilewrightError
 from ...tir.func import PrimFunc
@@ -211,8 +212,9 @@ def _outputs(func: PrimFunc, values: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def differing(a: Array, b: Array) -> int:
-    """Elements whose bits differ. Any NaN is as good as another; and so is a zero of either sign,
-    since C compilers make one instruction of -(a*b + c), which gives the other one.
-    """
-    same = (a == b) | ((a != a) & (b != b))
+    """Elements whose bits differ; any NaN is as good as another."""
+    same = a == b
+    if dtype(a.dtype).is_float:
+        bits = np.dtype(f"u{a.dtype.itemsize}")
+        same = (a.view(bits) == b.view(bits)) | ((a != a) & (b != b))
     return int(np.count_nonzero(~same))

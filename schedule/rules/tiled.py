@@ -70,6 +70,7 @@ def finish_tile(
     registers; the sums are added up in memory, which rounds less than one long sum.
     """
     epilogue = pointwise_output(sch.func, sch.func.block(name))
+    lanes = sch.extent(loops.inner[-1])
     ordered = [*(x for x in outer if sch.extent(x) > 1), *(x for x in outer if sch.extent(x) == 1)]
     sch.reorder(*ordered, *reduced, *loops.inner)
     for loop in loops.inner[:-1]:
@@ -84,22 +85,22 @@ def finish_tile(
     if parts is not None:
         *tile, part = sch.reverse_compute_at(name, place, at="each")
         sch.reorder(part, *tile)
-        _vectors(sch, sch.func.block(name), tile, target)
+        _vectors(sch, tile, lanes)
     if epilogue is not None and not _shares_vectors(epilogue, sch.func.block(name), target):
         schedule_pointwise(sch, epilogue.name, target)
     elif epilogue is not None:
         tile = list(sch.reverse_compute_at(epilogue.name, place, at="last"))
-        _vectors(sch, epilogue, tile, target)
+        _vectors(sch, tile, lanes)
 
 
 def _shares_vectors(epilogue: Block, block: Block, target: Target) -> bool:
     return vector_lanes(epilogue, target) == vector_lanes(block, target)
 
 
-def _vectors(sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target) -> None:
+def _vectors(sch: Schedule, loops: Sequence[LoopRef], lanes: int) -> None:
     """Run a block over a tile in the tile's own vectors."""
     *rows, columns = loops
-    vectors, lane = sch.split(columns, (None, vector_lanes(block, target)), tail="mask")
+    vectors, lane = sch.split(columns, (None, lanes), tail="mask")
     for loop in (*rows, vectors):
         sch.unroll(loop)
     sch.vectorize(lane)

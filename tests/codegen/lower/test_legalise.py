@@ -53,6 +53,23 @@ def test_scale_by_powers_of_two_over_the_whole_range(dtype: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("max(X[i], 0.5)", "max_any(0.5, X[i])"),
+        ("min(0.5, X[i])", "min_any(0.5, X[i])"),
+        ("max(X[i], X[i + 1])", "max(X[i], X[i + 1])"),
+        ('max(X[i], float("nan"))', 'max(X[i], float("nan"))'),
+    ],
+)
+def test_min_and_max_with_a_number_give_the_other_operand_where_it_is_none_or_as_large(
+    text: str, expected: str
+) -> None:
+    body = "for i in range(4):\n        Y[i] = "
+    func = parse(f"def f(X: float32[5], Y: output(float32[4])):\n    {body}{text}\n")
+    assert f" = {expected}" in str(Legalise(Target())(func))
+
+
 def test_what_the_target_has_stays() -> None:
     func = parse(SCALE.format("float32", 4))
     assert Legalise(Target.parse("c:avx512"))(func) is func

@@ -1,0 +1,153 @@
+"""The LOWERED function of every golden kernel gives the same bits in the interpreter, by gcc, by
+clang, and on every instruction set that has its vectors.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.codegen.c.isa import isa as tables_of
+from tilewright.driver.fuzz.case import named
+from tilewright.driver.fuzz.compiled import run_batch
+from tilewright.driver.fuzz.examine import LoweredCase, differing
+from tilewright.runtime.host import host
+from tilewright.schedule.rules.default import RULES, rule_for
+from tilewright.tir.expr import Expr
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.interpreter import interpret
+from tilewright.tir.target import Target
+from tilewright.tir.visit import walk
+
+from ..codegen.c.emulated import need_emulator, run_emulated
+from .golden_kernels import GOLDEN, Arrays
+
+COMPILERS = ("gcc", "clang")
+FUSED = ("avx2", "avx512", "neon")
+MASKED = ("tracer",)  # the last column of its tiles is cut by a mask
+slow = pytest.mark.slow
+
+
+@cache
+def lowered(name: str, isa: str) -> LoweredCase:
+    """A kernel lowered for an instruction set, and its outputs by the interpreter."""
+    if isa == "neon" and name in MASKED:
+        pytest.skip("NEON has no masked memory: tiles with masks stay out of registers")
+    target = Target.parse(f"c:{isa}")
+    parts, given = GOLDEN[name].lowered(target), GOLDEN[name].arrays()
+    values = dict(given)
+    if parts.prepare is not None:
+        values |= _outputs(parts.prepare, values)
+    return LoweredCase(target, parts, given, _outputs(parts.run, values))
+
+
+def _outputs(func: PrimFunc, values: Arrays) -> Arrays:
+    results = interpret(func, *named(values, func))
+    return {buffer.name: array for buffer, array in zip(func.outputs, results, strict=True)}
+
+
+def texts(case: LoweredCase) -> str:
+    """The LOWERED functions of a case."""
+    return "\n".join(str(f) for f in (case.parts.prepare, case.parts.run) if f is not None)
+
+
+def need(isa: str, compiler: str, patch: pytest.MonkeyPatch) -> Target:
+    """The target, its code compiled by `compiler` from now on; skips where it cannot run here."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} here: its code is compared where it is installed")
+    if isa not in host().isas:
+        pytest.skip(f"this machine has no {isa}")
+    patch.setenv("CC", compiler)
+    return Target.parse(f"c:{isa}")
+
+
+def test_the_kernels_are_of_every_rule() -> None:
+    made = {rule_for(kernel.make()).name for kernel in GOLDEN.values() if kernel.steps is None}
+    assert made == {rule.name for rule in RULES}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_lowered_function_is_the_golden_one(
+    name: str, golden: Callable[[str, str], None]
+) -> None:
+    golden(f"kernels/{name}.txt", texts(lowered(name, "avx512")))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("isa", ["avx512", "scalar"])
+@pytest.mark.parametrize("name", GOLDEN)
+def test_compiled_code_has_the_bits_of_the_lowered_function(
+    name: str, isa: str, compiler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need(isa, compiler, monkeypatch)
+    (failure,) = run_batch([lowered(name, isa)])
+    assert failure is None, f"{failure}\n{texts(lowered(name, isa))}"
+
+
+def fits(case: LoweredCase, target: Target) -> bool:
+    """Whether the target has every vector type of a case."""
+    funcs = [f for f in (case.parts.prepare, case.parts.run) if f is not None]
+    types = {node.dtype for f in funcs for node in walk(f.body) if isinstance(node, Expr)}
+    return all(t.lanes == 1 or t.is_bool or t in tables_of(target).types for t in types)
+
+
+@slow
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize(
+    ("isa", "other"),
+    [
+        ("scalar", "avx2"),
+        ("scalar", "avx512"),
+        ("avx2", "avx2"),
+        ("avx2", "avx512"),
+        ("neon", "avx2"),
+        ("neon", "avx512"),
+    ],
+)
+def test_every_instruction_set_with_the_vectors_gives_the_same_bits(
+    isa: str, other: str, compiler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = need(other, compiler, monkeypatch)
+    names = [name for name in GOLDEN if isa != "neon" or name not in MASKED]
+    cases = {name: replace(lowered(name, isa), target=target) for name in names}
+    cases = {name: case for name, case in cases.items() if fits(case, target)}
+    assert len(cases) > len(GOLDEN) // 2
+    found = zip(cases, run_batch(list(cases.values())), strict=True)
+    failures = [f"{name}: {failure}" for name, failure in found if failure is not None]
+    assert not failures, "\n".join(failures)
+
+
+@slow
+@pytest.mark.parametrize("isa", ["neon", "scalar"])
+@pytest.mark.parametrize("name", GOLDEN)
+def test_neon_gives_the_same_bits(name: str, isa: str, tmp_path: Path) -> None:
+    need_emulator()
+    case = lowered(name, isa)
+    got = run_emulated(case.parts, Target.parse("c:neon"), case.given, tmp_path)
+    for output, expected in case.outputs.items():
+        assert not differing(got[output], expected), f"{output}\n{texts(case)}"
+
+
+BY_HAND = [name for name, kernel in GOLDEN.items() if kernel.steps is not None]
+
+
+@slow
+@pytest.mark.parametrize("name", [name for name in BY_HAND if name not in MASKED])
+def test_one_schedule_gives_the_same_bits_whatever_the_vectors(name: str) -> None:
+    first, *others = (lowered(name, isa).outputs for isa in FUSED)
+    for other in others:
+        for output, expected in first.items():
+            assert not differing(other[output], expected), output
+
+
+def test_bits_tell_zeros_apart_and_take_any_no_number() -> None:
+    a = np.array([0.0, 1.0, np.nan, np.inf], np.float32)
+    b = np.array([-0.0, 1.0, -np.nan, np.inf], np.float32)
+    assert differing(a, b) == 1
+    assert differing(a.view(np.int32), b.view(np.int32)) == 2
