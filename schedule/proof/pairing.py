@@ -344,22 +344,36 @@ class _Pairing:
         return meant
 
     def same_index(self, nest: Expr, canon: Expr, where: Cases) -> bool:
-        """Whether both are index arithmetic: then they must be equal on the points."""
-        ranges = self.statement.ranges
-        integers = nest.dtype.is_integer and canon.dtype.is_integer
-        if not integers or loads(nest) or loads(canon):
+        """Whether both are index arithmetic or conditions of indices: then they must be equal on
+        the points.
+        """
+        if loads(nest) or loads(canon):
             return False
         try:
-            left, right = affine(nest, self.statement.env, ranges), affine(canon, self.env, ranges)
+            differing = self.differing(nest, canon)
         except Undecided:
             return False
-        apart = both(where, differ((left,), (right,), ranges))
+        apart = both(where, differing)
         if apart:
             claim = (
                 f"{print_expr(nest)} is computed, where the canonical form has {print_expr(canon)}"
             )
             self.obligations.append(Obligation(self.statement, apart, claim))
         return True
+
+    def differing(self, nest: Expr, canon: Expr) -> Cases:
+        """Where two indices, or two conditions of indices, have different values.
+
+        Raises: Undecided where they are neither.
+        """
+        mine, theirs, ranges = self.statement.env, self.env, self.statement.ranges
+        if nest.dtype.is_bool and canon.dtype.is_bool:
+            left, right = condition(nest, mine, ranges), condition(canon, theirs, ranges)
+            either = both(left, negated(right, ranges)), both(negated(left, ranges), right)
+            return either[0] + either[1]
+        if nest.dtype.is_integer and canon.dtype.is_integer:
+            return differ((affine(nest, mine, ranges),), (affine(canon, theirs, ranges),), ranges)
+        raise Undecided(f"{print_expr(nest)} is no index")
 
     def alternatives(self, nest: Expr, canon: Expr) -> Iterator[Sequence[tuple[Expr, Expr]]]:
         """The ways in which operands of the two may correspond."""

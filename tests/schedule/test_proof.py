@@ -322,3 +322,23 @@ def f(X: int32[4], Y: output(int32[1])):
     assert prove(folded, form).status == "proved"
     other = parse(str(folded).replace("int32(0)", "int32(1)"))
     assert prove(other, form).status != "proved"
+
+
+def test_conditions_of_indices_among_data_are_compared_by_where_they_hold() -> None:
+    """vk < vi and vk - vi + 1 <= 0 are one condition; vk <= vi is another."""
+    form = parse("""
+def rank(X: int32[4], Y: output(int32[4])):
+    for i in range(4):
+        for k in range(4):
+            with block("Y", vi=spatial(4, i), vk=reduce(4, k)):
+                with init():
+                    Y[vi] = int32(0)
+                Y[vi] = Y[vi] + cast(X[vi] < X[vk] or X[vk] == X[vi] and vk < vi, "int32")
+""")
+    for version in ("vk - vi + 1 <= 0", "not vi <= vk"):
+        assert prove(parse(str(form).replace("vk < vi", version)), form).status == "proved"
+    wrong = parse(str(form).replace("vk < vi", "vk <= vi"))
+    (failure,) = prove(wrong, form).failures
+    assert str(failure) == (
+        "P2: in block 'Y' vk <= vi is computed, where the canonical form has vk < vi; Y(i=3, k=3)"
+    )
