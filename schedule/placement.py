@@ -31,6 +31,7 @@ from .nest import (
     target_of,
     writers,
 )
+from .recurrence import carried
 
 
 def check_compute(func: PrimFunc, block: Block, primitive: str) -> None:
@@ -222,8 +223,8 @@ def check_nothing_allocated(func: PrimFunc, loop: For, primitive: str) -> None:
 
 
 def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
-    """A loop holds all accesses to the tensor, and no block accumulates into it over that loop.
-    Returns the innermost.
+    """A loop holds all accesses to the tensor, and no block accumulates into it over that loop, nor
+    reads what it computes in another iteration. Returns the innermost.
     """
     users = (*writers(func, tensor), *readers(func, tensor))
     shared = [x for x in loops_around(func, users[0]) if all(b in blocks(x) for b in users)]
@@ -232,6 +233,7 @@ def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
         for loop in shared
         if loop.kind is not ForKind.VECTORIZED
         and not any(runs_over(b, loop.var, IterKind.REDUCE) for b in writers(func, tensor))
+        and not carried(func, loop, primitive)
     ]
     if free:
         return free[-1]

@@ -72,16 +72,22 @@ class CumSum(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        zero = te.const(0, x.dtype)
-        r = te.reduce_axis(x.shape[self.axis], name="r")
+        state = te.state(x.shape, x.dtype, name=name)
+        one = (*x.shape[: self.axis], 1, *x.shape[self.axis + 1 :])
+        end = x.shape[self.axis] - 1 if self.reverse else 0
+        before = 1 if self.reverse else -1
 
-        def element(*indices: Expr) -> Expr:
-            here = indices[self.axis]
-            if self.reverse:
-                counted = r > here if self.exclusive else r >= here
-            else:
-                counted = r < here if self.exclusive else r <= here
-            read = x[(*indices[: self.axis], r, *indices[self.axis + 1 :])]
-            return te.sum(te.select(counted, read, zero), axis=r)
+        def moved(indices: tuple[Expr, ...], by: int) -> tuple[Expr, ...]:
+            at = indices[self.axis] + by if by >= 0 else indices[self.axis] - -by
+            return (*indices[: self.axis], at, *indices[self.axis + 1 :])
 
-        return (te.compute(x.shape, element, name=name),)
+        def first(*indices: Expr) -> Expr:
+            return te.const(0, x.dtype) if self.exclusive else x[moved(indices, end)]
+
+        def step(*indices: Expr) -> Expr:
+            read = x[moved(indices, before)] if self.exclusive else x[indices]
+            return state[moved(indices, before)] + read
+
+        begun = te.compute(one, first, name=f"{name}_first")
+        later = te.compute(x.shape, step, name=f"{name}_step")
+        return (te.scan(begun, later, state, axis=self.axis, reverse=self.reverse),)

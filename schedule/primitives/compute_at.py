@@ -14,7 +14,7 @@ from ...tir.initialise import spatial_loops
 from ...tir.regions import Span, disjoint, region
 from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, seq
 from ...tir.visit import blocks, enclosing_path, loads, replace_buffers, replace_stmt, stores
-from .. import legality, placement
+from .. import legality, placement, recurrence
 from ..errors import refuse
 from ..nest import (
     Rewrite,
@@ -51,6 +51,7 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     producer = func.block(block)
     targets = targets_of(producer)
     placement.check_compute(func, producer, "compute_at")
+    recurrence.check_no_recurrence(func, producer, "compute_at")
     for target in targets:
         legality.check_intermediate(func, target, "compute_at")
     placement.check_init_inside(func, producer, "compute_at")
@@ -206,6 +207,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     moved, variables = _moved(consumer, spans, still, recomputed=False)
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
+    recurrence.check_order(func, changed, "reverse_compute_at")
     for shared in (x for x in around if x.kind is ForKind.PARALLEL):
         legality.check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")
     for made in tensors:
