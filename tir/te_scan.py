@@ -211,14 +211,14 @@ def _check_earlier(made: _Scan, value: Expr, time: Var) -> None:
 def _not_earlier(made: _Scan, load: Load, time: Var, step: int, nearest: int | None) -> IRError:
     name, sign = time.name, "+" if made.reverse else "-"
     known = nearest is not None and nearest >= 1
+    begins = f"{name} {'<=' if made.reverse else '>='} {step}"
     wanted = f"{name} {sign} 1" + (f" .. {name} {sign} {made.first}" if made.first > 1 else "")
     hint = f"an initial part of more steps lets the update reach further back than {made.first}."
     if not known:
-        hint = f"'{made.state.name}' at {name} {sign} 1 is the step before; see te.scan."
+        hint = f"'{made.state.name}' at {name} {sign} 1 is the step before."
     return IRError(
         f"te.scan: the update '{made.update.name}' reads step {print_expr(load.indices[made.axis])}"
-        f" of '{made.state.name}' where it computes step {name}, which begins at {step}; expected "
-        f"{wanted}.",
+        f" of '{made.state.name}' where it computes step {name}, for {begins}; expected {wanted}.",
         code="te-scan-earlier",
         hints=(hint,),
     )
