@@ -40,8 +40,9 @@ def running(definition: Definition) -> Running | None:
         return None
     before = tuple(linear(substitute(at, {time.var: time.var - 1})) for at in definition.indices)
     for own, new in ((step.a, step.b), (step.b, step.a)):
-        same = isinstance(own, Load) and own.buffer is definition.target
-        if same and tuple(linear(at) for at in own.indices) == before:
+        if not isinstance(own, Load) or own.buffer is not definition.target:
+            continue
+        if tuple(linear(at) for at in own.indices) == before:
             values = Select(whole.condition, whole.on_true, new)
             if all(load.buffer is not definition.target for load in loads(values)):
                 return Running(_OPERATORS[type(step)], values)

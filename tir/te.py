@@ -297,8 +297,9 @@ def _closed(made: Computation, value: Expr) -> Expr:
     given = Tensor(state.name, state.type, state.shape, computation=made)
 
     def rule(node: Node) -> Node:
-        own = isinstance(node, Load) and node.buffer is state
-        return replace(node, buffer=given) if own else node
+        if isinstance(node, Load) and node.buffer is state:
+            return replace(node, buffer=given)
+        return node
 
     return transform(value, rule)
 

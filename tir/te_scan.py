@@ -91,7 +91,7 @@ class _Scan:
         return self.init.shape[self.axis]
 
 
-def _checked_axis(state: Tensor, axis: int) -> int:
+def _checked_axis(state: object, axis: int) -> int:
     """The ordered axis, which is not negative. Raises: IRTypeError, IRError."""
     if not isinstance(state, Tensor) or not state.state:
         shown = f"'{state.name}'" if isinstance(state, Tensor) else repr(state)

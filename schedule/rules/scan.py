@@ -23,11 +23,10 @@ def schedule_scan(sch: Schedule, block: Block, target: Target) -> None:
     """Schedule one recurrence in a nest of its own at the root."""
     loops = dict(zip((it.var for it in block.iters), sch.loops(block.name), strict=True))
     steps = next(it for it in block.iters if it.kind is IterKind.ORDERED)
-    free = [it for it in free_axes(block) if it.extent > 1]
+    free = free_axes(block)
     outer = [loops[it.var] for it in free]
     lanes = vector_lanes(block, target)
-    last = stores(block.body)[0].indices[-1]
-    panel = next((it for it in free if it.var is last), None)
+    panel = panel_axis(block)
     inner: list[LoopRef] = []
     if panel is not None and lanes > 1 and panel.extent >= lanes // 2:
         vectors = -(-panel.extent // lanes)
@@ -45,8 +44,8 @@ def schedule_scan(sch: Schedule, block: Block, target: Target) -> None:
 
 
 def free_axes(block: Block) -> tuple[IterVar, ...]:
-    """The spatial axes along which a recurrence reads its own tensor at the very place that it
-    sets.
+    """The spatial axes of several points along which a recurrence reads its own tensor at the very
+    place that it sets.
     """
     (own,) = stores(block.body)
     read = [load.indices for load in loads(block.body) if load.buffer is own.buffer]
@@ -55,7 +54,14 @@ def free_axes(block: Block) -> tuple[IterVar, ...]:
         axes = [n for n, at in enumerate(own.indices) if it.var in free_vars(at)]
         return all(at[n] == own.indices[n] for at in read for n in axes)
 
-    return tuple(it for it in block.iters if it.kind is IterKind.SPATIAL and free(it))
+    spatial = (it for it in block.iters if it.kind is IterKind.SPATIAL and it.extent > 1)
+    return tuple(it for it in spatial if free(it))
+
+
+def panel_axis(block: Block) -> IterVar | None:
+    """The free axis whose points lie side by side in memory."""
+    last = stores(block.body)[0].indices[-1]
+    return next((it for it in free_axes(block) if it.var is last), None)
 
 
 def _points(block: Block) -> int:

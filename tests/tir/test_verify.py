@@ -484,45 +484,6 @@ def test_what_counts_is_said_of_the_points_of_a_reduction_by_their_own_variables
     )
 
 
-RUNNING = """
-def f(X: float32[8], C: output(float32[8])):
-    for i in range(8):
-        with block("C", v=ordered(8, i)):
-            C[v] = select(v < 1, X[v], C[v - 1] + X[v])
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        (
-            "v=ordered(8, i)",
-            "v=spatial(8, i)",
-            "block 'C' reads 'C[v - 1]', an element of its own; expected an ordered variable. "
-            "[verify-own]",
-        ),
-        (
-            "v=ordered(8, i)",
-            "v=ordered(8, i), w=ordered(1, 0)",
-            "block 'C' has ordered variables v, w; expected at most one, in a block that computes "
-            "and does not reduce. [verify-ordered]",
-        ),
-        (
-            "v=ordered(8, i)",
-            "v=ordered(8, i), w=reduce(1, 0)",
-            "block 'C' has ordered variables v; expected at most one, in a block that computes and "
-            "does not reduce. [verify-ordered]",
-        ),
-    ],
-)
-def test_a_block_that_reads_what_it_sets_elsewhere_is_ordered(
-    old: str, new: str, problem: str
-) -> None:
-    verify(parse(RUNNING), Stage.TENSOR)
-    broken = parse(RUNNING.replace(old, new))
-    assert message(broken, Stage.SCHEDULED).splitlines()[0] == problem
-
-
 def test_the_stores_of_a_block_go_to_different_buffers() -> None:
     x = te.placeholder((8,), "float32", name="X")
     func = te.func(x, te.compute((8,), lambda i: x[i], name="Y"), name="f")
