@@ -8,7 +8,7 @@
 
 Expressions are pure and each element is assigned once, so a schedule may reorder everything but the
 accumulation of strict builds. `te.func` turns the computation behind its outputs into a PrimFunc:
-the plain loop nest, one block per te.compute.
+the plain loop nest, one block per te.compute. Reductions are in te_reduce, recurrences in te_scan.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Trilu(Operator):
 
 @dataclass(frozen=True, slots=True)
 class CumSum(Operator):
-    """The sum of the elements up to each along `axis`, which is not negative.
+    """The sum of the elements up to each along `axis`, which is not negative: a scan.
 
     exclusive: without the element itself; reverse: from the end.
     """
@@ -73,21 +73,20 @@ class CumSum(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         state = te.state(x.shape, x.dtype, name=name)
-        one = (*x.shape[: self.axis], 1, *x.shape[self.axis + 1 :])
-        end = x.shape[self.axis] - 1 if self.reverse else 0
-        before = 1 if self.reverse else -1
+        axis, one = self.axis, list(x.shape)
+        one[axis] = 1
+        end = x.shape[axis] - 1 if self.reverse else 0
 
-        def moved(indices: tuple[Expr, ...], by: int) -> tuple[Expr, ...]:
-            at = indices[self.axis] + by if by >= 0 else indices[self.axis] - -by
-            return (*indices[: self.axis], at, *indices[self.axis + 1 :])
+        def at(indices: tuple[Expr, ...], place: Expr) -> tuple[Expr, ...]:
+            return (*indices[:axis], place, *indices[axis + 1 :])
 
         def first(*indices: Expr) -> Expr:
-            return te.const(0, x.dtype) if self.exclusive else x[moved(indices, end)]
+            return te.const(0, x.dtype) if self.exclusive else x[at(indices, indices[axis] + end)]
 
         def step(*indices: Expr) -> Expr:
-            read = x[moved(indices, before)] if self.exclusive else x[indices]
-            return state[moved(indices, before)] + read
+            before = at(indices, indices[axis] + 1 if self.reverse else indices[axis] - 1)
+            return state[before] + x[before if self.exclusive else indices]
 
         begun = te.compute(one, first, name=f"{name}_first")
         later = te.compute(x.shape, step, name=f"{name}_step")
-        return (te.scan(begun, later, state, axis=self.axis, reverse=self.reverse),)
+        return (te.scan(begun, later, state, axis=axis, reverse=self.reverse),)

@@ -97,11 +97,21 @@ def own_storage(sch: Schedule) -> None:
     sch.parallel(i)
 
 
+def decay(m: int, n: int) -> PrimFunc:
+    """S = half of the step before, and X: a multiply-add that waits for itself."""
+    x = te.placeholder((m, n), "float32", name="X")
+    state = te.state((m, n), "float32", name="S")
+    first = te.compute((1, n), lambda t, i: x[t, i], name="first")
+    step = te.compute((m, n), lambda t, i: state[t - 1, i] * 0.5 + x[t, i], name="step")
+    return te.func(x, te.scan(first, step, state), name="decay")
+
+
 RIGHT: dict[str, tuple[PrimFunc, Steps]] = {
     "panels": (running(5, 10), panels),
     "panels from the end": (running(5, 10, reverse=True), panels),
     "along rows": (running(5, 10, axis=1), rows),
     "along rows from the end": (running(5, 10, axis=1, reverse=True), rows),
+    "a multiply-add": (decay(5, 10), panels),
     "steps in parts": (wave(8, 4), tiled_steps),
     "one loop": (wave(4, 3), fused),
     "readers below": (wave(6, 5), readers_below),
