@@ -8,7 +8,7 @@ asked of isl, exactly; a yes is final, a no comes with two iterations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -41,11 +41,11 @@ def is_ordered(block: Block) -> bool:
     return any(it.kind is IterKind.ORDERED for it in block.iters)
 
 
-def check_order(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
+def check_order(before: PrimFunc, after: PrimFunc, moved: Iterable[Block], primitive: str) -> None:
     """In `after`, which a step made of `before`, every recurrence still reads what has been
-    written.
+    written. moved: the blocks whose points the step runs in another order.
     """
-    if not any(map(is_ordered, after.blocks)):
+    if not any(map(is_ordered, moved)):
         return
     found = _ask(before, after, primitive, _late)
     if found is not None:
@@ -58,7 +58,10 @@ def check_order(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
                 f"iteration {found.reader} reads {found.element}, which iteration "
                 f"{found.writer} writes.",
             ),
-            hints=("keep the loop over the ordered axis outside of this loop.",),
+            hints=(
+                "the loop over the ordered axis goes through the steps in order, outside of the "
+                "loops along which the block looks back.",
+            ),
         )
 
 

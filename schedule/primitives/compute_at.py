@@ -207,7 +207,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     moved, variables = _moved(consumer, spans, still, recomputed=False)
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
-    recurrence.check_order(func, changed, "reverse_compute_at")
+    recurrence.check_order(func, changed, (consumer,), "reverse_compute_at")
     for shared in (x for x in around if x.kind is ForKind.PARALLEL):
         legality.check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")
     for made in tensors:

@@ -10,7 +10,7 @@ from ...tir.conditions import all_of
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, Stmt, Tail
-from ...tir.visit import replace_stmt, substitute
+from ...tir.visit import blocks, replace_stmt, substitute
 from .. import legality, placement, recurrence
 from ..nest import Rewrite, loop_of, map_blocks, replace_loop
 
@@ -110,7 +110,7 @@ def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     for node in reversed(result):
         body = replace(node, body=body)
     changed = replace_loop(func, chain[0], body)
-    recurrence.check_order(func, changed, "reorder")
+    recurrence.check_order(func, changed, blocks(chain[-1].body), "reorder")
     return Rewrite(changed)
 
 

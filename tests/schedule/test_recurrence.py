@@ -106,6 +106,28 @@ def decay(m: int, n: int) -> PrimFunc:
     return te.func(x, te.scan(first, step, state), name="decay")
 
 
+def summed_products(m: int, n: int) -> PrimFunc:
+    """S = the running sums, along the rows, of X W."""
+    x = te.placeholder((m, n), "float32", name="X")
+    w = te.placeholder((m, n), "float32", name="W")
+    state = te.state((m, n), "float32", name="S")
+    p = te.compute((m, n), lambda i, j: x[i, j] * w[i, j], name="P")
+    first = te.compute((m, 1), lambda i, t: p[i, t], name="first")
+    step = te.compute((m, n), lambda i, t: state[i, t - 1] + p[i, t], name="step")
+    return te.func(x, w, te.scan(first, step, state, axis=1), name="summed")
+
+
+def scan_below(sch: Schedule) -> None:
+    sch.reverse_compute_at("S", sch.loops("P")[1])
+
+
+def scan_below_turned(sch: Schedule) -> None:
+    i, j = sch.loops("P")
+    j = sch.split(j, (None, 2), tail="guard")
+    sch.reorder(j[1], i, j[0])
+    sch.reverse_compute_at("S", j[0])
+
+
 RIGHT: dict[str, tuple[PrimFunc, Steps]] = {
     "panels": (running(5, 10), panels),
     "panels from the end": (running(5, 10, reverse=True), panels),
@@ -113,6 +135,7 @@ RIGHT: dict[str, tuple[PrimFunc, Steps]] = {
     "along rows from the end": (running(5, 10, axis=1, reverse=True), rows),
     "a multiply-add": (decay(5, 10), panels),
     "steps in parts": (wave(8, 4), tiled_steps),
+    "below what it reads": (summed_products(3, 4), scan_below),
     "one loop": (wave(4, 3), fused),
     "readers below": (wave(6, 5), readers_below),
     "cut in two": (wave(6, 3), cut_in_two),
@@ -166,6 +189,7 @@ def thread_of_steps(sch: Schedule) -> None:
 
 WRONG: dict[str, tuple[PrimFunc, Steps]] = {
     "scan-order: reorder": (wave(4, 3), swapped),
+    "scan-order: reverse_compute_at": (summed_products(3, 4), scan_below_turned),
     "scan-carries: parallel": (running(4, 3), parallel_steps),
     "scan-carries: vectorize": (running(4, 3), lanes_of_steps),
     "scope-loop: set_scope": (doubled(4, 3), thread_of_steps),
