@@ -24,12 +24,14 @@ from ..tir.target import Target
 from ..tir.visit import loads, stores
 from ..tir.work import block_work, points_of
 from .cost_nest import nest_passes
-from .cost_pass import LATENCY, Pass, arithmetic_cycles, pass_seconds
+from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles, pass_seconds
 from .nest import is_reduction, targets_of
+from .recurrence import is_ordered
 from .rules.contraction import ContractionRule
 from .rules.default import rule_for
 from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
 from .rules.reduction import ReductionRule, is_window
+from .rules.scan import CHAINS, free_axes, panel_axis
 from .rules.structure import (
     Contraction,
     contraction,
@@ -123,9 +125,15 @@ def _block_cycles(block: Block, target: Target, vectors: bool) -> float:
     """Cycles of a block that is no register tile."""
     values = [store.value for store in stores(block.body)]
     lanes = vector_lanes(block, target) if vectors and is_window(block) else 1
+    chains = 0
+    if is_ordered(block):
+        lanes = vector_lanes(block, target) if panel_axis(block) else 1
+        chains = CHAINS if free_axes(block) else 1
     own = targets_of(block)
     read = sum(1 for load in loads(block.body) if load.buffer not in own)
     step = max(sum(arithmetic_cycles(value, target) for value in values), read / 2, 1.0)
     if is_reduction(block) and lanes == 1:
         step = max(step, LATENCY)
+    if chains and lanes == 1:
+        step = max(step, (LATENCY + FORWARDING) / chains)
     return points_of(block) * step / lanes

@@ -9,16 +9,17 @@ load is repeated only for the unrolled loops that move it, and what lies in regi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..tir.buffer import Buffer
 from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc, split_allocations
-from ..tir.stmt import Block, For, ForKind, Role, Stmt
+from ..tir.stmt import Block, For, ForKind, IterKind, Role, Stmt
 from ..tir.target import Target
 from ..tir.visit import blocks, free_vars, loads, statements, stores
 from ..tir.work import block_work
 from .canonical import origin_of
-from .cost_pass import LATENCY, Pass, arithmetic_cycles
+from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles
 from .nest import is_reduction, loops_around, targets_of
 
 LOADS_PER_CYCLE = 2
@@ -102,7 +103,17 @@ def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
     busy = [copies * arithmetic, read / LOADS_PER_CYCLE, writes]
     if is_reduction(block):
         busy.append(LATENCY)
+    if _next_step_waits(block, around):
+        busy.append(LATENCY + FORWARDING)
     return repeats * float(max(busy))
+
+
+def _next_step_waits(block: Block, around: Sequence[For]) -> bool:
+    """Whether the next run of a tile is the next step of a recurrence."""
+    tile = (ForKind.UNROLLED, ForKind.VECTORIZED)
+    outside = [loop for loop in around if loop.kind not in tile and loop.extent > 1]
+    ordered = [it.var for it in block.iters if it.kind is IterKind.ORDERED]
+    return bool(outside) and outside[-1].var in _loop_vars(block, *ordered)
 
 
 def _loop_vars(block: Block, *indices: Expr) -> set[Var]:

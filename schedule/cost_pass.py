@@ -13,6 +13,7 @@ from ..tir.node import Node
 from ..tir.target import Target
 
 LATENCY = 4.0  # cycles until the result of an addition can be used
+FORWARDING = 5.0  # until what was stored can be loaded again
 BARRIER_SECONDS = 3e-7
 L2_BYTES_PER_CYCLE = 48  # of one core
 L3_BYTES_PER_CYCLE = 24

@@ -36,6 +36,7 @@ from .nest import (
     writers,
     writes,
 )
+from .recurrence import check_carries_nothing, check_no_recurrence
 
 UNROLL_LIMIT = 512
 
@@ -198,10 +199,12 @@ def check_unrollable(func: PrimFunc, loop: For) -> None:
 def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer, ...]:
     """No two iterations of the loop touch one element, one of them writing.
 
-    A point of a block runs once, so two iterations write one element only where they differ in a
-    reduction variable alone, or where the block is recomputed. A parallel loop may give each
+    A recurrence is asked about what it reads. Else a point of a block runs once, so two iterations
+    write one element only where they differ in a reduction variable alone, or where the block is
+    recomputed. A parallel loop may give each
     iteration a tensor of its own where all accesses to it stand below the loop: returns those.
     """
+    check_carries_nothing(func, loop, primitive)
     private: list[Buffer] = []
     for block in blocks(loop.body):
         if _reduces_over(block, loop.var) and loop.extent > 1:
@@ -446,6 +449,7 @@ def check_pointwise(func: PrimFunc, block: Block, primitive: str) -> None:
     """The block computes one element by one expression: no reduction, one store at distinct
     iteration variables.
     """
+    check_no_recurrence(func, block, primitive)
     check_single(func, block, primitive)
     target = target_of(block)
     stored = write_indices(block, target)

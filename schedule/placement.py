@@ -31,6 +31,7 @@ from .nest import (
     target_of,
     writers,
 )
+from .recurrence import carried
 
 
 def check_compute(func: PrimFunc, block: Block, primitive: str) -> None:
@@ -223,13 +224,18 @@ def check_nothing_allocated(func: PrimFunc, loop: For, primitive: str) -> None:
 
 def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
     """A loop holds all accesses to the tensor, and no block accumulates into it over that loop or
-    one outside of it. Returns the innermost.
+    one outside of it, nor reads what it computes in another iteration of one. Returns the
+    innermost.
     """
     made = writers(func, tensor)
     users = (*made, *readers(func, tensor))
     shared = (x for x in loops_around(func, users[0]) if all(b in blocks(x) for b in users))
     begun = itertools.takewhile(
-        lambda loop: not any(runs_over(b, loop.var, IterKind.REDUCE) for b in made), shared
+        lambda loop: (
+            not any(runs_over(b, loop.var, IterKind.REDUCE) for b in made)
+            and not carried(func, loop, primitive)
+        ),
+        shared,
     )
     free = [loop for loop in begun if loop.kind is not ForKind.VECTORIZED]
     if free:

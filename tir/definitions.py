@@ -25,6 +25,7 @@ class Definition:
 
     values: one for each target. update: how they are combined; None when nothing is reduced.
     initial: what the reduction starts from.
+    Where the first axis is ordered, a value may read what its own target holds of earlier steps.
     """
 
     block: str
@@ -59,6 +60,11 @@ class Definition:
         if len(self.axes) != len(self.indices):
             return False
         return all(i is axis.var for i, axis in zip(self.indices, self.axes, strict=True))
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the points of the first axis come one after the other."""
+        return any(axis.kind is IterKind.ORDERED for axis in self.axes)
 
     @property
     def steps(self) -> int:
@@ -111,7 +117,9 @@ def _define(block: Block, loops: tuple[For, ...]) -> Iterator[Definition]:
             raise _not_canonical(block.name, f"'{axis.var.name}' is not a loop of its own")
     if extents:
         raise _not_canonical(block.name, f"loop '{next(iter(extents)).name}' repeats it")
-    axes = tuple(axis for axis in block.iters if axis.kind is IterKind.SPATIAL)
+    axes = tuple(axis for axis in block.iters if axis.kind is not IterKind.REDUCE)
+    if any(axis.kind is IterKind.ORDERED for axis in axes[1:]):
+        raise _not_canonical(block.name, "its ordered variable is not the first")
     found = _plain_stores(block, block.body)
     reduced = tuple(axis for axis in block.iters if axis.kind is IterKind.REDUCE)
     if block.init is None and not reduced:

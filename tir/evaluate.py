@@ -27,6 +27,7 @@ from .expr import Const, Expr, FloorDiv, FloorMod, Var, add, index, mul
 from .func import PrimFunc
 from .linear import linear
 from .node import Node
+from .running import running
 from .stmt import IterKind, IterVar
 from .update import Update
 from .visit import free_vars, substitute, transform, walk
@@ -113,10 +114,13 @@ def compute(
         if target not in buffers:
             buffers[target] = np.zeros(target.shape, dtype=promoted(target.type, working))
     outputs = [buffers[target] for target in definition.targets]
-    if definition.plain:
+    if definition.plain and not definition.ordered:
         definition = _split_quotients(definition)
         extents = [axis.extent for axis in definition.axes]
         outputs = [output.reshape(extents) for output in outputs]
+    if definition.ordered:
+        _scan(definition, buffers, outputs[0], working)
+        return
     if definition.update is None:
         _map(definition, definition.value, buffers, outputs[0], working)
         return
@@ -229,6 +233,27 @@ def _map(
 ) -> None:
     for box in _boxes(definition.axes, _chunks(definition.axes, _POINTS)):
         _store(definition, output, box, _evaluator(box, buffers, working)(value))
+
+
+def _scan(
+    definition: Definition,
+    buffers: Mapping[Buffer, Array],
+    output: Array,
+    working: DType | None,
+) -> None:
+    """The steps of an ordered axis one after the other; of a running total all at once."""
+    time, *others = definition.axes
+    total = running(definition)
+    steps = 1 if total is None else max(1, time.extent)
+    chunks = [steps, *_chunks(tuple(others), max(1, _POINTS // steps))]
+    for box in _boxes(definition.axes, chunks):
+        find = _evaluator(box, buffers, working)
+        if total is None:
+            _store(definition, output, box, find(definition.value))
+            continue
+        rows = np.broadcast_to(find(total.values), box.extents)
+        made = COMBINE[total.reducer].accumulate(rows, axis=0, dtype=rows.dtype)
+        _store(definition, output, box, made)
 
 
 def _reduce(

@@ -17,12 +17,12 @@ from .visit import free_vars, statements, substitute
 
 
 def spatial_loops(block: Block, loops: Sequence[For]) -> tuple[For, ...]:
-    """Those of `loops` that a spatial variable of the block runs over."""
+    """Those of `loops` that a variable of the block which is not reduced over runs with."""
     used = frozenset[Var]().union(
         *(
             free_vars(binding)
             for it, binding in zip(block.iters, block.bindings, strict=True)
-            if it.kind is IterKind.SPATIAL
+            if it.kind is not IterKind.REDUCE
         )
     )
     return tuple(loop for loop in loops if loop.var in used)

@@ -2,7 +2,8 @@
 
 This is what a plain C loop computes: each value rounded as written, each reduction accumulated in
 the order of its definition, never by BLAS or pairwise. Only what the chosen elements depend on is
-computed; the tensors between are evaluated at the elements that are read.
+computed; the tensors between are evaluated at the elements that are read. Of a scan every element
+is computed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from .array_expr import ArrayEvaluator
 from .buffer import Buffer, Load
 from .definitions import Definition
-from .evaluate import COMBINE, join
+from .evaluate import COMBINE, compute, join
 from .expr import Expr, Var
 from .stmt import IterVar
 from .visit import free_vars, loads
@@ -41,6 +42,8 @@ def dependencies(
         masks[target][flat] = True
     cost = 0
     for definition in reversed(listed):
+        if definition.ordered and any(masks[target].any() for target in definition.targets):
+            masks[definition.target][...] = True
         points = _points(definition, _union(masks, definition))
         cost += points.count * definition.steps
         if budget is not None and cost > budget:
@@ -59,6 +62,9 @@ def evaluate_at(
     buffers = dict(inputs)
     with np.errstate(all="ignore"):
         for definition in listed:
+            if definition.ordered:
+                compute(definition, buffers)
+                continue
             for target in definition.targets:
                 if target not in buffers:
                     buffers[target] = np.zeros(target.shape, dtype=target.type.numpy)

@@ -49,10 +49,16 @@ class Tail(Enum):
 
 
 class IterKind(Enum):
-    """What order the points of an iteration variable need."""
+    """What order the points of an iteration variable need.
+
+    SPATIAL: none; each point sets elements of its own, from other tensors. REDUCE: none; its points
+    are combined into one element. ORDERED: points set elements of their own too, and may read those
+    that the block sets at smaller values of the variable, so these run before.
+    """
 
     SPATIAL = "spatial"
     REDUCE = "reduce"
+    ORDERED = "ordered"
 
 
 class Role(Enum):

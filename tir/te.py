@@ -8,7 +8,7 @@
 
 Expressions are pure and each element is assigned once, so a schedule may reorder everything but the
 accumulation of strict builds. `te.func` turns the computation behind its outputs into a PrimFunc:
-the plain loop nest, one block per te.compute.
+the plain loop nest, one block per te.compute. Reductions are in te_reduce, recurrences in te_scan.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn, overload
 
 from .buffer import Buffer, Load
@@ -71,8 +71,10 @@ from .te_reduce import (
     reduce_axis,
     sum,
 )
+from .te_scan import scan, state
+from .tensor import Computation, Tensor
 from .update import named_update
-from .visit import free_vars, substitute, transform, walk
+from .visit import free_vars, substitute, transform
 from .vocabulary import unknown_name
 
 __all__ = [
@@ -111,70 +113,13 @@ __all__ = [
     "prod",
     "reduce_axis",
     "round",
+    "scan",
     "select",
     "sqrt",
+    "state",
     "sum",
     "tanh",
 ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Computation:
-    """What one te.compute says: `values` at each point of `axes`.
-
-    names, shape, types: of the tensors that it gives. values: one reduction that gives them all, or
-    an expression for each of them.
-    """
-
-    names: tuple[str, ...]
-    shape: tuple[int, ...]
-    axes: tuple[Var, ...]
-    values: tuple[Expr, ...]
-
-    @property
-    def reduction(self) -> Reduce | None:
-        """The reduction, where it is one."""
-        return self.values[0] if isinstance(self.values[0], Reduce) else None
-
-    @property
-    def types(self) -> tuple[DType, ...]:
-        """The element type of each tensor."""
-        listed = self.values if self.reduction is None else self.reduction.values
-        return tuple(value.dtype for value in listed)
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that the values read, in order of first use."""
-        read = (n.buffer for v in self.values for n in walk(v) if isinstance(n, Load))
-        return tuple(dict.fromkeys(t for t in read if isinstance(t, Tensor)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tensor(Buffer):
-    """A placeholder, or the result of a compute. `T[i, j]` is its element.
-
-    computation: what gives its elements, with `output` among the tensors of it; None for a
-    placeholder.
-    """
-
-    constant: bool = False
-    computation: Computation | None = None
-    output: int = 0
-
-    def __repr__(self) -> str:
-        return f"Tensor {self.name}: {self.type}{list(self.shape)}"
-
-    def _no_number(self, _: object) -> Expr:
-        letters = ", ".join("ijklmnpq"[n] if n < 8 else f"i{n}" for n in range(len(self.shape)))
-        raise IRTypeError(
-            f"te: tensor '{self.name}' stands where a number is expected; expected an element.",
-            code="te-tensor-operand",
-            hints=(f"te.compute(shape, lambda {letters}: {self.name}[{letters}] ..., name=...).",),
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_number
-    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __matmul__ = _no_number
-    __lt__ = __le__ = __gt__ = __ge__ = _no_number
 
 
 def placeholder(
@@ -277,6 +222,8 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
         )
     order = _definition_order(outputs)
     for tensor in (t for made in order for t in made.inputs if t.computation is None):
+        if tensor.state:
+            raise _open_state(tensor, name)
         if tensor not in inputs:
             raise IRError(
                 f"te.func: '{name}' reads placeholder '{tensor.name}', which is not among its "
@@ -333,11 +280,28 @@ def _checks(made: Computation) -> Iterator[tuple[IndexCheck, Computation]]:
         one for value in (*values, where) if has_checks(value) for one in checks_of(value)
     )
     for check, used in found:
+        used = _closed(made, used)
         free = free_vars(used)
         over = tuple(axis for axis in axes if axis in free)
         extents = tuple(axes[axis] for axis in over)
         whole = Reduce(MAX, (used,), over, extents) if over else used
         yield check, Computation((f"{made.names[0]}_check",), (), (), (whole,))
+
+
+def _closed(made: Computation, value: Expr) -> Expr:
+    """An expression of a computation with the tensor that it gives in the place of its state."""
+    order = made.recurrence
+    if order is None:
+        return value
+    state = order.state
+    given = Tensor(state.name, state.type, state.shape, computation=made)
+
+    def rule(node: Node) -> Node:
+        if isinstance(node, Load) and node.buffer is state:
+            return replace(node, buffer=given)
+        return node
+
+    return transform(value, rule)
 
 
 Place = Tensor | tuple[Computation, int]
@@ -364,6 +328,17 @@ def _check_tensors(tensors: Sequence[object], name: str) -> None:
                 code="te-func-tensor",
                 hints=("te.func(A, B, C, name='f') takes the tensors themselves.",),
             )
+        if tensor.state:
+            raise _open_state(tensor, name)
+
+
+def _open_state(state: Tensor, name: str) -> IRError:
+    return IRError(
+        f"te.func: '{name}' needs state '{state.name}' itself; expected the tensor that te.scan "
+        "makes of it.",
+        code="te-func-state",
+        hints=(f"{state.name} = te.scan(init, update, {state.name})",),
+    )
 
 
 def _definition_order(outputs: Iterable[Tensor]) -> list[Computation]:
@@ -388,17 +363,25 @@ def _made(tensors: Iterable[Tensor]) -> list[Computation]:
 
 
 def _nest(made: Computation, buffers: dict[Place, Buffer]) -> Stmt:
-    """The plain loop nest of one computation: a loop per axis, then one per reduction axis."""
-    reduction = made.reduction
+    """The plain loop nest of one computation: a loop per axis, the ordered one first, then one per
+    reduction axis.
+    """
+    reduction, order = made.reduction, made.recurrence
     axes = [(v, n, IterKind.SPATIAL) for v, n in zip(made.axes, made.shape, strict=True)]
+    if order is not None:
+        own_axis = made.axes.index(order.axis)
+        axes.insert(0, (order.axis, axes.pop(own_axis)[1], IterKind.ORDERED))
+        buffers = {**buffers, order.state: buffers[made, 0]}
     if reduction is not None:
         axes += [
             (v, n, IterKind.REDUCE) for v, n in zip(reduction.axes, reduction.extents, strict=True)
         ]
     iters = tuple(IterVar(Var(f"v{v.name}"), n, kind) for v, n, kind in axes)
     points: dict[Var, Expr] = {v: it.var for (v, _, _), it in zip(axes, iters, strict=True)}
+    if order is not None and order.reverse:
+        points[order.axis] = iters[0].extent - 1 - iters[0].var
     targets = tuple(buffers[made, n] for n in range(len(made.names)))
-    indices = tuple(it.var for it in iters if it.kind is IterKind.SPATIAL)
+    indices = tuple(points[v] for v in made.axes)
 
     def stored(values: Iterable[Expr]) -> Stmt:
         pairs = zip(targets, values, strict=True)

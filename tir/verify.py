@@ -8,7 +8,8 @@ Beyond the nodes that a stage admits, a function of every stage satisfies:
   in;
 - operands have one type; conditions, predicates and masks are truth values, one per lane;
 - a block has as many bindings as iteration variables, and its body stores, each time to another
-  buffer; Barriers stand at the root.
+  buffer; where it reads other elements of these it has an ordered variable; Barriers stand at the
+  root.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ from .stmt import (
     Store,
 )
 from .verify_types import access_problem, type_problem
-from .visit import free_vars, loads
+from .visit import free_vars, loads, stores
 
 
 class Stage(Enum):
@@ -300,6 +301,7 @@ class _Verifier:
                 )
         for iteration in block.iters:
             self.bind(iteration.var)
+        self.order(block)
         self.condition(block.predicate)
         self.counts(block)
         for part in (block.init, block.body):
@@ -334,6 +336,29 @@ class _Verifier:
             if wrong:
                 raise self.error(f"block '{block.name}': {problem}", code="verify-block")
         self.blocks.add(block.name)
+
+    def order(self, block: Block) -> None:
+        """Check that a block which reads other elements of what it stores says in which order."""
+        ordered = [it for it in block.iters if it.kind is IterKind.ORDERED]
+        reduces = block.init is not None or any(it.kind is IterKind.REDUCE for it in block.iters)
+        if len(ordered) > 1 or (ordered and (reduces or block.role is not Role.COMPUTE)):
+            names = ", ".join(it.var.name for it in ordered)
+            raise self.error(
+                f"block '{block.name}' has ordered variables {names}; expected at most one, in a "
+                "block that computes and does not reduce",
+                code="verify-ordered",
+            )
+        if ordered or reduces or block.role is not Role.COMPUTE:
+            return
+        own = {store.buffer for store in stores(block.body)}
+        at = {store.indices for store in stores(block.body)}
+        other = [x for x in loads(block.body) if x.buffer in own and x.indices not in at]
+        if other and self.spec.init:
+            raise self.error(
+                f"block '{block.name}' reads '{print_expr(other[0])}', an element of its own; "
+                "expected an ordered variable",
+                code="verify-own",
+            )
 
     def counts(self, block: Block) -> None:
         """Check which points of a block count: a reduction may leave some out, by its own

@@ -9,6 +9,7 @@ rolling buffer), the indices go round in storage of the size of the box.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -123,7 +124,21 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     )
     if not own or not allowed or others or _copied_later(func, tensor, readers):
         return None
+    if _goes_on(func, makers, readers):
+        return None
     return target
+
+
+def _goes_on(func: PrimFunc, makers: list[Block], readers: list[Block]) -> bool:
+    """Whether a recurrence among the makers may still look back at what a reader has replaced: one
+    loop holds both.
+    """
+    recurrences = [b for b in makers if any(it.kind is IterKind.ORDERED for it in b.iters)]
+    for one, other in itertools.product(recurrences, readers):
+        around = [n for n in enclosing_path(func.body, one) if isinstance(n, For)]
+        if any(any(block is other for block in blocks(loop)) for loop in around):
+            return True
+    return False
 
 
 def _copied_later(func: PrimFunc, tensor: Buffer, readers: list[Block]) -> bool:
@@ -262,9 +277,28 @@ def _starts_afresh(loop: For, buffer: Buffer) -> bool:
             it.kind is IterKind.REDUCE and loop.var in free_vars(binding) for it, binding in pairs
         ):
             return False
+        if not _reads_own_part(block, buffer, loop.var):
+            return False
         if block.role is Role.COPY:
             return False
     return len(blocks(loop.body)) > len(writers)
+
+
+def _reads_own_part(block: Block, buffer: Buffer, var: Var) -> bool:
+    """Whether what a recurrence reads of its own tensor has the same place as what it sets, along
+    each axis that runs with the loop of `var`, and there is such an axis.
+    """
+    if all(it.kind is not IterKind.ORDERED for it in block.iters):
+        return True
+    moving = {
+        it.var
+        for it, binding in zip(block.iters, block.bindings, strict=True)
+        if var in free_vars(binding)
+    }
+    own = next(store for store in stores(block.body) if store.buffer is buffer)
+    axes = [n for n, at in enumerate(own.indices) if free_vars(at) & moving]
+    read = [load.indices for load in loads(block.body) if load.buffer is buffer]
+    return bool(axes) and all(at[n] == own.indices[n] for at in read for n in axes)
 
 
 def _box(body: Stmt, buffer: Buffer, still: dict[Var, Interval]) -> Region:

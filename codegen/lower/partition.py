@@ -3,8 +3,9 @@ steps of the schedule.
 
 A loop is cut where a predicate is decided differently on the two sides: a loop that a split marked
 "partition" or "mask" at its incomplete iteration, and a reduction loop at the iterations that a
-guard names (first K block, last K block). A serial loop falls into several loops, a parallel loop
-gets an If, so that its share-out stays whole. A loop all of whose blocks are off from some
+guard names (first K block, last K block). So is the loop over the steps of a scan, behind the first
+ones: where its values choose the initial part. A serial loop falls into several loops, a parallel
+loop gets an If, so that its share-out stays whole. A loop all of whose blocks are off from some
 iteration on becomes shorter. What stays undecided remains a predicate.
 """
 
@@ -16,13 +17,13 @@ from dataclasses import dataclass, replace
 
 from ...tir.bounds import bounds
 from ...tir.conditions import conjuncts
-from ...tir.expr import EQ, LE, LT, Compare, Expr, Var, index
+from ...tir.expr import EQ, LE, LT, Compare, Expr, Select, Var, index
 from ...tir.func import PrimFunc
 from ...tir.linear import Interval, expression, linear
 from ...tir.node import Node
 from ...tir.simplify import simplify, simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, Block, For, ForKind, If, IterKind, Seq, Stmt, Tail, seq
-from ...tir.visit import blocks, free_vars, fresh_copy, statements, substitute
+from ...tir.visit import blocks, free_vars, fresh_copy, statements, stores, substitute
 from .hoist_guards import mixed
 
 Ranges = dict[Var, Interval]
@@ -115,6 +116,8 @@ def _edges(loop: For, ranges: Ranges) -> list[tuple[int, int]]:
             stop = min(stop, decided.off_from)
             if _cuts(loop, block) and not decided.mixed:
                 cuts |= {max(0, min(loop.extent, point)) for point in decided.points}
+        for decided in _begun(block, loop.var, inner):
+            cuts |= {max(0, min(loop.extent, point)) for point in decided.points}
         last = max(last, stop)
     if not below or loop.kind is ForKind.PARALLEL or _is_masked(loop):
         last = loop.extent
@@ -165,6 +168,26 @@ def _decisions(block: Block, var: Var, ranges: Ranges) -> Iterator[_Decided]:
             found = _decide(condition, var, ranges)
             if found is not None:
                 yield replace(found, mixed=mixed(block, condition))
+
+
+def _begun(block: Block, var: Var, ranges: Ranges) -> Iterator[_Decided]:
+    """Where a recurrence goes on from its first steps: the conditions on its ordered variable by
+    which its values choose.
+    """
+    ordered = {
+        it.var: binding
+        for it, binding in zip(block.iters, block.bindings, strict=True)
+        if it.kind is IterKind.ORDERED
+    }
+    values = [store.value for store in stores(block.body)] if ordered else []
+    for value in values:
+        while isinstance(value, Select):
+            condition = simplify(substitute(value.condition, ordered), ranges)
+            if isinstance(condition, Compare) and free_vars(value.condition) <= ordered.keys():
+                found = _decide(condition, var, ranges)
+                if found is not None:
+                    yield found
+            value = value.on_false
 
 
 def _decide(condition: Compare, var: Var, ranges: Ranges) -> _Decided | None:

@@ -46,7 +46,7 @@ class Trilu(Operator):
 
 @dataclass(frozen=True, slots=True)
 class CumSum(Operator):
-    """The sum of the elements up to each along `axis`, which is not negative.
+    """The sum of the elements up to each along `axis`, which is not negative: a scan.
 
     exclusive: without the element itself; reverse: from the end.
     """
@@ -72,16 +72,21 @@ class CumSum(Operator):
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        zero = te.const(0, x.dtype)
-        r = te.reduce_axis(x.shape[self.axis], name="r")
+        state = te.state(x.shape, x.dtype, name=name)
+        axis, one = self.axis, list(x.shape)
+        one[axis] = 1
+        end = x.shape[axis] - 1 if self.reverse else 0
 
-        def element(*indices: Expr) -> Expr:
-            here = indices[self.axis]
-            if self.reverse:
-                counted = r > here if self.exclusive else r >= here
-            else:
-                counted = r < here if self.exclusive else r <= here
-            read = x[(*indices[: self.axis], r, *indices[self.axis + 1 :])]
-            return te.sum(te.select(counted, read, zero), axis=r)
+        def at(indices: tuple[Expr, ...], place: Expr) -> tuple[Expr, ...]:
+            return (*indices[:axis], place, *indices[axis + 1 :])
 
-        return (te.compute(x.shape, element, name=name),)
+        def first(*indices: Expr) -> Expr:
+            return te.const(0, x.dtype) if self.exclusive else x[at(indices, indices[axis] + end)]
+
+        def step(*indices: Expr) -> Expr:
+            before = at(indices, indices[axis] + 1 if self.reverse else indices[axis] - 1)
+            return state[before] + x[before if self.exclusive else indices]
+
+        begun = te.compute(one, first, name=f"{name}_first")
+        later = te.compute(x.shape, step, name=f"{name}_step")
+        return (te.scan(begun, later, state, axis=axis, reverse=self.reverse),)

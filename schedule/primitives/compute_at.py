@@ -24,7 +24,7 @@ from ...tir.visit import (
     stores,
     substitute,
 )
-from .. import legality, placement
+from .. import legality, placement, recurrence
 from ..errors import refuse
 from ..nest import (
     Rewrite,
@@ -61,6 +61,7 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     producer = func.block(block)
     targets = targets_of(producer)
     placement.check_compute(func, producer, "compute_at")
+    recurrence.check_no_recurrence(func, producer, "compute_at")
     for target in targets:
         legality.check_intermediate(func, target, "compute_at")
     placement.check_init_inside(func, producer, "compute_at")
@@ -217,6 +218,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     placement.check_kept_or_reduced(func, blocks(moved)[0], around, "reverse_compute_at")
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
+    recurrence.check_order(func, changed, (consumer,), "reverse_compute_at")
     for shared in (x for x in around if x.kind is ForKind.PARALLEL):
         legality.check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")
     for made in tensors if _runs_in_last(func, producer, open_loops) else ():

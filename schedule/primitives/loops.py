@@ -10,8 +10,8 @@ from ...tir.conditions import all_of
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, Stmt, Tail
-from ...tir.visit import replace_stmt, substitute
-from .. import legality, placement
+from ...tir.visit import blocks, replace_stmt, substitute
+from .. import legality, placement, recurrence
 from ..nest import Rewrite, loop_of, map_blocks, replace_loop
 
 
@@ -92,9 +92,10 @@ def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
 
     for i: for j: s   ->   for j: for i: s
 
-    te is pure and reductions commute, so every order has one meaning. Requires: nothing but loops
-    stands between the outermost and the innermost of them; a parallel loop stays outermost, a
-    vectorized one innermost. Raises: ScheduleError.
+    te is pure and reductions commute, so every order has one meaning, in which the steps of a scan
+    find those that they read. Requires: nothing but loops stands between the outermost and the
+    innermost of them; a parallel loop stays outermost, a vectorized one innermost. Raises:
+    ScheduleError.
     """
     nodes = [loop_of(func, loop) for loop in loops]
     if not nodes:
@@ -108,7 +109,9 @@ def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     body = chain[-1].body
     for node in reversed(result):
         body = replace(node, body=body)
-    return Rewrite(replace_loop(func, chain[0], body))
+    changed = replace_loop(func, chain[0], body)
+    recurrence.check_order(func, changed, blocks(chain[-1].body), "reorder")
+    return Rewrite(changed)
 
 
 def add_unit_loop(func: PrimFunc, block: str) -> Rewrite:

@@ -25,7 +25,7 @@ from ...tir.stmt import (
     seq,
 )
 from ...tir.visit import blocks, replace_buffers
-from .. import dependence, legality, placement
+from .. import dependence, legality, placement, recurrence
 from ..nest import (
     Rewrite,
     bound,
@@ -72,6 +72,7 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     name = unique_name(func, f"{buffer.name}_{SUFFIX.get(scope, scope)}")
     staged = Buffer(name, buffer.type, buffer.shape, scope, origin=buffer)
     if writes(inner, buffer):
+        recurrence.check_no_recurrence(func, inner, "stage")
         before, after = _written(func, inner, buffer, staged, node)
         made: tuple[Var, ...] = ()
     else:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
+from ..recurrence import is_ordered
 from ..schedule import Schedule
 from .elementwise import SERIAL_ELEMENTS, parallelize, schedule_pointwise
+from .scan import schedule_scan
 from .structure import inline_chains, is_elementwise
 
 
@@ -30,6 +32,8 @@ class BlockwiseRule:
         for block in sch.func.blocks:
             if is_elementwise(block):
                 schedule_pointwise(sch, block.name, target)
+            elif is_ordered(block):
+                schedule_scan(sch, block, target)
             else:
                 schedule_rows(sch, block, target)
 

@@ -224,6 +224,44 @@ def moments(m: int, n: int) -> PrimFunc:
     return te.func(x, s, q, d, name="moments")
 
 
+def running(m: int, n: int, *, axis: int = 0, reverse: bool = False) -> PrimFunc:
+    """S = sums of X along an axis, up to each element, or from each on."""
+    x = te.placeholder((m, n), "float32", name="X")
+    state = te.state((m, n), "float32", name="S")
+    end = (m, n)[axis] - 1 if reverse else 0
+
+    def moved(i: Expr, j: Expr, by: int) -> tuple[Expr, Expr]:
+        def along(at: Expr) -> Expr:
+            return at - -by if by < 0 else at + by
+
+        return (along(i), j) if axis == 0 else (i, along(j))
+
+    one = (1, n) if axis == 0 else (m, 1)
+    first = te.compute(one, lambda i, j: x[moved(i, j, end)], name="first")
+    step = te.compute(
+        (m, n), lambda i, j: state[moved(i, j, 1 if reverse else -1)] + x[i, j], name="step"
+    )
+    return te.func(x, te.scan(first, step, state, axis=axis, reverse=reverse), name="running")
+
+
+def wave(steps: int, n: int) -> PrimFunc:
+    """Y = 2 S, where a step of S takes from its right neighbour in the one before, from its own
+    place in the one before that, and from X.
+    """
+    x = te.placeholder((steps, n), "float32", name="X")
+    state = te.state((steps, n), "float32", name="S")
+    first = te.compute((2, n), lambda t, i: x[t, i] + 1.0, name="first")
+
+    def element(t: Expr, i: Expr) -> Expr:
+        right = te.select(i < n - 1, state[t - 1, i + 1], 0.0)
+        return right - state[t - 2, i] + x[t, i]
+
+    step = te.compute((steps, n), element, name="step")
+    s = te.scan(first, step, state)
+    y = te.compute((steps, n), lambda t, i: s[t, i] * 2.0, name="Y")
+    return te.func(x, y, name="wave")
+
+
 def integers(func: PrimFunc, seed: int = 0) -> dict[str, Array]:
     """Small integers for every parameter that is not an output, by name."""
     rng = np.random.default_rng(seed)

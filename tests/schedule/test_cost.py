@@ -13,6 +13,8 @@ from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
+from .programs import running
+
 TARGET = Target.parse("c:avx512")
 
 
@@ -79,7 +81,16 @@ def test_a_function_without_elements_costs_a_launch() -> None:
     assert estimate(matmul(0, 16, 16), TARGET) < 2 * LAUNCH_SECONDS + 1e-6
 
 
-@pytest.mark.parametrize("func", [matmul(256, 256, 64, bias=True), softmax(4096)])
+@pytest.mark.parametrize(
+    "func",
+    [
+        matmul(256, 256, 64, bias=True),
+        softmax(4096),
+        running(64, 512),
+        running(64, 512, axis=1),
+        running(1, 4096, axis=1),
+    ],
+)
 def test_the_rules_schedule_costs_what_its_function_does(func: PrimFunc) -> None:
     scheduled = estimate(default_schedule(func, TARGET), TARGET)
     assert scheduled == pytest.approx(estimate(func, TARGET), rel=0.3)
@@ -89,6 +100,13 @@ def test_a_schedule_without_vectors_and_threads_is_slower() -> None:
     func = matmul(256, 256, 256)
     plain = estimate(Schedule(func, TARGET), TARGET)
     assert plain > 20 * estimate(default_schedule(func, TARGET), TARGET)
+
+
+def test_steps_that_wait_for_each_other_take_longer() -> None:
+    beside, along = running(256, 256), running(256, 256, axis=1)
+    one = running(1, 65536, axis=1)
+    assert 2 * estimate(beside, TARGET) < estimate(along, TARGET)
+    assert 2 * estimate(along, TARGET) < estimate(one, TARGET)
 
 
 def test_the_same_function_has_the_same_price_twice() -> None:

@@ -25,7 +25,17 @@ from tilewright.tir.interpreter import interpret
 from tilewright.tir.target import Target
 from tilewright.tir.verify import Stage, verify
 
-from .programs import assert_replays, chain, conv, integers, matmul, matmul_relu, pool
+from .programs import (
+    assert_replays,
+    chain,
+    conv,
+    integers,
+    matmul,
+    matmul_relu,
+    pool,
+    running,
+    wave,
+)
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 
@@ -184,6 +194,14 @@ OTHERS: dict[str, tuple[str, Callable[[], PrimFunc]]] = {
     "softmax of one row": ("blockwise", lambda: softmax(1, 20)),
     "softmax of one column": ("blockwise", lambda: softmax(5, 1)),
     "row norm": ("blockwise", lambda: row_norm(3, 40)),
+    "running sums": ("blockwise", lambda: running(6, 37)),
+    "running sums, long enough to share": ("blockwise", lambda: running(5, 1400)),
+    "running sums from the end": ("blockwise", lambda: running(6, 20, reverse=True)),
+    "running sums along rows": ("blockwise", lambda: running(7, 9, axis=1)),
+    "running sums along many rows": ("blockwise", lambda: running(70, 70, axis=1, reverse=True)),
+    "running sums of one row": ("blockwise", lambda: running(1, 9, axis=1)),
+    "running sums of nothing": ("blockwise", lambda: running(0, 9)),
+    "a wave": ("blockwise", lambda: wave(6, 20)),
 }
 
 
@@ -202,6 +220,33 @@ def test_other_rules_are_right(name: str, target: str) -> None:
     func = make()
     assert rule_for(func).name == rule
     check(func, target)
+
+
+def test_a_scan_runs_in_panels_of_the_axis_that_does_not_look_back() -> None:
+    sch = check(running(64, 100), "c:avx512")
+    assert [line.strip() for line in str(sch.func).splitlines()[1:5]] == [
+        'for j_0 in parallel(2, tail="mask"):',
+        "for i in range(64):",
+        'for j_1 in range(4, tail="mask"):',
+        "for j_2 in vectorized(16):",
+    ]
+
+
+def test_several_rows_of_a_scan_go_on_together() -> None:
+    sch = check(running(50, 100, axis=1), "c:avx512")
+    assert [line.strip() for line in str(sch.func).splitlines()[1:4]] == [
+        'for i_0 in parallel(13, tail="partition"):',
+        "for j in range(100):",
+        "for i_1 in unrolled(4):",
+    ]
+
+
+def test_an_axis_that_looks_back_stays_inside_of_the_steps() -> None:
+    sch = check(wave(100, 100), "c:avx512")
+    assert [line.strip() for line in str(sch.func).splitlines()[2:4]] == [
+        "for t in range(100):",
+        "for i in range(100):",
+    ]
 
 
 def test_what_follows_in_other_lanes_has_a_nest_of_its_own() -> None:

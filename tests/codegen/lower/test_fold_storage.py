@@ -23,6 +23,7 @@ from ...schedule.programs import (
     conv,
     matmul,
     matmul_relu,
+    wave,
 )
 
 
@@ -149,3 +150,20 @@ def test_nothing_is_shared_where_a_copy_may_come_after_the_reader() -> None:
         sch.stage("T", "T", inner, "thread")
 
     assert "T = alloc" in str(folded(func, steps))
+
+
+def test_a_scan_that_is_read_in_its_steps_keeps_those_that_it_looks_back_to() -> None:
+    func = wave(6, 5)
+
+    def read_at_once(sch: Schedule) -> None:
+        sch.reverse_compute_at("Y", sch.loops("S")[0])
+
+    text = str(folded(func, read_at_once))
+    assert '    S = alloc(float32[3, 5], "global")\n' in text
+    assert "Y[vt, vi] = S[vt % 3, vi] * 2.0" in text
+
+
+def test_a_scan_shares_the_storage_of_a_reader_that_comes_after_all_steps() -> None:
+    text = str(folded(wave(6, 5), lambda sch: None))
+    assert "alloc" not in text
+    assert "Y[vt, vi] = Y[vt, vi] * 2.0" in text

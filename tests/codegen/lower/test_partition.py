@@ -13,7 +13,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.printer import print_stmt
 from tilewright.tir.verify import Stage, verify
 
-from ...schedule.programs import assert_same_values, chain, conv, matmul, matmul_relu
+from ...schedule.programs import assert_same_values, chain, conv, matmul, matmul_relu, running
 
 
 def cut(func: PrimFunc, steps: Callable[[Schedule], object]) -> str:
@@ -134,3 +134,23 @@ def test_tiles_of_a_convolution_with_edges_keep_the_values() -> None:
 def test_a_function_without_marks_or_guards_is_the_same() -> None:
     func = chain(3, 5)
     assert Partition()(func).body == func.body
+
+
+def test_the_steps_of_a_scan_are_cut_behind_the_first_ones() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.split(sch.loops("S")[0], (None, 2), tail="partition")
+
+    text = cut(running(7, 3), steps)
+    assert "select" not in text
+    assert text.splitlines()[:10] == [
+        "for j in range(3):",
+        '    with block("S", vi=ordered(7, 0), vj=spatial(3, j)):',
+        "        S[0, vj] = X[0, vj]",
+        "for j in range(3):",
+        '    with block("S", vi=ordered(7, 1), vj=spatial(3, j)):',
+        "        S[1, vj] = S[0, vj] + X[1, vj]",
+        "for i_0 in range(2):",
+        "    for i_1 in range(2):",
+        "        for j in range(3):",
+        '            with block("S", vi=ordered(7, i_0 * 2 + i_1 + 2), vj=spatial(3, j)):',
+    ]

@@ -1,0 +1,193 @@
+"""tir/te_scan.py: a scan as a plain loop nest; each refusal with its whole text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tilewright.tir import te
+from tilewright.tir.error_bound import reference
+from tilewright.tir.errors import IRError
+from tilewright.tir.evaluate import evaluate
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.interpreter import interpret
+from tilewright.tir.parser import parse
+from tilewright.tir.te import Tensor
+from tilewright.tir.verify import Stage, verify
+from tilewright.tir.work import bytes_moved, operations
+
+
+def tensor(*shape: int, name: str = "X", dtype: str = "float32") -> Tensor:
+    return te.placeholder(shape, dtype, name=name)
+
+
+def state(*shape: int) -> Tensor:
+    return te.state(shape, "float32", name="S")
+
+
+def fibonacci(count: int) -> PrimFunc:
+    """S[t] = S[t-1] + S[t-2] + X[t] after two steps of 1."""
+    x, s = tensor(count), state(count)
+    first = te.compute((2,), lambda _: te.const(1.0, "float32"), name="first")
+    step = te.compute((count,), lambda t: s[t - 1] + s[t - 2] + x[t], name="step")
+    return te.func(x, te.scan(first, step, s), name="fibonacci")
+
+
+def backwards(rows: int, columns: int) -> PrimFunc:
+    """Along each row, from its end: S[i, t] = S[i, t+1] / 2 + X[i, t], from a start W[i]."""
+    x, w, s = tensor(rows, columns), tensor(rows, 1, name="W"), state(rows, columns)
+    step = te.compute((rows, columns), lambda i, t: s[i, t + 1] * 0.5 + x[i, t], name="step")
+    return te.func(x, w, te.scan(w, step, s, axis=-1, reverse=True), name="backwards")
+
+
+def test_a_scan_is_one_block_with_an_ordered_variable() -> None:
+    assert str(fibonacci(7)) == (
+        "def fibonacci(X: float32[7], S: output(float32[7])):\n"
+        "    for t in range(7):\n"
+        '        with block("S", vt=ordered(7, t)):\n'
+        "            S[vt] = select(vt < 2, 1.0, S[vt - 1] + S[vt - 2] + X[vt])"
+    )
+
+
+def test_steps_of_an_inner_axis_run_outermost_from_either_end() -> None:
+    assert str(backwards(3, 5)) == (
+        "def backwards(X: float32[3, 5], W: float32[3, 1], S: output(float32[3, 5])):\n"
+        "    for t in range(5):\n"
+        "        for i in range(3):\n"
+        '            with block("S", vt=ordered(5, t), vi=spatial(3, i)):\n'
+        "                S[vi, 4 - vt] = select(4 <= 4 - vt, W[vi, 4 - vt - 4], "
+        "S[vi, 4 - vt + 1] * 0.5 + X[vi, 4 - vt])"
+    )
+
+
+def largest_so_far(count: int, dtype: str) -> PrimFunc:
+    x, s = te.placeholder((count, 3), dtype, name="X"), te.state((count, 3), dtype, name="S")
+    k = te.reduce_axis(count, name="k")
+    first = te.compute((1, 3), lambda _, i: te.min(x[k, i], axis=k), name="first")
+    step = te.compute((count, 3), lambda t, i: te.maximum(x[t, i], s[t - 1, i]), name="step")
+    return te.func(x, te.scan(first, step, s), name="largest")
+
+
+SCANS: dict[str, Callable[[], PrimFunc]] = {
+    "two steps back": lambda: fibonacci(9),
+    "no later steps": lambda: fibonacci(2),
+    "fewer steps than are given": lambda: fibonacci(1),
+    "no steps": lambda: fibonacci(0),
+    "from the end": lambda: backwards(3, 6),
+    "one column": lambda: backwards(3, 1),
+    "no rows": lambda: backwards(0, 4),
+    "an initial part that is a reduction": lambda: largest_so_far(6, "float32"),
+    "integers": lambda: largest_so_far(6, "int32"),
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_a_scan_is_verified_printed_parsed_and_means_one_thing(name: str) -> None:
+    func = SCANS[name]()
+    verify(func, Stage.TENSOR)
+    assert str(parse(str(func))) == str(func)
+    rng = np.random.default_rng(0)
+    arrays = [
+        (rng.standard_normal(b.shape) * 9).astype(b.type.numpy) for b in func.inputs
+    ]  # evaluated in their own types, the steps have the bits of a loop
+    (found,) = interpret(func, *arrays, checked=True)
+    np.testing.assert_array_equal(found, evaluate(func, arrays)["S"])
+    assert reference(func, arrays).compare([found])
+
+
+def test_the_numbers_are_those_of_a_loop() -> None:
+    x = np.arange(9, dtype=np.float32)
+    expected = [1.0, 1.0]
+    for t in range(2, 9):
+        expected.append(expected[t - 1] + expected[t - 2] + x[t])
+    np.testing.assert_array_equal(interpret(fibonacci(9), x)[0], np.array(expected, np.float32))
+
+
+def test_a_scan_takes_its_steps_of_work_and_moves_each_element_once() -> None:
+    func = fibonacci(100)
+    assert operations(func) == 200
+    assert bytes_moved(func) == 2 * 400
+
+
+def test_a_checked_index_may_depend_on_the_state() -> None:
+    x, s = tensor(5, dtype="int64"), te.state((4,), "int64", name="S")
+    first = te.compute((1,), lambda t: x[t], name="first")
+    step = te.compute((4,), lambda t: x[te.checked(s[t - 1], 5)], name="step")
+    func = te.func(x, te.scan(first, step, s), name="follow")
+    verify(func, Stage.TENSOR)
+    found, largest = interpret(func, np.array([3, 0, 1, 2, 9]))
+    assert found.tolist() == [3, 2, 1, 0]
+    assert largest == 3
+
+
+def wrong(
+    init: Tensor | None = None,
+    element: Callable[..., object] | None = None,
+    shape: tuple[int, ...] = (6, 3),
+    **options: object,
+) -> Callable[[], object]:
+    """A scan of 6 steps of 3 elements with one part exchanged."""
+
+    def make() -> object:
+        x, s = tensor(6, 3), state(6, 3)
+        first = te.compute((1, 3), lambda t, i: x[t, i], name="first") if init is None else init
+        given = element or (lambda s, x, t, i: s[t - 1, i] + x[t, i])
+        step = te.compute(shape, lambda t, i: given(s, x, t, i), name="step")
+        return te.scan(first, step, s, **options)
+
+    return make
+
+
+def through_another() -> object:
+    x, s = tensor(6, 3), state(6, 3)
+    first = te.compute((1, 3), lambda t, i: x[t, i], name="first")
+    twice = te.compute((6, 3), lambda t, i: s[t, i] * 2.0, name="twice")
+    step = te.compute((6, 3), lambda t, i: s[t - 1, i] + twice[t, i], name="step")
+    return te.scan(first, step, s)
+
+
+def open_state() -> object:
+    s = state(6)
+    return te.func(te.compute((6,), lambda t: s[t], name="Y"), name="f")
+
+
+def summed(s: Tensor, x: Tensor, t: te.Tensor, i: te.Tensor) -> object:
+    k = te.reduce_axis(3, name="k")
+    return te.sum(s[t - 1, k], axis=k)
+
+
+REFUSED: dict[str, Callable[[], object]] = {
+    "te-scan-state": lambda: te.scan(tensor(1, 3), tensor(6, 3), tensor(6, 3, name="Z")),
+    "te-scan-axis": wrong(axis=2),
+    "te-scan-type": wrong(tensor(1, 3, name="W", dtype="int32")),
+    "te-scan-update-shape": wrong(shape=(5, 3)),
+    "te-scan-init-shape": wrong(tensor(1, 4, name="W")),
+    "te-scan-init-shape: no step": wrong(tensor(0, 3, name="W")),
+    "te-scan-update": lambda: te.scan(tensor(1, 3), tensor(6, 3), state(6, 3)),
+    "te-scan-reduce": wrong(element=summed),
+    "te-scan-unread": wrong(element=lambda s, x, t, i: x[t, i]),
+    "te-scan-inside": through_another,
+    "te-scan-earlier: this step": wrong(element=lambda s, x, t, i: s[t, i] + x[t, i]),
+    "te-scan-earlier: too far back": wrong(element=lambda s, x, t, i: s[t - 2, i] + x[t, i]),
+    "te-scan-earlier: two steps given": wrong(
+        tensor(2, 3, name="W"), lambda s, x, t, i: s[t - 3, i] + x[t, i]
+    ),
+    "te-scan-earlier: from the end": wrong(
+        element=lambda s, x, t, i: s[t - 1, i] + x[t, i], reverse=True
+    ),
+    "te-scan-earlier: another axis": wrong(element=lambda s, x, t, i: s[i, i] + x[t, i]),
+    "te-func-state": open_state,
+    "te-func-state: listed": lambda: te.func(state(6), name="f"),
+}
+
+
+def test_refusals(golden: Callable[[str, str], None]) -> None:
+    texts = []
+    for name, make in REFUSED.items():
+        with pytest.raises(IRError) as caught:
+            make()
+        assert f"[{name.split(':')[0]}]" in str(caught.value)
+        texts.append(f"# {name}\n{caught.value}")
+    golden("errors/te_scan.txt", "\n\n".join(texts))

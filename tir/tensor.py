@@ -1,0 +1,89 @@
+"""Tensors, and what computes their elements: the values that the tensor-expression language builds.
+
+A tensor is a placeholder, a state of a scan (te_scan), or one of the results of a Computation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .buffer import Buffer, Load
+from .dtype import DType
+from .errors import IRTypeError
+from .expr import Expr, Var
+from .reduce import Reduce
+from .visit import walk
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recurrence:
+    """The points of `axis` run in order, from the last one where it is `reverse`; a value reads, as
+    elements of `state`, what earlier ones have set.
+    """
+
+    state: Tensor
+    axis: Var
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Computation:
+    """What one te.compute says: `values` at each point of `axes`.
+
+    names, shape, types: of the tensors that it gives. values: one reduction that gives them all, or
+    an expression for each of them.
+    recurrence: of a scan, what its value reads of the tensor that it gives.
+    """
+
+    names: tuple[str, ...]
+    shape: tuple[int, ...]
+    axes: tuple[Var, ...]
+    values: tuple[Expr, ...]
+    recurrence: Recurrence | None = None
+
+    @property
+    def reduction(self) -> Reduce | None:
+        """The reduction, where it is one."""
+        return self.values[0] if isinstance(self.values[0], Reduce) else None
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        """The element type of each tensor."""
+        listed = self.values if self.reduction is None else self.reduction.values
+        return tuple(value.dtype for value in listed)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that the values read, in order of first use; not its own."""
+        own = None if self.recurrence is None else self.recurrence.state
+        read = (n.buffer for v in self.values for n in walk(v) if isinstance(n, Load))
+        return tuple(dict.fromkeys(t for t in read if isinstance(t, Tensor) and t is not own))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor(Buffer):
+    """A placeholder, a state, or the result of a compute or a scan. `T[i, j]` is its element.
+
+    computation: what gives its elements, with `output` among the tensors of it; None for a
+    placeholder and a state. state: it stands for the tensor that a te.scan gives.
+    """
+
+    constant: bool = False
+    state: bool = False
+    computation: Computation | None = None
+    output: int = 0
+
+    def __repr__(self) -> str:
+        return f"Tensor {self.name}: {self.type}{list(self.shape)}"
+
+    def _no_number(self, _: object) -> Expr:
+        letters = ", ".join("ijklmnpq"[n] if n < 8 else f"i{n}" for n in range(len(self.shape)))
+        raise IRTypeError(
+            f"te: tensor '{self.name}' stands where a number is expected; expected an element.",
+            code="te-tensor-operand",
+            hints=(f"te.compute(shape, lambda {letters}: {self.name}[{letters}] ..., name=...).",),
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_number
+    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __matmul__ = _no_number
+    __lt__ = __le__ = __gt__ = __ge__ = _no_number
