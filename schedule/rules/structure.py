@@ -52,15 +52,20 @@ def is_elementwise(block: Block) -> bool:
     return True
 
 
-def inline_chains(sch: Schedule) -> None:
-    """Inline every pointwise intermediate whose readers are pointwise too."""
+def inline_chains(sch: Schedule, *, repeated: bool = True) -> None:
+    """Inline every pointwise intermediate whose readers are pointwise too.
+
+    repeated: also where a reader has more elements, which compute one of the intermediate again
+    and again.
+    """
     for name in sch.blocks():
         block = sch.func.block(name)
         target = target_of(block)
         if not is_pointwise(block) or target not in sch.func.allocations:
             continue
         users = readers(sch.func, target)
-        if users and all(is_pointwise(user) for user in users):
+        once = all(target_of(user).size <= target.size for user in users)
+        if users and all(is_pointwise(user) for user in users) and (repeated or once):
             sch.compute_inline(name)
 
 

@@ -171,10 +171,10 @@ OTHERS: dict[str, tuple[str, Callable[[], PrimFunc]]] = {
     "depthwise, strided": ("reduction", lambda: depthwise(5, 6, 3, stride=2)),
     "mean over rows": ("reduction", lambda: mean(9, 21)),
     "mean of one row": ("reduction", lambda: mean(1, 3)),
-    "softmax": ("blockwise", lambda: softmax(3, 50)),
-    "softmax of one row": ("blockwise", lambda: softmax(1, 20)),
-    "softmax of one column": ("blockwise", lambda: softmax(5, 1)),
-    "row norm": ("blockwise", lambda: row_norm(3, 40)),
+    "softmax": ("rows", lambda: softmax(3, 50)),
+    "softmax of one row": ("rows", lambda: softmax(1, 20)),
+    "softmax of one column": ("rows", lambda: softmax(5, 1)),
+    "row norm": ("rows", lambda: row_norm(3, 40)),
 }
 
 
