@@ -118,7 +118,7 @@ def _contraction_cycles(found: Contraction, target: Target) -> float:
     rows = found.rows
     outer = rows[-2].extent if len(rows) > 1 else 1
     inner = rows[-1].extent if rows else 1
-    batch = math.prod(axis.extent for axis in rows[:-2])
+    batch = math.prod(axis.extent for axis in (*found.batch, *rows[:-2]))
     steps = math.prod(axis.extent for axis in found.reduced)
     columns = min(found.group, found.vector.extent)
     groups = found.vector.extent // max(1, columns)

@@ -58,9 +58,9 @@ def row_axis(block: Block) -> IterVar | None:
         return None
     axis, own, steps = reduced[-1], targets_of(block), set()
     for load in (*loads(block.body), *loads(block.counts)):
-        if load.buffer in own:
+        if load.buffer in own or not load.indices:
             continue
-        *front, back = load.indices or (axis.var * 0,)
+        *front, back = load.indices
         if any(axis.var in free_vars(item) for item in front):
             return None
         form = linear(back)

@@ -18,8 +18,8 @@ class Contraction:
     """A sum of products out[..., v] = sum data[...] * weight[...] that keeps its columns in
     vectors.
 
-    vector: the last output axis, an axis of the weights alone; rows: the other output axes, of the
-    data alone.
+    vector: the last output axis, an axis of the weights alone; batch: the first output axes, along
+    which there are other weights; rows: the output axes between, of the data alone.
     group: outputs per group where the data's channel depends on v // group; the whole axis
     otherwise.
     """
@@ -28,6 +28,7 @@ class Contraction:
     data: Load
     weight: Load
     vector: IterVar
+    batch: tuple[IterVar, ...]
     rows: tuple[IterVar, ...]
     reduced: tuple[IterVar, ...]
     group: int
@@ -97,10 +98,12 @@ def contraction(block: Block) -> Contraction | None:
         group = _group(data, vector)
         plain = all(isinstance(i, Var) or not free_vars(i) for i in weight.indices)
         used = {i for i in weight.indices if isinstance(i, Var)}
-        rows = tuple(spatial[:-1])
-        if plain and group is not None and vector.var in used and not used & {r.var for r in rows}:
+        count = sum(it.var in used for it in spatial[:-1])
+        batch, rows = tuple(spatial[:count]), tuple(spatial[count:-1])
+        apart = all(it.var in used for it in batch)
+        if plain and group is not None and vector.var in used and apart:
             reduced = tuple(it for it in block.iters if it.kind is IterKind.REDUCE)
-            return Contraction(block, data, weight, vector, rows, reduced, group)
+            return Contraction(block, data, weight, vector, batch, rows, reduced, group)
     return None
 
 
