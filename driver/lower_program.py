@@ -137,9 +137,11 @@ class _Joined:
         if (prepare.name, read) in self._prepared:
             return self._prepared[prepare.name, read]
         made: dict[str, Slice] = {}
+        # a table of indices, say, reads no constant
+        owner = self._constants[read[0].position].name if read else prepare.name
         for buffer in prepare.outputs:
             made[buffer.name] = Slice("constant", len(self._constants), buffer.type, buffer.shape)
-            name = self._fresh(f"{self._constants[read[0].position].name}.{buffer.name}")
+            name = self._fresh(f"{owner}.{buffer.name}")
             self._constants.append(Tensor(name, buffer.type, buffer.shape))
         arguments = [(made.get(p.name) or slices[p.name]) for p in prepare.parameters]
         self._prepare.append(Launch(prepare.name, tuple(arguments)))

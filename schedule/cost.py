@@ -31,12 +31,13 @@ from .rules.contraction import ContractionRule
 from .rules.default import rule_for
 from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
 from .rules.reduction import ReductionRule, is_window
+from .rules.row_groups import row_groups
+from .rules.rows import RowsRule, in_vectors
 from .rules.scan import CHAINS, free_axes, panel_axis
 from .rules.structure import (
     Contraction,
     contraction,
     inline_chains,
-    is_pointwise,
     pointwise_output,
     reductions,
 )
@@ -57,8 +58,11 @@ def estimate(what: PrimFunc | Schedule, target: Target) -> float:
 def _passes(func: PrimFunc, target: Target) -> list[Pass]:
     rule = rule_for(func)
     sch = Schedule(func)
-    inline_chains(sch)
+    inline_chains(sch, repeated=not isinstance(rule, RowsRule))
     inlined = sch.func
+    if isinstance(rule, RowsRule):
+        groups = [(*group.members, group.anchor) for group in row_groups(inlined)]
+        return [_row_pass(inlined, tuple(map(inlined.block, names)), target) for names in groups]
     tiled = isinstance(rule, ContractionRule | ReductionRule)
     anchor = reductions(inlined)[0] if tiled else None
     epilogue = pointwise_output(inlined, anchor) if anchor is not None else None
@@ -67,17 +71,31 @@ def _passes(func: PrimFunc, target: Target) -> list[Pass]:
         if block is epilogue:
             continue
         own = [block, epilogue] if block is anchor and epilogue is not None else [block]
-        vectors = is_pointwise(block) or isinstance(rule, ReductionRule)
         product = contraction(block) if isinstance(rule, ContractionRule) else None
         cycles = (
             _contraction_cycles(product, target)
             if product is not None
-            else _block_cycles(block, target, vectors)
+            else _block_cycles(block, target, _lanes(block, target))
         )
         if len(own) == 2:
-            cycles += _block_cycles(own[1], target, True)
+            cycles += _block_cycles(own[1], target, _lanes(own[1], target))
         found.append(_pass(inlined, own, cycles, target))
     return found
+
+
+def _row_pass(func: PrimFunc, own: Sequence[Block], target: Target) -> Pass:
+    """Blocks that are computed row by row, in one loop."""
+    rows = [in_vectors(block, target) for block in own]
+    cycles = sum(
+        _block_cycles(block, target, lanes or _lanes(block, target))
+        for block, lanes in zip(own, rows, strict=True)
+    )
+    return _pass(func, own, cycles, target)
+
+
+def _lanes(block: Block, target: Target) -> int:
+    vectors = panel_axis(block) is not None if is_ordered(block) else is_window(block)
+    return vector_lanes(block, target) if vectors else 1
 
 
 def _pass(func: PrimFunc, blocks: Sequence[Block], cycles: float, target: Target) -> Pass:
@@ -103,7 +121,7 @@ def _contraction_cycles(found: Contraction, target: Target) -> float:
     rows = found.rows
     outer = rows[-2].extent if len(rows) > 1 else 1
     inner = rows[-1].extent if rows else 1
-    batch = math.prod(axis.extent for axis in rows[:-2])
+    batch = math.prod(axis.extent for axis in (*found.batch, *rows[:-2]))
     steps = math.prod(axis.extent for axis in found.reduced)
     columns = min(found.group, found.vector.extent)
     groups = found.vector.extent // max(1, columns)
@@ -121,14 +139,10 @@ def _best_tile_cycles(
     return tile_cycles(best, outer, inner, columns, steps, dtype, target)
 
 
-def _block_cycles(block: Block, target: Target, vectors: bool) -> float:
+def _block_cycles(block: Block, target: Target, lanes: int) -> float:
     """Cycles of a block that is no register tile."""
     values = [store.value for store in stores(block.body)]
-    lanes = vector_lanes(block, target) if vectors and is_window(block) else 1
-    chains = 0
-    if is_ordered(block):
-        lanes = vector_lanes(block, target) if panel_axis(block) else 1
-        chains = CHAINS if free_axes(block) else 1
+    chains = (CHAINS if free_axes(block) else 1) if is_ordered(block) else 0
     own = targets_of(block)
     read = sum(1 for load in loads(block.body) if load.buffer not in own)
     step = max(sum(arithmetic_cycles(value, target) for value in values), read / 2, 1.0)

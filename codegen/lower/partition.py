@@ -151,7 +151,8 @@ class _Decided:
     """Where a condition of one loop variable changes: the points, and the value from which on it is
     false.
 
-    mixed: whether it changes with the loops of both kinds, so that no cut decides it.
+    mixed: whether it changes with the loops of both kinds, over more than one iteration, so that
+    no cut decides it.
     """
 
     points: tuple[int, ...]
@@ -167,7 +168,8 @@ def _decisions(block: Block, var: Var, ranges: Ranges) -> Iterator[_Decided]:
         if isinstance(condition, Compare) and var in free_vars(condition):
             found = _decide(condition, var, ranges)
             if found is not None:
-                yield replace(found, mixed=mixed(block, condition))
+                sharp = max(found.points) - min(found.points) <= 1
+                yield replace(found, mixed=not sharp and mixed(block, condition))
 
 
 def _begun(block: Block, var: Var, ranges: Ranges) -> Iterator[_Decided]:

@@ -24,8 +24,8 @@ from .reduction import counted, reduced, row
 
 @dataclass(frozen=True, slots=True)
 class LayerNormalization(Operator):
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias, mean and variance over `axis` and all
-    axes behind it.
+    """(x - mean) * (1 / sqrt(variance + epsilon)) * scale + bias, mean and variance over `axis`
+    and all axes behind it.
 
     Inputs: x, scale and, if wanted, bias, which broadcast to x. axis: not negative.
     """
@@ -42,7 +42,8 @@ class LayerNormalization(Operator):
         axes = tuple(range(self.axis, x.ndim))
         with np.errstate(all="ignore"):
             centred = x - _mean(x, axes)
-            y = centred / np.sqrt(_mean(centred * centred, axes) + self.epsilon) * affine[0]
+            inverse = 1 / np.sqrt(_mean(centred * centred, axes) + self.epsilon)
+            y = centred * inverse.astype(x.dtype) * affine[0]
         return (y + affine[1] if len(affine) > 1 else y,)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
@@ -56,10 +57,12 @@ class LayerNormalization(Operator):
 
         variance = _mean_of(x, axes, f"{name}_variance", square)
         root = _root(variance, self.epsilon, f"{name}_root")
+        # as ONNX defines it: times the reciprocal, which is one division for each row
+        inverse = te.compute(root.shape, lambda *i: 1.0 / root[i], name=f"{name}_inverse")
 
         def element(*i: Expr) -> Expr:
             own = row(i, axes)
-            y = (x[i] - mean[own]) / root[own] * broadcast_read(affine[0], i)
+            y = (x[i] - mean[own]) * inverse[own] * broadcast_read(affine[0], i)
             return y + broadcast_read(affine[1], i) if len(affine) > 1 else y
 
         return (te.compute(x.shape, element, name=name),)

@@ -45,7 +45,9 @@ class Softmax(Operator):
             x.shape, lambda *i: te.exp(x[i] - largest[row(i, self.axes)]), name=f"{name}_exp"
         )
         total = reduced(powers, self.axes, True, f"{name}_sum", te.sum)
-        return (te.compute(x.shape, lambda *i: powers[i] / total[row(i, self.axes)], name=name),)
+        # one division for each row: the sum is at least 1, so its reciprocal loses nothing
+        scale = te.compute(total.shape, lambda *i: 1.0 / total[i], name=f"{name}_scale")
+        return (te.compute(x.shape, lambda *i: powers[i] * scale[row(i, self.axes)], name=name),)
 
 
 @dataclass(frozen=True, slots=True)

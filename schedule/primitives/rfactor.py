@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from ...tir.bounds import bounds
 from ...tir.buffer import Buffer, Load
-from ...tir.expr import Expr, Var
+from ...tir.conditions import all_of, conjuncts
+from ...tir.expr import LT, Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.node import Node
@@ -38,9 +39,11 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     The number of parts is a constant of the schedule, so the result has the same bits on any number
     of threads. Shorter sums round less: the error of a part grows with the root of its length.
     Parts of an outer loop of a split are contiguous pieces; parts of its innermost loop of n
-    iterations take every n-th term each, which makes them the lanes of a vector.
-    Requires: a loop over a reduction axis, or the outermost or innermost loop of an exact split of
-    one; nothing staged yet; the result is read after the nest. The old nest computes the parts.
+    iterations take every n-th term each, which makes them the lanes of a vector; where n does not
+    divide the terms, what lies beyond them does not count, in the last round.
+    Requires: a loop over a reduction axis, the outermost loop of an exact split of one or the
+    innermost of any; nothing staged yet; the result is read after the nest. The old nest computes
+    the parts.
     Returns the loops of the new nest and the block of the parts. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
@@ -86,6 +89,9 @@ def _combination(func: PrimFunc, block: Block) -> Update:
 class _Cut:
     """How a loop cuts a reduction axis: its point is part * step + rest * stride, for `part` the
     loop's variable, and `rest` an expression of the other loops with `extent` values from 0.
+
+    tail: the condition of the block, in terms of its loops, under which the point is one of the
+    axis; None where all are.
     """
 
     axis: IterVar
@@ -93,6 +99,7 @@ class _Cut:
     rest: Expr
     stride: int
     extent: int
+    tail: Expr | None = None
 
 
 def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
@@ -105,7 +112,8 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
             code="rfactor-block",
             hints=("call rfactor before stage and decompose_reduction.",),
         )
-    ranges = narrowed(ranges_of(loops_around(func, block)), block.predicate)
+    around = ranges_of(loops_around(func, block))
+    ranges = narrowed(around, block.predicate)
     count = node.extent
     for it, binding in zip(block.iters, block.bindings, strict=True):
         if it.kind is not IterKind.REDUCE or node.var not in free_vars(binding):
@@ -114,12 +122,14 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
         step, rest = form.coefficient(node.var), form.without(node.var)
         if step * count == it.extent and _runs_to(rest, step, ranges):
             return _Cut(it, step, expression(rest), 1, step)
-        factors = (it.extent, rest.constant, *(factor for _, factor in rest.terms))
+        factors = (rest.constant, *(factor for _, factor in rest.terms))
         if step != 1 or any(factor % count for factor in factors):
             continue
         rest = Linear(tuple((a, c // count) for a, c in rest.terms), rest.constant // count)
-        if _runs_to(rest, it.extent // count, ranges):
-            return _Cut(it, 1, expression(rest), count, it.extent // count)
+        rounds, tail = -(-it.extent // count), _tail(block, form, it)
+        exact = it.extent % count == 0
+        if _runs_to(rest, rounds, ranges if exact else around) and (exact or tail is not None):
+            return _Cut(it, 1, expression(rest), count, rounds, None if exact else tail)
     raise refuse(
         func,
         f"rfactor: loop '{node.var.name}' does not step through a reduction axis of block "
@@ -130,6 +140,16 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
             "innermost part.",
         ),
     )
+
+
+def _tail(block: Block, form: Linear, axis: IterVar) -> Expr | None:
+    """The condition of a block that leaves out what a split has beyond the end of an axis."""
+    for condition in conjuncts(block.predicate):
+        if isinstance(condition, LT):
+            rest = linear(condition.a) - linear(condition.b) - form
+            if not rest.terms and rest.constant == -axis.extent:
+                return condition
+    return None
 
 
 def _runs_to(form: Linear, extent: int, ranges: Ranges) -> bool:
@@ -165,15 +185,21 @@ def _part(block: Block, name: str, cut: _Cut, node: For, parts: dict[Buffer, Buf
         return transform(substitute(stmt, {cut.axis.var: value}), redirect)
 
     assert block.init is not None
+    counts = conjuncts(substitute(block.counts, {cut.axis.var: value}))
+    predicate = conjuncts(block.predicate)
+    if cut.tail is not None:
+        counts = (LT(value, index(cut.axis.extent)), *counts)
+        predicate = tuple(condition for condition in predicate if condition is not cut.tail)
     return replace(
         block,
         name=name,
         family=name,
         iters=tuple(iters),
         bindings=tuple(bindings),
+        predicate=all_of(*predicate),
         body=moved(block.body),
         init=moved(block.init),
-        counts=substitute(block.counts, {cut.axis.var: value}),
+        counts=all_of(*counts),
     )
 
 

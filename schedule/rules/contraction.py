@@ -9,6 +9,7 @@ Matrix Multiplication" (2008).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...tir.expr import Var
@@ -18,6 +19,7 @@ from ...tir.visit import free_vars
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise
+from .row_groups import row_axis
 from .structure import (
     Contraction,
     contraction,
@@ -34,6 +36,7 @@ LONG_SUM = 1024  # steps from which on a sum is taken in parts
 PART = 512  # steps of a part at most
 PREFETCH_STEPS = 16
 CHOICES = 12  # tiles that a tuner may choose from
+FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
 PACK_ROWS = 32  # rows from which on packing weights that change with every call pays
 
 
@@ -47,11 +50,10 @@ class ContractionRule:
         """Whether the function is one contraction with pointwise blocks around it."""
         anchors = reductions(func)
         others = [block for block in func.blocks if block not in anchors]
-        return (
-            len(anchors) == 1
-            and contraction(anchors[0]) is not None
-            and all(map(is_pointwise, others))
-        )
+        if len(anchors) != 1 or not all(map(is_pointwise, others)):
+            return False
+        found = contraction(anchors[0])
+        return found is not None and not _is_dot(func, found)
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
@@ -70,6 +72,14 @@ class ContractionRule:
             width = _group_panel(found.group, width)
         packed = _pack(sch, found, width)
         _nest(sch, found, tile, width, packed, target)
+
+
+def _is_dot(func: PrimFunc, found: Contraction) -> bool:
+    """Whether few rows meet weights that change with every call and lie row by row: then each
+    element is a sum along two rows, cheaper than packing.
+    """
+    few = math.prod(axis.extent for axis in found.rows) < FEW_ROWS
+    return few and found.weight.buffer not in func.constants and row_axis(found.block) is not None
 
 
 def _choose_tile(sch: Schedule, found: Contraction, target: Target) -> Tile:
@@ -95,8 +105,8 @@ def _pack(sch: Schedule, found: Contraction, width: int) -> str | None:
     weight = found.weight
     constant = weight.buffer in sch.func.constants
     contiguous = weight.indices[-1] is found.vector.var
-    few_rows = math.prod(axis.extent for axis in found.rows) < PACK_ROWS
-    if width == 1 or (contiguous and not constant and few_rows):
+    short = bool(found.batch) or math.prod(axis.extent for axis in found.rows) < PACK_ROWS
+    if width == 1 or (contiguous and not constant and short):
         return None
     block = sch.cache_read(found.block.name, weight.buffer.name, f"{weight.buffer.name}_packed")
     order = _reduction_order(found)
@@ -110,13 +120,19 @@ def _pack(sch: Schedule, found: Contraction, width: int) -> str | None:
         (position.get(i, -1) if isinstance(i, Var) else -1, n)
         for n, i in zip(names, weight.indices, strict=True)
     ]
-    kept = [n for _, n in sorted(others) if n != columns]
+    batch = [
+        n
+        for n, item in zip(names, weight.indices, strict=True)
+        if any(item is axis.var for axis in found.batch)
+    ]
+    kept = [n for _, n in sorted(others) if n != columns and n not in batch]
     if part is not None and len(order) > 1:  # the taps of a part lie together
         kept = [f"{kept[-1]} // {part}", *kept[:-1], f"{kept[-1]} % {part}"]
-    layout = ", ".join([f"{columns} // {width}", *kept, f"{columns} % {width}"])
+    layout = ", ".join([*batch, f"{columns} // {width}", *kept, f"{columns} % {width}"])
     loops = sch.transform_layout(block, f"lambda {', '.join(names)}: ({layout})")
-    if sch.extent(loops[0]) > 1:
-        sch.parallel(loops[0])
+    shared = next((loop for loop in loops[:-1] if sch.extent(loop) > 1), loops[0])
+    if sch.extent(shared) > 1:
+        sch.parallel(shared)
     if contiguous:
         sch.vectorize(loops[-1])
     return block
@@ -147,8 +163,9 @@ def _nest(
     lanes = target.lanes(found.weight.buffer.type)
     name = found.block.name
     loops = tile_loops(sch, found.block, tile, width, lanes, _reduction_order(found))
-    row_tiles = math.prod(sch.extent(loop) for loop in loops.rows)
-    panels_first = _panels_first(sch, found, loops.rows, loops.panel, target)
+    batch, rows = list(loops.rows[: len(found.batch)]), list(loops.rows[len(found.batch) :])
+    row_tiles = math.prod(sch.extent(loop) for loop in rows)
+    panels_first = _panels_first(sch, found, rows, loops.panel, target)
     parts, reduced = _parts(sch, found, list(loops.reduced))
     block = parts
     if parts is None:
@@ -156,14 +173,13 @@ def _nest(
     elif len(reduced) == 1 and row_tiles > 1:
         reduced = _chunks(sch, reduced[0])
     blocked = [] if block is None else [block]
-    rows = list(loops.rows)
     if panels_first:
         outer = [loops.panel, *blocked, *rows]
     elif len(rows) > 1:
         outer = [*rows[:-1], loops.panel, *blocked, rows[-1]]
     else:
         outer = [*rows, loops.panel, *blocked]
-    finish_tile(sch, name, loops, outer, reduced, target, parts=parts)
+    finish_tile(sch, name, loops, [*batch, *outer], reduced, target, parts=parts)
     streams = packed is not None and panels_first and len(reduced) == 2 and len(found.reduced) == 1
     if packed is not None and streams and width <= PREFETCH_STEPS * row_tiles:
         tiled = [row for row in rows if sch.extent(row) > 1]
@@ -187,7 +203,7 @@ def _chunks(sch: Schedule, loop: LoopRef) -> list[LoopRef]:
 
 
 def _panels_first(
-    sch: Schedule, found: Contraction, rows: tuple[LoopRef, ...], panel: LoopRef, target: Target
+    sch: Schedule, found: Contraction, rows: Sequence[LoopRef], panel: LoopRef, target: Target
 ) -> bool:
     """Whether the loop over panels stands outside: where all weights together do not stay in the
     level-2 cache.

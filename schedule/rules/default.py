@@ -8,10 +8,10 @@ from ...tir.func import PrimFunc
 from ...tir.target import Target
 from ..decisions import Decisions
 from ..schedule import Schedule
-from .blockwise import BlockwiseRule
 from .contraction import ContractionRule
 from .elementwise import ElementwiseRule
 from .reduction import ReductionRule
+from .rows import RowsRule
 
 
 class Rule(Protocol):
@@ -29,7 +29,7 @@ class Rule(Protocol):
 
 
 # the most special first; the last one takes everything
-RULES: tuple[Rule, ...] = (ElementwiseRule(), ContractionRule(), ReductionRule(), BlockwiseRule())
+RULES: tuple[Rule, ...] = (ElementwiseRule(), ContractionRule(), ReductionRule(), RowsRule())
 
 
 def rule_for(func: PrimFunc) -> Rule:

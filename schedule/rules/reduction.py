@@ -18,6 +18,7 @@ from ...tir.visit import free_vars, loads
 from ..nest import targets_of
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
+from .row_groups import row_axis
 from .structure import inline_chains, is_plain_store, is_pointwise, pointwise_output, reductions
 from .tiled import finish_tile, tile_loops
 from .tiles import Tile
@@ -51,10 +52,12 @@ class ReductionRule:
 
 def is_window(block: Block) -> bool:
     """Whether each load walks memory contiguously, or stands still, as the last output axis
-    advances.
+    advances, and there is more to that than to the last reduced axis.
     """
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     if not spatial or not is_plain_store(block, spatial):
+        return False
+    if spatial[-1].extent == 1 and row_axis(block) is not None:
         return False
     last = spatial[-1].var
     own = targets_of(block)

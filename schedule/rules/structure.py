@@ -18,8 +18,8 @@ class Contraction:
     """A sum of products out[..., v] = sum data[...] * weight[...] that keeps its columns in
     vectors.
 
-    vector: the last output axis, an axis of the weights alone; rows: the other output axes, of the
-    data alone.
+    vector: the last output axis, an axis of the weights alone; batch: the first output axes, along
+    which there are other weights; rows: the output axes between, of the data alone.
     group: outputs per group where the data's channel depends on v // group; the whole axis
     otherwise.
     """
@@ -28,6 +28,7 @@ class Contraction:
     data: Load
     weight: Load
     vector: IterVar
+    batch: tuple[IterVar, ...]
     rows: tuple[IterVar, ...]
     reduced: tuple[IterVar, ...]
     group: int
@@ -52,15 +53,20 @@ def is_elementwise(block: Block) -> bool:
     return True
 
 
-def inline_chains(sch: Schedule) -> None:
-    """Inline every pointwise intermediate whose readers are pointwise too."""
+def inline_chains(sch: Schedule, *, repeated: bool = True) -> None:
+    """Inline every pointwise intermediate whose readers are pointwise too.
+
+    repeated: also where a reader has more elements, which compute one of the intermediate again
+    and again.
+    """
     for name in sch.blocks():
         block = sch.func.block(name)
         target = target_of(block)
         if not is_pointwise(block) or target not in sch.func.allocations:
             continue
         users = readers(sch.func, target)
-        if users and all(is_pointwise(user) for user in users):
+        once = all(target_of(user).size <= target.size for user in users)
+        if users and all(is_pointwise(user) for user in users) and (repeated or once):
             sch.compute_inline(name)
 
 
@@ -92,10 +98,12 @@ def contraction(block: Block) -> Contraction | None:
         group = _group(data, vector)
         plain = all(isinstance(i, Var) or not free_vars(i) for i in weight.indices)
         used = {i for i in weight.indices if isinstance(i, Var)}
-        rows = tuple(spatial[:-1])
-        if plain and group is not None and vector.var in used and not used & {r.var for r in rows}:
+        count = sum(it.var in used for it in spatial[:-1])
+        batch, rows = tuple(spatial[:count]), tuple(spatial[count:-1])
+        apart = all(it.var in used for it in batch)
+        if plain and group is not None and vector.var in used and apart:
             reduced = tuple(it for it in block.iters if it.kind is IterKind.REDUCE)
-            return Contraction(block, data, weight, vector, rows, reduced, group)
+            return Contraction(block, data, weight, vector, batch, rows, reduced, group)
     return None
 
 

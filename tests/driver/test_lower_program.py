@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.driver.lower_program import LoweredKernel, lower_program
-from tilewright.tir.program import Launch, place_syncs, verify_program
+from tilewright.tir import te
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.program import Launch, Program, Tensor, place_syncs, verify_program
 from tilewright.tir.program_evaluate import evaluate_program
 from tilewright.tir.target import Target
 
-from ..tiny_program import constants, image, piece, tiny
+from ..tiny_program import K, N, constants, image, piece, tiny
 
 TARGET = Target.parse("c:avx2")
 
@@ -36,6 +38,21 @@ def test_each_choice_of_constants_is_prepared_once() -> None:
     assert made.prepared == {2, 3}
     read = [launch.arguments[1].position for launch in made.launches if launch.function == "mm1"]
     assert read == [2, 3, 2]
+
+
+def test_a_table_that_depends_on_nothing_is_prepared_too() -> None:
+    x = te.placeholder((N, K), "float32", name="X")
+    ramp = te.compute((K,), lambda i: te.sqrt(te.cast(i, "float32")), name="ramp")
+    k = te.reduce_axis(K, name="k")
+    y = te.compute((N,), lambda i: te.sum(x[i, k] * ramp[k], axis=k), name="Y")
+    source, result = Tensor("x", FLOAT32, (N, K)), Tensor("y", FLOAT32, (N,))
+    launch = Launch("scaled", (piece("input", 0, (N, K)), piece("output", 0, (N,))), "scaled")
+    func = te.func(x, y, name="scaled")
+    program = Program("tables", (source,), (result,), (), (func,), (launch,), 0)
+    made = lower_program(program, TARGET).program
+    verify_program(made)
+    assert [tensor.name for tensor in made.constants] == ["scaled.prepare.ramp"]
+    assert [len(launch.arguments) for launch in made.prepare] == [1]
 
 
 def test_syncs_stand_where_they_must() -> None:

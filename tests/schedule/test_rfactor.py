@@ -141,9 +141,7 @@ def test_rfactor_replays(steps: Callable[[tw.Schedule], None]) -> None:
 def test_rfactor_refuses_a_loop_that_does_not_step_through_the_axis_exactly() -> None:
     sch = tw.Schedule(row_sums())
     _, k = sch.loops("Y")
-    outer, inner = sch.split(k, (None, 5))
-    with pytest.raises(tw.ScheduleError):
-        sch.rfactor("Y", inner)
+    outer, _ = sch.split(k, (None, 5))
     with pytest.raises(tw.ScheduleError) as caught:
         sch.rfactor("Y", outer)
     assert str(caught.value).splitlines()[0] == (
@@ -154,6 +152,56 @@ def test_rfactor_refuses_a_loop_that_does_not_step_through_the_axis_exactly() ->
         "  Hint: split the reduction loop by a divisor of its extent and factor the outermost or "
         "the innermost part."
     )
+
+
+def ragged(sch: tw.Schedule) -> None:
+    i, k = sch.loops("Y")
+    _, lane = sch.split(k, (None, 4), tail="mask")
+    parts = sch.rfactor("Y", lane)
+    sch.vectorize(lane)
+    sch.stage(parts, parts, i, "register")
+
+
+def test_what_lies_beyond_the_last_term_does_not_count_in_its_part() -> None:
+    sch = tw.Schedule(row_sums(columns=10))
+    _, k = sch.loops("Y")
+    _, lane = sch.split(k, (None, 4))
+    sch.rfactor("Y", lane)
+    assert [line.strip() for line in str(sch.func).splitlines()[2:10]] == [
+        "for i in range(3):",
+        'for k_0 in range(3, tail="guard"):',
+        "for k_1 in range(4):",
+        'with block("Y_rf", vk_1=spatial(4, k_1), vi=spatial(3, i), vk=reduce(3, k_0)):',
+        "counts(vk_1 + vk * 4 < 10)",
+        "with init():",
+        "Y_rf[vk_1, vi] = 0.0",
+        "Y_rf[vk_1, vi] = Y_rf[vk_1, vi] + X[vi, vk_1 + vk * 4]",
+    ]
+
+
+@pytest.mark.parametrize("columns", [2, 10, 15])
+def test_parts_with_an_end_that_does_not_count_are_proved_and_replay(columns: int) -> None:
+    func = row_sums(columns=columns)
+    sch = tw.Schedule(func).apply(ragged)
+    nest = lower_to_nest(sch.func)
+    assert prove(nest, canonical_form(sch.func)).status == "proved"
+    data = np.arange(3 * columns, dtype=np.float32).reshape(3, columns)
+    (got,) = interpret(nest, data, checked=True, barriers=True)
+    np.testing.assert_array_equal(got, data.sum(axis=1))
+    trace = tw.Trace.from_json(json.loads(json.dumps(sch.trace.to_json())))
+    assert str(tw.Schedule.replay(func, trace)) == str(sch)
+
+
+def test_parts_keep_what_the_sum_itself_leaves_out() -> None:
+    x = te.placeholder((6, 10), "float32", name="X")
+    k = te.reduce_axis(10, name="k")
+    y = te.compute((6,), lambda i: te.sum(x[i, k], axis=k, where=k <= i + 3), name="Y")
+    sch = tw.Schedule(te.func(x, y, name="causal")).apply(ragged)
+    nest = lower_to_nest(sch.func)
+    assert prove(nest, canonical_form(sch.func)).status == "proved"
+    data = np.arange(60, dtype=np.float32).reshape(6, 10)
+    (got,) = interpret(nest, data, checked=True, barriers=True)
+    np.testing.assert_array_equal(got, np.tril(data, 3).sum(axis=1))
 
 
 def test_rfactor_refuses_a_loop_in_the_middle_of_a_split() -> None:

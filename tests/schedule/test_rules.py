@@ -9,17 +9,20 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.decisions import Decisions, Random
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule, rule_for
+from tilewright.schedule.rules.elementwise import turning_points
 from tilewright.schedule.rules.structure import contraction as contraction_of
 from tilewright.schedule.rules.tiles import candidates, tile_cycles
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.dtype import FLOAT32, FLOAT64
 from tilewright.tir.evaluate import evaluate
+from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.target import Target
@@ -97,6 +100,30 @@ def concat(a: int, b: int, rows: int) -> PrimFunc:
     return te.func(x, y, z, name="concat")
 
 
+def counted(rows: int, columns: int) -> PrimFunc:
+    """Y = X where the count of a column is not 0, else the count of the row."""
+    x = te.placeholder((rows, columns), "float32", name="X")
+    n = te.placeholder((columns,), "int32", name="N")
+    m = te.placeholder((rows,), "int64", name="M")
+    y = te.compute(
+        x.shape,
+        lambda i, j: te.select(te.ne(n[j], 0), x[i, j], te.cast(m[i], "float32")),
+        name="Y",
+    )
+    return te.func(x, n, m, y, name="counted")
+
+
+def mirrored(rows: int, columns: int) -> PrimFunc:
+    """X, its last ten columns twice as large, its first one 0."""
+    x = te.placeholder((rows, columns), "float32", name="X")
+
+    def element(i: Expr, j: Expr) -> Expr:
+        late = te.select(j >= columns - 10, x[i, j] * 2.0, x[i, j])
+        return te.select(te.all_of(j > 0, i < rows), late, 0.0)
+
+    return te.func(x, te.compute(x.shape, element, name="Y"), name="mirrored")
+
+
 def mean(rows: int, columns: int) -> PrimFunc:
     x, k = te.placeholder((rows, columns), "float32", name="X"), te.reduce_axis(rows, name="k")
     s = te.compute((columns,), lambda j: te.sum(x[k, j], axis=k), name="S")
@@ -139,6 +166,27 @@ def batched(count: int, m: int, n: int, k: int) -> PrimFunc:
     return te.func(a, b, c, name="batched")
 
 
+def heads(
+    batch: tuple[int, ...], m: int, n: int, k: int, *, rows: bool = False, relu: bool = False
+) -> PrimFunc:
+    """C = A B for each of a batch of matrices, both computed elsewhere; `rows`: B lies row by row,
+    as the keys of an attention do.
+    """
+    a = te.placeholder((*batch, m, k), "float32", name="A")
+    b = te.placeholder((*batch, n, k) if rows else (*batch, k, n), "float32", name="B")
+    axis = te.reduce_axis(k, name="k")
+
+    def element(*at: Expr) -> Expr:
+        z, i, j = at[:-2], at[-2], at[-1]
+        return te.sum(a[(*z, i, axis)] * b[(*z, j, axis) if rows else (*z, axis, j)], axis=axis)
+
+    c = te.compute((*batch, m, n), element, name="C")
+    if not relu:
+        return te.func(a, b, c, name="heads")
+    y = te.compute(c.shape, lambda *at: te.maximum(c[at] * 0.5, 0.0), name="Y")
+    return te.func(a, b, y, name="heads")
+
+
 def masked(m: int, n: int, k: int) -> PrimFunc:
     """Y = A B where the mask is not 0, else 0; the mask is of bytes."""
     a = te.placeholder((m, k), "float32", name="A")
@@ -149,6 +197,8 @@ def masked(m: int, n: int, k: int) -> PrimFunc:
     y = te.compute((m, n), lambda i, j: te.select(te.ne(mask[j], 0), c[i, j], 0.0), name="Y")
     return te.func(a, b, mask, y, name="masked")
 
+
+ROW_KEYS = heads((1, 2), 40, 20, 8, rows=True)
 
 CONTRACTIONS: dict[str, Callable[[], PrimFunc]] = {
     "matmul with edges": lambda: matmul_relu(13, 37, 21, constant=True),
@@ -161,6 +211,11 @@ CONTRACTIONS: dict[str, Callable[[], PrimFunc]] = {
     "matmul of transposed weights": lambda: matmul_transposed(6, 35, 9),
     "matmul with a mask of bytes": lambda: masked(13, 37, 9),
     "matmul of batches": lambda: batched(2, 5, 18, 7),
+    "scores of heads": lambda: heads((3,), 14, 37, 9),
+    "scores of heads, scaled": lambda: heads((1, 2), 14, 20, 9, relu=True),
+    "scores of keys that lie row by row": lambda: heads((1, 2), 14, 20, 9, rows=True),
+    "scores of one query": lambda: heads((2, 3), 1, 33, 8),
+    "vectors times matrices": lambda: heads((5,), 1, 20, 40),
     "convolution": lambda: conv(5, 6, 3, 20),
     "convolution without padding": lambda: conv(5, 6, 3, 20, pad=0),
     "convolution, strided": lambda: conv(8, 7, 3, 18, stride=2),
@@ -190,18 +245,21 @@ OTHERS: dict[str, tuple[str, Callable[[], PrimFunc]]] = {
     "mean over rows": ("reduction", lambda: mean(9, 21)),
     "mean of one row": ("reduction", lambda: mean(1, 3)),
     "maximum beside one number": ("reduction", lambda: largest_moved(9, 21)),
-    "softmax": ("blockwise", lambda: softmax(3, 50)),
-    "softmax of one row": ("blockwise", lambda: softmax(1, 20)),
-    "softmax of one column": ("blockwise", lambda: softmax(5, 1)),
-    "row norm": ("blockwise", lambda: row_norm(3, 40)),
-    "running sums": ("blockwise", lambda: running(6, 37)),
-    "running sums, long enough to share": ("blockwise", lambda: running(5, 1400)),
-    "running sums from the end": ("blockwise", lambda: running(6, 20, reverse=True)),
-    "running sums along rows": ("blockwise", lambda: running(7, 9, axis=1)),
-    "running sums along many rows": ("blockwise", lambda: running(70, 70, axis=1, reverse=True)),
-    "running sums of one row": ("blockwise", lambda: running(1, 9, axis=1)),
-    "running sums of nothing": ("blockwise", lambda: running(0, 9)),
-    "a wave": ("blockwise", lambda: wave(6, 20)),
+    "running sums": ("rows", lambda: running(6, 37)),
+    "running sums, long enough to share": ("rows", lambda: running(5, 1400)),
+    "running sums from the end": ("rows", lambda: running(6, 20, reverse=True)),
+    "running sums along rows": ("rows", lambda: running(7, 9, axis=1)),
+    "running sums along many rows": ("rows", lambda: running(70, 70, axis=1, reverse=True)),
+    "running sums of one row": ("rows", lambda: running(1, 9, axis=1)),
+    "running sums of nothing": ("rows", lambda: running(0, 9)),
+    "a wave": ("rows", lambda: wave(6, 20)),
+    "softmax": ("rows", lambda: softmax(3, 50)),
+    "softmax of one row": ("rows", lambda: softmax(1, 20)),
+    "softmax of one column": ("rows", lambda: softmax(5, 1)),
+    "scores of one query, keys row by row": ("rows", lambda: heads((2,), 1, 9, 40, rows=True)),
+    "chain of integers and floats": ("elementwise", lambda: counted(3, 37)),
+    "mirrored end": ("elementwise", lambda: mirrored(3, 40)),
+    "row norm": ("rows", lambda: row_norm(3, 40)),
 }
 
 
@@ -247,6 +305,39 @@ def test_an_axis_that_looks_back_stays_inside_of_the_steps() -> None:
         "for t in range(100):",
         "for i in range(100):",
     ]
+
+
+def test_a_batch_of_products_runs_batch_by_batch_and_packs_what_does_not_lie_in_vectors() -> None:
+    target = Target.parse("c:avx512")
+    plain = default_schedule(heads((4,), 40, 48, 8), target)
+    assert not any("cache_read" in step for step in plain.steps)
+    assert any(step.startswith("parallel(i0") for step in plain.steps)
+    assert any("_packed" in step for step in default_schedule(ROW_KEYS, target).steps)
+
+
+def test_loops_are_cut_where_a_select_changes() -> None:
+    (block,) = mirrored(3, 40).blocks
+    assert turning_points(block) == (1, 30)
+    (block,) = concat(3, 20, 5).blocks
+    assert turning_points(block) == (3,)
+    sch = check(concat(16, 32, 5), "c:avx512")
+    assert "mask" not in tw.build(sch, "c:avx512").source.split("_body(")[1]
+
+
+@pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3])
+@pytest.mark.parametrize("constant", [-7, -3, -1, 0, 2, 5, 8])
+def test_a_turning_point_is_where_the_condition_changes(step: int, constant: int) -> None:
+    x = te.placeholder((40,), "float32", name="X")
+    for strict in (True, False):
+
+        def element(i: Expr, strict: bool = strict) -> Expr:
+            moved = i * step + (constant - 20 * step)
+            return te.select(moved < 0 if strict else moved <= 0, x[i], 0.0)
+
+        (block,) = te.func(x, te.compute((40,), element, name="Y"), name="turn").blocks
+        held = [step * (i - 20) + constant < (0 if strict else 1) for i in range(40)]
+        (point,) = (i for i in range(1, 40) if held[i] != held[i - 1])
+        assert turning_points(block) == (point,)
 
 
 def test_what_follows_in_other_lanes_has_a_nest_of_its_own() -> None:

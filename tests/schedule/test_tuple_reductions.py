@@ -112,12 +112,12 @@ def check(sch: Schedule, target: str) -> PrimFunc:
 
 
 RULES: dict[str, tuple[PrimFunc, str]] = {
-    "argmax of rows": (rows_argmax(7, 21), "blockwise"),
+    "argmax of rows": (rows_argmax(7, 21), "rows"),
     "argmax of columns": (columns_argmax(9, 37), "reduction"),
     "argmax of columns, narrow places": (columns_argmax(9, 37, "int32"), "reduction"),
-    "log-sum-exp of rows": (log_sum_exp(5, 18, along="rows"), "blockwise"),
+    "log-sum-exp of rows": (log_sum_exp(5, 18, along="rows"), "rows"),
     "log-sum-exp of columns": (log_sum_exp(11, 35, along="columns"), "reduction"),
-    "any and all": (truths(6, 19), "blockwise"),
+    "any and all": (truths(6, 19), "rows"),
     "pairs": (pairs(5, 23), "elementwise"),
 }
 

@@ -9,6 +9,7 @@ import pytest
 from tilewright.codegen.lower.partition import Partition
 from tilewright.codegen.lower.place_init import PlaceInit
 from tilewright.schedule.schedule import Schedule
+from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.printer import print_stmt
 from tilewright.tir.verify import Stage, verify
@@ -100,6 +101,22 @@ def test_a_reduction_loop_is_cut_at_its_guards() -> None:
     assert "where" not in text
     assert text.count("C_reg_in") == 2  # in the middle and in the last block
     assert text.count('block("Y"') == 1
+
+
+def test_a_condition_that_one_iteration_leaves_open_is_decided_by_a_cut() -> None:
+    x = te.placeholder((2, 11), "float32", name="X")
+    k = te.reduce_axis(11, name="k")
+    y = te.compute((2,), lambda i: te.sum(x[i, k], axis=k), name="Y")
+
+    def steps(sch: Schedule) -> None:
+        _, lane = sch.split(sch.loops("Y")[1], (None, 4), tail="mask")
+        sch.rfactor("Y", lane)
+
+    text = cut(te.func(x, y, name="sums"), steps)
+    assert "if" not in text
+    assert "where" not in text
+    assert "for k_0 in range(2):" in text
+    assert "for k_1 in range(3):" in text  # the third round stands alone
 
 
 def test_iterations_in_which_no_block_runs_are_left_out() -> None:

@@ -1,0 +1,154 @@
+"""Rule for rows: a softmax, a normalisation, a sum along the last axis, and functions of several
+blocks in general.
+
+What makes a row is computed row by row, in one loop, so that its intermediates stay close. A
+reduction along the contiguous axis keeps a few vectors of partial results, which are then joined
+vector by vector, then four by four, then one by one: in the same order whatever the number of
+threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...tir.func import PrimFunc
+from ...tir.stmt import Block, IterKind
+from ...tir.target import Target
+from ..nest import is_reduction, targets_of
+from ..recurrence import is_ordered
+from ..references import LoopRef
+from ..schedule import Schedule
+from .elementwise import SERIAL_ELEMENTS, parallelize, schedule_pointwise, vector_lanes
+from .reduction import is_window, schedule_window
+from .row_groups import RowGroup, row_axis, row_groups
+from .scan import schedule_scan
+from .structure import inline_chains, is_elementwise
+
+MOST_VECTORS = 8  # of partial results
+FEW = 4  # partial results that are joined one by one
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRule:
+    """Any function."""
+
+    name: str = "rows"
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Always."""
+        return True
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps."""
+        inline_chains(sch, repeated=False)
+        for group in row_groups(sch.func):
+            block = sch.func.block(group.anchor)
+            if group.rows:
+                schedule_rows(sch, group, target)
+            elif is_elementwise(block):
+                schedule_pointwise(sch, block.name, target)
+            elif is_ordered(block):
+                schedule_scan(sch, block, target)
+            elif is_window(block):
+                schedule_window(sch, block, target)
+            else:
+                _share_out(sch, block, target)
+
+
+def schedule_rows(sch: Schedule, group: RowGroup, target: Target) -> None:
+    """Compute the blocks of a group in one loop over the rows."""
+    names = [*group.members, group.anchor]
+    work = sum(_points(sch.func.block(name)) for name in names)
+    parts = {name: _in_parts(sch, sch.func.block(name), target) for name in names}
+    listed = [part for name in names for part in (*parts[name], name)]
+    *_, row = rows = sch.loops(group.anchor)[: group.rows]
+    below = {name: sch.compute_at(name, row) for name in reversed(listed[:-1])}
+    below[group.anchor] = sch.loops(group.anchor)[group.rows :]
+    for name in listed:
+        block = sch.func.block(name)
+        if name != group.anchor and is_reduction(block):
+            for tensor in targets_of(block):
+                sch.set_scope(tensor.name, "thread")
+            block = sch.func.block(name)
+        if any(name in made for made in parts.values()):
+            _partial(sch, block, below[name], target)
+        elif is_reduction(block):
+            _joined(sch, block, below[name], row)
+        else:
+            _elements(sch, block, below[name], target)
+    outer = [loop for loop in rows if sch.extent(loop) > 1]
+    if outer and work >= SERIAL_ELEMENTS:
+        parallelize(sch, outer, target)
+
+
+def _points(block: Block) -> int:
+    return math.prod(it.extent for it in block.iters)
+
+
+def in_vectors(block: Block, target: Target) -> int:
+    """The lanes of a reduction that runs in vectors along its row; 0 for others."""
+    axis, lanes = row_axis(block), vector_lanes(block, target)
+    alone = len(targets_of(block)) == 1
+    return lanes if axis and alone and 1 < lanes <= 2 * axis.extent else 0
+
+
+def _in_parts(sch: Schedule, block: Block, target: Target) -> tuple[str, ...]:
+    """Cut a reduction along a row into the blocks of partial results: vectors, one vector, few."""
+    axis, lanes = row_axis(block), in_vectors(block, target)
+    if axis is None or not lanes:
+        return ()
+    made: list[str] = []
+    for size in (_vectors(-(-axis.extent // lanes)) * lanes, lanes, FEW):
+        steps = sch.loops(block.name)[-1]
+        if not made or size < sch.extent(steps):
+            _, part = sch.split(steps, (None, size), tail="mask")
+            made.append(sch.rfactor(block.name, part))
+    return tuple(made)
+
+
+def _vectors(count: int) -> int:
+    """How many vectors of partial results shorten the way through `count` vectors the most: as
+    many steps as rounds, and one for each that is joined; of equals the one with the least beyond
+    the end.
+    """
+    sizes = range(1, min(count, MOST_VECTORS) + 1)
+    return min(sizes, key=lambda n: (-(-count // n) + n, -(-count // n) * n))
+
+
+def _partial(sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target) -> None:
+    """Partial results in vectors, kept in registers while they grow."""
+    part, first, *others = loops
+    lanes = min(vector_lanes(block, target), sch.extent(part))
+    vector, lane = sch.split(part, (None, lanes))
+    sch.reorder(first, *others, vector, lane)
+    sch.unroll(vector)
+    sch.vectorize(lane)
+    sch.stage(block.name, targets_of(block)[0].name, first, "register")
+
+
+def _joined(sch: Schedule, block: Block, loops: Sequence[LoopRef], row: LoopRef) -> None:
+    """One element of a reduction, in a register while it grows."""
+    if sch.extent(loops[-1]) <= FEW:
+        sch.unroll(loops[-1])
+    spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
+    place = loops[0] if len(loops) > len(block.iters) - len(spatial) else row
+    for tensor in targets_of(block):
+        sch.stage(block.name, tensor.name, place, "register")
+
+
+def _elements(sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target) -> None:
+    """The elements of a row in vectors."""
+    lanes = vector_lanes(block, target)
+    if loops and lanes > 1 and sch.extent(loops[-1]) >= lanes // 2:
+        _, lane = sch.split(loops[-1], (None, lanes), tail="mask")
+        sch.vectorize(lane)
+
+
+def _share_out(sch: Schedule, block: Block, target: Target) -> None:
+    """Share out the kept axes of a reduction; each element is reduced by one thread, in order."""
+    loops = zip(sch.loops(block.name), block.iters, strict=True)
+    spatial = [x for x, it in loops if it.kind is IterKind.SPATIAL and it.extent > 1]
+    if spatial and _points(block) >= SERIAL_ELEMENTS:
+        parallelize(sch, spatial, target)
