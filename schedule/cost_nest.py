@@ -9,6 +9,7 @@ load is repeated only for the unrolled loops that move it, and what lies in regi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..tir.buffer import Buffer
 from ..tir.expr import Expr, Var
@@ -22,6 +23,7 @@ from .cost_pass import LATENCY, Pass, arithmetic_cycles
 from .nest import is_reduction, loops_around, targets_of
 
 LOADS_PER_CYCLE = 2
+_IN_VECTORS = (ForKind.VECTORIZED, ForKind.TENSORIZED)
 
 
 def nest_passes(func: PrimFunc, target: Target) -> list[Pass]:
@@ -77,9 +79,9 @@ def _read_outside(func: PrimFunc, inside: tuple[Block, ...]) -> set[Buffer]:
 
 
 def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
-    around = loops_around(func, block)
+    around = _outside_of_units(loops_around(func, block))
     unrolled = [loop for loop in around if loop.kind is ForKind.UNROLLED]
-    vectors = [loop for loop in around if loop.kind is ForKind.VECTORIZED]
+    vectors = [loop for loop in around if loop.kind in _IN_VECTORS]
     repeats = math.prod(
         loop.extent for loop in around if loop not in unrolled and loop not in vectors
     )
@@ -101,6 +103,13 @@ def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
     if is_reduction(block):
         busy.append(LATENCY)
     return repeats * float(max(busy))
+
+
+def _outside_of_units(around: Sequence[For]) -> Sequence[For]:
+    """The loops around a block as far in as an instruction, which takes as long as another one."""
+    kinds = [loop.kind for loop in around]
+    inside = kinds.index(ForKind.TENSORIZED) + 1 if ForKind.TENSORIZED in kinds else len(kinds)
+    return around[:inside]
 
 
 def _loop_vars(block: Block, *indices: Expr) -> set[Var]:

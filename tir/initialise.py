@@ -13,7 +13,7 @@ from .func import PrimFunc
 from .linear import Linear, linear
 from .node import Node
 from .simplify import simplify
-from .stmt import Alloc, Block, For, IterKind, Role, Seq, Stmt, seq
+from .stmt import Alloc, Block, For, ForKind, IterKind, Role, Seq, Stmt, seq
 from .visit import free_vars, substitute, walk
 
 
@@ -98,9 +98,13 @@ def _digit(form: Linear, loop: For) -> Expr | None:
     return index(number // abs(step))
 
 
+_COPIED = {ForKind.BLOCKIZED: ForKind.SERIAL, ForKind.TENSORIZED: ForKind.VECTORIZED}
+
+
 def mirrored(block: Block, inner_loops: Sequence[For], make: Block) -> Stmt:
     """`make` below copies of the block's spatial loops among `inner_loops`, the loops around it
-    below some statement: the same extents, kinds and tails, new variables.
+    below some statement: the same extents, kinds and tails, new variables. What an instruction
+    does along its lanes, vectors do in the copy.
 
     It runs where `block` runs in some iteration of the others (`outer_condition`, which exists).
     """
@@ -117,7 +121,7 @@ def mirrored(block: Block, inner_loops: Sequence[For], make: Block) -> Stmt:
     for loop in reversed(loops):
         variable = values[loop.var]
         assert isinstance(variable, Var)
-        nest = For(variable, loop.extent, loop.kind, nest, loop.tail)
+        nest = For(variable, loop.extent, _COPIED.get(loop.kind, loop.kind), nest, loop.tail)
     return nest
 
 
