@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .buffer import Buffer, Load
-from .expr import Add, Const, Expr, Mul, Var, add, index, mul
+from .expr import Add, Call, Const, Expr, Mul, Var, add, index, mul
 from .func import PrimFunc
 from .linear import Ranges, linear
 from .lowered import Fma
@@ -184,9 +184,7 @@ class _Matcher:
             expr = Add(Mul(expr.a, expr.b), expr.c)
         if isinstance(pattern, Load):
             return self._operand(pattern, expr, loads, depth)
-        if type(pattern) is not type(expr) or pattern.dtype != expr.dtype:
-            return _Difference(depth, expr, pattern)
-        if isinstance(pattern, Const) and pattern != expr:
+        if not _same_operation(pattern, expr):
             return _Difference(depth, expr, pattern)
         best: _Difference | None = None
         for order in _orders(expr):
@@ -215,6 +213,15 @@ class _Matcher:
         fits = isinstance(expr, Load) and expr.dtype == pattern.dtype and expr.mask is None
         known = loads.setdefault(pattern.buffer, expr) if isinstance(expr, Load) and fits else None
         return None if fits and known == expr else _Difference(depth, expr, pattern)
+
+
+def _same_operation(pattern: Expr, expr: Expr) -> bool:
+    """Whether two expressions do the same with their operands; those without any are the same."""
+    if isinstance(pattern, Call) and isinstance(expr, Call):
+        return pattern.intrinsic == expr.intrinsic and pattern.dtype == expr.dtype
+    if isinstance(pattern, Const | Var):
+        return pattern == expr
+    return type(pattern) is type(expr) and pattern.dtype == expr.dtype
 
 
 def _orders(expr: Expr) -> Iterator[tuple[Expr, ...]]:

@@ -2,7 +2,7 @@
 
 Each lane of `vpdpbusd` adds four products to an int32. So the weights are packed in panels where
 the four elements that a lane takes lie together, [N/64][K/4][64][4], and the innermost loops are
-16 lanes of 4 reduction points. A tile of 4 x 6 vectors stays in registers.
+16 lanes of 4 reduction points. A tile of 6 x 4 vectors stays in registers.
 """
 
 from __future__ import annotations
