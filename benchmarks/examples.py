@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import tilewright as tw
+from tilewright.tir.stmt import Parameter
 from tilewright.tir.work import bytes_moved, operations
 
 from . import report
@@ -42,11 +43,7 @@ def measure(name: str, threads: int, rounds: int) -> list[Row]:
     example = runpy.run_path(str(FOLDER / f"{name}.py"))
     func = example["program"](*example["REAL"])
     rng = np.random.default_rng(0)
-    values = {
-        p.name: rng.random(p.buffer.shape, dtype=np.float32) + np.float32(0.5)
-        for p in func.parameters
-        if p.role != "output"
-    }
+    values = {p.name: array(rng, p) for p in func.parameters if p.role != "output"}
     bound = {p.name for p in func.parameters if p.role == "constant"}
     calls = {}
     for how, steps in example["SCHEDULES"].items():
@@ -68,6 +65,15 @@ def measure(name: str, threads: int, rounds: int) -> list[Row]:
         )
         for how, result in results.items()
     ]
+
+
+def array(rng: np.random.Generator, parameter: Parameter) -> np.ndarray:
+    """Positive numbers, or any integers, of a parameter's type and shape."""
+    kind, shape = parameter.dtype.numpy, parameter.buffer.shape
+    if np.issubdtype(kind, np.integer):
+        info = np.iinfo(kind)
+        return rng.integers(info.min, info.max, shape, kind, endpoint=True)
+    return (rng.random(shape, dtype=np.float32) + np.float32(0.5)).astype(kind)
 
 
 def main() -> None:

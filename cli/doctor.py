@@ -84,7 +84,7 @@ def _cpu(host: Host) -> tuple[str, ...]:
     clock = f"{host.clock_ghz:g} GHz" if host.clock_ghz else "not told"
     return (
         host.model or "a processor whose model the system does not tell",
-        f"instruction sets: {', '.join(host.isas)}; kernels use {host.isa}",
+        f"instruction sets: {', '.join(host.instructions)}; kernels use {host.isa}",
         f"caches: {sizes or 'not told'}; clock: {clock}",
     )
 

@@ -104,7 +104,7 @@ def build(
     work = Work(operations(original), bytes_moved(original))
     if is_foreign(resolved):
         return Kernel(artifact, ForeignCode(artifact), proof=lowered.verdict, work=work)
-    shared = compile_shared(artifact.source, resolved, name=artifact.name)
+    shared = compile_shared(artifact.source, artifact.target, name=artifact.name)
     kernel = Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work)
     if verify in ("all", "kernels"):
         check_chain(contraction(original, resolved, strict=strict), lowered.canonical)

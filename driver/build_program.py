@@ -108,7 +108,7 @@ def _compiled(
         clock.lap("lower")
         artifact = emit_program(lowered.program, target, notes=_traces(lowered))
         sources = program_sources(artifact, allowed_cpus())
-        shared = compile_many(sources, target, name="model")
+        shared = compile_many(sources, artifact.target, name="model")
         clock.lap("compile")
         checks = _checks(artifact, shared, lowered) if _checked(options) else {}
         clock.lap("check")

@@ -43,7 +43,7 @@ def load(
             f"load: on_mismatch is {on_mismatch!r}; expected {known}.", code="load-mismatch"
         )
     file = EngineFile(Path(path))
-    missing = file.missing(host().isas)
+    missing = file.missing(host().instructions)
     if not missing:
         return Engine(file.parts(), threads=threads)
     if on_mismatch == "refuse":

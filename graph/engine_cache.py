@@ -57,7 +57,7 @@ def kept_engine(key: str, max_contexts: int | None) -> Engine | None:
         return None
     try:
         file = EngineFile(path)
-        if file.missing(host().isas):
+        if file.missing(host().instructions):
             return None
         engine = Engine(file.parts(), max_contexts=max_contexts)
     except (OSError, EngineFileError) as error:

@@ -12,7 +12,7 @@ from ..tir.index_check import IndexCheck
 from ..tir.json_reader import Json, Reader
 from ..tir.program import Launch, Slice, Step, Sync
 from ..tir.program_json import launch_from_json, step_from_json, step_to_json
-from ..tir.target import ISAS, KINDS, Target
+from ..tir.target import FEATURES, ISAS, KINDS, Target
 from .report import EngineReport, KernelReport, MemoryPlan
 
 _ROLES = ("input", "constant", "prepared", "output")
@@ -153,6 +153,7 @@ def _target(data: Reader) -> Target:
         isa=data["isa"].one_of(*ISAS),
         clock_ghz=data["clock_ghz"].number(),
         dram_gb_per_s=data["dram_gb_per_s"].number(),
+        features=tuple(item.one_of(*FEATURES) for item in data["features"].items()),
         **numbers,
     )
 

@@ -29,6 +29,7 @@ _ISA_FLAGS = {
     ),
     "neon": (),  # every 64-bit ARM has it
 }
+_FEATURE_FLAGS = {"vnni": "-mavx512vnni"}
 _FAMILY_FLAGS = {
     "gcc": (),
     "clang": ("-Wno-unused-command-line-argument",),
@@ -78,7 +79,7 @@ def find_compiler() -> Compiler:
 
 def isa_flags(target: Target) -> tuple[str, ...]:
     """The flags that give the compiler the target's instruction set, and nothing more."""
-    return _ISA_FLAGS[target.isa]
+    return (*_ISA_FLAGS[target.isa], *(_FEATURE_FLAGS[name] for name in target.features))
 
 
 def compile_flags(target: Target) -> tuple[str, ...]:

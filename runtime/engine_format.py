@@ -22,8 +22,9 @@ import sys
 from dataclasses import dataclass
 
 from ..tir.errors import TilewrightError
+from ..tir.target import covers
 
-FORMAT = 2  # of the file; a newer one is refused
+FORMAT = 3  # of the file; a newer one is refused
 ABI = 1  # of the compiled entries; another one does not fit
 
 MANIFEST, PROGRAM, WEIGHTS = "manifest.json", "program.json", "weights.safetensors"
@@ -62,7 +63,7 @@ class Requirements:
         lines = []
         if self.platform != platform_name():
             lines.append(f"it was built for {self.platform}; this is {platform_name()}.")
-        elif self.isa not in isas:
+        elif not covers(isas, self.isa):
             lines.append(f"it was built for {self.isa}; this machine has {', '.join(isas)}.")
         if self.abi != ABI:
             lines.append(

@@ -96,7 +96,7 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
 
 def _requirements(parts: EngineParts) -> Requirements:
     compiler = parts.shared.compiler if parts.shared is not None else ""
-    isa = parts.artifact.target.isa
+    isa = parts.artifact.target.instructions
     return Requirements(ABI, platform_name(), isa, compiler, tool_version())
 
 

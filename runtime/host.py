@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from ..tir.errors import TilewrightError
-from ..tir.target import ISAS, Target
+from ..tir.target import FEATURES, ISAS, Target
 
 THREADS_VARIABLE = "TILEWRIGHT_NUM_THREADS"
 
@@ -26,6 +26,7 @@ _ISA_FEATURES = (
     ("neon", frozenset({"asimd"})),
     ("scalar", frozenset[str]()),
 )
+_FEATURES = {"vnni": "avx512_vnni"}  # the flag that each feature of a target is
 
 
 class HostError(TilewrightError, ValueError):
@@ -42,7 +43,7 @@ class Host:
     isas: the instruction sets that can run here, best first. fma_per_cycle: vector multiply-adds of
     the best one that a core starts per cycle. clock_ghz: the nominal clock. l1_bytes, l2_bytes:
     data caches of one core; l3_bytes: shared. quota: CPUs' worth of time that the process's cgroup
-    may use, None: no limit.
+    may use, None: no limit. features: what the best one has beside it, as targets name it.
     """
 
     model: str
@@ -53,11 +54,17 @@ class Host:
     l2_bytes: int
     l3_bytes: int
     quota: float | None
+    features: tuple[str, ...] = ()
 
     @property
     def isa(self) -> str:
         """The best instruction set that runs here."""
         return self.isas[0]
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """The instruction sets, best first, with features: "avx512+vnni", "avx2", "scalar"."""
+        return ("+".join((self.isa, *self.features)), *self.isas[1:])
 
 
 def read_host(root: Path = Path("/")) -> Host:
@@ -76,6 +83,11 @@ def read_host(root: Path = Path("/")) -> Host:
         l2_bytes=l2,
         l3_bytes=l3,
         quota=_quota(root),
+        features=tuple(
+            name
+            for name, base in FEATURES.items()
+            if base == isas[0] and _FEATURES[name] in features
+        ),
     )
 
 
@@ -132,6 +144,7 @@ def host_target() -> Target:
         l2_bytes=here.l2_bytes or base.l2_bytes,
         l3_bytes=here.l3_bytes or base.l3_bytes,
         threads=default_threads(),
+        features=here.features,
     )
 
 

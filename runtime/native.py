@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..codegen.artifact import Artifact, Entry
 from ..tir.errors import TargetError
+from ..tir.target import covers
 from .arrays import Array, empty_aligned, memory
 from .compile import SharedObject
 from .host import default_threads, host
@@ -133,9 +134,10 @@ class _Bound:
 
 
 def _check_isa(artifact: Artifact) -> None:
-    if artifact.target.isa not in host().isas:
+    needed = artifact.target.instructions
+    if not covers(host().instructions, needed):
         raise TargetError(
-            f"load: '{artifact.name}' is compiled for {artifact.target.isa}, which this machine "
-            f"lacks; it has {', '.join(host().isas)}.",
+            f"load: '{artifact.name}' is compiled for {needed}, which this machine "
+            f"lacks; it has {', '.join(host().instructions)}.",
             code="load-isa",
         )

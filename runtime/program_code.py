@@ -13,6 +13,7 @@ import numpy as np
 from ..codegen.program_artifact import ProgramArtifact
 from ..tir.errors import TargetError
 from ..tir.program import Copy, Launch, Slice, Step, Sync
+from ..tir.target import covers
 from .arrays import Array, empty_aligned, memory
 from .compile import SharedObject
 from .host import default_threads, host
@@ -37,10 +38,11 @@ class NativeProgram:
 
         Raises: TargetError where this machine lacks the instruction set; LibraryError.
         """
-        if artifact.target.isa not in host().isas:
+        needed = artifact.target.instructions
+        if not covers(host().instructions, needed):
             raise TargetError(
-                f"engine: '{artifact.name}' is compiled for {artifact.target.isa}, which this "
-                f"machine lacks; it has {', '.join(host().isas)}.",
+                f"engine: '{artifact.name}' is compiled for {needed}, which this "
+                f"machine lacks; it has {', '.join(host().instructions)}.",
                 code="engine-isa",
             )
         self.artifact = artifact

@@ -23,6 +23,7 @@ from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles
 from .nest import is_reduction, loops_around, targets_of
 
 LOADS_PER_CYCLE = 2
+_IN_VECTORS = (ForKind.VECTORIZED, ForKind.TENSORIZED)
 
 
 def nest_passes(func: PrimFunc, target: Target) -> list[Pass]:
@@ -80,9 +81,9 @@ def _read_outside(func: PrimFunc, inside: tuple[Block, ...]) -> set[Buffer]:
 
 
 def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
-    around = loops_around(func, block)
+    around = _outside_of_units(loops_around(func, block))
     unrolled = [loop for loop in around if loop.kind is ForKind.UNROLLED]
-    vectors = [loop for loop in around if loop.kind is ForKind.VECTORIZED]
+    vectors = [loop for loop in around if loop.kind in _IN_VECTORS]
     repeats = math.prod(
         loop.extent for loop in around if loop not in unrolled and loop not in vectors
     )
@@ -114,6 +115,13 @@ def _next_step_waits(block: Block, around: Sequence[For]) -> bool:
     outside = [loop for loop in around if loop.kind not in tile and loop.extent > 1]
     ordered = [it.var for it in block.iters if it.kind is IterKind.ORDERED]
     return bool(outside) and outside[-1].var in _loop_vars(block, *ordered)
+
+
+def _outside_of_units(around: Sequence[For]) -> Sequence[For]:
+    """The loops around a block as far in as an instruction, which takes as long as another one."""
+    kinds = [loop.kind for loop in around]
+    inside = kinds.index(ForKind.TENSORIZED) + 1 if ForKind.TENSORIZED in kinds else len(kinds)
+    return around[:inside]
 
 
 def _loop_vars(block: Block, *indices: Expr) -> set[Var]:

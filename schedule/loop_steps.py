@@ -85,6 +85,26 @@ class LoopSteps(Recorder):
             value=value,
         )
 
+    def blockize(self, loop: LoopRef) -> None:
+        """Make one unit of a loop with all that is below it: no later step changes its inside."""
+        self._do(
+            "blockize", lambda f: primitives.blockize(f, self._loop(loop, "blockize")), loop=loop
+        )
+
+    def tensorize(self, loop: LoopRef, intrinsic: str) -> None:
+        """Let an instruction compute a loop of lanes and the reduction loop directly inside of it.
+
+        "vpdpbusd": 4 products of an unsigned and a signed byte, added to an int32 (AVX512-VNNI).
+        """
+        self._do(
+            "tensorize",
+            lambda f: primitives.tensorize(
+                f, self._loop(loop, "tensorize"), intrinsic, self.target
+            ),
+            loop=loop,
+            intrinsic=intrinsic,
+        )
+
     def loop_partition(self, loop: LoopRef, points: Sequence[int]) -> tuple[LoopRef, ...]:
         """Cut a loop at the iterations `points` into loops that follow each other. Returns them.
 

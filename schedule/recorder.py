@@ -21,6 +21,7 @@ from .nest import Rewrite
 from .references import LoopRef, References
 from .steps import step_line
 from .trace import Step, Trace
+from .units import check_kept
 from .vocabulary import subscript, unknown_step
 
 RECORDED = frozenset(
@@ -51,6 +52,8 @@ RECORDED = frozenset(
         "rfactor",
         "prefetch",
         "annotate",
+        "blockize",
+        "tensorize",
         "sample_categorical",
     }
 )
@@ -260,6 +263,7 @@ class Recorder:
     ) -> Rewrite:
         state = self._states[-1]
         made = rewrite(state.func)
+        check_kept(state.func, made.func, primitive)
         encoded = self._encoded(arguments)
         number = len(state.trace.steps)
         references = state.references.after(number, primitive, made)

@@ -12,7 +12,7 @@ from .exists import in_some_iteration
 from .expr import TRUE, Expr, Var
 from .func import PrimFunc
 from .node import Node
-from .stmt import Alloc, Block, For, IterKind, Role, Seq, Stmt, seq
+from .stmt import Alloc, Block, For, ForKind, IterKind, Role, Seq, Stmt, seq
 from .visit import free_vars, statements, substitute
 
 
@@ -48,9 +48,13 @@ def outer_condition(block: Block, inner_loops: Sequence[For]) -> Expr | None:
     return None if remaining is None else all_of(*remaining)
 
 
+_COPIED = {ForKind.BLOCKIZED: ForKind.SERIAL, ForKind.TENSORIZED: ForKind.VECTORIZED}
+
+
 def mirrored(block: Block, inner_loops: Sequence[For], make: Block) -> Stmt:
     """`make` below copies of the block's spatial loops among `inner_loops`, the loops around it
-    below some statement: the same extents, kinds and tails, new variables.
+    below some statement: the same extents, kinds and tails, new variables. What an instruction
+    does along its lanes, vectors do in the copy.
 
     It runs where `block` runs in some iteration of the others (`outer_condition`, which exists).
     """
@@ -67,7 +71,7 @@ def mirrored(block: Block, inner_loops: Sequence[For], make: Block) -> Stmt:
     for loop in reversed(loops):
         variable = values[loop.var]
         assert isinstance(variable, Var)
-        nest = For(variable, loop.extent, loop.kind, nest, loop.tail)
+        nest = For(variable, loop.extent, _COPIED.get(loop.kind, loop.kind), nest, loop.tail)
     return nest
 
 

@@ -307,8 +307,12 @@ class ExprWriter:
         return self._in_range(value, value.low, value.high, target)
 
     def _reinterpret(self, value: Text, source: DType, target: DType) -> Text:
-        made = value if source.is_float else self._wrapped(self._type(source) + "({})", value)
+        made = value
+        if source.lanes == 1 and not source.is_float:
+            made = self._wrapped(self._type(source) + "({})", value)
         text = self._wrapped(f"{{}}.view({self._type(target)})", made)
+        if source.lanes > 1:
+            text = self._wrapped("{}[0]", text)
         if target.is_float:
             return text
         low, high = integer_range(target)

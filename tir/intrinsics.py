@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .dtype import DType
+
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 
@@ -20,6 +22,7 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 class Intrinsic:
     """A function of `arity` values of one float type.
 
+    carried: the type of the arguments after the first; None: all have one type.
     meaning: the function on NumPy arrays or scalars, in their own precision.
     elementary: whether it is expanded into arithmetic; otherwise each back end has one emission for
     it.
@@ -29,6 +32,7 @@ class Intrinsic:
     arity: int
     meaning: Callable[..., Array]
     elementary: bool = False
+    carried: DType | None = None
 
     def __hash__(self) -> int:
         return hash(self.name)

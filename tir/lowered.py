@@ -10,7 +10,9 @@ from .expr import Expr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reinterpret(Expr):
-    """The bits of `value` read as `type`, which takes as many bytes. Lowered code only."""
+    """The bits of `value` read as `type`, which takes as many bytes, all lanes together: the lowest
+    lane is the lowest bits. Lowered code only.
+    """
 
     value: Expr
     type: DType

@@ -224,6 +224,7 @@ class _Parser(ExprParser):
             case ast.Call(func=ast.Name(id=word), args=[extent]) if word in KINDS:
                 options = {item.arg: item.value for item in node.iter.keywords}
                 tail = self.string(options.pop("tail")) if "tail" in options else None
+                name = self.string(options.pop("intrinsic")) if "intrinsic" in options else None
                 hints = tuple((key, options.pop(key)) for key in ANNOTATIONS if key in options)
                 if not options and (tail is None or tail in TAILS):
                     assert isinstance(node.target, ast.Name)
@@ -231,7 +232,8 @@ class _Parser(ExprParser):
                     count = self.integer(extent)
                     body = self.inside({var.name: var}, node.body)
                     values = tuple((key, self.integer(value)) for key, value in hints)
-                    return For(var, count, KINDS[word], body, TAILS.get(tail or ""), values)
+                    cut = TAILS.get(tail or "")
+                    return For(var, count, KINDS[word], body, cut, values, name or "")
         raise self.error(
             node,
             f"a loop runs over '{ast.unparse(node.iter)}'; expected "

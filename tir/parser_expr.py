@@ -45,6 +45,7 @@ from .expr import (
 from .intrinsics import ALL as INTRINSICS
 from .intrinsics import by_name
 from .lowered import Broadcast, Fma, Ramp, Reinterpret
+from .tensor_intrinsics import TENSOR_INTRINSICS
 
 BINARY: dict[type[ast.operator], type[Binary]] = {
     ast.Add: Add,
@@ -75,7 +76,7 @@ ARGUMENTS = {
     "ramp": 3,
     "broadcast": 2,
     "fma": 3,
-    **{intrinsic.name: intrinsic.arity for intrinsic in INTRINSICS},
+    **{intrinsic.name: intrinsic.arity for intrinsic in (*INTRINSICS, *TENSOR_INTRINSICS.values())},
 }
 
 
@@ -261,7 +262,8 @@ class ExprParser:
                 return Broadcast(self.expr(args[0]), self.integer(args[1]))
             case "fma":
                 return Fma(self.expr(args[0]), self.expr(args[1]), self.expr(args[2]))
-        return Call(by_name(name), tuple(self.expr(arg) for arg in args))
+        intrinsic = TENSOR_INTRINSICS.get(name) or by_name(name)
+        return Call(intrinsic, tuple(self.expr(arg) for arg in args))
 
     def _let(self, name: ast.expr, value: ast.expr, body: ast.expr) -> Expr:
         if not isinstance(name, ast.Name):

@@ -88,6 +88,8 @@ LOOP_WORDS = {
     ForKind.PARALLEL: "parallel",
     ForKind.VECTORIZED: "vectorized",
     ForKind.UNROLLED: "unrolled",
+    ForKind.BLOCKIZED: "blockized",
+    ForKind.TENSORIZED: "tensorized",
 }
 
 
@@ -250,6 +252,7 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
         case For():
             tail = "" if stmt.tail is None else f', tail="{stmt.tail.value}"'
             hints = "".join(f", {key}={value}" for key, value in stmt.annotations)
+            hints += f', intrinsic="{stmt.intrinsic}"' if stmt.intrinsic else ""
             head = f"for {names[stmt.var]} in {LOOP_WORDS[stmt.kind]}({stmt.extent}{tail}{hints}):"
             lines = [(0, head), *_deeper(stmt.body, names)]
             names.release(stmt.var)

@@ -1,7 +1,9 @@
 """Statements: loops, blocks and stores, and what each of them means.
 
 - For runs its body for var = 0 .. extent-1. `serial` and `unrolled` run in order; iterations of
-  `parallel` may run at once; iterations of `vectorized` run as the lanes of one vector.
+  `parallel` may run at once; iterations of `vectorized` run as the lanes of one vector. A nest
+  below a loop that is `blockized` or `tensorized` is one unit for a schedule; its loops run in
+  order, and code generation makes one instruction, `intrinsic`, of the tensorized one.
 - A Block is the unit that a schedule moves: the body for one point of its iteration variables,
   which `bindings` compute from the loops around it. It runs only where `predicate` holds. `init`
   runs before the first update of its element, wherever that lands: where a schedule has not placed
@@ -35,7 +37,11 @@ class ForKind(Enum):
     PARALLEL = "parallel"
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
+    BLOCKIZED = "blockized"
+    TENSORIZED = "tensorized"
 
+
+UNITS = (ForKind.BLOCKIZED, ForKind.TENSORIZED)
 
 ANNOTATIONS = ("unroll_hint",)  # unroll_hint: copies of the body that the C compiler should make
 
@@ -84,6 +90,7 @@ class For(Stmt):
 
     annotations: hints to the back end, each of `ANNOTATIONS` and its value, in the order of the
     keys; they change no meaning.
+    intrinsic: the name of the one that a tensorized loop becomes; else empty.
     """
 
     var: Var
@@ -92,6 +99,7 @@ class For(Stmt):
     body: Stmt
     tail: Tail | None = None
     annotations: tuple[tuple[str, int], ...] = ()
+    intrinsic: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

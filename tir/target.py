@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
 from .dtype import DType
 from .errors import TargetError, TargetTypeError, known_names
+from .json_reader import Json
 
 KINDS = ("c", "python", "null")
+FEATURES = {"vnni": "avx512"}  # what some machines of an instruction set have beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,7 @@ class Target:
     kind: the back end: "c" compiles, "python" interprets, "null" lowers and prices but runs
     nothing.
     isa: "scalar", "avx2" (AVX2 with FMA), "avx512" (AVX-512 F, BW, DQ and VL) or "neon" (of 64-bit
-    ARM).
+    ARM). features: what the machine has beside it: "vnni" (AVX512-VNNI, products of bytes).
     vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
     core starts per cycle. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared),
     dram_gb_per_s: nominal, so that plans are reproducible.
@@ -35,16 +38,22 @@ class Target:
     l3_bytes: int = 32 << 20
     dram_gb_per_s: float = 40.0
     threads: int = 2
+    features: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.isa}" if self.kind == "c" else self.kind
+        return f"{self.kind}:{self.instructions}" if self.kind == "c" else self.kind
+
+    @property
+    def instructions(self) -> str:
+        """The instruction set with the features: "avx512+vnni"."""
+        return "+".join((self.isa, *self.features))
 
     @staticmethod
     def parse(text: str) -> Target:
-        """The target that `text` names: "c:avx512", "c:avx2", "c:scalar", "python" or "null".
+        """The target that `text` names: "c:avx512+vnni", "c:avx2", "c:scalar", "python" or "null".
 
-        Raises: TargetError for an unknown back end or instruction set; TargetTypeError for what is
-        no text.
+        Raises: TargetError for an unknown back end, instruction set or feature; TargetTypeError for
+        what is no text.
         """
         if not isinstance(text, str):
             raise TargetTypeError(
@@ -59,14 +68,27 @@ class Target:
                 f"{known_names(kind, KINDS)}.",
                 code="target-kind",
             )
-        isa = isa or "scalar"
+        isa, *features = (isa or "scalar").split("+")
         if isa not in ISAS:
             raise TargetError(
                 f"target: unknown instruction set '{isa}' in '{text}'; expected one of "
                 f"{known_names(isa, ISAS)}.",
                 code="target-isa",
             )
-        return replace(ISAS[isa], kind=kind)
+        known = [name for name, base in FEATURES.items() if base == isa]
+        for name in features:
+            if name not in known:
+                raise TargetError(
+                    f"target: '{isa}' has no feature '{name}' in '{text}'; expected "
+                    f"{known_names(name, known) if known else 'none'}.",
+                    code="target-feature",
+                )
+        return replace(ISAS[isa], kind=kind, features=tuple(f for f in known if f in features))
+
+    def using(self, features: Iterable[str]) -> Target:
+        """This target without the features that are not among `features`."""
+        used = set(features)
+        return replace(self, features=tuple(name for name in self.features if name in used))
 
     def lanes(self, dtype: DType) -> int:
         """Elements of `dtype` in one vector register; 1 where there are no vectors."""
@@ -77,9 +99,20 @@ class Target:
         """Whether a*b+c is one instruction, rounded once."""
         return self.isa != "scalar"
 
-    def to_json(self) -> dict[str, str | int | float]:
+    def to_json(self) -> dict[str, Json]:
         """Every field, for logs and cache keys."""
-        return asdict(self)
+        return {**asdict(self), "features": list(self.features)}
+
+
+def covers(available: Iterable[str], needed: str) -> bool:
+    """Whether a machine with some instruction sets ("avx512+vnni", "avx2") has one that is needed,
+    with its features.
+    """
+    isa, *features = needed.split("+")
+    return any(
+        base == isa and set(features) <= set(others)
+        for base, *others in (text.split("+") for text in available)
+    )
 
 
 ISAS = {

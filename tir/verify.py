@@ -55,6 +55,7 @@ from .lowered import Broadcast, Fma, Ramp, Reinterpret
 from .node import Node
 from .printer import print_expr, print_stmt
 from .stmt import (
+    UNITS,
     Alloc,
     Barrier,
     Block,
@@ -70,6 +71,7 @@ from .stmt import (
     Stmt,
     Store,
 )
+from .tensor_intrinsics import TENSOR_INTRINSICS
 from .verify_types import access_problem, type_problem
 from .visit import free_vars, loads, stores
 
@@ -121,7 +123,9 @@ SPECS = {
     Stage.SCHEDULED: _SCHEDULED,
     Stage.NEST: StageSpec(_BLOCKS | {If, Prefetch, Fma, Barrier}),
     Stage.LOWERED: StageSpec(
-        _PLAIN | {If, Prefetch, Fma, Barrier, LetStmt, Ramp, Broadcast, Reinterpret}, vectors=True
+        _PLAIN | {If, Prefetch, Fma, Barrier, LetStmt, Ramp, Broadcast, Reinterpret},
+        loops=frozenset(ForKind) - frozenset(UNITS),
+        vectors=True,
     ),
 }
 
@@ -278,6 +282,13 @@ class _Verifier:
                 f"loop '{loop.var.name}' is {loop.kind.value}{tail}, "
                 f"which stage {self.stage.value} does not admit",
                 code="verify-loop",
+            )
+        if loop.intrinsic not in (TENSOR_INTRINSICS if loop.kind is ForKind.TENSORIZED else ("",)):
+            raise self.error(
+                f"loop '{loop.var.name}' is {loop.kind.value} and has intrinsic "
+                f"'{loop.intrinsic}'; expected a known one on a tensorized loop, and none "
+                "elsewhere",
+                code="verify-intrinsic",
             )
         if loop.extent < 0 or loop.var.type != INT64:
             raise self.error(

@@ -53,9 +53,9 @@ def type_problem(expr: Expr) -> str | None:
         case Cast():
             return _lanes("the value", expr.value.dtype, expr.type.lanes)
         case Reinterpret():
-            if expr.value.dtype.bytes != expr.type.bytes:
-                return f"the value is {expr.value.dtype}; expected {8 * expr.type.bytes} bits"
-            return _lanes("the value", expr.value.dtype, expr.type.lanes)
+            value, size = expr.value.dtype, expr.type.bytes * expr.type.lanes
+            if value.bytes * value.lanes != size:
+                return f"the value is {value}; expected {8 * size} bits"
         case Call():
             return _call(expr)
         case Let():
@@ -141,7 +141,12 @@ def _select(expr: Select) -> str | None:
 def _call(expr: Call) -> str | None:
     if len(expr.arguments) != expr.intrinsic.arity:
         return f"expected {expr.intrinsic.arity} arguments, got {len(expr.arguments)}"
-    return _floats(expr.arguments)
+    carried = expr.intrinsic.carried
+    if carried is None:
+        return _floats(expr.arguments)
+    first, *others = expr.arguments
+    operands = (_same("an operand", x.dtype, carried.with_lanes(first.dtype.lanes)) for x in others)
+    return next(filter(None, operands), None)
 
 
 def _floats(operands: Sequence[Expr]) -> str | None:

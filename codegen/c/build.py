@@ -4,8 +4,11 @@ one C source.
 
 from __future__ import annotations
 
+from ...tir.expr import Call
 from ...tir.func import PrimFunc
 from ...tir.target import Target
+from ...tir.tensor_intrinsics import TensorIntrinsic
+from ...tir.visit import walk
 from ..artifact import Artifact, Entry, Parameter
 from ..lower.pipeline import lower
 from ..lower.split_prepare import Prepared, split_prepare
@@ -32,8 +35,9 @@ def lower_parts(func: PrimFunc, target: Target) -> Prepared:
 
 
 def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artifact:
-    """The artifact of a lowered function."""
+    """The artifact of a lowered function. Its target has the features that the code uses."""
     name = parts.run.name
+    target = using(target, parts.run, *([] if parts.prepare is None else [parts.prepare]))
     symbol = f"tw_{mangle(name)}"
     texts = [emit_function(parts.run, target, symbol)]
     prepare = None
@@ -53,6 +57,12 @@ def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artif
         main.thread_workspace_bytes,
         prepare,
     )
+
+
+def using(target: Target, *functions: PrimFunc) -> Target:
+    """The target with those of its features that the code of LOWERED functions uses."""
+    called = (node.intrinsic for f in functions for node in walk(f.body) if isinstance(node, Call))
+    return target.using(i.feature for i in called if isinstance(i, TensorIntrinsic))
 
 
 def entry(func: PrimFunc, symbol: str) -> Entry:

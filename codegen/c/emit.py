@@ -262,7 +262,7 @@ class _FunctionWriter:
     def _store(self, store: Store) -> str:
         buffer = store.buffer
         if not buffer.shape and buffer.scope == "register":
-            value = self.expressions.value(store.value)
+            value = self.expressions.held_value(store.value)
             return f"{self.lines.names[buffer]} = {value}"
         if store.value.dtype.lanes > 1:
             return self.expressions.store(store)
@@ -286,7 +286,7 @@ class _FunctionWriter:
         for buffer in chain:
             if is_local(buffer) and not buffer.shape:
                 vector = buffer.type.lanes > 1
-                kind = self.isa.types[buffer.type] if vector else c_type(buffer.type)
+                kind = self.expressions.held_type(buffer.type) if vector else c_type(buffer.type)
                 start = "{0}" if vector else "0"
                 registers.setdefault(kind, []).append(
                     f"{self.lines.names.declare(buffer)} = {start}"

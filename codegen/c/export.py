@@ -19,7 +19,7 @@ from .workspace import ALIGNMENT
 
 FILE = "model"  # the stem of the files' names
 
-_MACROS = {"avx2": "__AVX2__", "avx512": "__AVX512F__"}
+_MACROS = {"avx2": "__AVX2__", "avx512": "__AVX512F__", "vnni": "__AVX512VNNI__"}
 _POOL_NAMES = re.compile(r"\btw_pool_")
 
 
@@ -62,7 +62,8 @@ def export_texts(
     arguments += [f"weights + {offset}" for offset in offsets]
     arguments += [*rest, "scratch"]
     definitions = static_definitions(artifact)
-    macro = _MACROS.get(artifact.target.isa)
+    target = artifact.target
+    macros = [_MACROS[name] for name in (target.isa, *target.features) if name in _MACROS]
     isa = " ".join(flag for flag in flags if flag.startswith("-m"))
     source = SOURCE.format(
         title=title,
@@ -70,7 +71,7 @@ def export_texts(
         name=name,
         pool=_POOL_NAMES.sub(f"{name}_pool_", pool),
         prelude=prelude(artifact.target, definitions).replace(TEAM, ""),
-        guard=GUARD.format(macro=macro, flags=isa) if macro else "",
+        guard="".join(GUARD.format(macro=macro, flags=isa) for macro in macros),
         definitions=definitions,
         scratch=artifact.scratch_bytes(0),
         thread_scratch=artifact.thread_workspace_bytes,

@@ -105,6 +105,17 @@ static inline int64_t tw_shift_signed(int64_t a, uint64_t count)
 """,
         (),
     ),
+    "tw_load_i32": (
+        """\
+static inline int32_t tw_load_i32(const void *from)
+{
+    int32_t bits;
+    memcpy(&bits, from, 4);
+    return bits;
+}
+""",
+        (),
+    ),
     "tw_to_f32": (
         """\
 static inline float tw_to_f32(int32_t bits)

@@ -10,8 +10,8 @@ that are on; `mask_type` says which.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 from ...tir.dtype import FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
@@ -31,6 +31,8 @@ class Isa:
     type.
     vector_bytes: the widest register; 0 without vectors. predicates: masks are registers of their
     own, one bit per lane. masks: their C types by number of lanes, where they are of one width.
+    held: the C type of a variable that is written again and again, where it is another one: gcc
+    moves an __m512i between two registers for each operation on its 16 numbers.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Isa:
     vector_bytes: int = 0
     predicates: bool = False
     masks: Mapping[int, str] | None = None
+    held: Mapping[DType, str] = field(default_factory=dict)
 
     def has(self, operation: str, dtype: DType) -> bool:
         """Whether there is an expression for the operation on this type."""
@@ -72,11 +75,11 @@ class Isa:
 
 def isa(target: Target) -> Isa:
     """The tables of the target's instruction set."""
-    return _isa(target.isa)
+    return _isa(target.isa, target.features)
 
 
 @cache
-def _isa(name: str) -> Isa:
+def _isa(name: str, features: tuple[str, ...]) -> Isa:
     if name == "scalar":
         return Isa(name, {}, _scalar())
     if name == "neon":
@@ -94,7 +97,9 @@ def _isa(name: str) -> Isa:
             lanes //= 2
     for dtype in types:
         operations.update(_conversions(dtype, types, avx512=wide == 64))
-    return Isa(name, types, operations, wide, predicates=wide == 64)
+        operations.update(_tensor(dtype, features))
+    held = {t: f"__v{t.lanes}si" for t in types if t.scalar == INT32}
+    return Isa(name, types, operations, wide, predicates=wide == 64, held=held)
 
 
 def _bits(dtype: DType) -> int:
@@ -340,6 +345,19 @@ def _words(dtype: DType) -> dict[str, str]:
         "m": "__mmask16" if dtype.lanes == 16 else "__mmask8",
         "a": hex((1 << dtype.lanes) - 1),
         "l": str(dtype.lanes),
+    }
+
+
+# accumulators, then the bits of the operands' elements
+_TENSOR = {("vpdpbusd", INT32): ("vnni", "{p}_dpbusd_epi32({0}, {1}, {2})")}
+
+
+def _tensor(dtype: DType, features: Sequence[str]) -> dict[tuple[str, DType], str]:
+    """The tensor intrinsics on accumulators of a type that the features have."""
+    return {
+        (name, dtype): text.replace("{p}", _prefix(dtype))
+        for (name, element), (feature, text) in _TENSOR.items()
+        if element == dtype.scalar and feature in features
     }
 
 

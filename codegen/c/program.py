@@ -11,7 +11,7 @@ from ...tir.program import Copy, Launch, Program, Slice, Step, Sync, Tensor, ver
 from ...tir.target import Target
 from ..artifact import Entry, Parameter
 from ..program_artifact import ProgramArtifact
-from .build import entry
+from .build import entry, using
 from .emit import emit_function
 from .names import mangle
 from .program_frame import COPY, ENTRY, LAUNCH, SYNC
@@ -39,6 +39,7 @@ def emit_program(
     Raises: IRError for a program that is not well formed.
     """
     verify_program(program)
+    target = using(target, *program.functions)
     symbols = _symbols(program)
     kernels = {f.name: entry(f, symbols[f.name]) for f in program.functions}
     texts = [

@@ -35,11 +35,11 @@ from ...tir.expr import (
     is_const,
 )
 from ...tir.linear import expression, linear
-from ...tir.lowered import Broadcast, Ramp
+from ...tir.lowered import Broadcast, Ramp, Reinterpret
 from ...tir.simplify import simplify
 from ...tir.stmt import Store
 from ..lower.lanes import Access, access, narrow, narrow_scalar
-from .scalars import LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
+from .scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
 from .selection import is_lane_count, negated, operation, power_of_two, shift_count
 
 
@@ -56,6 +56,15 @@ class Vectors(Scalars):
         """The C type of a variable that holds a vector or a mask."""
         return self.isa.mask_type(dtype.lanes) if dtype.is_bool else self.isa.types[dtype]
 
+    def held_type(self, dtype: DType) -> str:
+        """The C type of a register of vectors that is written again and again."""
+        return self.isa.held.get(dtype) or self.isa.types[dtype]
+
+    def held_value(self, expr: Expr) -> str:
+        """The text of what such a register, or a scalar one, is set to."""
+        cast = f"({self.isa.held[expr.dtype]})" if expr.dtype in self.isa.held else ""
+        return f"{cast}{self.value(expr)}"
+
     def vector(self, expr: Expr) -> str:
         """The text of a vector of numbers."""
         match expr:
@@ -71,6 +80,8 @@ class Vectors(Scalars):
                 return self._ramp(expr)
             case Select():
                 return self._blend(expr)
+            case Reinterpret(Load() as load) if load.dtype.lanes != expr.dtype.lanes:
+                return self.isa.apply("load", expr.dtype, self._bits_at(load))
         name, dtype = operation(expr)
         if not self.isa.has(name, dtype):
             raise self.unknown(expr)
@@ -240,7 +251,8 @@ class Vectors(Scalars):
 
     def _load(self, load: Load) -> str:
         if not load.buffer.shape and load.buffer.scope == "register":
-            return self.lines.names[load.buffer]
+            name = self.lines.names[load.buffer]
+            return f"({self.isa.types[load.dtype]}){name}" if load.dtype in self.isa.held else name
         found = access(load.buffer, load.indices, self.lines.ranges)
         if found.stride == 1:
             return self._contiguous(load, found)
@@ -269,6 +281,18 @@ class Vectors(Scalars):
         if load.other is None:
             return self.isa.apply("zero", load.dtype)
         return self.vector(load.other)
+
+    def _reinterpret(self, expr: Reinterpret) -> tuple[str, int]:
+        if isinstance(expr.value, Load) and expr.value.dtype.lanes > 1:
+            return f"tw_load_i{expr.type.bits}({self._bits_at(expr.value)})", ATOM
+        return super()._reinterpret(expr)
+
+    def _bits_at(self, load: Load) -> str:
+        """Where the bits of a load of neighbours begin."""
+        found = access(load.buffer, load.indices, self.lines.ranges)
+        if found.stride != 1 or load.mask is not None:
+            raise self.unknown(load)
+        return self._pointer(load.buffer, found.base)
 
     def _addresses(self, load: Load, found: Access) -> tuple[str, str]:
         """A pointer, and the distances in elements from there as a vector of int32."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 from ...tir.buffer import Load
 from ...tir.expr import And, Const, Expr, Let, Or, Select, Var
 from ...tir.func import PrimFunc
-from ...tir.lowered import Broadcast
+from ...tir.lowered import Broadcast, Reinterpret
 from ...tir.node import Node
 from ...tir.stmt import LetStmt, Prefetch, Seq, Stmt, Store, seq
 from ...tir.visit import transform, walk
@@ -124,6 +124,14 @@ def _sure(expr: Expr) -> Iterator[Expr]:
             return
         case Broadcast(Const()):
             return
+        case Reinterpret(Load() as load) if expr.dtype.lanes != load.dtype.lanes:
+            yield expr  # the bits of a load of elements that no variable holds
+            return
+        case Broadcast(Reinterpret(Load() as load)):
+            for index in load.indices:
+                yield from _sure(index)
+            yield expr
+            return
         case Broadcast(value) if not value.dtype.is_bool and not value.dtype.is_integer:
             if isinstance(value, Load):
                 for index in value.indices:
@@ -146,7 +154,9 @@ def _is_nameable_mask(mask: Expr) -> bool:
 
 
 def _name(value: Expr) -> str:
-    inner = value.value if isinstance(value, Broadcast) else value
+    inner = value
+    while isinstance(inner, Broadcast | Reinterpret):
+        inner = inner.value
     if isinstance(inner, Load):
         return inner.buffer.name
     return "on" if value.dtype.is_bool else "all"

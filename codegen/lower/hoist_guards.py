@@ -55,7 +55,7 @@ def _conditions(block: Block) -> tuple[Expr, ...]:
 def _visit(stmt: Stmt, ranges: Ranges, split: bool) -> Stmt:
     """The statement with guards hoisted; split: whether it is the part of a tile that is cut."""
     match stmt:
-        case For() if stmt.kind is not ForKind.VECTORIZED:
+        case For() if stmt.kind not in (ForKind.VECTORIZED, ForKind.TENSORIZED):
             inner = {**ranges, stmt.var: (0, stmt.extent - 1)}
             return replace(stmt, body=_inside(stmt.body, inner, split))
         case Seq():

@@ -22,7 +22,20 @@ from ...tir.func import PrimFunc
 from ...tir.linear import Interval, expression, linear
 from ...tir.node import Node
 from ...tir.simplify import simplify, simplify_stmt
-from ...tir.stmt import NOTHING, Alloc, Block, For, ForKind, If, IterKind, Seq, Stmt, Tail, seq
+from ...tir.stmt import (
+    NOTHING,
+    UNITS,
+    Alloc,
+    Block,
+    For,
+    ForKind,
+    If,
+    IterKind,
+    Seq,
+    Stmt,
+    Tail,
+    seq,
+)
 from ...tir.visit import blocks, free_vars, fresh_copy, statements, stores, substitute
 from .hoist_guards import mixed
 
@@ -34,7 +47,8 @@ MAX_PIECES = 8
 class Partition:
     """Cut marked loops and reduction loops at the points where predicates change.
 
-    Requires: stage SCHEDULED, inits placed. Ensures: stage NEST; no loop carries a tail mark.
+    Requires: stage SCHEDULED, inits placed. Ensures: stage NEST; no loop carries a tail mark or is
+    blockized.
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
@@ -45,11 +59,10 @@ class Partition:
 def _unmarked(stmt: Stmt) -> Stmt:
     def visit(node: Node) -> Node:
         inner = node.map_children(visit) if isinstance(node, Stmt) else node
-        return (
-            replace(inner, tail=None)
-            if isinstance(inner, For) and inner.tail is not None
-            else inner
-        )
+        if not isinstance(inner, For) or (inner.tail is None and inner.kind not in UNITS):
+            return inner
+        blockized = inner.kind is ForKind.BLOCKIZED
+        return replace(inner, tail=None, kind=ForKind.SERIAL if blockized else inner.kind)
 
     result = visit(stmt)
     assert isinstance(result, Stmt)
@@ -88,7 +101,7 @@ def _piece(loop: For, start: int, stop: int, ranges: Ranges, *, first: bool) -> 
     body = _visit(body, inner)
     if stop - start == 1:
         return body
-    return For(var, stop - start, loop.kind, body, annotations=loop.annotations)
+    return replace(loop, var=var, extent=stop - start, body=body, tail=None)
 
 
 def _branches(loop: For, edges: list[tuple[int, int]], ranges: Ranges) -> Stmt:

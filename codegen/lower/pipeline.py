@@ -19,6 +19,7 @@ from .math import ExpandMath
 from .registers import Registers
 from .saturate_casts import SaturateCasts
 from .storage_casts import StorageCasts
+from .tensorize import Tensorize
 from .unroll import Unroll
 from .vectorize import Vectorize
 
@@ -30,6 +31,7 @@ def lowering_passes(target: Target) -> tuple[Pass, ...]:
     """The passes from stage NEST to stage LOWERED for a target."""
     return (
         EraseBlocks(),  # first: all others see loops, conditions and stores alone
+        Tensorize(target),  # then: reads the loops and the casts as they were defined
         SaturateCasts(),  # before the expansions, whose own casts never leave the range
         StorageCasts(target),  # what is left of them then is integer arithmetic
         # on scalars, before copies exist, so that every variant of a loop computes the same bits

@@ -20,6 +20,7 @@ from ...tir.buffer import Buffer
 from ...tir.expr import Select
 from ...tir.func import PrimFunc
 from ...tir.stmt import IterKind
+from ...tir.tensor_intrinsics import TENSOR_INTRINSICS
 from ...tir.visit import stores
 
 Arguments = Mapping[str, object]
@@ -226,6 +227,15 @@ def _annotate(sch: Schedule, rng: Random) -> Arguments:
     return {"loop": _any_loop(sch, rng), "key": "unroll_hint", "value": rng.choice((1, 2, 4))}
 
 
+def _blockize(sch: Schedule, rng: Random) -> Arguments:
+    return {"loop": _any_loop(sch, rng)}
+
+
+def _tensorize(sch: Schedule, rng: Random) -> Arguments:
+    """Of what is hardly ever an intrinsic: a refusal, which must have a text."""
+    return {"loop": _any_loop(sch, rng), "intrinsic": rng.choice(tuple(TENSOR_INTRINSICS))}
+
+
 def _compute_at(sch: Schedule, rng: Random) -> Arguments:
     block, user = _pair(sch, rng)
     return {"block": block, "loop": _loop(sch, rng, user)}
@@ -389,6 +399,8 @@ STEPS: dict[str, Callable[[Schedule, Random], Arguments]] = {
     "vectorize": _vectorize,
     "unroll": _unroll,
     "annotate": _annotate,
+    "blockize": _blockize,
+    "tensorize": _tensorize,
     "compute_at": _compute_at,
     "reverse_compute_at": _reverse_compute_at,
     "compute_inline": _compute_inline,

@@ -15,6 +15,7 @@ import pytest
 from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError
 from tilewright.runtime.engine import Engine, EngineError
 from tilewright.runtime.export_c import ExportError
+from tilewright.runtime.host import host
 from tilewright.tir.errors import TargetError
 from tilewright.tir.target import Target
 
@@ -252,9 +253,8 @@ def test_an_engine_of_another_machine_is_refused(
     parts = replace(
         engine.parts, artifact=replace(engine.parts.artifact, target=Target(isa="avx1024"))
     )
-    monkeypatch.setattr(
-        "tilewright.runtime.program_code.host", lambda: type("Host", (), {"isas": ("scalar",)})
-    )
+    poor = replace(host(), isas=("scalar",), features=())
+    monkeypatch.setattr("tilewright.runtime.program_code.host", lambda: poor)
     assert text_of(TargetError, Engine, parts) == (
         "TargetError: engine: 'tiny' is compiled for avx1024, which this machine lacks; it has "
         "scalar. [engine-isa]"

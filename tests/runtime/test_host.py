@@ -44,6 +44,15 @@ def test_the_first_processor_of_cpuinfo_decides(tmp_path: Path) -> None:
     assert found.fma_per_cycle == 2
 
 
+def test_features_are_those_of_the_best_instruction_set(tmp_path: Path) -> None:
+    files = {"proc/cpuinfo": INTEL.format(more=f"{AVX512} avx512_vnni")}
+    found = read_host(write(tmp_path, files))
+    assert (found.features, found.instructions[0]) == (("vnni",), "avx512+vnni")
+    files = {"proc/cpuinfo": INTEL.format(more="avx512_vnni")}
+    found = read_host(write(tmp_path, files))
+    assert (found.features, found.instructions) == ((), ("avx2", "scalar"))
+
+
 def test_one_missing_feature_rules_an_instruction_set_out(tmp_path: Path) -> None:
     files = {"proc/cpuinfo": INTEL.format(more="avx512f avx512bw avx512vl")}
     assert read_host(write(tmp_path, files)).isas == ("avx2", "scalar")

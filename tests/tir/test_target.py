@@ -9,13 +9,46 @@ import pytest
 
 from tilewright.tir.dtype import FLOAT32, FLOAT64, dtype
 from tilewright.tir.errors import TargetError, TargetTypeError
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target import ISAS, Target, covers
 
 
-@pytest.mark.parametrize("text", ["c:scalar", "c:avx2", "c:avx512", "python", "null"])
+@pytest.mark.parametrize(
+    "text", ["c:scalar", "c:avx2", "c:avx512", "c:avx512+vnni", "python", "null"]
+)
 def test_a_target_prints_as_the_text_that_names_it(text: str) -> None:
     assert str(Target.parse(text)) == text
     assert Target.parse(str(Target.parse(text))) == Target.parse(text)
+
+
+@pytest.mark.parametrize(("text", "known"), [("c:avx512+vnmi", "'vnni'"), ("c:avx2+vnni", "none")])
+def test_an_unknown_feature_is_refused(text: str, known: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        Target.parse(text)
+    isa, _, feature = text[2:].partition("+")
+    assert str(caught.value) == (
+        f"TargetError: target: '{isa}' has no feature '{feature}' in '{text}'; expected {known}. "
+        "[target-feature]"
+    )
+
+
+def test_a_target_keeps_the_features_that_code_uses() -> None:
+    target = Target.parse("c:avx512+vnni")
+    assert target.using(()) == Target.parse("c:avx512")
+    assert target.using(("vnni", "other")) == target
+
+
+@pytest.mark.parametrize(
+    ("needed", "runs"),
+    [
+        ("avx512", True),
+        ("avx512+vnni", True),
+        ("avx2", True),
+        ("avx2+vnni", False),
+        ("neon", False),
+    ],
+)
+def test_a_machine_covers_what_it_has(needed: str, runs: bool) -> None:
+    assert covers(("avx512+vnni", "avx2", "scalar"), needed) == runs
 
 
 def test_c_alone_is_the_scalar_target() -> None:
@@ -37,8 +70,9 @@ def test_only_vector_targets_have_a_fused_multiply_add() -> None:
 
 
 def test_every_field_goes_into_json() -> None:
-    target = replace(Target.parse("c:avx2"), threads=7)
-    assert Target(**json.loads(json.dumps(target.to_json()))) == target
+    target = replace(Target.parse("c:avx512+vnni"), threads=7)
+    read = json.loads(json.dumps(target.to_json()))
+    assert Target(**{**read, "features": tuple(read["features"])}) == target
 
 
 def test_an_unknown_back_end_is_refused_with_those_that_exist() -> None:

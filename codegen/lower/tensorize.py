@@ -1,0 +1,111 @@
+"""Replace tensorized nests by the instructions that compute them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...tir.conditions import all_of
+from ...tir.errors import InternalError, TargetError
+from ...tir.expr import TRUE, Call, Expr, Var, floordiv, floormod, index
+from ...tir.func import PrimFunc
+from ...tir.linear import Ranges
+from ...tir.lowered import Broadcast, Reinterpret
+from ...tir.stmt import For, ForKind, If, Stmt, Store
+from ...tir.target import Target, covers
+from ...tir.tensor_intrinsics import TensorIntrinsic, tensor_intrinsic
+from ...tir.tensor_match import Match, Operand, match_intrinsic
+from ...tir.visit import free_vars, loads, substitute
+from .vector_body import VectorBody
+
+
+@dataclass(frozen=True, slots=True)
+class Tensorize:
+    """Turn each TENSORIZED loop into one store of what its intrinsic makes of vectors.
+
+    for j in tensorized(16, intrinsic="vpdpbusd"): for k in range(4): C[j] += A[k] * B[4*j + k]
+    ->  C[ramp(0, 1, 16)] = vpdpbusd(C[ramp(0, 1, 16)],
+                                     broadcast(reinterpret(A[ramp(0, 1, 4)], "int32"), 16),
+                                     reinterpret(B[ramp(0, 1, 64)], "int32x16"))
+
+    Requires: stage NEST without blocks. Ensures: no loop is TENSORIZED.
+    Raises: TargetError where the target lacks the intrinsic.
+    """
+
+    target: Target
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        return func.with_body(self._stmt(func.body, {}))
+
+    def _stmt(self, stmt: Stmt, ranges: Ranges) -> Stmt:
+        if isinstance(stmt, For) and stmt.kind is ForKind.TENSORIZED:
+            return self._unit(stmt, ranges)
+        inner = {**ranges, stmt.var: (0, stmt.extent - 1)} if isinstance(stmt, For) else ranges
+        return stmt.map_children(lambda c: self._stmt(c, inner) if isinstance(c, Stmt) else c)
+
+    def _unit(self, loop: For, ranges: Ranges) -> Stmt:
+        intrinsic = tensor_intrinsic(loop.intrinsic)
+        if not covers((self.target.instructions,), intrinsic.target):
+            raise TargetError(
+                f"loop '{loop.var.name}' is computed by '{intrinsic.name}', which '{self.target}' "
+                f"lacks; expected c:{intrinsic.target}.",
+                code="lower-intrinsic",
+            )
+        nest, condition = _without_guard(loop)
+        found = match_intrinsic(intrinsic, nest, ranges)
+        if not isinstance(found, Match):
+            raise InternalError(
+                f"tensorize: the nest of loop '{loop.var.name}' is no longer '{intrinsic.name}': "
+                f"{found.found}; expected {found.expected}.",
+                code="lower-tensorize",
+            )
+        store = _store(intrinsic, found, ranges)
+        return store if condition == TRUE else If(condition, store)
+
+
+def _without_guard(loop: For) -> tuple[For, Expr]:
+    """The nest without the conditions that all its points share, and those."""
+    conditions: list[Expr] = []
+    bound: set[Var] = set()
+
+    def inside(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, If) and stmt.orelse is None and not free_vars(stmt.condition) & bound:
+            conditions.append(stmt.condition)
+            return inside(stmt.then)
+        if isinstance(stmt, For):
+            bound.add(stmt.var)
+            return stmt.map_children(lambda c: inside(c) if isinstance(c, Stmt) else c)
+        return stmt
+
+    nest = inside(loop)
+    assert isinstance(nest, For)
+    return nest, all_of(*conditions)
+
+
+def _store(intrinsic: TensorIntrinsic, found: Match, ranges: Ranges) -> Stmt:
+    """What the nest stores, with a lane per iteration of its outer loop."""
+    lanes = found.lanes.extent
+    lane = Var(found.lanes.var.name)
+    body = VectorBody(lane, lanes, ranges)
+    own = substitute(found.store, {found.lanes.var: lane})
+    (accumulator,) = (load for load in loads(own.value) if load.buffer is own.buffer)
+    operands = (_operand(intrinsic, found, operand, ranges) for operand in found.operands)
+    value = Call(intrinsic, (body.vector(accumulator, None), *operands))
+    written = body.stmt(Store(own.buffer, own.indices, accumulator), None)
+    assert isinstance(written, Store)
+    return Store(written.buffer, written.indices, value)
+
+
+def _operand(intrinsic: TensorIntrinsic, found: Match, operand: Operand, ranges: Ranges) -> Expr:
+    """The bits of an operand, as many elements as neighbours as the lanes, or all of them, read."""
+    assert intrinsic.carried is not None
+    points, lanes = intrinsic.points, found.lanes.extent
+    count = points * lanes if operand.lanes_differ else points
+    element = Var(operand.load.buffer.name)
+    number: dict[Var, Expr] = {
+        found.lanes.var: floordiv(element, index(points)) if operand.lanes_differ else index(0),
+        found.points.var: floormod(element, index(points)) if operand.lanes_differ else element,
+    }
+    vector = VectorBody(element, count, ranges).vector(substitute(operand.load, number), None)
+    if operand.lanes_differ:
+        return Reinterpret(vector, intrinsic.carried.with_lanes(lanes))
+    return Broadcast(Reinterpret(vector, intrinsic.carried), lanes)

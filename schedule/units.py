@@ -1,0 +1,128 @@
+"""Units: nests below a blockized or tensorized loop, which steps leave as they are.
+
+`check_kept` holds for every step: a unit has the loops that it had, holds one block, and, where an
+instruction computes it, still does what the instruction does. So no other check needs to know of
+units.
+"""
+
+from __future__ import annotations
+
+from ..tir.conditions import conjuncts
+from ..tir.errors import known_names
+from ..tir.expr import Var
+from ..tir.func import PrimFunc
+from ..tir.printer import print_expr
+from ..tir.stmt import UNITS, Block, For, ForKind, IterKind, Stmt, Store
+from ..tir.target import Target, covers
+from ..tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
+from ..tir.tensor_match import Mismatch, match_intrinsic
+from ..tir.visit import blocks, free_vars, walk
+from .errors import refuse
+from .legality import runs_over
+from .nest import bound, loops_around, ranges_of
+
+Shape = tuple[tuple[tuple[Var, int, ForKind], ...], tuple[str, ...]]
+
+
+def check_intrinsic(func: PrimFunc, name: str, target: Target | None) -> TensorIntrinsic:
+    """The intrinsic exists, and the target has it. Returns it."""
+    if name not in TENSOR_INTRINSICS:
+        raise refuse(
+            func,
+            f"tensorize: no intrinsic {name!r}; expected one of "
+            f"{known_names(str(name), TENSOR_INTRINSICS)}.",
+            code="tensorize-intrinsic",
+        )
+    intrinsic = TENSOR_INTRINSICS[name]
+    if target is not None and not covers((target.instructions,), intrinsic.target):
+        raise refuse(
+            func,
+            f"tensorize: target '{target}' lacks '{name}'; expected c:{intrinsic.target}.",
+            code="tensorize-target",
+        )
+    return intrinsic
+
+
+def check_one_block(func: PrimFunc, loop: For, primitive: str) -> None:
+    """The loop holds loops, each directly in the other, and one block."""
+    body = loop.body
+    while isinstance(body, For):
+        body = body.body
+    if isinstance(body, Block):
+        return
+    names = ", ".join(f"'{block.name}'" for block in blocks(loop)) or "none"
+    raise refuse(
+        func,
+        f"{primitive}: loop '{loop.var.name}' does not hold one block alone below its loops; "
+        f"it holds {names}.",
+        code="unit-block",
+        hints=("name a loop further in.",),
+    )
+
+
+def check_definition(func: PrimFunc, loop: For, intrinsic: TensorIntrinsic, primitive: str) -> None:
+    """The nest of a loop is what an intrinsic's definition says, without a condition."""
+    (block,) = blocks(loop)
+    found = match_intrinsic(intrinsic, loop, ranges_of(loops_around(func, loop)))
+    if isinstance(found, Mismatch):
+        raise refuse(
+            func,
+            f"{primitive}: the nest of loop '{loop.var.name}' is not '{intrinsic.name}': "
+            f"{found.found}; expected {found.expected}.",
+            code="tensorize-match",
+            hints=(found.hint,) if found.hint else (),
+        )
+    inside = {found.lanes.var, found.points.var}
+    guards = (*conjuncts(block.predicate), *conjuncts(bound(block, block.counts)))
+    for guard in guards:
+        if free_vars(guard) & inside:
+            raise refuse(
+                func,
+                f"{primitive}: block '{block.name}' runs only where {print_expr(guard)}; expected "
+                "no condition on the loops of an instruction.",
+                code="tensorize-guard",
+                hints=("split by divisors of the extents, or pad the tensors to multiples.",),
+            )
+    around = loops_around(func, loop)
+    if block.init is not None and not any(
+        runs_over(block, outer.var, IterKind.REDUCE) for outer in around
+    ):
+        raise refuse(
+            func,
+            f"{primitive}: block '{block.name}' is initialised inside the nest of loop "
+            f"'{loop.var.name}', which holds all of its reduction; expected it before.",
+            code="tensorize-init",
+            hints=(f'decompose_reduction("{block.name}", {loop.var.name}) places it there.',),
+        )
+
+
+def check_kept(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
+    """The units of a function are as they were before a step."""
+    units = _units(before)
+    found = {loop.var: loop for loop in _units(after)}
+    left = {block.name for block in after.blocks} if units else set()
+    for loop in units:
+        now = found.get(loop.var)
+        gone = now is None and not any(block.name in left for block in blocks(loop))
+        if not gone and (now is None or _shape(now) != _shape(loop)):
+            raise refuse(
+                before,
+                f"{primitive}: loop '{loop.var.name}' is {loop.kind.value}, and the step would "
+                "change what is inside; expected it to stay as it is.",
+                code="unit-changed",
+                hints=(f"call {primitive} before the step that made it {loop.kind.value}.",),
+            )
+    for loop in found.values():
+        if loop.kind is ForKind.TENSORIZED:
+            check_definition(after, loop, TENSOR_INTRINSICS[loop.intrinsic], primitive)
+
+
+def _units(func: PrimFunc) -> list[For]:
+    return [node for node in walk(func.body) if isinstance(node, For) and node.kind in UNITS]
+
+
+def _shape(loop: For) -> Shape:
+    """The loops inside of a unit, and what else but stores stands there."""
+    inner = [x for x in walk(loop.body) if isinstance(x, Stmt) and not isinstance(x, Store)]
+    loops = tuple((x.var, x.extent, x.kind) for x in inner if isinstance(x, For))
+    return loops, tuple(type(node).__name__ for node in inner)

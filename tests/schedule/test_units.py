@@ -1,0 +1,251 @@
+"""schedule/primitives/units.py and schedule/units.py: blockize, tensorize: text, values, proof,
+replay, refusals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import tilewright as tw
+from tilewright.schedule.cost import estimate
+from tilewright.schedule.errors import ScheduleError
+from tilewright.schedule.references import LoopRef
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir import te
+from tilewright.tir.equal import equal
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.parser import parse
+from tilewright.tir.target import Target
+
+from .programs import assert_meaning_kept, body_of, matmul, refusals, scheduled
+
+VNNI = Target.parse("c:avx512+vnni")
+
+
+def dots(m: int, n: int, k: int, a_type: str = "uint8", b_type: str = "int8") -> PrimFunc:
+    """C[i, j] = the sum of A[i, k] * B[j, k], in int32."""
+    a = te.placeholder((m, k), a_type, name="A")
+    b = te.placeholder((n, k), b_type, name="B")
+    q = te.reduce_axis(k, name="k")
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(te.cast(a[i, q], "int32") * te.cast(b[j, q], "int32"), axis=q),
+        name="C",
+    )
+    return te.func(a, b, c, name="dots")
+
+
+def pieces(sch: Schedule, lanes: int = 8) -> LoopRef:
+    """Four reduction points inside of the lanes of C. Returns the loop of lanes."""
+    sch.cache_read("C", "B", name="B_packed")
+    sch.transform_layout("B_packed", lambda j, k: (j // lanes, k // 4, j % lanes, k % 4))
+    i, j, k = sch.loops("C")
+    j, lane = sch.split(j, (None, lanes))
+    k, point = sch.split(k, (None, 4))
+    sch.reorder(i, j, k, lane, point)
+    return lane
+
+
+def tensorized(sch: Schedule) -> None:
+    sch.tensorize(pieces(sch), "vpdpbusd")
+
+
+def test_a_tensorized_nest_keeps_its_loops() -> None:
+    sch = scheduled(dots(2, 8, 8), tensorized)
+    nest = body_of(sch).splitlines()[8:]
+    assert "\n".join(nest) == (
+        "    for j_0 in range(1):\n"
+        "        for k_0 in range(2):\n"
+        '            for j_1 in tensorized(8, intrinsic="vpdpbusd"):\n'
+        "                for k_1 in range(4):\n"
+        '                    with block("C", vi=spatial(2, i), vj=spatial(8, j_0 * 8 + j_1), '
+        "vk=reduce(8, k_0 * 4 + k_1)):\n"
+        "                        with init():\n"
+        "                            C[vi, vj] = int32(0)\n"
+        '                        C[vi, vj] = C[vi, vj] + cast(A[vi, vk], "int32") * '
+        'cast(B_packed[vj // 8, vk // 4, vj % 8, vk % 4], "int32")'
+    )
+    assert equal(parse(str(sch.func)), sch.func)
+    assert sch.steps[-1] == 'tensorize(j_1, intrinsic="vpdpbusd")'
+
+
+def test_its_nest_is_proved_like_plain_loops() -> None:
+    sch = Schedule(dots(3, 16, 8), VNNI).apply(tensorized)
+    assert tw.prove(sch, VNNI).status == "proved"
+
+
+def test_initialisation_and_copies_become_vectors_along_the_lanes() -> None:
+    def steps(sch: Schedule) -> None:
+        tensorized(sch)
+        sch.decompose_reduction("C", sch.loops("C")[2])
+        sch.stage("C", "C", sch.loops("C")[2], "register")
+
+    text = body_of(scheduled(dots(2, 8, 8), steps))
+    assert text.count("for j_1 in vectorized(8):") == 3  # initialised, copied in and out
+    assert text.count("tensorized") == 1
+
+
+def test_operands_come_in_any_order_and_either_may_be_shared_by_the_lanes() -> None:
+    a = te.placeholder((8, 8), "uint8", name="A")
+    b = te.placeholder((3, 8), "int8", name="B")
+    q = te.reduce_axis(8, name="k")
+    c = te.compute(
+        (3, 8),
+        lambda i, j: te.sum(te.cast(b[i, q], "int32") * te.cast(a[j, q], "int32"), axis=q),
+        name="C",
+    )
+
+    def steps(sch: Schedule) -> None:
+        sch.cache_read("C", "A", name="A_packed")
+        sch.transform_layout("A_packed", lambda j, k: (k // 4, j, k % 4))
+        i, lane, k = sch.loops("C")
+        k, point = sch.split(k, (None, 4))
+        sch.reorder(i, k, lane, point)
+        sch.tensorize(lane, "vpdpbusd")
+
+    scheduled(te.func(a, b, c, name="swapped"), steps)
+
+
+def test_a_guard_outside_of_the_lanes_stays() -> None:
+    def steps(sch: Schedule) -> None:
+        tensorized(sch)
+        i, *_ = sch.loops("C")
+        sch.split(i, (None, 2), tail="guard")
+
+    sch = scheduled(dots(3, 8, 8), steps)
+    assert "tensorized" in str(assert_meaning_kept(sch))
+
+
+def test_a_part_of_a_loop_is_tensorized_too() -> None:
+    def steps(sch: Schedule) -> None:
+        tensorized(sch)
+        sch.loop_partition(sch.loops("C")[0], (1,))
+
+    assert body_of(scheduled(dots(3, 8, 8), steps)).count("tensorized") == 2
+
+
+def test_a_block_may_be_inlined_into_a_unit() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.blockize(sch.loops("Y")[1])
+        sch.compute_inline("R")
+
+    x = te.placeholder((4, 4), "float32", name="X")
+    r = te.compute((4, 4), lambda i, j: x[i, j] + 1.0, name="R")
+    y = te.compute((4, 4), lambda i, j: r[i, j] * 2.0, name="Y")
+    text = body_of(scheduled(te.func(x, y, name="f"), steps))
+    assert text.splitlines()[1] == "    for j in blockized(4):"
+
+
+def test_a_blockized_nest_runs_as_loops_and_its_copies_are_plain() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        sch.reorder(k, i, j)
+        sch.blockize(j)
+        sch.stage("C", "C", i, "thread")
+
+    sch = scheduled(matmul(3, 4, 2), steps)
+    assert body_of(sch).count("blockized") == 1
+    assert "blockized" not in str(assert_meaning_kept(sch))
+
+
+def test_a_blockized_nest_may_be_tensorized() -> None:
+    def steps(sch: Schedule) -> None:
+        lane = pieces(sch)
+        sch.blockize(lane)
+        sch.tensorize(lane, "vpdpbusd")
+
+    scheduled(dots(2, 8, 8), steps)
+
+
+def test_an_instruction_is_priced_as_one() -> None:
+    plain = Schedule(dots(64, 64, 64)).apply(lambda s: pieces(s, 16))
+    fast = Schedule(dots(64, 64, 64)).apply(lambda s: s.tensorize(pieces(s, 16), "vpdpbusd"))
+    assert estimate(fast, VNNI) < estimate(plain, VNNI) / 8
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+def with_unit(then: Callable[[Schedule], object]) -> Callable[[Schedule], object]:
+    return lambda sch: (tensorized(sch), then(sch))
+
+
+def guarded(sch: Schedule) -> None:
+    sch.cache_read("C", "B", name="B_packed")
+    sch.pad("B_packed", (8, 4))
+    sch.transform_layout("B_packed", lambda j, k: (j // 8, k // 4, j % 8, k % 4))
+    i, j, k = sch.loops("C")
+    j, lane = sch.split(j, (None, 8))
+    k, point = sch.split(k, (None, 4))
+    sch.reorder(i, j, k, lane, point)
+    sch.tensorize(lane, "vpdpbusd")
+
+
+def unpacked(sch: Schedule) -> None:
+    i, lane, k = sch.loops("C")
+    k, point = sch.split(k, (None, 4))
+    sch.reorder(i, k, lane, point)
+    sch.tensorize(lane, "vpdpbusd")
+
+
+def two_blocks(sch: Schedule) -> None:
+    i, _ = sch.loops("Y")
+    sch.compute_at("R", i)
+    sch.blockize(i)
+
+
+def chain() -> PrimFunc:
+    x = te.placeholder((4, 4), "float32", name="X")
+    r = te.compute((4, 4), lambda i, j: x[i, j] + 1.0, name="R")
+    return te.func(x, te.compute((4, 4), lambda i, j: r[i, j] * 2.0, name="Y"), name="chain")
+
+
+CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
+    "tensorize-intrinsic": (
+        dots(2, 8, 8),
+        lambda s: s.tensorize(pieces(s), "vpdpbssd"),
+    ),
+    "tensorize-match: loops": (
+        dots(2, 8, 8),
+        lambda s: (pieces(s), s.tensorize(s.loops("C")[2], "vpdpbusd")),
+    ),
+    "tensorize-match: types": (dots(2, 8, 8, "int8", "int8"), tensorized),
+    "tensorize-match: neighbours": (dots(2, 8, 8), unpacked),
+    "tensorize-guard": (dots(2, 6, 8), guarded),
+    "tensorize-init": (dots(2, 8, 4), lambda s: s.tensorize(s.loops("C")[1], "vpdpbusd")),
+    "unit-block": (chain(), two_blocks),
+    "unit-changed: a loop inside": (dots(2, 8, 8), with_unit(lambda s: s.unroll(_inner(s)))),
+    "tensorize-match: another layout": (
+        dots(2, 8, 8),
+        with_unit(lambda s: s.transform_layout("B_packed", lambda a, b, c, d: (a, c, b, d))),
+    ),
+    "tensorize-match: registers": (
+        dots(2, 8, 8),
+        with_unit(lambda s: s.stage("C", "A", s.loops("C")[2], "register")),
+    ),
+    "unit-changed: storage inside": (
+        dots(2, 8, 8),
+        with_unit(lambda s: s.stage("C", "A", s.loops("C")[3], "thread")),
+    ),
+    "loop-kind": (dots(2, 8, 8), with_unit(lambda s: s.vectorize(s.loops("C")[3]))),
+}
+
+
+def _inner(sch: Schedule) -> LoopRef:
+    return sch.loops("C")[-1]
+
+
+def test_each_refusal_says_what_differs(golden: Callable[[str, str], None]) -> None:
+    golden("errors/schedule_units.txt", refusals(CASES))
+
+
+def test_a_target_without_the_instruction_is_refused_at_the_step() -> None:
+    sch = Schedule(dots(2, 8, 8), Target.parse("c:avx512"))
+    with pytest.raises(ScheduleError) as caught:
+        sch.apply(tensorized)
+    assert str(caught.value).splitlines()[0] == (
+        "ScheduleError: tensorize: target 'c:avx512' lacks 'vpdpbusd'; expected c:avx512+vnni. "
+        "[tensorize-target]"
+    )
