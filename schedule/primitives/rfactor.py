@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...tir.bounds import bounds
-from ...tir.buffer import Buffer, Load
+from ...tir.buffer import Buffer, Load, array
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.linear import Linear, Ranges, expression, linear
@@ -55,7 +55,7 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     name = unique_name(func, f"{block}_rf")
     names = (name, *(unique_name(func, f"{target.name}_rf") for target in targets[1:]))
     parts = {
-        target: Buffer(own, target.type, (node.extent, *target.shape))
+        target: array(own, target.type, (node.extent, *target.extents))
         for own, target in zip(names, targets, strict=True)
     }
     part = _part(whole, name, cut, node, parts)

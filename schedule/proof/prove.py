@@ -44,7 +44,7 @@ def prove(
     found, slower.
     """
     started = time.perf_counter()
-    sets = Sets(max_operations, shortcuts=shortcuts)
+    sets = Sets(max_operations, canonical.dims, shortcuts=shortcuts)
     proof = _Proof(sets)
     try:
         read = read_nest(nest)

@@ -114,7 +114,8 @@ def run_for(
     The two runs agree on the loops that hold both statements. None where no such run is visible.
     """
     mine = write.statement
-    known = {loop.var: variable(loop.var) for loop in mine.loops[: common_loops(mine, other)]}
+    shared = mine.loops[: common_loops(mine, other)]
+    known = {var: variable(var) for var in (*mine.dims, *(loop.var for loop in shared))}
     used = {var for form in forms for var in form.variables()}
     for loop in mine.loops:
         if loop.var not in known and loop.var not in used:
@@ -189,16 +190,19 @@ def box_of(statement: Statement, point: Sequence[Affine]) -> Box | None:
     so it counts through an interval; each loop serves one dimension; each condition bounds one
     dimension.
     """
-    if len(statement.domain) != 1:
+    dims = statement.dims
+    if len(statement.domain) != 1 or any(
+        var in dims for constraint in statement.domain[0] for var in constraint.form.variables()
+    ):
         return None
-    ranges = statement.ranges
+    ranges = {var: statement.ranges[var] for var in statement.variables}
     free = {var: high - low + 1 for var, (low, high) in ranges.items() if low != high}
     bounds: list[tuple[int, int]] = []
     for form in point:
         step = 1
         start = form.constant
         for atom, coefficient in sorted(form.terms, key=lambda term: term[1]):
-            if not isinstance(atom, Var):
+            if not isinstance(atom, Var) or atom in dims:
                 return None
             start += coefficient * ranges[atom][0]
             if ranges[atom][0] == ranges[atom][1]:
