@@ -82,7 +82,9 @@ def sizes_of(func: PrimFunc) -> tuple[Size, ...]:
         for axis, dim in enumerate(p.buffer.dims)
     ]
     found = (next(place for place in places if place[0] is dim) for dim in func.dims)
-    return tuple(Size(dim.name, dim.low, dim.high, n, axis) for dim, n, axis in found if dim is not None)
+    return tuple(
+        Size(dim.name, dim.low, dim.high, n, axis) for dim, n, axis in found if dim is not None
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,7 @@ class Argument:
         """The extent of each axis: a number, or the name of a size."""
         sizes = self.sizes or (None,) * len(self.shape)
         return [
-            str(n) if size is None else size.name
-            for n, size in zip(self.shape, sizes, strict=True)
+            str(n) if size is None else size.name for n, size in zip(self.shape, sizes, strict=True)
         ]
 
     @property
@@ -118,8 +117,8 @@ class Argument:
                 raise self._shape_error(array, call)
             if size is not None and not size.low <= n <= size.high:
                 raise ArgumentValueError(
-                    f"{call}: '{self.name}' has {n} as axis {axis}; expected '{size.name}' from "
-                    f"{size.low} to {size.high}.",
+                    f"{call}: axis {axis} of '{self.name}' has {n} elements; expected "
+                    f"'{size.name}', which is {size.low} to {size.high}.",
                     code="argument-size",
                     hints=(
                         f'te.dim("{size.name}", {min(n, size.low)}, {max(n, size.high)}) builds a '
@@ -240,9 +239,7 @@ def address(array: Array) -> int:
     return int(ffi.cast(_ADDRESS, memory(array)))
 
 
-def _sizes(
-    call: str, arguments: Sequence[Argument], arrays: Sequence[Array]
-) -> Mapping[Size, int]:
+def _sizes(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) -> Mapping[Size, int]:
     """The sizes that a call decides. Raises: ArgumentValueError where two arrays disagree."""
     found: dict[Size, tuple[int, str]] = {}
     for argument, array in zip(arguments, arrays, strict=True):

@@ -154,8 +154,8 @@ class Kernel:
     def roofline(self, *arrays: object, threads: int | None = None) -> Roofline:
         """Time runs on copies of the arrays beside the multiply-add peak, in the same rounds.
 
-        Raises: KernelError where the kernel's work is not known; ArgumentTypeError,
-        ArgumentValueError, CompilerNotFound.
+        Raises: KernelError where the kernel's work is not known, as for sizes that are not the
+        largest; ArgumentTypeError, ArgumentValueError, CompilerNotFound.
         """
         if self.work is None:
             raise KernelError(
@@ -163,6 +163,7 @@ class Kernel:
                 "built from a function.",
                 code="kernel-work",
             )
+        self._check_largest(arrays)
         count = self._threads(threads)
         peak = fma_peak(count)
         calls: dict[str, Callable[[], object]] = {
@@ -177,6 +178,18 @@ class Kernel:
             peak_gflops=peak.rate(timings["peak"].median),
             peak_gb_per_s=limits().gb_per_s(count, self.work.bytes),
         )
+
+    def _check_largest(self, arrays: Sequence[object]) -> None:
+        """Refuse sizes other than those that `work` is known for."""
+        inputs, _ = accept_call(self.name, self._inputs, self._outputs, arrays)
+        for argument, array in zip(self._inputs, inputs, strict=True):
+            if array.shape != argument.shape:
+                raise KernelError(
+                    f"roofline: '{argument.name}' has shape {array.shape}; expected the largest, "
+                    f"{argument.shape}, for which the work of '{self.name}' is known.",
+                    code="kernel-work-size",
+                    hints=(f"{self.name}.time(...) takes arrays of any size.",),
+                )
 
     def bind_copies(self, *arrays: object, threads: int | None = None) -> Callable[[], object]:
         """A call without arguments that runs on copies of the arrays, for timing.

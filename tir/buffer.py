@@ -36,7 +36,9 @@ class Buffer(Node):
     def extents(self) -> tuple[Extent, ...]:
         """The extent of each axis: a number, or the dim that decides it."""
         dims = self.dims or (None,) * len(self.shape)
-        return tuple(size if dim is None else dim for dim, size in zip(dims, self.shape, strict=True))
+        return tuple(
+            size if dim is None else dim for dim, size in zip(dims, self.shape, strict=True)
+        )
 
     @property
     def dtype(self) -> DType:

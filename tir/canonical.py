@@ -27,10 +27,9 @@ VERSION = 1
 def canonical(func: PrimFunc) -> PrimFunc:
     """The same function with every name replaced by its number."""
     buffers: dict[Buffer, Buffer] = {}
-    variables: dict[Var, Expr] = {}
-    blocks: dict[str, str] = {}
     dims = {dim: replace(dim, name=f"v{n}") for n, dim in enumerate(func.dims)}
-    variables |= dims
+    variables: dict[Var, Expr] = {**dims}
+    blocks: dict[str, str] = {}
     for parameter in func.parameters:
         _buffer(parameter.buffer, buffers, dims)
     for node in walk(func.body):
@@ -58,9 +57,7 @@ def _nameless(check: IndexCheck | None) -> IndexCheck | None:
     return None if check is None else replace(check, what="value")
 
 
-def _buffer(
-    buffer: Buffer, renamed: dict[Buffer, Buffer], numbered: Mapping[Dim, Dim]
-) -> Buffer:
+def _buffer(buffer: Buffer, renamed: dict[Buffer, Buffer], numbered: Mapping[Dim, Dim]) -> Buffer:
     """The numbered buffer that stands for `buffer`; its origin is numbered before it."""
     if buffer not in renamed:
         origin = None if buffer.origin is None else _buffer(buffer.origin, renamed, numbered)

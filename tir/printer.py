@@ -312,8 +312,8 @@ def _block(block: Block, names: Names) -> list[tuple[int, str]]:
     values = [_expr(binding, names, 0) for binding in block.bindings]
     predicate = None if block.predicate == TRUE else _expr(block.predicate, names, 0)
     iters = [
-        f"{names[iteration.var]}={iteration.kind.value}({_extent(iteration.domain, names)}, {value})"
-        for iteration, value in zip(block.iters, values, strict=True)
+        f"{names[it.var]}={it.kind.value}({_extent(it.domain, names)}, {value})"
+        for it, value in zip(block.iters, values, strict=True)
     ]
     marks = [f'{block.role.value}="{block.family}"'] if block.role is not Role.COMPUTE else []
     if block.role is Role.COMPUTE and block.family != block.name:

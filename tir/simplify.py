@@ -287,9 +287,7 @@ def _arranged(node: Compare, form: Linear) -> Expr:
         left, right = Linear(others, form.constant), Linear(sizes, 0).scaled(-1)
         return _compared(node, expression(left), expression(right))
     if all(c < 0 for _, c in positive.terms):  # -x < c -> -c < x
-        return _compared(
-            node, const(form.constant, node.a.dtype), expression(positive.scaled(-1))
-        )
+        return _compared(node, const(form.constant, node.a.dtype), expression(positive.scaled(-1)))
     return _compared(node, expression(positive), const(-form.constant, node.a.dtype))
 
 

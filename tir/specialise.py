@@ -19,7 +19,7 @@ from .expr import Expr, Var, index
 from .func import PrimFunc
 from .node import Node
 from .stmt import Block, For, IterVar, Stmt
-from .visit import blocks, replace_buffers, substitute, walk
+from .visit import blocks, free_vars, replace_buffers, substitute, walk
 
 Values = Mapping[Dim, int]
 
@@ -52,6 +52,12 @@ def _specialised(func: PrimFunc, values: tuple[int, ...]) -> PrimFunc:
     numbers: dict[Var, Expr] = {dim: index(value) for dim, value in chosen.items()}
     parameters = tuple(replace(p, buffer=buffers[p.buffer]) for p in func.parameters)
     return PrimFunc(func.name, parameters, substitute(body, numbers))
+
+
+def at_most(expr: Expr) -> Expr:
+    """The expression with the upper bound of each dim in its place."""
+    found = (var for var in free_vars(expr) if isinstance(var, Dim))
+    return substitute(expr, {dim: index(dim.high) for dim in found})
 
 
 def sizes_of(shapes: Iterable[tuple[Buffer, tuple[int, ...]]]) -> dict[Dim, int]:

@@ -24,8 +24,7 @@ def dim(name: str, low: int, high: int) -> Dim:
     tensors have room for `high`.
     Raises: IRError for bounds that are not 0 <= low <= high.
     """
-    integers = isinstance(low, Integral) and isinstance(high, Integral)
-    if not integers or not 0 <= low <= high < _LARGEST:
+    if not _is_integer(low) or not _is_integer(high) or not 0 <= low <= high < _LARGEST:
         raise IRError(
             f"te.dim: the bounds of '{name}' are {low!r} and {high!r}; expected integers "
             f"0 <= low <= high < {_LARGEST}.",
@@ -33,6 +32,10 @@ def dim(name: str, low: int, high: int) -> Dim:
             hints=(f'te.dim("{name}", 1, 2048): every size of 1 .. 2048.',),
         )
     return Dim(name, low=int(low), high=int(high))
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, Integral)
 
 
 def check_outermost(extents: Sequence[Extent], name: str) -> None:

@@ -110,7 +110,9 @@ _BITS = (BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
 _VALUES = (Var, Dim, Const, Select, Cast, Call, Let, Load, Buffer)
 _PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_BITS, *_VALUES, For, Store, Seq, Alloc))
 _BLOCKS: frozenset[type[Node]] = _PLAIN | {Block, IterVar}
-_SCHEDULED = StageSpec(_BLOCKS | {If, Prefetch}, tails=True, init=True, unique_blocks=True, dims=True)
+_SCHEDULED = StageSpec(
+    _BLOCKS | {If, Prefetch}, tails=True, init=True, unique_blocks=True, dims=True
+)
 SPECS = {
     Stage.TENSOR: StageSpec(
         _BLOCKS,

@@ -113,9 +113,7 @@ class _FunctionWriter:
             f"{p.buffer.type}[{', '.join(map(self._extent, p.buffer.extents))}]"
             for p in self.func.parameters
         ]
-        listed += [
-            f"size {self.lines.names[d]}: {d.low} to {d.high}" for d in self.func.dims
-        ]
+        listed += [f"size {self.lines.names[d]}: {d.low} to {d.high}" for d in self.func.dims]
         return f"/* {mangle(self.func.name)}({_wrapped(listed, '   ')}) */"
 
     def _extent(self, extent: Extent) -> str:

@@ -1,6 +1,6 @@
 """Where a loop ends whose body runs up to an iteration that the sizes of a call decide.
 
-    for i in range(128): if i * 16 < n: s      ->      for (i = 0; i < (n + 15) / 16; i++) s
+for i in range(128): if i * 16 < n: s   ->   for (i = 0; i < (n + 15) / 16; i++) s
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class Statement:
     point: the block's iteration variables, as forms of the loops; root, segment: the statement at
     the function's root that holds it, and the number of barriers before that; threads: whether that
     statement is a parallel loop.
-    ranges: of each dim and each loop's variable, as its bounds in the domain narrow it; scopes: the buffers that
-    may be used, each with the loops around its Alloc.
+    ranges: of each dim and each loop's variable, as its bounds in the domain narrow it; scopes: the
+    buffers that may be used, each with the loops around its Alloc.
     """
 
     name: str
