@@ -252,7 +252,7 @@ def _sizes(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) ->
                     f"{call}: '{size.name}' is {known} in '{where}' and {n} in '{argument.name}'; "
                     "expected one size in all arguments.",
                     code="argument-sizes",
-                    hints=(f"{argument.name}: an array of shape {argument._shape_text}.",),
+                    hints=(f"{argument.name}: an array of shape {(known, *array.shape[1:])}.",),
                 )
     return {size: n for size, (n, _) in found.items()}
 

@@ -28,7 +28,7 @@ def canonical(func: PrimFunc) -> PrimFunc:
     """The same function with every name replaced by its number."""
     buffers: dict[Buffer, Buffer] = {}
     dims = {dim: replace(dim, name=f"v{n}") for n, dim in enumerate(func.dims)}
-    variables: dict[Var, Expr] = {**dims}
+    variables: dict[Var, Expr] = dict(dims.items())
     blocks: dict[str, str] = {}
     for parameter in func.parameters:
         _buffer(parameter.buffer, buffers, dims)

@@ -25,7 +25,7 @@ Values = Mapping[Dim, int]
 
 
 def specialise(func: PrimFunc, values: Values) -> PrimFunc:
-    """The function without dims that `func` is for `values`, of all its dims.
+    """The function without dims that `func` is for `values`, of all its dims; itself without any.
 
     A loop that is one axis of each block below it becomes shorter; elsewhere a block gets the
     condition that its point exists.
@@ -39,7 +39,7 @@ def specialise(func: PrimFunc, values: Values) -> PrimFunc:
                 f"{dim.low} to {dim.high}.",
                 code="specialise-value",
             )
-    return _specialised(func, tuple(values[dim] for dim in func.dims))
+    return _specialised(func, tuple(values[dim] for dim in func.dims)) if func.dims else func
 
 
 @lru_cache(maxsize=256)
@@ -52,6 +52,21 @@ def _specialised(func: PrimFunc, values: tuple[int, ...]) -> PrimFunc:
     numbers: dict[Var, Expr] = {dim: index(value) for dim, value in chosen.items()}
     parameters = tuple(replace(p, buffer=buffers[p.buffer]) for p in func.parameters)
     return PrimFunc(func.name, parameters, substitute(body, numbers))
+
+
+def exchange_dims(func: PrimFunc, dims: Mapping[Dim, Dim]) -> PrimFunc:
+    """The function with other dims in the place of its own; the same object where they are."""
+    if all(dim is dims[dim] for dim in func.dims):
+        return func
+    buffers = {
+        b: replace(b, dims=tuple(None if dim is None else dims[dim] for dim in b.dims))
+        for b in (*(p.buffer for p in func.parameters), *_buffers(func.body))
+        if b.dims
+    }
+    parameters = (replace(p, buffer=buffers.get(p.buffer, p.buffer)) for p in func.parameters)
+    values: dict[Var, Expr] = dict(dims.items())
+    body = substitute(replace_buffers(func.body, buffers), values)
+    return PrimFunc(func.name, tuple(parameters), body)
 
 
 def at_most(expr: Expr) -> Expr:

@@ -372,7 +372,8 @@ class _Verifier:
         if block.counts == TRUE:
             return
         self.condition(block.counts)
-        others = free_vars(block.counts) - {iteration.var for iteration in block.iters}
+        own = {*self.func.dims, *(iteration.var for iteration in block.iters)}
+        others = free_vars(block.counts) - own
         reduces = block.init is not None or any(it.kind is IterKind.REDUCE for it in block.iters)
         if others or not reduces or loads(block.counts):
             raise self.error(

@@ -66,7 +66,7 @@ def at_least(form: Affine, ranges: Ranges) -> Cases:
     low, high = interval(form, ranges)
     if low >= 0 or high < 0:
         return ALWAYS if low >= 0 else NEVER
-    return _expanded(form, equality=False)
+    return expanded(form, equality=False)
 
 
 def zero(form: Affine, ranges: Ranges) -> Cases:
@@ -74,10 +74,11 @@ def zero(form: Affine, ranges: Ranges) -> Cases:
     low, high = interval(form, ranges)
     if low > 0 or high < 0:
         return NEVER
-    return ALWAYS if low == high == 0 else _expanded(form, equality=True)
+    return ALWAYS if low == high == 0 else expanded(form, equality=True)
 
 
-def _expanded(form: Affine, *, equality: bool) -> Cases:
+def expanded(form: Affine, *, equality: bool) -> Cases:
+    """The constraint on a form, once for each choice of the operands of its minima and maxima."""
     return tuple((*case, Constraint(plain, equality)) for case, (plain,) in branches((form,)))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...tir.expr import Var
 from ...tir.stmt import For
 from .affine import Affine, Extreme, Quotient, Ranges, interval, quotient, variable
-from .condition import Case, Cases, Constraint
+from .condition import Case, Cases, Constraint, both, expanded
 from .order import common_loops, text_before
 from .pairing import Tagged
 from .statements import Statement
@@ -127,11 +127,12 @@ def run_for(
     if solved is None:
         return None
     values, needs = solved
-    where: list[Case] = []
+    where: Cases = ()
     for case in write.access.where:
         at_run = (Constraint(substituted(c.form, values, other.ranges), c.equality) for c in case)
-        where.append((*needs, *(c for c in at_run if not implied((), c, other.ranges))))
-    return tuple(where)
+        left = (*needs, *(c for c in at_run if not implied((), c, other.ranges)))
+        where += both(*(expanded(c.form, equality=c.equality) for c in left))
+    return where
 
 
 def _least(var: Var, where: Cases) -> int:
