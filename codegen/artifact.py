@@ -3,8 +3,9 @@ what it defines.
 
 Every entry has the type `void (void *const *args, const struct tw_team *team, int thread, int
 threads)` and is called once per thread, each time with the same `args`: the data pointers of its
-parameters, in order, then one pointer to scratch memory, 64-byte aligned, of `workspace_bytes +
-threads * thread_workspace_bytes` bytes.
+parameters, in order, then the sizes that the call decides, each an integer as wide as a pointer,
+then one pointer to scratch memory, 64-byte aligned, of `workspace_bytes + threads *
+thread_workspace_bytes` bytes.
 """
 
 from __future__ import annotations
@@ -12,8 +13,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..tir.dtype import DType
+from ..tir.func import PrimFunc
 from ..tir.index_check import IndexCheck
 from ..tir.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A size that a call decides, of `low` .. `high`, and where the shapes of the inputs tell it:
+    as the extent of an axis of a parameter, by its position.
+    """
+
+    name: str
+    low: int
+    high: int
+    parameter: int
+    axis: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +38,8 @@ class Parameter:
     role: "input", "constant" (bound when a kernel is built), "prepared" (a result of `prepare`, or
     an input of `run` that `prepare` made; 64-byte aligned) or "output".
     check: what an output says that is no result but a check of indices; such outputs come last.
+    sizes: for each axis the position, among the sizes of the entry, of the one that is its extent,
+    None where that is a number; () where all are. `shape` then has the upper bound.
     """
 
     name: str
@@ -30,33 +47,64 @@ class Parameter:
     shape: tuple[int, ...]
     role: str
     check: IndexCheck | None = None
+    sizes: tuple[int | None, ...] = ()
 
     @property
     def bytes(self) -> int:
-        """Bytes of the whole array."""
+        """Bytes of the whole array, at most."""
         size = self.dtype.bytes
         for extent in self.shape:
             size *= extent
         return size
 
 
+def parameters_of(func: PrimFunc) -> tuple[Parameter, ...]:
+    """The pointers of a call of a function."""
+    position = {dim: n for n, dim in enumerate(func.dims)}
+    return tuple(
+        Parameter(
+            p.name,
+            p.buffer.type,
+            p.buffer.shape,
+            p.role,
+            p.check,
+            tuple(None if dim is None else position[dim] for dim in p.buffer.dims),
+        )
+        for p in func.parameters
+    )
+
+
+def sizes_of(func: PrimFunc) -> tuple[Size, ...]:
+    """The sizes that a call of a function decides, each where the first input tells it."""
+    places = [
+        (dim, n, axis)
+        for n, p in enumerate(func.parameters)
+        for axis, dim in enumerate(p.buffer.dims)
+    ]
+    found = (next(place for place in places if place[0] is dim) for dim in func.dims)
+    return tuple(
+        Size(dim.name, dim.low, dim.high, n, axis) for dim, n, axis in found if dim is not None
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A function of the source: its name, its parameters and the scratch memory that it needs, in
-    bytes.
+    """A function of the source: its name, its parameters, the sizes that a call decides, and the
+    scratch memory that it needs, in bytes.
     """
 
     symbol: str
     parameters: tuple[Parameter, ...]
     workspace_bytes: int = 0
     thread_workspace_bytes: int = 0
+    sizes: tuple[Size, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
     """A kernel as C text.
 
-    symbol, parameters, workspace_bytes, thread_workspace_bytes: the entry that a call runs.
+    symbol, parameters, sizes, workspace_bytes, thread_workspace_bytes: the entry that a call runs.
     prepare: the entry that computes the parameters of role "prepared" from the constants, once; its
     own parameters are constants, then, with role "output", the prepared buffers under the names
     that `parameters` has for them. None where nothing depends on constants alone.
@@ -70,10 +118,15 @@ class Artifact:
     workspace_bytes: int = 0
     thread_workspace_bytes: int = 0
     prepare: Entry | None = None
+    sizes: tuple[Size, ...] = ()
 
     @property
     def run(self) -> Entry:
         """The entry that a call runs."""
         return Entry(
-            self.symbol, self.parameters, self.workspace_bytes, self.thread_workspace_bytes
+            self.symbol,
+            self.parameters,
+            self.workspace_bytes,
+            self.thread_workspace_bytes,
+            self.sizes,
         )

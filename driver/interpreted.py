@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..codegen.artifact import Artifact, Parameter
+from ..codegen.artifact import Artifact, parameters_of, sizes_of
 from ..runtime.arrays import Array
 from ..runtime.kernel import Kernel, accept_constants
 from ..tir.func import PrimFunc
@@ -33,8 +33,7 @@ def interpreted(func: PrimFunc, target: Target, constants: Mapping[str, object])
 
     Raises: ArgumentError for constants that do not fit.
     """
-    parameters = tuple(
-        Parameter(p.name, p.buffer.type, p.buffer.shape, p.role, p.check) for p in func.parameters
+    artifact = Artifact(
+        func.name, func.name, str(func), target, parameters_of(func), sizes=sizes_of(func)
     )
-    artifact = Artifact(func.name, func.name, str(func), target, parameters)
     return Kernel(artifact, InterpretedCode(func, accept_constants(artifact, constants)))

@@ -8,17 +8,20 @@ argument. Arrays of size zero are fine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
+from ..codegen.artifact import Size
 from ..tir.errors import TilewrightError
 from .library import Pointer, ffi
 
 Array = npt.NDArray[np.generic]
 
+NO_SIZES: Mapping[Size, int] = MappingProxyType({})
 ALIGNMENT = 64  # bytes: a cache line, and a vector of the widest instruction set
 _ALIGNED_FROM = 1 << 14  # bytes; below, an allocation by NumPy's own rule costs less than it loses
 _CPU_DEVICES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
@@ -40,19 +43,41 @@ class ArgumentValueError(ArgumentError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What a call must give for one parameter. written: the kernel writes the whole array."""
+    """What a call must give for one parameter. written: the kernel writes the whole array.
+
+    sizes: for each axis the size that the call decides, or None; () where it decides none. `shape`
+    then has the upper bound.
+    """
 
     name: str
     dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
     written: bool = False
+    sizes: tuple[Size | None, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]"
+        return f"{self.name}: {self.dtype.name}[{', '.join(self._extents)}]"
 
-    def new(self) -> Array:
-        """A new array for this parameter, uninitialised."""
-        return empty_aligned(self.shape, self.dtype)
+    @property
+    def _extents(self) -> list[str]:
+        """The extent of each axis: a number, or the name of a size."""
+        sizes = self.sizes or (None,) * len(self.shape)
+        return [
+            str(n) if size is None else size.name for n, size in zip(self.shape, sizes, strict=True)
+        ]
+
+    @property
+    def _shape_text(self) -> str:
+        """The shape as a Python tuple."""
+        return f"({', '.join(self._extents)}{',' if len(self.shape) == 1 else ''})"
+
+    def new(self, sizes: Mapping[Size, int] = NO_SIZES) -> Array:
+        """A new array for this parameter, uninitialised; sizes: those that the call decides."""
+        shape = self.shape
+        if self.sizes:
+            pairs = zip(self.sizes, shape, strict=True)
+            shape = tuple(n if size is None else sizes[size] for size, n in pairs)
+        return empty_aligned(shape, self.dtype)
 
     def accept(self, value: object, call: str) -> Array:
         """The array of `value`, without a copy; `call` is the name of what is called, for messages.
@@ -63,7 +88,7 @@ class Argument:
         if array.dtype != self.dtype:
             raise self._dtype_error(array, call)
         if array.shape != self.shape:
-            raise self._shape_error(array, call)
+            self._check_shape(array, call)
         flags = array.flags
         if not flags.c_contiguous:
             raise self._layout_error(array, call)
@@ -77,9 +102,29 @@ class Argument:
             raise ArgumentValueError(
                 f"{call}: '{self.name}' is read-only; expected an array to write into.",
                 code="argument-read-only",
-                hints=(f"np.empty({self.shape}, {numpy_name(self.dtype)})",),
+                hints=(f"np.empty({self._shape_text}, {numpy_name(self.dtype)})",),
             )
         return array
+
+    def _check_shape(self, array: Array, call: str) -> None:
+        """Refuse a shape that is none of those that the parameter may have."""
+        if not self.sizes or len(array.shape) != len(self.shape):
+            raise self._shape_error(array, call)
+        for axis, (n, most, size) in enumerate(
+            zip(array.shape, self.shape, self.sizes, strict=True)
+        ):
+            if size is None and n != most:
+                raise self._shape_error(array, call)
+            if size is not None and not size.low <= n <= size.high:
+                raise ArgumentValueError(
+                    f"{call}: axis {axis} of '{self.name}' has {n} elements; expected "
+                    f"'{size.name}', which is {size.low} to {size.high}.",
+                    code="argument-size",
+                    hints=(
+                        f'te.dim("{size.name}", {min(n, size.low)}, {max(n, size.high)}) builds a '
+                        "kernel that takes it.",
+                    ),
+                )
 
     def _view(self, value: object, call: str) -> Array:
         """The memory of a foreign array as a NumPy array."""
@@ -125,15 +170,15 @@ class Argument:
         )
 
     def _shape_error(self, array: Array, call: str) -> ArgumentValueError:
-        same_size = array.size == int(np.prod(self.shape, dtype=np.int64))
+        same_size = array.size == int(np.prod(self.shape, dtype=np.int64)) and not self.sizes
         return ArgumentValueError(
-            f"{call}: '{self.name}' has shape {array.shape}, expected {self.shape}.",
+            f"{call}: '{self.name}' has shape {array.shape}, expected {self._shape_text}.",
             code="argument-shape",
             hints=(f"{self.name}.reshape({self.shape})",) if same_size else (),
         )
 
     def _layout_error(self, array: Array, call: str) -> ArgumentValueError:
-        fix = f"np.empty({self.shape}, {numpy_name(self.dtype)})"
+        fix = f"np.empty({self._shape_text}, {numpy_name(self.dtype)})"
         return ArgumentValueError(
             f"{call}: '{self.name}' has strides {array.strides}; expected row-major order without "
             "gaps.",
@@ -155,13 +200,15 @@ def accept_call(
         arrays = [
             argument.accept(value, call) for argument, value in zip(inputs, values, strict=True)
         ]
-        return arrays, [argument.new() for argument in outputs]
+        sizes = _sizes(call, inputs, arrays)
+        return arrays, [argument.new(sizes) for argument in outputs]
     if given != len(inputs) + len(outputs):
         raise _count_error(call, inputs, outputs, given)
     expected = (*inputs, *outputs)
     arrays = [
         argument.accept(value, call) for argument, value in zip(expected, values, strict=True)
     ]
+    _sizes(call, expected, arrays)
     _check_apart(call, expected, arrays)
     return arrays[: len(inputs)], arrays[len(inputs) :]
 
@@ -192,6 +239,24 @@ def address(array: Array) -> int:
     return int(ffi.cast(_ADDRESS, memory(array)))
 
 
+def _sizes(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) -> Mapping[Size, int]:
+    """The sizes that a call decides. Raises: ArgumentValueError where two arrays disagree."""
+    found: dict[Size, tuple[int, str]] = {}
+    for argument, array in zip(arguments, arrays, strict=True):
+        for n, size in zip(array.shape, argument.sizes, strict=False):
+            if size is None:
+                continue
+            known, where = found.setdefault(size, (n, argument.name))
+            if known != n:
+                raise ArgumentValueError(
+                    f"{call}: '{size.name}' is {known} in '{where}' and {n} in '{argument.name}'; "
+                    "expected one size in all arguments.",
+                    code="argument-sizes",
+                    hints=(f"{argument.name}: an array of shape {(known, *array.shape[1:])}.",),
+                )
+    return {size: n for size, (n, _) in found.items()}
+
+
 def _check_apart(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) -> None:
     """Refuse an output that shares memory with another argument.
 
@@ -209,7 +274,7 @@ def _check_apart(call: str, arguments: Sequence[Argument], arrays: Sequence[Arra
                     f"'{argument.name}'.",
                     code="argument-overlap",
                     hints=(
-                        f"{written.name}: np.empty({written.shape}, {numpy_name(written.dtype)})",
+                        f"{written.name}: np.empty({array.shape}, {numpy_name(written.dtype)})",
                     ),
                 )
 

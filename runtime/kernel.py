@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
-from ..codegen.artifact import Artifact, Parameter
+from ..codegen.artifact import Artifact, Parameter, Size
 from ..tir.errors import TilewrightError
 from ..tir.html import C, details, highlight, plain
-from .arrays import Argument, ArgumentTypeError, Array, accept_call
+from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
 from .compile import SharedObject, assembly
 from .host import default_threads
 from .index_checks import check_indices
@@ -62,8 +62,8 @@ class Kernel:
         self._code = code
         results = [p for p in artifact.parameters if p.check is None]
         checks = [(p.check, p) for p in artifact.parameters if p.check is not None]
-        self._inputs = tuple(_arguments(results, "input"))
-        self._outputs = tuple(_arguments(results, "output"))
+        self._inputs = tuple(_arguments(results, "input", artifact.sizes))
+        self._outputs = tuple(_arguments(results, "output", artifact.sizes))
         self._checks = tuple(check for check, _ in checks)
         self._words = tuple(_arguments((p for _, p in checks), "output"))
         self._order = _order(artifact.parameters)
@@ -154,8 +154,8 @@ class Kernel:
     def roofline(self, *arrays: object, threads: int | None = None) -> Roofline:
         """Time runs on copies of the arrays beside the multiply-add peak, in the same rounds.
 
-        Raises: KernelError where the kernel's work is not known; ArgumentTypeError,
-        ArgumentValueError, CompilerNotFound.
+        Raises: KernelError where the kernel's work is not known, as for sizes that are not the
+        largest; ArgumentTypeError, ArgumentValueError, CompilerNotFound.
         """
         if self.work is None:
             raise KernelError(
@@ -163,6 +163,7 @@ class Kernel:
                 "built from a function.",
                 code="kernel-work",
             )
+        self._check_largest(arrays)
         count = self._threads(threads)
         peak = fma_peak(count)
         calls: dict[str, Callable[[], object]] = {
@@ -178,18 +179,31 @@ class Kernel:
             peak_gb_per_s=limits().gb_per_s(count, self.work.bytes),
         )
 
+    def _check_largest(self, arrays: Sequence[object]) -> None:
+        """Refuse sizes other than those that `work` is known for."""
+        inputs, _ = accept_call(self.name, self._inputs, self._outputs, arrays)
+        for argument, array in zip(self._inputs, inputs, strict=True):
+            if array.shape != argument.shape:
+                raise KernelError(
+                    f"roofline: '{argument.name}' has shape {array.shape}; expected the largest, "
+                    f"{argument.shape}, for which the work of '{self.name}' is known.",
+                    code="kernel-work-size",
+                    hints=(f"{self.name}.time(...) takes arrays of any size.",),
+                )
+
     def bind_copies(self, *arrays: object, threads: int | None = None) -> Callable[[], object]:
         """A call without arguments that runs on copies of the arrays, for timing.
 
         Raises: ArgumentTypeError, ArgumentValueError.
         """
-        inputs, _ = accept_call(self.name, self._inputs, self._outputs, arrays)
+        inputs, results = accept_call(self.name, self._inputs, self._outputs, arrays)
         copies = []
-        for argument, array in zip(self._inputs, inputs, strict=True):
-            copy = argument.new()
+        for array in inputs:
+            copy = empty_aligned(array.shape, array.dtype)
             copy[...] = array
             copies.append(copy)
-        outputs = [argument.new() for argument in (*self._outputs, *self._words)]
+        outputs = [empty_aligned(array.shape, array.dtype) for array in results]
+        outputs += [argument.new() for argument in self._words]
         for output in outputs:
             output[...] = np.zeros(
                 (), output.dtype
@@ -243,11 +257,19 @@ def accept_constants(artifact: Artifact, constants: Mapping[str, object]) -> dic
     return {name: needed[name].accept(value, artifact.name) for name, value in constants.items()}
 
 
-def _arguments(parameters: Iterable[Parameter], role: str) -> list[Argument]:
+def _arguments(
+    parameters: Iterable[Parameter], role: str, sizes: Sequence[Size] = ()
+) -> list[Argument]:
     return [
-        Argument(parameter.name, parameter.dtype.numpy, parameter.shape, role == "output")
-        for parameter in parameters
-        if parameter.role == role
+        Argument(
+            p.name,
+            p.dtype.numpy,
+            p.shape,
+            role == "output",
+            tuple(None if n is None else sizes[n] for n in p.sizes),
+        )
+        for p in parameters
+        if p.role == role
     ]
 
 

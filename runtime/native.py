@@ -14,6 +14,7 @@ from .library import Library, Pointer, ffi
 from .pool import pool_run
 from .workspace import Workspace, workspace
 
+_POINTER = ffi.typeof("void *")
 _POINTERS = ffi.typeof("void *[]")
 
 
@@ -33,6 +34,7 @@ class NativeEntry:
         self._entry = entry
         names = [parameter.name for parameter in entry.parameters]
         self._free = tuple(index for index, name in enumerate(names) if name not in fixed)
+        self._sizes = [(self._free.index(size.parameter), size.axis) for size in entry.sizes]
         self._pointers = [memory(fixed[name]) if name in fixed else ffi.NULL for name in names]
 
     def workspace_bytes(self, threads: int) -> int:
@@ -55,6 +57,8 @@ class NativeEntry:
         pointers = self._pointers.copy()
         for index, array in zip(self._free, arrays, strict=True):
             pointers[index] = memory(array)
+        for index, axis in self._sizes:
+            pointers.append(ffi.cast(_POINTER, arrays[index].shape[axis]))
         return pointers
 
 

@@ -345,6 +345,19 @@ def check_holds(func: PrimFunc, loop: For, block: Block, primitive: str) -> None
         )
 
 
+def check_fixed_size(func: PrimFunc, buffer: Buffer, primitive: str) -> None:
+    """No call decides how large the tensor is: its elements get other places."""
+    for dim in buffer.dims:
+        if dim is not None:
+            raise refuse(
+                func,
+                f"{primitive}: a call decides the size '{dim.name}' of '{buffer.name}'; expected a "
+                "tensor whose size is a number.",
+                code="layout-dim",
+                hints=(f"{primitive} a tensor without '{dim.name}', such as the weights.",),
+            )
+
+
 def check_accesses(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) -> None:
     """The block reads or writes the buffer."""
     if not reads(block, buffer) and not writes(block, buffer):

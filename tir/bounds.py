@@ -4,6 +4,7 @@ variables.
 
 from __future__ import annotations
 
+from .dim import Dim
 from .expr import BitAnd, Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, ShiftRight, Var
 from .linear import UNBOUNDED, Interval, Ranges, interval, linear, total
 from .lowered import Ramp
@@ -42,6 +43,8 @@ def _shift(end: int | None, by: int) -> int | None:
 
 def _atom(expr: Expr, ranges: Ranges) -> Interval:
     match expr:
+        case Dim():
+            return intersect((expr.low, expr.high), ranges.get(expr, UNBOUNDED))
         case Var():
             return ranges.get(expr, UNBOUNDED)
         case FloorDiv(a, Const() as c) if c.value > 0:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from .dim import Dim, Extent, dims_of, most
 from .dtype import INT64, DType
 from .errors import IRError
 from .expr import Cast, Expr, const
@@ -20,6 +21,8 @@ class Buffer(Node):
     scope: "global" (parameters and workspace), "thread" (private to a thread) or "register".
     origin: the tensor whose elements this buffer keeps closer, at the same logical indices; None
     for a tensor of its own.
+    dims: for each axis the dim that decides its extent, or None; () where no call decides any.
+    `shape` then has the upper bound.
     """
 
     name: str
@@ -27,6 +30,15 @@ class Buffer(Node):
     shape: tuple[int, ...]
     scope: str = "global"
     origin: Buffer | None = None
+    dims: tuple[Dim | None, ...] = ()
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """The extent of each axis: a number, or the dim that decides it."""
+        dims = self.dims or (None,) * len(self.shape)
+        return tuple(
+            size if dim is None else dim for dim, size in zip(dims, self.shape, strict=True)
+        )
 
     @property
     def dtype(self) -> DType:
@@ -35,7 +47,7 @@ class Buffer(Node):
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """Number of elements; the most that there can be, where a dim decides."""
         product = 1
         for extent in self.shape:
             product *= extent
@@ -67,6 +79,11 @@ class Buffer(Node):
                 code="load-rank",
             )
         return Load(self, tuple(as_index(index, self.name) for index in listed))
+
+
+def array(name: str, dtype: DType, extents: Sequence[Extent]) -> Buffer:
+    """The buffer of these extents, some of which a dim may decide."""
+    return Buffer(name, dtype, tuple(map(most, extents)), dims=dims_of(extents))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

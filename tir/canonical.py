@@ -9,9 +9,11 @@ changes the canonical print of an existing function raises VERSION.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 
 from .buffer import Buffer
+from .dim import Dim
 from .expr import Expr, Var
 from .func import PrimFunc
 from .index_check import IndexCheck
@@ -25,13 +27,14 @@ VERSION = 1
 def canonical(func: PrimFunc) -> PrimFunc:
     """The same function with every name replaced by its number."""
     buffers: dict[Buffer, Buffer] = {}
-    variables: dict[Var, Expr] = {}
+    dims = {dim: replace(dim, name=f"v{n}") for n, dim in enumerate(func.dims)}
+    variables: dict[Var, Expr] = dict(dims.items())
     blocks: dict[str, str] = {}
     for parameter in func.parameters:
-        _buffer(parameter.buffer, buffers)
+        _buffer(parameter.buffer, buffers, dims)
     for node in walk(func.body):
         if isinstance(node, Buffer):
-            _buffer(node, buffers)
+            _buffer(node, buffers, dims)
         elif isinstance(node, Var):
             variables.setdefault(node, Var(f"v{len(variables)}", node.type))
         elif isinstance(node, Block):
@@ -54,12 +57,13 @@ def _nameless(check: IndexCheck | None) -> IndexCheck | None:
     return None if check is None else replace(check, what="value")
 
 
-def _buffer(buffer: Buffer, renamed: dict[Buffer, Buffer]) -> Buffer:
+def _buffer(buffer: Buffer, renamed: dict[Buffer, Buffer], numbered: Mapping[Dim, Dim]) -> Buffer:
     """The numbered buffer that stands for `buffer`; its origin is numbered before it."""
     if buffer not in renamed:
-        origin = None if buffer.origin is None else _buffer(buffer.origin, renamed)
+        origin = None if buffer.origin is None else _buffer(buffer.origin, renamed, numbered)
+        dims = tuple(None if dim is None else numbered[dim] for dim in buffer.dims)
         name = f"t{len(renamed)}"
-        renamed[buffer] = Buffer(name, buffer.type, buffer.shape, buffer.scope, origin)
+        renamed[buffer] = replace(buffer, name=name, origin=origin, dims=dims)
     return renamed[buffer]
 
 

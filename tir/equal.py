@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .buffer import Buffer
+from .dim import Dim
 from .expr import Const, Expr, Let, Var
 from .func import PrimFunc
 from .node import Node, field_names
@@ -72,10 +73,12 @@ class _Matcher:
 
     def _same_kind(self, a: Var | Buffer, b: Var | Buffer) -> bool:
         if isinstance(a, Var) and isinstance(b, Var):
-            return a.type == b.type
+            return a.type == b.type and _limits(a) == _limits(b)
         if not isinstance(a, Buffer) or not isinstance(b, Buffer):
             return False
         if (a.type, a.shape, a.scope) != (b.type, b.shape, b.scope):
+            return False
+        if self._sequence(a.dims, b.dims) is not None:
             return False
         if a.origin is None or b.origin is None:
             return a.origin is b.origin
@@ -110,6 +113,11 @@ class _Matcher:
         return self._names.get(a) == b
 
 
+def _limits(var: Var) -> tuple[int, int] | None:
+    """The bounds of a dim; None for another variable."""
+    return (var.low, var.high) if isinstance(var, Dim) else None
+
+
 def _range(parameter: Parameter) -> int | None:
     """The extent that a check compares with; what it is called is a name."""
     return None if parameter.check is None else parameter.check.extent
@@ -125,7 +133,7 @@ def _bound(node: Node) -> tuple[Var | Buffer, ...]:
         case Alloc():
             return (node.buffer,)
         case PrimFunc():
-            return tuple(parameter.buffer for parameter in node.parameters)
+            return (*node.dims, *(parameter.buffer for parameter in node.parameters))
     return ()
 
 

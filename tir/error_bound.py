@@ -27,7 +27,7 @@ from .buffer import Buffer
 from .definitions import Definition, definitions
 from .dtype import FLOAT64, DType
 from .errors import IRError
-from .evaluate import Arrays, bind, evaluate
+from .evaluate import Arrays, at_sizes, bind, evaluate
 from .func import PrimFunc
 from .sequential import dependencies, evaluate_at
 
@@ -176,6 +176,7 @@ def reference(func: PrimFunc, arrays: Arrays, *, growth: float = 1.0, seed: int 
     Raises: IRError when the arrays do not fit, `func` is not canonical or an index leaves its
     buffer.
     """
+    func = at_sizes(func, arrays)
     exact = evaluate(func, arrays, FLOAT64)
     listed = definitions(func)
     chosen, elements = _sample(func, listed, seed)

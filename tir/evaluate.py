@@ -28,6 +28,7 @@ from .func import PrimFunc
 from .linear import linear
 from .node import Node
 from .running import running
+from .specialise import sizes_of, specialise
 from .stmt import IterKind, IterVar
 from .update import Update
 from .visit import free_vars, substitute, transform, walk
@@ -65,6 +66,7 @@ def evaluate(
     buffer.
     """
     working = None if dtype is None else as_dtype(dtype)
+    func = at_sizes(func, arrays)
     buffers = {
         buffer: array.astype(promoted(buffer.type, working), copy=False)
         for buffer, array in bind(func, arrays).items()
@@ -74,6 +76,23 @@ def evaluate(
             compute(definition, buffers, working)
     kept = (*func.outputs, *(func.allocations if intermediates else ()))
     return {buffer.name: buffers[buffer] for buffer in kept}
+
+
+def at_sizes(func: PrimFunc, arrays: Arrays) -> PrimFunc:
+    """The function for the sizes that the arrays have; itself where no call decides any.
+
+    Raises: IRError for sizes out of bounds.
+    """
+    if not func.dims:
+        return func
+    wanted = [p.buffer for p in func.parameters if p.role != "output"]
+    named = {buffer.name: buffer for buffer in wanted}
+    pairs = (
+        ((named[name], array) for name, array in arrays.items() if name in named)
+        if isinstance(arrays, Mapping)
+        else zip(wanted, arrays, strict=False)
+    )
+    return specialise(func, sizes_of(((buffer, a.shape) for buffer, a in pairs)))
 
 
 def promoted(dtype: DType, working: DType | None) -> np.dtype[np.generic]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from .buffer import Buffer
+from .dim import Dim
 from .errors import IRError, known_names
 from .html import highlight
 from .node import Node
@@ -41,6 +42,12 @@ class PrimFunc(Node):
         return tuple(p.buffer for p in self.parameters if p.role == "output")
 
     @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The sizes that a call decides, in the order of the parameters that have them."""
+        found = (dim for p in self.parameters for dim in p.buffer.dims if dim is not None)
+        return tuple(dict.fromkeys(found))
+
+    @property
     def blocks(self) -> tuple[Block, ...]:
         """All blocks, in the order of the text."""
         return tuple(node for node in statements(self.body) if isinstance(node, Block))
@@ -66,7 +73,7 @@ class PrimFunc(Node):
         return self if body is self.body else replace(self, body=body)
 
     def __str__(self) -> str:
-        header, names = print_header(self.name, self.parameters)
+        header, names = print_header(self.name, self.dims, self.parameters)
         return header + "\n" + print_stmt(self.body, names, indent=1)
 
     def __repr__(self) -> str:

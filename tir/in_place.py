@@ -27,10 +27,10 @@ def overwritable_inputs(func: PrimFunc) -> tuple[Buffer, ...]:
         for load in loads(block.body):
             reached = sources.get(load.buffer, set())
             behind |= reached
-            if own.buffer.shape != output.shape or load.indices != own.indices:
+            if own.buffer.extents != output.extents or load.indices != own.indices:
                 elsewhere |= reached
         sources[own.buffer] = behind
-    fitting = (b for b in func.inputs if (b.type, b.shape) == (output.type, output.shape))
+    fitting = (b for b in func.inputs if (b.type, b.extents) == (output.type, output.extents))
     return tuple(buffer for buffer in fitting if buffer not in elsewhere)
 
 

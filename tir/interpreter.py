@@ -16,6 +16,7 @@ from .arithmetic import Array, poisoned
 from .func import PrimFunc
 from .interpreter_checks import InterpreterError, Watch
 from .interpreter_stmt import PythonProgram, python_program
+from .specialise import sizes_of, specialise
 from .stmt import Parameter
 
 __all__ = ["InterpreterError", "interpret", "python_program"]
@@ -43,6 +44,7 @@ def interpret(
     Raises: InterpreterError, also for arrays that do not fit, and for an integer divided by 0.
     """
     given = _by_parameter(func, arrays, constants or {})
+    func, given = _at_sizes(func, given)
     flat = [_storage(func, parameter, given.get(parameter)) for parameter in func.parameters]
     program, run = _compiled(func, checked, barriers)
     watch = Watch(func.name, program.sites, program.slots, barriers) if checked else None
@@ -100,6 +102,18 @@ def _by_parameter(
         )
     given = dict(zip(free, arrays, strict=False))
     return given | {p: constants[p.name] for p in func.parameters if p not in free}
+
+
+def _at_sizes(
+    func: PrimFunc, given: dict[Parameter, Array]
+) -> tuple[PrimFunc, dict[Parameter, Array]]:
+    """The function for the sizes that the arrays have, with its parameters' arrays."""
+    if not func.dims:
+        return func, given
+    sizes = sizes_of(((p.buffer, array.shape) for p, array in given.items()))
+    made = specialise(func, sizes)
+    pairs = zip(func.parameters, made.parameters, strict=True)
+    return made, {new: given[old] for old, new in pairs if old in given}
 
 
 def _storage(func: PrimFunc, parameter: Parameter, array: Array | None) -> Array:

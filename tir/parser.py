@@ -13,8 +13,10 @@ import ast
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from .buffer import Buffer
+from .buffer import Buffer, array
+from .dim import Dim, Extent
 from .dtype import DType
 from .expr import TRUE, Expr, Var
 from .func import PrimFunc
@@ -39,6 +41,7 @@ from .stmt import (
     Stmt,
     Store,
     Tail,
+    iter_var,
 )
 
 __all__ = ["ParseError", "parse", "parse_expr", "parse_stmt"]
@@ -102,10 +105,26 @@ class _Parser(ExprParser):
             ) from None
 
     def function(self, node: ast.FunctionDef) -> PrimFunc:
-        parameters = tuple(self.parameter(argument) for argument in node.args.args)
-        for parameter, argument in zip(parameters, node.args.args, strict=True):
+        listed = node.args.args
+        dims = {argument.arg: dim for argument in listed if (dim := self.dim(argument)) is not None}
+        self.names |= dims
+        listed = [argument for argument in listed if argument.arg not in dims]
+        parameters = tuple(self.parameter(argument) for argument in listed)
+        for parameter, argument in zip(parameters, listed, strict=True):
             self.names[argument.arg] = parameter.buffer
         return PrimFunc(node.name, parameters, self.suite(node.body))
+
+    def dim(self, node: ast.arg) -> Dim | None:
+        """The dim that `n: dim(1, 64)` declares; None for another parameter."""
+        match node.annotation:
+            case ast.Call(func=ast.Name(id="dim"), args=[low, high]):
+                return Dim(node.arg, low=self.integer(low), high=self.integer(high))
+        return None
+
+    def extent(self, node: ast.expr) -> Extent:
+        """A number, or the name of a dim."""
+        found = self.names.get(node.id) if isinstance(node, ast.Name) else None
+        return found if isinstance(found, Dim) else self.integer(node)
 
     def parameter(self, node: ast.arg) -> Parameter:
         role, kind, check = "input", node.annotation, None
@@ -115,17 +134,16 @@ class _Parser(ExprParser):
                 check = IndexCheck(self.string(what), self.integer(extent))
             case ast.Call(func=ast.Name(id=word), args=[type_]):
                 role, kind = word, type_
-        dtype, shape = self.array_type(kind, node)
-        return Parameter(Buffer(node.arg, dtype, shape), role, check)
+        return Parameter(array(node.arg, *self.array_type(kind, node)), role, check)
 
-    def array_type(self, node: ast.expr | None, line: ast.AST) -> tuple[DType, tuple[int, ...]]:
+    def array_type(self, node: ast.expr | None, line: ast.AST) -> tuple[DType, tuple[Extent, ...]]:
         """The type and shape that `float32[64, 48]` stands for."""
         if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
             raise self.error(
                 line, "expected a type and shape such as float32[64, 48].", code="parse-array-type"
             )
-        shape = tuple(self.integer(extent) for extent in self.sequence(node.slice))
-        return self.dtype(node, node.value.id), shape
+        extents = tuple(self.extent(extent) for extent in self.sequence(node.slice))
+        return self.dtype(node, node.value.id), extents
 
     # statements
 
@@ -165,11 +183,11 @@ class _Parser(ExprParser):
     def allocation(self, node: ast.expr, name: str) -> Buffer:
         match node:
             case ast.Call(func=ast.Name(id="alloc"), args=[kind, scope]):
-                dtype, shape = self.array_type(kind, node)
+                made = array(name, *self.array_type(kind, node))
                 origins = {word.arg: word.value for word in node.keywords}
-                origin = self.origin(origins.pop("origin", None), dtype, shape)
+                origin = self.origin(origins.pop("origin", None), made)
                 if not origins:
-                    return Buffer(name, dtype, shape, self.string(scope), origin)
+                    return replace(made, scope=self.string(scope), origin=origin)
         raise self.error(
             node,
             f"'{name}' is bound to '{ast.unparse(node)}'; "
@@ -177,11 +195,11 @@ class _Parser(ExprParser):
             code="parse-alloc",
         )
 
-    def origin(self, node: ast.expr | None, dtype: DType, shape: tuple[int, ...]) -> Buffer | None:
+    def origin(self, node: ast.expr | None, staged: Buffer) -> Buffer | None:
         """The tensor that a buffer stages; one whose storage was folded away is known by name."""
         if not isinstance(node, ast.Name) or node.id in self.names:
             return None if node is None else self.buffer(node)
-        return self.folded.setdefault(node.id, Buffer(node.id, dtype, shape))
+        return self.folded.setdefault(node.id, replace(staged, name=node.id))
 
     def stmt(self, node: ast.stmt) -> Stmt:
         match node:
@@ -258,7 +276,7 @@ class _Parser(ExprParser):
         for word in call.keywords:
             match word.value:
                 case ast.Call(func=ast.Name(id=kind), args=[extent, value]) if kind in ITERS:
-                    iters.append(IterVar(Var(str(word.arg)), self.integer(extent), ITERS[kind]))
+                    iters.append(iter_var(Var(str(word.arg)), self.extent(extent), ITERS[kind]))
                     bindings.append(self.expr(value))
                 case ast.Constant(value=True) if word.arg in marks:
                     marks[word.arg] = True

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from .buffer import Buffer, Load
 from .checked import Checked
+from .dim import Dim, Extent
 from .dtype import BOOL, FLOAT32, INT64
 from .expr import (
     EQ,
@@ -217,20 +218,27 @@ def _element(buffer: Buffer, indices: Sequence[Expr], names: Names) -> str:
     return f"{names[buffer]}[{', '.join(_expr(i, names, 0) for i in indices) or '()'}]"
 
 
-def type_text(buffer: Buffer) -> str:
-    """The type and shape of a buffer: float32[64, 48]."""
-    return f"{buffer.type}[{', '.join(map(str, buffer.shape)) or '()'}]"
+def type_text(buffer: Buffer, names: Names) -> str:
+    """The type and shape of a buffer: float32[64, 48], or float32[n, 48]."""
+    return f"{buffer.type}[{', '.join(_extent(e, names) for e in buffer.extents) or '()'}]"
 
 
-def print_header(name: str, parameters: Sequence[Parameter]) -> tuple[str, Names]:
+def _extent(extent: Extent, names: Names) -> str:
+    return names[extent] if isinstance(extent, Dim) else str(extent)
+
+
+def print_header(
+    name: str, dims: Sequence[Dim], parameters: Sequence[Parameter]
+) -> tuple[str, Names]:
     """The `def` line of a function, and the names that its body goes on with."""
     names = Names()
-    listed = ", ".join(f"{names[p.buffer]}: {_parameter(p)}" for p in parameters)
-    return f"def {name}({listed}):", names
+    listed = [f"{names[dim]}: dim({dim.low}, {dim.high})" for dim in dims]
+    listed += [f"{names[p.buffer]}: {_parameter(p, names)}" for p in parameters]
+    return f"def {name}({', '.join(listed)}):", names
 
 
-def _parameter(parameter: Parameter) -> str:
-    text, check = type_text(parameter.buffer), parameter.check
+def _parameter(parameter: Parameter, names: Names) -> str:
+    text, check = type_text(parameter.buffer, names), parameter.check
     if check is not None:
         return f"check({text}, {check.extent}, {json.dumps(check.what)})"
     return text if parameter.role == "input" else f"{parameter.role}({text})"
@@ -279,7 +287,7 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
         case Alloc():
             buffer = stmt.buffer
             origin = f", origin={names[buffer.origin]}" if buffer.origin is not None else ""
-            head = f'{names[buffer]} = alloc({type_text(buffer)}, "{buffer.scope}"{origin})'
+            head = f'{names[buffer]} = alloc({type_text(buffer, names)}, "{buffer.scope}"{origin})'
             return [(0, head), *_lines(stmt.body, names)]
         case Barrier():
             return [(0, "barrier()")]
@@ -307,8 +315,8 @@ def _block(block: Block, names: Names) -> list[tuple[int, str]]:
     values = [_expr(binding, names, 0) for binding in block.bindings]
     predicate = None if block.predicate == TRUE else _expr(block.predicate, names, 0)
     iters = [
-        f"{names[iteration.var]}={iteration.kind.value}({iteration.extent}, {value})"
-        for iteration, value in zip(block.iters, values, strict=True)
+        f"{names[it.var]}={it.kind.value}({_extent(it.domain, names)}, {value})"
+        for it, value in zip(block.iters, values, strict=True)
     ]
     marks = [f'{block.role.value}="{block.family}"'] if block.role is not Role.COMPUTE else []
     if block.role is Role.COMPUTE and block.family != block.name:

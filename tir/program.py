@@ -298,6 +298,13 @@ def _effects(program: Program, step: Launch | Copy) -> _Effects:
             f"{len(step.arguments)}.",
             code="program-arguments",
         )
+    if func.dims:
+        raise IRError(
+            f"program: a call decides the size '{func.dims[0].name}' of '{step.function}'; "
+            "expected a function of numbers: a slice has one shape.",
+            code="program-sizes",
+            hints=("specialise(func, sizes) gives the function of one choice of sizes.",),
+        )
     for parameter, argument in zip(func.parameters, step.arguments, strict=True):
         if parameter.dtype != argument.dtype or parameter.buffer.size != _size(argument):
             raise IRError(

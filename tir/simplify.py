@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from .bounds import bounds, intersect
 from .buffer import Load
+from .dim import Dim
 from .dtype import BOOL, INT64, DType
 from .expr import (
     EQ,
@@ -276,14 +277,21 @@ def _compare(node: Compare, ranges: Ranges) -> Expr:
 
 
 def _arranged(node: Compare, form: Linear) -> Expr:
-    """The comparison with terms on the left and the constant on the right."""
+    """The comparison with terms on the left and the constant on the right; where dims are there to
+    compare with, these alone.
+    """
     positive = combine(form.terms, 0)
+    sizes = tuple((atom, c) for atom, c in positive.terms if isinstance(atom, Dim) and c < 0)
+    others = tuple(term for term in positive.terms if term not in sizes)
+    if sizes and others:
+        left, right = Linear(others, form.constant), Linear(sizes, 0).scaled(-1)
+        return _compared(node, expression(left), expression(right))
     if all(c < 0 for _, c in positive.terms):  # -x < c -> -c < x
-        left: Expr = const(form.constant, node.a.dtype)
-        right = expression(positive.scaled(-1))
-    else:
-        left = expression(positive)
-        right = const(-form.constant, node.a.dtype)
+        return _compared(node, const(form.constant, node.a.dtype), expression(positive.scaled(-1)))
+    return _compared(node, expression(positive), const(-form.constant, node.a.dtype))
+
+
+def _compared(node: Compare, left: Expr, right: Expr) -> Expr:
     return node if (left, right) == (node.a, node.b) else type(node)(left, right)
 
 

@@ -20,10 +20,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from .buffer import Buffer
+from .dim import Dim, Extent, most
 from .dtype import DType
 from .expr import TRUE, Expr, Var
 from .index_check import IndexCheck
@@ -114,11 +116,21 @@ class Store(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterVar(Node):
-    """An iteration variable of a block with the values 0 .. extent-1."""
+    """An iteration variable of a block with the values 0 .. extent-1.
+
+    dim: where a call decides how many values there are; `extent` is the upper bound then. The block
+    does not run at points beyond them.
+    """
 
     var: Var
     extent: int
     kind: IterKind
+    dim: Dim | None = None
+
+    @property
+    def domain(self) -> Extent:
+        """How many values there are: a number, or the dim that decides it."""
+        return self.extent if self.dim is None else self.dim
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,6 +229,19 @@ class Parameter:
     def dtype(self) -> DType:
         """The type of an element."""
         return self.buffer.type
+
+
+def iter_var(var: Var, extent: Extent, kind: IterKind) -> IterVar:
+    """The iteration variable with the values 0 .. extent-1, where a dim may decide the extent."""
+    return IterVar(var, most(extent), kind, extent if isinstance(extent, Dim) else None)
+
+
+def elements_of(buffer: Buffer, variables: Sequence[Var]) -> tuple[IterVar, ...]:
+    """Spatial iteration variables that run over the elements of a buffer."""
+    return tuple(
+        iter_var(var, extent, IterKind.SPATIAL)
+        for var, extent in zip(variables, buffer.extents, strict=True)
+    )
 
 
 def seq(*stmts: Stmt) -> Stmt:

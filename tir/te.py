@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn, overload
 
-from .buffer import Buffer, Load
+from .buffer import Buffer, Load, array
 from .checked import checks_of, has_checks, without_checks
+from .dim import Dim, Extent, dims_of, most
 from .dtype import DType
 from .dtype import dtype as as_dtype
 from .elements import (
@@ -53,8 +54,9 @@ from .func import PrimFunc
 from .index_check import IndexCheck
 from .node import Node
 from .reduce import Reduce
-from .stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Parameter, Stmt, Store, seq
+from .stmt import Alloc, Block, For, ForKind, IterKind, Parameter, Stmt, Store, iter_var, seq
 from .te_checks import check_element, check_elements, checked_shape, output_names
+from .te_dim import check_constant, check_dims, dim
 from .te_reduce import (
     MAX,
     Axes,
@@ -74,7 +76,7 @@ from .te_reduce import (
 from .te_scan import scan, state
 from .tensor import Computation, Tensor
 from .update import named_update
-from .visit import free_vars, substitute, transform
+from .visit import free_vars, substitute, transform, walk
 from .vocabulary import unknown_name
 
 __all__ = [
@@ -94,6 +96,7 @@ __all__ = [
     "comm_reducer",
     "compute",
     "const",
+    "dim",
     "eq",
     "erf",
     "exp",
@@ -123,26 +126,32 @@ __all__ = [
 
 
 def placeholder(
-    shape: Sequence[int] | int, dtype: str | DType, *, name: str, constant: bool = False
+    shape: Sequence[Extent] | Extent, dtype: str | DType, *, name: str, constant: bool = False
 ) -> Tensor:
     """An input of `shape` and element type `dtype`.
 
     constant: it is bound when a kernel is built, so what is computed from it alone costs nothing
     per call.
-    Raises: IRError for an extent that is no integer of 0 or more, or an unknown type.
+    Raises: IRError for an extent that is no integer of 0 or more and no dim, for a dim elsewhere
+    than outermost, or in a constant, and for an unknown type.
     """
-    return Tensor(name, as_dtype(dtype), checked_shape(shape, name), constant=constant)
+    extents = checked_shape(shape, name)
+    if constant:
+        check_constant(name, extents)
+    return Tensor(
+        name, as_dtype(dtype), tuple(map(most, extents)), dims=dims_of(extents), constant=constant
+    )
 
 
 @overload
 def compute(
-    shape: Sequence[int] | int, element: Callable[..., Expr | Number], *, name: str
+    shape: Sequence[Extent] | Extent, element: Callable[..., Expr | Number], *, name: str
 ) -> Tensor: ...
 
 
 @overload
 def compute(
-    shape: Sequence[int] | int,
+    shape: Sequence[Extent] | Extent,
     element: Callable[..., Expr | Number | tuple[Expr, ...]],
     *,
     name: tuple[str, ...],
@@ -150,7 +159,7 @@ def compute(
 
 
 def compute(
-    shape: Sequence[int] | int,
+    shape: Sequence[Extent] | Extent,
     element: Callable[..., Expr | Number | tuple[Expr, ...]],
     *,
     name: str | tuple[str, ...],
@@ -169,11 +178,18 @@ def compute(
     made = element(*axes)
     values = check_elements(title, made if isinstance(made, tuple) else (made,))
     for value in values:
-        check_element(title, value, dict(zip(axes, extents, strict=True)))
+        check_element(title, value, dict(zip(axes, map(most, extents), strict=True)))
     count = len(values[0].values) if isinstance(values[0], Reduce) else len(values)
     computation = Computation(output_names(name, count), extents, axes, values)
     tensors = tuple(
-        Tensor(own, kind, extents, computation=computation, output=n)
+        Tensor(
+            own,
+            kind,
+            tuple(map(most, extents)),
+            dims=dims_of(extents),
+            computation=computation,
+            output=n,
+        )
         for n, (own, kind) in enumerate(zip(computation.names, computation.types, strict=True))
     )
     return tensors[0] if isinstance(name, str) else tensors
@@ -234,7 +250,14 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
                     f"name='{name}')",
                 ),
             )
+    check_dims(name, inputs, (e for made in order for e in _sizes(made)))
     return _assembled(name, inputs, outputs, order)
+
+
+def _sizes(made: Computation) -> Iterator[Extent]:
+    """The extents of a computation, and the dims that its values mention."""
+    yield from made.shape
+    yield from (node for v in made.values for node in walk(v) if isinstance(node, Dim))
 
 
 def _assembled(
@@ -250,11 +273,11 @@ def _assembled(
     order = (*order, *checks)
     taken: set[str] = set()
     buffers: dict[Place, Buffer] = {
-        t: Buffer(_unique(t.name, taken), t.type, t.shape) for t in inputs
+        t: array(_unique(t.name, taken), t.type, t.extents) for t in inputs
     }
     for made in order:
         for n, (own, kind) in enumerate(zip(made.names, made.types, strict=True)):
-            buffers[made, n] = Buffer(_unique(own, taken), kind, made.shape)
+            buffers[made, n] = array(_unique(own, taken), kind, made.shape)
     body = seq(*(_nest(made, buffers) for made in order))
     kept: set[Place] = {*(_place(t) for t in outputs), *((made, 0) for made in checks)}
     for place, buffer in reversed(buffers.items()):
@@ -268,7 +291,8 @@ def _assembled(
 
 def _checks(made: Computation) -> Iterator[tuple[IndexCheck, Computation]]:
     """The checks of a computation's indices, each with the element that it compares."""
-    axes, values = dict(zip(made.axes, made.shape, strict=True)), made.values
+    axes, values = dict(zip(made.axes, map(most, made.shape), strict=True)), made.values
+    limits = {v: n for v, n in zip(made.axes, made.shape, strict=True) if isinstance(n, Dim)}
     where: Expr = TRUE
     if made.reduction is not None:
         reduction = made.reduction
@@ -284,7 +308,8 @@ def _checks(made: Computation) -> Iterator[tuple[IndexCheck, Computation]]:
         free = free_vars(used)
         over = tuple(axis for axis in axes if axis in free)
         extents = tuple(axes[axis] for axis in over)
-        whole = Reduce(MAX, (used,), over, extents) if over else used
+        there = all_of(*(axis < limits[axis] for axis in over if axis in limits))
+        whole = Reduce(MAX, (used,), over, extents, there) if over else used
         yield check, Computation((f"{made.names[0]}_check",), (), (), (whole,))
 
 
@@ -367,7 +392,9 @@ def _nest(made: Computation, buffers: dict[Place, Buffer]) -> Stmt:
     reduction axis.
     """
     reduction, order = made.reduction, made.recurrence
-    axes = [(v, n, IterKind.SPATIAL) for v, n in zip(made.axes, made.shape, strict=True)]
+    axes: list[tuple[Var, Extent, IterKind]] = [
+        (v, n, IterKind.SPATIAL) for v, n in zip(made.axes, made.shape, strict=True)
+    ]
     if order is not None:
         own_axis = made.axes.index(order.axis)
         axes.insert(0, (order.axis, axes.pop(own_axis)[1], IterKind.ORDERED))
@@ -376,7 +403,7 @@ def _nest(made: Computation, buffers: dict[Place, Buffer]) -> Stmt:
         axes += [
             (v, n, IterKind.REDUCE) for v, n in zip(reduction.axes, reduction.extents, strict=True)
         ]
-    iters = tuple(IterVar(Var(f"v{v.name}"), n, kind) for v, n, kind in axes)
+    iters = tuple(iter_var(Var(f"v{v.name}"), n, kind) for v, n, kind in axes)
     points: dict[Var, Expr] = {v: it.var for (v, _, _), it in zip(axes, iters, strict=True)}
     if order is not None and order.reverse:
         points[order.axis] = iters[0].extent - 1 - iters[0].var
@@ -402,7 +429,7 @@ def _nest(made: Computation, buffers: dict[Place, Buffer]) -> Stmt:
     counts = TRUE if reduction is None else local((reduction.where,))[0]
     nest: Stmt = Block(name, iters, loops, body, init, family=name, counts=counts)
     for (_, extent, _), loop in zip(reversed(axes), reversed(loops), strict=True):
-        nest = For(loop, extent, ForKind.SERIAL, nest)
+        nest = For(loop, most(extent), ForKind.SERIAL, nest)
     return nest
 
 

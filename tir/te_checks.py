@@ -9,22 +9,26 @@ from .bounds import known_interval
 from .buffer import Load
 from .checked import without_checks
 from .data import loose_indices
+from .dim import Dim, Extent
 from .dtype import DType
 from .errors import IRError, IRTypeError
 from .expr import Const, Expr, Number, Var, convert
 from .operand_checks import check_computable, check_same
 from .printer import print_expr
 from .reduce import Reduce
+from .te_dim import check_outermost, check_row
 from .visit import free_vars, loads, walk
 
 
-def checked_shape(shape: object, name: str) -> tuple[int, ...]:
-    """The extents of a shape, or of one dimension, as Python integers.
+def checked_shape(shape: object, name: str) -> tuple[Extent, ...]:
+    """The extents of a shape, or of one dimension, as Python integers and dims.
 
-    Raises: IRError for what is no integer, or negative.
+    Raises: IRError for what is no integer, or negative, and for a dim that is not outermost.
     """
     extents = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-    return tuple(_extent(extent, extents, name) for extent in extents)
+    found = tuple(e if isinstance(e, Dim) else checked_size(e, extents, name) for e in extents)
+    check_outermost(found, name)
+    return found
 
 
 def check_extent(extent: object, name: str) -> None:
@@ -38,7 +42,8 @@ def check_extent(extent: object, name: str) -> None:
         )
 
 
-def _extent(extent: object, extents: tuple[object, ...], name: str) -> int:
+def checked_size(extent: object, extents: tuple[object, ...], name: str) -> int:
+    """One extent as a Python integer. Raises: IRError for what is none, or negative."""
     try:
         size = operator.index(extent)  # type: ignore[arg-type]
     except TypeError:
@@ -193,6 +198,7 @@ def check_element(name: str, value: Expr, axes: Mapping[Var, int]) -> None:
         extents |= dict(zip(value.axes, value.extents, strict=True))
     ranges = {axis: (0, max(extent - 1, 0)) for axis, extent in extents.items()}
     for load in loads(without_checks(value)):
+        check_row(name, load)
         for position in loose_indices(load, lambda plain: known_interval(plain, ranges)):
             _refuse_data(name, load, position)
 
@@ -222,7 +228,7 @@ def _check_variables(name: str, value: Expr, axes: Sequence[Var]) -> None:
             ),
         )
     reduced = value.axes if isinstance(value, Reduce) else ()
-    free = free_vars(value) - {*axes, *reduced}
+    free = {v for v in free_vars(value) if not isinstance(v, Dim)} - {*axes, *reduced}
     if free:
         wrong = min(variable.name for variable in free)
         known = ", ".join(f"'{axis.name}'" for axis in (*axes, *reduced)) or "none"

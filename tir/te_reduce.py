@@ -32,10 +32,11 @@ from .te_checks import (
     check_condition,
     check_extent,
     check_number_type,
-    checked_shape,
+    checked_size,
     checked_values,
     operands,
 )
+from .te_dim import check_reduced
 from .visit import loads
 
 
@@ -56,7 +57,8 @@ def reduce_axis(extent: int, *, name: str = "k") -> ReduceAxis:
     Raises: IRError for an extent that is no integer of 0 or more.
     """
     check_extent(extent, name)
-    return ReduceAxis(name, INT64, checked_shape((extent,), name)[0])
+    check_reduced(extent, name)
+    return ReduceAxis(name, INT64, checked_size(extent, (extent,), name))
 
 
 def _reduce(reducer: Reducer, values: Values, axis: Axes, where: Expr | None) -> Reduce:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from .bounds import bounds
 from .buffer import Load
+from .dim import Extent, most
 from .dtype import DType
 from .dtype import dtype as as_dtype
 from .errors import IRError, IRTypeError
@@ -31,16 +32,19 @@ from .linear import Interval
 from .printer import print_expr
 from .reduce import Reduce
 from .te_checks import checked_shape
+from .te_dim import check_stepped
 from .tensor import Computation, Recurrence, Tensor
 from .visit import loads, substitute
 
 
-def state(shape: Sequence[int] | int, dtype: str | DType, *, name: str) -> Tensor:
+def state(shape: Sequence[Extent] | Extent, dtype: str | DType, *, name: str) -> Tensor:
     """What stands for the result of a te.scan in the step that computes it.
 
     Raises: IRError for an extent that is no integer of 0 or more, or an unknown type.
     """
-    return Tensor(name, as_dtype(dtype), checked_shape(shape, name), state=True)
+    extents = checked_shape(shape, name)
+    check_stepped(name, extents)
+    return Tensor(name, as_dtype(dtype), tuple(map(most, extents)), state=True)
 
 
 def scan(
@@ -115,6 +119,7 @@ def _check_alike(made: _Scan) -> None:
     """Both parts have the type of the state, and its shape but for the steps of the initial one."""
     state, axis = made.state, made.axis
     for what, part in (("initial part", made.init), ("update", made.update)):
+        check_stepped(part.name, part.extents)
         if part.type != state.type:
             raise IRError(
                 f"te.scan: the {what} '{part.name}' is {part.type}; expected {state.type}, the "

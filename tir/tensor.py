@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .buffer import Buffer, Load
+from .dim import Dim, Extent
 from .dtype import DType
 from .errors import IRTypeError
 from .expr import Expr, Var
@@ -36,7 +37,7 @@ class Computation:
     """
 
     names: tuple[str, ...]
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     axes: tuple[Var, ...]
     values: tuple[Expr, ...]
     recurrence: Recurrence | None = None
@@ -74,7 +75,8 @@ class Tensor(Buffer):
     output: int = 0
 
     def __repr__(self) -> str:
-        return f"Tensor {self.name}: {self.type}{list(self.shape)}"
+        shown = ", ".join(e.name if isinstance(e, Dim) else str(e) for e in self.extents)
+        return f"Tensor {self.name}: {self.type}[{shown}]"
 
     def _no_number(self, _: object) -> Expr:
         letters = ", ".join("ijklmnpq"[n] if n < 8 else f"i{n}" for n in range(len(self.shape)))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from .buffer import Buffer, Load
+from .dim import Dim
 from .dtype import INT64
 from .errors import IRError
 from .expr import (
@@ -92,7 +93,8 @@ class StageSpec:
     nodes: the kinds of nodes. loops: the kinds of loops. roles: the roles of blocks. tails: loops
     may mark an incomplete last iteration. guards: blocks may have a predicate, be padded or
     recomputed. init: blocks may hold their init.
-    unique_blocks: no two blocks have one name. vectors: values may have lanes, accesses masks.
+    unique_blocks: no two blocks have one name. dims: axes of blocks may end where a call says.
+    vectors: values may have lanes, accesses masks.
     """
 
     nodes: frozenset[type[Node]]
@@ -102,15 +104,18 @@ class StageSpec:
     guards: bool = True
     init: bool = False
     unique_blocks: bool = False
+    dims: bool = False
     vectors: bool = False
 
 
 _ARITHMETIC = (Add, Sub, Mul, Div, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, And, Or, Not)
 _BITS = (BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
-_VALUES = (Var, Const, Select, Cast, Call, Let, Load, Buffer)
+_VALUES = (Var, Dim, Const, Select, Cast, Call, Let, Load, Buffer)
 _PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_BITS, *_VALUES, For, Store, Seq, Alloc))
 _BLOCKS: frozenset[type[Node]] = _PLAIN | {Block, IterVar}
-_SCHEDULED = StageSpec(_BLOCKS | {If, Prefetch}, tails=True, init=True, unique_blocks=True)
+_SCHEDULED = StageSpec(
+    _BLOCKS | {If, Prefetch}, tails=True, init=True, unique_blocks=True, dims=True
+)
 SPECS = {
     Stage.TENSOR: StageSpec(
         _BLOCKS,
@@ -119,6 +124,7 @@ SPECS = {
         guards=False,
         init=True,
         unique_blocks=True,
+        dims=True,
     ),
     Stage.SCHEDULED: _SCHEDULED,
     Stage.NEST: StageSpec(_BLOCKS | {If, Prefetch, Fma, Barrier}),
@@ -174,6 +180,14 @@ class _Verifier:
                 "a check stands among the results; expected results, then checks",
                 code="verify-check-order",
             )
+        told = {d for buffer in self.func.inputs for d in buffer.dims}
+        for dim in self.func.dims:
+            if dim not in told:
+                raise self.error(
+                    f"no input has the size '{dim.name}'; expected one that tells it",
+                    code="verify-dim-input",
+                )
+            self.bind(dim)
         for parameter in self.func.parameters:
             self.declare(parameter.buffer)
         self.stmt(self.func.body, True)
@@ -200,9 +214,20 @@ class _Verifier:
                 f"buffer '{buffer.name}' stages '{buffer.origin.name}', which is not in scope",
                 code="verify-origin",
             )
+        for dim, size in zip(buffer.dims, buffer.shape, strict=False):
+            self.extent(dim, size, f"buffer '{buffer.name}'")
         self.admit_lanes(buffer)
         self.declared.add(buffer)
         self.buffers.add(buffer)
+
+    def extent(self, dim: Dim | None, size: int, owner: str) -> None:
+        """Check an extent that a dim decides: it is of this function, and `size` its bound."""
+        if dim is not None and (dim not in self.live or dim.high != size):
+            raise self.error(
+                f"{owner} has extent {dim.name}, of at most {size}; expected a dim of the "
+                "function, and its upper bound",
+                code="verify-dim",
+            )
 
     def bind(self, var: Var) -> None:
         if var in self.bound:
@@ -311,6 +336,7 @@ class _Verifier:
                     code="verify-binding",
                 )
         for iteration in block.iters:
+            self.extent(iteration.dim, iteration.extent, f"axis '{iteration.var.name}'")
             self.bind(iteration.var)
         self.order(block)
         self.condition(block.predicate)
@@ -338,6 +364,10 @@ class _Verifier:
             (
                 block.init is not None and not spec.init,
                 "its init is not placed",
+            ),
+            (
+                any(it.dim is not None for it in block.iters) and not spec.dims,
+                "an axis of an extent that a call decides is not admitted",
             ),
             (spec.unique_blocks and block.name in self.blocks, "another block has this name"),
             (not block.family, "it belongs to no family"),
@@ -378,7 +408,8 @@ class _Verifier:
         if block.counts == TRUE:
             return
         self.condition(block.counts)
-        others = free_vars(block.counts) - {iteration.var for iteration in block.iters}
+        own = {*self.func.dims, *(iteration.var for iteration in block.iters)}
+        others = free_vars(block.counts) - own
         reduces = block.init is not None or any(it.kind is IterKind.REDUCE for it in block.iters)
         if others or not reduces or loads(block.counts):
             raise self.error(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from .buffer import Buffer, Load
@@ -116,7 +117,7 @@ def fresh_copy(stmt: Stmt) -> Stmt:
             values[node.var] = Var(node.var.name, node.var.type)
         elif isinstance(node, Alloc):
             old = node.buffer
-            buffers[old] = Buffer(old.name, old.type, old.shape, old.scope, old.origin)
+            buffers[old] = replace(old)
     return replace_buffers(substitute(stmt, values), buffers)
 
 

@@ -9,7 +9,8 @@ Counted on the definition, whatever a schedule makes of it:
   unlimited size. Padding that a Select skips lies outside the buffer and is not counted. Dimensions
   are taken one by one, so a diagonal (two indices that move together) counts as the box around it,
   and so does what the points of a reduction read that count;
-- an index that is data is taken to reach as many elements as it has values, or all.
+- an index that is data is taken to reach as many elements as it has values, or all;
+- a size that a call decides counts as its upper bound.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from .expr import TRUE, Add, Call, Const, Div, Expr, Max, Min, Mul, Select, Sub,
 from .func import PrimFunc
 from .lowered import Fma
 from .node import Node
+from .specialise import at_most
 from .stmt import Block, IterVar, Role, Store
 from .visit import free_vars, loads, stores
 
@@ -96,9 +98,10 @@ def points_of(block: Block) -> int:
     """How often the body of a block runs."""
     if block.counts == TRUE:
         return math.prod(axis.extent for axis in block.iters)
-    used = free_vars(block.counts)
+    counts = at_most(block.counts)
+    used = free_vars(counts)
     moving = [axis for axis in block.iters if axis.var in used]
-    return _counted(block.counts, moving) * math.prod(
+    return _counted(counts, moving) * math.prod(
         axis.extent for axis in block.iters if axis.var not in used
     )
 
@@ -146,7 +149,8 @@ def touched(buffer: Buffer, indices: Iterable[Expr], block: Block) -> Box:
     """For each dimension of `buffer`, the indices that a block uses, ascending."""
     extents = {axis.var: axis.extent for axis in block.iters}
     return tuple(
-        _values(index, extents, size) for index, size in zip(indices, buffer.shape, strict=True)
+        _values(at_most(index), extents, size)
+        for index, size in zip(indices, buffer.shape, strict=True)
     )
 
 

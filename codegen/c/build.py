@@ -9,7 +9,7 @@ from ...tir.func import PrimFunc
 from ...tir.target import Target
 from ...tir.tensor_intrinsics import TensorIntrinsic
 from ...tir.visit import walk
-from ..artifact import Artifact, Entry, Parameter
+from ..artifact import Artifact, Entry, parameters_of, sizes_of
 from ..lower.pipeline import lower
 from ..lower.split_prepare import Prepared, split_prepare
 from .emit import emit_function
@@ -56,6 +56,7 @@ def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artif
         main.workspace_bytes,
         main.thread_workspace_bytes,
         prepare,
+        main.sizes,
     )
 
 
@@ -67,11 +68,14 @@ def using(target: Target, *functions: PrimFunc) -> Target:
 
 def entry(func: PrimFunc, symbol: str) -> Entry:
     """How to call the entry of a LOWERED function."""
-    parameters = tuple(
-        Parameter(p.name, p.buffer.type, p.buffer.shape, p.role, p.check) for p in func.parameters
-    )
     workspace = plan_workspace(func)
-    return Entry(symbol, parameters, workspace.shared_bytes, workspace.own_bytes)
+    return Entry(
+        symbol,
+        parameters_of(func),
+        workspace.shared_bytes,
+        workspace.own_bytes,
+        sizes_of(func),
+    )
 
 
 def _header(func: PrimFunc, target: Target, notes: str) -> str:

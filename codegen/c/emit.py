@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...tir.buffer import Buffer
+from ...tir.dim import Dim, Extent
+from ...tir.expr import Const, Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import (
     Alloc,
@@ -30,6 +32,7 @@ from .isa import isa
 from .lines import Lines
 from .literals import c_type
 from .names import mangle
+from .stops import stopped
 from .vectors import Vectors
 from .workspace import Workspace, is_local, plan_workspace
 
@@ -107,10 +110,14 @@ class _FunctionWriter:
     def _title(self) -> str:
         listed = [
             f"{p.role} {self.lines.names[p.buffer]}: "
-            f"{p.buffer.type}[{', '.join(map(str, p.buffer.shape))}]"
+            f"{p.buffer.type}[{', '.join(map(self._extent, p.buffer.extents))}]"
             for p in self.func.parameters
         ]
+        listed += [f"size {self.lines.names[d]}: {d.low} to {d.high}" for d in self.func.dims]
         return f"/* {mangle(self.func.name)}({_wrapped(listed, '   ')}) */"
+
+    def _extent(self, extent: Extent) -> str:
+        return self.lines.names[extent] if isinstance(extent, Dim) else str(extent)
 
     def _arguments(self) -> list[_Argument]:
         """The arguments. Where threads wait for each other, what one writes another may read: then
@@ -123,6 +130,9 @@ class _FunctionWriter:
             self._pointer(p, position, p.buffer in written, waits)
             for position, p in enumerate(self.func.parameters)
         ]
+        for position, dim in enumerate(self.func.dims, len(arguments)):
+            name = self.lines.names.declare(dim)
+            arguments.append(_Argument(f"int64_t {name}", f"(int64_t)(intptr_t)args[{position}]"))
         if self.workspace.shared:
             pointer = "char *" if waits else "char *restrict "
             arguments.append(_Argument(f"{pointer}workspace", "workspace"))
@@ -147,7 +157,8 @@ class _FunctionWriter:
     def _workspace_pointers(self) -> list[str]:
         if not self.workspace.shared and not self.workspace.own:
             return []
-        lines = [f"    char *const workspace = (char *)args[{len(self.func.parameters)}];"]
+        position = len(self.func.parameters) + len(self.func.dims)
+        lines = [f"    char *const workspace = (char *)args[{position}];"]
         if self.workspace.own:
             offset = f"{self.workspace.shared_bytes} + (size_t)thread * {self.workspace.own_bytes}"
             lines.append(f"    char *const own = workspace + {offset};")
@@ -181,10 +192,11 @@ class _FunctionWriter:
 
     def _shared_loop(self, loop: For) -> None:
         """Each thread runs one contiguous share of a parallel loop."""
+        count, loop = self._iterations(loop)
         last = self.lines.names.fresh(f"{loop.var.name}_end")
         before = self.lines.names.used
         name = self.lines.names.declare(loop.var)
-        start, end = (f"(int64_t){loop.extent} * {n} / threads" for n in ("thread", "(thread + 1)"))
+        start, end = (f"{count} * {n} / threads" for n in ("thread", "(thread + 1)"))
         self.lines.ranges[loop.var] = (0, loop.extent - 1)
         self.lines.add(f"const int64_t {last} = {end};")
         head = f"for (int64_t {name} = {start}; {name} < {last}; {name}++) {{"
@@ -192,6 +204,16 @@ class _FunctionWriter:
         with self.lines.block(f"{head}{self._comment(loop)}"):
             self.stmt(loop.body)
         self.lines.names.forget_uses(before)
+
+    def _iterations(self, loop: For) -> tuple[str, For]:
+        """How many iterations a loop has, as an int64 in C, and the loop with its body for them."""
+        count, kept = stopped(loop, self.lines.ranges)
+        if isinstance(count, Const):
+            return f"(int64_t){count.value}", kept
+        if isinstance(count, Var):
+            return self.expressions.scalar(count), kept
+        text = self.expressions.scalar(count)
+        return self.lines.keep("int64_t", f"{loop.var.name}_count", text), kept
 
     # -- statements
 
@@ -221,10 +243,12 @@ class _FunctionWriter:
         return stmt.body
 
     def _loop(self, loop: For) -> None:
+        count, loop = self._iterations(loop)
         before = self.lines.names.used
         name = self.lines.names.declare(loop.var)
         self.lines.ranges[loop.var] = (0, loop.extent - 1)
-        head = f"for (int64_t {name} = 0; {name} < {loop.extent}; {name}++) {{{self._comment(loop)}"
+        end = count.removeprefix("(int64_t)")
+        head = f"for (int64_t {name} = 0; {name} < {end}; {name}++) {{{self._comment(loop)}"
         self._hints(loop)
         with self.lines.block(head):
             self.stmt(loop.body)

@@ -7,7 +7,9 @@ from __future__ import annotations
 from ...tir.func import PrimFunc
 from ...tir.target import Target
 from .contract import Contract
+from .fit_dims import FitDims
 from .fold_storage import FoldStorage
+from .guard_dims import GuardDims
 from .hoist_guards import HoistGuards
 from .partition import Partition
 from .place_barriers import PlaceBarriers
@@ -25,7 +27,9 @@ def lower_to_nest(func: PrimFunc) -> PrimFunc:
     """From stage SCHEDULED, contracted, to stage NEST."""
     for step in (
         PlaceInit(),  # first: a cut loop copies the initialisation along with its reduction
+        GuardDims(),  # before loops are cut: a point that does not exist is a condition like others
         Partition(),  # makes every variant; what follows sees boxes without undecided tails
+        FitDims(),  # sees the loops as they are cut; outermost, so that nothing runs in vain
         HoistGuards(),  # sees the loops as they are cut; what follows sees a tile's own storage
         FoldStorage(),  # the box of each variant is its own
         PlaceBarriers(),  # last: shared storage adds dependences

@@ -109,7 +109,7 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     target = next(iter(targets))
     if (
         len(targets) != 1
-        or (target.shape, target.type) != (tensor.shape, tensor.type)
+        or (target.extents, target.type) != (tensor.extents, tensor.type)
         or target.origin is not None
     ):
         return None

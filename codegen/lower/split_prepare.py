@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...tir.buffer import Buffer, Load
+from ...tir.dim import Dim
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.node import Node
 from ...tir.stmt import NOTHING, Alloc, Barrier, Parameter, Prefetch, Seq, Stmt, Store, seq
-from ...tir.visit import accesses, fresh_copy, replace_buffers, statements, transform
+from ...tir.visit import accesses, free_vars, fresh_copy, replace_buffers, statements, transform
 from .place_barriers import PlaceBarriers
 
 
@@ -85,11 +86,17 @@ def _made_from_constants(
             buffer
             for buffer in made
             for stmt in statements
-            if buffer in _writes(stmt) and not (_reads(stmt) <= known and _writes(stmt) <= made)
+            if buffer in _writes(stmt)
+            and not (_reads(stmt) <= known and _writes(stmt) <= made and not _has_dim(stmt))
         }
         if not lost:
             return made
         made -= lost
+
+
+def _has_dim(stmt: Stmt) -> bool:
+    """Whether what a statement does depends on a size that a call decides."""
+    return any(isinstance(var, Dim) for var in free_vars(stmt))
 
 
 def _prepare(func: PrimFunc, moved: Sequence[Stmt], results: Sequence[Buffer]) -> PrimFunc:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...tir.buffer import Buffer
 from ...tir.errors import TargetError
@@ -84,7 +84,7 @@ def _copy(body: Stmt, var: Var, step: int) -> Stmt:
             values[node.var] = Var(node.var.name, node.var.type)
         elif isinstance(node, Alloc):
             old = node.buffer
-            buffers[old] = Buffer(old.name, old.type, old.shape, old.scope, old.origin)
+            buffers[old] = replace(old)
 
     def rule(node: Node) -> Node:
         if isinstance(node, Var):

@@ -125,7 +125,9 @@ class VectorBody:
     def _alloc(self, stmt: Alloc, on: Expr | None) -> Stmt:
         """Storage inside the loop is private to a lane: it gets a dimension of lanes."""
         old = stmt.buffer
-        new = Buffer(old.name, old.type, (*old.shape, self.lanes), old.scope, old.origin)
+        new = replace(
+            old, shape=(*old.shape, self.lanes), dims=(*old.dims, None) if old.dims else ()
+        )
         self._widened[old] = new
         return Alloc(new, self.stmt(stmt.body, on))
 

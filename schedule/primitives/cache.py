@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...tir.buffer import Buffer, Load
+from ...tir.buffer import Buffer, Load, array
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
+from ...tir.stmt import Alloc, Block, For, ForKind, Stmt, Store, elements_of
 from ...tir.visit import free_vars, replace_buffers, replace_stmt, substitute, transform
 from .. import legality, placement
 from ..nest import (
@@ -37,7 +37,7 @@ def cache_read(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> 
     legality.check_reads(func, reader, buffer, "cache_read")
     placement.check_before(func, reader, buffer, "cache_read")
     copy_name = unique_name(func, name or f"{buffer.name}_cache")
-    copy = Buffer(copy_name, buffer.type, buffer.shape)
+    copy = array(copy_name, buffer.type, buffer.extents)
     redirected = replace_stmt(func.body, reader, replace_buffers(reader, {buffer: copy}))
     changed = func.with_body(redirected)
     anchor = root_statement(changed, changed.block(block))
@@ -61,7 +61,7 @@ def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
     placement.check_unstaged(func, writer, "cache_write")
     placement.check_readers_after(func, writer, target, "cache_write")
     cache_name = unique_name(func, name or f"{target.name}_cache")
-    cache = Buffer(cache_name, target.type, target.shape)
+    cache = array(cache_name, target.type, target.extents)
 
     def redirect(other: Block) -> Stmt:
         if not writes(other, target):
@@ -95,7 +95,7 @@ def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> Rew
     mentioned = frozenset[Var]().union(*(free_vars(item) for item in access))
     own = [it for it in reader.iters if it.var in mentioned]
     copy_name = unique_name(func, name or f"{buffer.name}_reindexed")
-    copy = Buffer(copy_name, buffer.type, tuple(it.extent for it in own))
+    copy = array(copy_name, buffer.type, tuple(it.domain for it in own))
     element = tuple(it.var for it in own)
 
     def redirect(node: Node) -> Node:
@@ -123,10 +123,7 @@ def _copy(
     name: str, source: Load, target: Buffer, element: tuple[Var, ...]
 ) -> tuple[Stmt, tuple[Var, ...]]:
     """The nest that stores `source`, an expression of `element`, at each `element` of `target`."""
-    iters = tuple(
-        IterVar(var, extent, IterKind.SPATIAL)
-        for var, extent in zip(element, target.shape, strict=True)
-    )
+    iters = elements_of(target, element)
     variables = tuple(Var(f"{source.buffer.name}_{axis}") for axis in range(len(iters)))
     nest: Stmt = Block(name, iters, variables, Store(target, element, source), family=name)
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):

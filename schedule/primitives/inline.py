@@ -128,7 +128,7 @@ def _sole_producer(func: PrimFunc, consumer: Block) -> Block:
 def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source: Buffer) -> None:
     stored: tuple[Expr, ...] = write_indices(consumer, target_of(consumer))[0]
     everywhere = [load.indices for load in _loads_of(consumer, source)]
-    same = source.shape == target_of(consumer).shape and not producer.recomputed
+    same = source.extents == target_of(consumer).extents and not producer.recomputed
     sole = len(readers(func, source)) == 1 and all(indices == stored for indices in everywhere)
     if same and sole:
         return

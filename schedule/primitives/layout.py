@@ -111,6 +111,7 @@ def _sole_writer(func: PrimFunc, buffer: Buffer, primitive: str) -> Block:
     element.
     """
     legality.check_intermediate(func, buffer, primitive)
+    legality.check_fixed_size(func, buffer, primitive)
     found = writers(func, buffer)
     alone = len(found) == 1 and all(
         isinstance(node, For | Block) for node in _chain(root_statement(func, found[0]))

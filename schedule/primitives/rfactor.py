@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...tir.bounds import bounds
-from ...tir.buffer import Buffer, Load
+from ...tir.buffer import Buffer, Load, array
 from ...tir.conditions import all_of, conjuncts
 from ...tir.expr import LT, Expr, Var, index
 from ...tir.func import PrimFunc
@@ -58,7 +58,7 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     name = unique_name(func, f"{block}_rf")
     names = (name, *(unique_name(func, f"{target.name}_rf") for target in targets[1:]))
     parts = {
-        target: Buffer(own, target.type, (node.extent, *target.shape))
+        target: array(own, target.type, (node.extent, *target.extents))
         for own, target in zip(names, targets, strict=True)
     }
     part = _part(whole, name, cut, node, parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.visit import replace_buffers
@@ -20,7 +22,7 @@ def set_scope(func: PrimFunc, buffer: Buffer, scope: str) -> Rewrite:
     """
     legality.check_intermediate(func, buffer, "set_scope")
     placement.check_not_staged(func, buffer, "set_scope")
-    moved = Buffer(buffer.name, buffer.type, buffer.shape, scope)
+    moved = replace(buffer, scope=scope)
     if scope != "global":
         loop = placement.check_one_loop(func, buffer, "set_scope")
         func = allocate_below(func, loop.var, buffer)

@@ -17,11 +17,10 @@ from ...tir.stmt import (
     Block,
     For,
     ForKind,
-    IterKind,
-    IterVar,
     Role,
     Stmt,
     Store,
+    elements_of,
     seq,
 )
 from ...tir.visit import blocks, replace_buffers
@@ -70,7 +69,7 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     placement.check_allocated_outside(func, node, buffer, "stage")
     placement.check_no_parallel_inside(func, node, buffer.name)
     name = unique_name(func, f"{buffer.name}_{SUFFIX.get(scope, scope)}")
-    staged = Buffer(name, buffer.type, buffer.shape, scope, origin=buffer)
+    staged = replace(buffer, name=name, scope=scope, origin=buffer)
     if writes(inner, buffer):
         recurrence.check_no_recurrence(func, inner, "stage")
         before, after = _written(func, inner, buffer, staged, node)
@@ -130,10 +129,7 @@ def copy_nest(
     `node`.
     """
     indices = write_indices(block, buffer)[0]
-    iters = tuple(
-        IterVar(Var(f"v{axis}"), extent, IterKind.SPATIAL)
-        for axis, extent in enumerate(buffer.shape)
-    )
+    iters = elements_of(buffer, [Var(f"v{axis}") for axis in range(len(buffer.shape))])
     element = tuple(it.var for it in iters)
     source, target = (buffer, staged) if into else (staged, buffer)
     copy = Block(
@@ -165,10 +161,7 @@ def _read(
     ]
     box = region(accesses, moving, still, buffer.shape)
     variables = tuple(Var(f"{buffer.name}_{axis}") for axis in range(len(box)))
-    iters = tuple(
-        IterVar(Var(f"v{axis}"), extent, IterKind.SPATIAL)
-        for axis, extent in enumerate(buffer.shape)
-    )
+    iters = elements_of(buffer, [Var(f"v{axis}") for axis in range(len(buffer.shape))])
     element = tuple(it.var for it in iters)
     bindings = tuple(span.low + v for span, v in zip(box, variables, strict=True))
     inside = {**still, **{v: (0, s.extent - 1) for s, v in zip(box, variables, strict=True)}}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...tir.dim import Dim
 from ..verdict import Failure
 from .condition import both, inside, outside
 from .sets import Sets
@@ -23,7 +24,7 @@ def check_bounds(sets: Sets, nest: Nest) -> Iterator[Finding]:
 
 
 def _outside(sets: Sets, access: Access) -> Finding | None:
-    statement, shape = access.statement, access.buffer.shape
+    statement, shape = access.statement, access.buffer.extents
     beyond = outside(access.indices, shape, statement.ranges)
     if not beyond:
         return None
@@ -35,7 +36,7 @@ def _outside(sets: Sets, access: Access) -> Finding | None:
         return None
     (at,) = runs_of(runs, statement)
     element = element_text(access.buffer.name, access.indices, at)
-    extents = ", ".join(map(str, shape)) or "()"
+    extents = ", ".join(e.name if isinstance(e, Dim) else str(e) for e in shape) or "()"
     verb = "stores to" if access.write else "loads"
     message = (
         f"block '{statement.name}' {verb} {element}; '{access.buffer.name}' has shape [{extents}]"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...tir.buffer import Load
+from ...tir.dim import Dim, Extent
 from ...tir.expr import EQ, LE, LT, NE, And, Const, Expr, Not, Or, Var
 from ...tir.printer import print_expr
 from ...tir.visit import loads, walk
@@ -19,6 +20,7 @@ from .affine import (
     first_extreme,
     interval,
     replace_extreme,
+    variable,
 )
 from .data import bounded
 
@@ -64,7 +66,7 @@ def at_least(form: Affine, ranges: Ranges) -> Cases:
     low, high = interval(form, ranges)
     if low >= 0 or high < 0:
         return ALWAYS if low >= 0 else NEVER
-    return _expanded(form, equality=False)
+    return expanded(form, equality=False)
 
 
 def zero(form: Affine, ranges: Ranges) -> Cases:
@@ -72,10 +74,11 @@ def zero(form: Affine, ranges: Ranges) -> Cases:
     low, high = interval(form, ranges)
     if low > 0 or high < 0:
         return NEVER
-    return ALWAYS if low == high == 0 else _expanded(form, equality=True)
+    return ALWAYS if low == high == 0 else expanded(form, equality=True)
 
 
-def _expanded(form: Affine, *, equality: bool) -> Cases:
+def expanded(form: Affine, *, equality: bool) -> Cases:
+    """The constraint on a form, once for each choice of the operands of its minima and maxima."""
     return tuple((*case, Constraint(plain, equality)) for case, (plain,) in branches((form,)))
 
 
@@ -116,19 +119,24 @@ def _some_fails(case: Iterable[Constraint], ranges: Ranges) -> Cases:
     return ALWAYS if () in failures else failures
 
 
-def outside(forms: Iterable[Affine], extents: Iterable[int], ranges: Ranges) -> Cases:
+def limit(extent: Extent) -> Affine:
+    """An extent as a form."""
+    return variable(extent) if isinstance(extent, Dim) else Affine((), extent)
+
+
+def outside(forms: Iterable[Affine], extents: Iterable[Extent], ranges: Ranges) -> Cases:
     """Some form lies outside of 0 .. extent-1."""
     found: Cases = NEVER
     for form, extent in zip(forms, extents, strict=True):
-        found += at_least(form.scaled(-1).plus(-1), ranges) + at_least(form.plus(-extent), ranges)
+        found += at_least(form.scaled(-1).plus(-1), ranges) + at_least(form - limit(extent), ranges)
     return found
 
 
-def inside(forms: Iterable[Affine], extents: Iterable[int], ranges: Ranges) -> Cases:
+def inside(forms: Iterable[Affine], extents: Iterable[Extent], ranges: Ranges) -> Cases:
     """Each form lies in 0 .. extent-1."""
     pairs = tuple(zip(forms, extents, strict=True))
     low = (at_least(form, ranges) for form, _ in pairs)
-    high = (at_least(form.scaled(-1).plus(extent - 1), ranges) for form, extent in pairs)
+    high = (at_least(limit(extent) - form.plus(1), ranges) for form, extent in pairs)
     return both(*low, *high)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from ...tir.dim import Dim
 from ...tir.expr import TRUE, Var
 from ...tir.stmt import NOTHING, For, ForKind, IterKind, IterVar, Role
 from ..verdict import Failure
@@ -62,7 +63,7 @@ class Group:
 
     def valid(self, statement: Statement) -> Cases:
         """Where a statement's point lies in the domain."""
-        extents = [it.extent for it in self.iters]
+        extents = [it.domain for it in self.iters]
         where = inside(statement.point, extents, statement.ranges)
         if self.role is Role.COMPUTE:
             values = zip(self.iters, statement.point, strict=True)
@@ -72,13 +73,13 @@ class Group:
 
     def wanted(self, sets: Sets) -> isl.Set:
         """The points that must run: those of the domain that count."""
-        points = sets.box([it.extent for it in self.iters])
+        points = sets.box([it.domain for it in self.iters])
         counts = self.family.block.counts
         if self.role is not Role.COMPUTE or counts == TRUE:
             return points
-        statement = points_statement(self)
+        statement = points_statement(self, sets.dims)
         where = condition(counts, {}, statement.ranges)
-        return sets.image(statement, where, statement.point).range()
+        return sets.image(statement, where, statement.point).range().intersect(points)
 
 
 def groups_of(nest: Nest, families: Families) -> list[Group]:
@@ -103,10 +104,12 @@ def groups_of(nest: Nest, families: Families) -> list[Group]:
     return found
 
 
-def points_statement(group: Group) -> Statement:
-    """The points of a group's domain as the runs of a statement."""
+def points_statement(group: Group, dims: tuple[Dim, ...]) -> Statement:
+    """The points of a group's domain, and those that a call may leave out, as the runs of a
+    statement.
+    """
     loops = tuple(For(it.var, it.extent, ForKind.SERIAL, NOTHING) for it in group.iters)
-    return plain_statement(group.family.name, group.family.block, loops)
+    return plain_statement(group.family.name, group.family.block, loops, dims)
 
 
 def _unreduced(family: Family, first: Statement, other: Statement) -> int:
@@ -146,6 +149,8 @@ def _plainly_once(group: Group) -> bool:
     """Whether the statements cover boxes that do not meet and fill the domain."""
     if group.recomputed or group.family.block.counts != TRUE:
         return False
+    if any(it.dim is not None for it in group.iters):
+        return False
     domain = Box((0,) * len(group.iters), tuple(it.extent - 1 for it in group.iters))
     boxes = []
     for statement in group.statements:
@@ -164,7 +169,7 @@ def _plainly_once(group: Group) -> bool:
 def _outside(sets: Sets, group: Group) -> Iterator[Finding]:
     """Points that are computed although the domain does not have them."""
     for statement in group.statements:
-        extents = [it.extent for it in group.iters]
+        extents = [it.domain for it in group.iters]
         where = inside(statement.point, extents, statement.ranges)
         beyond = negated(where, statement.ranges)
         if statement.block.padded or not beyond:
@@ -185,7 +190,7 @@ def _left_out(sets: Sets, group: Group) -> Iterator[Finding]:
     for statement in group.statements:
         env = {it.var: form for it, form in zip(group.iters, statement.point, strict=True)}
         off = negated(condition(counts, env, statement.ranges), statement.ranges)
-        extents = [it.extent for it in group.iters]
+        extents = [it.domain for it in group.iters]
         within = both(statement.domain, inside(statement.point, extents, statement.ranges))
         runs = sets.domain(statement, both(within, off))
         if off and not sets.empty(runs):
@@ -222,7 +227,7 @@ def _needed(sets: Sets, group: Group, families: Families, pairs: Pairs) -> isl.S
             if read.tensor == tensor and not (read.own and read.into == tensor):
                 runs = sets.image(read.statement, read.access.where, read.element)
                 wanted = wanted.union(runs.range())
-    statement = points_statement(group)
+    statement = points_statement(group, sets.dims)
     store = family.stores[group.number]
     if group.role is Role.INIT:
         store = next(begun for begun in family.begun if begun.buffer is store.buffer)
@@ -271,10 +276,10 @@ def _rounds(sets: Sets, update: Group, init: Group) -> Iterator[Finding]:
     )
     if started is None or done is None:
         return
-    reduced = [it.extent for n, it in enumerate(update.iters) if n not in spatial]
+    reduced = [it.domain for n, it in enumerate(update.iters) if n not in spatial]
     wanted = started.flat_product(sets.box(reduced))
     if family.block.counts != TRUE:
-        points = points_statement(update)
+        points = points_statement(update, sets.dims)
         where = condition(family.block.counts, {}, points.ranges)
         counted = sets.image(points, where, _split(points.point, spatial)).range()
         wanted = wanted.intersect(counted.insert_dims(isl.dim_type.set, 0, update.rounds))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...tir.buffer import Buffer, Load
+from ...tir.dim import Extent
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar, Role, Store
 from ...tir.visit import loads, stores
@@ -86,7 +87,7 @@ class Families:
     """
 
     blocks: Mapping[str, Family]
-    shapes: Mapping[str, tuple[int, ...]]
+    shapes: Mapping[str, tuple[Extent, ...]]
     sources: Mapping[tuple[str, Buffer], str]
     results: Mapping[str, str]
 
@@ -95,7 +96,7 @@ def read_families(canonical: PrimFunc) -> Families:
     """The families and tensors of a canonical form. Raises: Undecided for two of one name."""
     blocks: dict[str, Family] = {}
     holds = {p.buffer: p.name for p in canonical.parameters if p.role != "output"}
-    shapes = {p.name: p.buffer.shape for p in canonical.parameters if p.role != "output"}
+    shapes = {p.name: p.buffer.extents for p in canonical.parameters if p.role != "output"}
     sources: dict[tuple[str, Buffer], str] = {}
     for block in canonical.blocks:
         name = block.family or block.name
@@ -108,7 +109,7 @@ def read_families(canonical: PrimFunc) -> Families:
         for store, tensor in zip(found, family.tensors, strict=True):
             if tensor in shapes:
                 raise Undecided(f"two tensors are called '{tensor}'")
-            shapes[tensor] = store.buffer.shape
+            shapes[tensor] = store.buffer.extents
             if family.is_reduction:
                 mine[Load(store.buffer, store.indices)] = tensor
             elif family.is_ordered:

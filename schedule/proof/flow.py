@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import islpy as isl
 
 from ...tir.buffer import Buffer, Load
+from ...tir.dim import Dim
 from ...tir.expr import TRUE, Var
-from ...tir.stmt import NOTHING, Block, For, ForKind, IterKind, IterVar, Parameter, Store
+from ...tir.stmt import NOTHING, Block, For, ForKind, Parameter, Store, elements_of
 from ..verdict import Failure
 from .affine import variable
-from .condition import ALWAYS, Cases, both, differ
+from .condition import ALWAYS, Cases, both, differ, inside
 from .families import Families
 from .pairing import Pairs, Tagged
 from .sets import IN, OUT, Sets
@@ -58,7 +59,7 @@ class Flow:
     ends: tuple[Tagged, ...]
 
 
-def boundary(parameter: Parameter, tensor: str, *, end: bool) -> Tagged:
+def boundary(parameter: Parameter, tensor: str, dims: tuple[Dim, ...], *, end: bool) -> Tagged:
     """An access to each element of a parameter at the start of the function, or at its end."""
     buffer = parameter.buffer
     loops = tuple(
@@ -69,13 +70,11 @@ def boundary(parameter: Parameter, tensor: str, *, end: bool) -> Tagged:
     forms = tuple(variable(var) for var in at)
     store = Store(buffer, at, Load(buffer, at))
     name = END if end else "the start of the function"
-    iters = tuple(
-        IterVar(Var(var.name), loop.extent, IterKind.SPATIAL)
-        for var, loop in zip(at, loops, strict=True)
-    )
+    iters = elements_of(buffer, [Var(var.name) for var in at])
     block = Block(name, iters, at, store, None, TRUE)
-    statement = plain_statement(name, block, loops, LAST if end else 0)
-    access = Access(statement, buffer, forms, ALWAYS, (), not end)
+    statement = plain_statement(name, block, loops, dims, LAST if end else 0)
+    where = inside(forms, buffer.extents, statement.ranges)
+    access = Access(statement, buffer, forms, where, (), not end)
     return Tagged(access, tensor, forms)
 
 
@@ -92,11 +91,12 @@ def check_flow(sets: Sets, nest: Nest, pairs: Pairs, families: Families) -> Flow
         reads.setdefault(tagged.access.buffer, []).append(tagged)
     for buffer, parameter in parameters.items():
         if parameter.role == "output" and buffer.size:
-            last = boundary(parameter, families.results.get(parameter.name, ""), end=True)
+            result = families.results.get(parameter.name, "")
+            last = boundary(parameter, result, sets.dims, end=True)
             ends.append(last)
             reads.setdefault(buffer, []).append(last)
         elif parameter.role != "output" and buffer in writes:
-            writes[buffer].append(boundary(parameter, parameter.name, end=False))
+            writes[buffer].append(boundary(parameter, parameter.name, sets.dims, end=False))
     for buffer, wanted in reads.items():
         if buffer in writes:
             findings += _written(sets, writes[buffer], wanted)

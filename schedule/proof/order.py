@@ -94,7 +94,7 @@ def _leaves_room(a: Statement, b: Statement, order: Order) -> bool:
 
 def _apart(left: Affine, right: Affine, a: Statement, b: Statement, order: Order) -> bool:
     """Whether the two forms differ whenever the order holds."""
-    shared = a.variables[: order.same]
+    shared = (*a.dims, *a.variables[: order.same])
     uneven = a.variables[order.same] if order.sign else None
     mine = _Parts(left, shared, uneven, a.ranges)
     other = _Parts(right, shared, uneven, b.ranges)
@@ -157,10 +157,11 @@ def _exclude(one: Case, two: Case, a: Statement, order: Order) -> bool:
     """Whether a constraint of each case, on agreeing loops alone, cannot hold together."""
     if not one or not two:
         return False
-    shared = a.variables[: order.same]
+    shared = (*a.dims, *a.variables[: order.same])
     mine = [c.form for c in one if all(var in shared for var in c.form.variables())]
     if not mine:
         return False
     theirs = [c.form for c in two if all(var in shared for var in c.form.variables())]
-    full = {loop.var: (0, loop.extent - 1) for loop in a.loops[: order.same]}
+    full: dict[Var, tuple[int, int]] = {dim: (dim.low, dim.high) for dim in a.dims}
+    full |= {loop.var: (0, loop.extent - 1) for loop in a.loops[: order.same]}
     return any(interval(f + g, full)[1] < 0 for f in mine for g in theirs)

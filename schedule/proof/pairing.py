@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...tir.buffer import Buffer, Load
+from ...tir.buffer import Buffer, Load, array
+from ...tir.dim import Extent
 from ...tir.expr import Add, Const, Expr, Let, Mul, Select, Sub, Var, const, index
 from ...tir.lowered import Fma
 from ...tir.node import Node, field_names
@@ -146,7 +147,7 @@ class _Pairing:
         element = tuple(affine(i, self.env, statement.ranges) for i in indices)
         return Tagged(stored, self.tensor, element, into=self.tensor)
 
-    def copied(self) -> tuple[tuple[Expr, ...], Expr, tuple[int, ...]]:
+    def copied(self) -> tuple[tuple[Expr, ...], Expr, tuple[Extent, ...]]:
         """A copy moves element `point` of its family's tensor."""
         statement = self.statement
         shape = self.families.shapes.get(statement.family)
@@ -157,10 +158,10 @@ class _Pairing:
         self.tensor = statement.family
         indices = tuple(it.var for it in statement.block.iters)
         self.env = dict(zip(indices, statement.point, strict=True))
-        origin = Buffer(statement.family, statement.store.buffer.type, shape)
+        origin = array(statement.family, statement.store.buffer.type, shape)
         return indices, Load(origin, indices), shape
 
-    def computed(self) -> tuple[tuple[Expr, ...], Expr, tuple[int, ...]]:
+    def computed(self) -> tuple[tuple[Expr, ...], Expr, tuple[Extent, ...]]:
         statement = self.statement
         family = self.families.blocks.get(statement.family)
         if family is None:
@@ -176,7 +177,7 @@ class _Pairing:
         self.env = {it.var: form for it, form in zip(iters, statement.point, strict=True)}
         wanted = family.stores[number].buffer
         store = next(store for store in stores(body) if store.buffer is wanted)
-        return store.indices, store.value, tuple(it.extent for it in iters)
+        return store.indices, store.value, tuple(it.domain for it in iters)
 
     def distinct(self) -> list[Tagged]:
         """The reads, each once where an expression loads one element several times."""

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable
 
 import islpy as isl
 
+from ...tir.dim import Dim
 from ...tir.func import PrimFunc
+from ...tir.specialise import exchange_dims
 from ..verdict import ASSUMING, PROVED, REFUTED, UNKNOWN, Failure, Verdict
 from .affine import Undecided
 from .bounds import check_bounds
@@ -44,17 +46,28 @@ def prove(
     found, slower.
     """
     started = time.perf_counter()
-    sets = Sets(max_operations, shortcuts=shortcuts)
+    sets = Sets(max_operations, nest.dims, shortcuts=shortcuts)
     proof = _Proof(sets)
     try:
         read = read_nest(nest)
-        families = read_families(canonical)
+        families = read_families(exchange_dims(canonical, _dims(nest, canonical)))
     except Undecided as undecided:
         return Verdict(UNKNOWN, reasons=(str(undecided),), milliseconds=_since(started))
     proof.run("P4", lambda: check_bounds(sets, read))
     proof.run("P2", lambda: proof.elements(read, families))
     proof.run("P5", lambda: check_races(sets, read))
     return proof.verdict(_since(started))
+
+
+def _dims(nest: PrimFunc, canonical: PrimFunc) -> dict[Dim, Dim]:
+    """The dim of the nest for each of the canonical form: that of its name. Raises: Undecided."""
+    if set(nest.dims) == set(canonical.dims):
+        return {dim: dim for dim in nest.dims}
+    mine = {(dim.name, dim.low, dim.high): dim for dim in nest.dims}
+    theirs = {(dim.name, dim.low, dim.high): dim for dim in canonical.dims}
+    if len(mine) != len(nest.dims) or mine.keys() != theirs.keys():
+        raise Undecided("the nest and its canonical form have different sizes that a call decides")
+    return {dim: mine[key] for key, dim in theirs.items()}
 
 
 def _since(started: float) -> float:

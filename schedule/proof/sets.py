@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import islpy as isl
 
+from ...tir.dim import Dim, Extent
 from ...tir.expr import Var
 from ...tir.stmt import For
 from .affine import Affine, Quotient
@@ -22,16 +23,17 @@ from .pairing import Tagged
 from .statements import Statement
 
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
+PARAMETER = isl.dim_type.param
 Part = tuple[int, Affine, int]  # side, form, factor
 
 
 @dataclass(slots=True)
 class _System:
     """Constraints over the numbered variables of one or two sides; each quotient gets a column of
-    its own.
+    its own. The sizes that a call decides are the columns -1, -2, ... of either side.
     """
 
-    columns: dict[tuple[int, Var], int]
+    columns: Mapping[tuple[int, Var], int]
     width: int
     rows: list[tuple[dict[int, int], int, bool]] = field(default_factory=list)
     quotients: dict[tuple[int, Quotient], int] = field(default_factory=dict)
@@ -78,10 +80,17 @@ class _System:
 
 
 class Sets:
-    """A context in which to build relations and to ask about them."""
+    """A context in which to build relations and to ask about them.
 
-    def __init__(self, max_operations: int, *, shortcuts: bool = True) -> None:
+    dims: the sizes that a call decides. They are parameters of every relation, in their bounds: a
+    relation is empty where it is so for all their values.
+    """
+
+    def __init__(
+        self, max_operations: int, dims: Sequence[Dim] = (), *, shortcuts: bool = True
+    ) -> None:
         self.shortcuts = shortcuts
+        self.dims = tuple(dims)
         self.context = isl.Context()
         self.context.set_max_operations(max_operations)
         self.questions = 0
@@ -92,9 +101,28 @@ class Sets:
             self._values[number] = isl.Val.int_from_si(self.context, number)
         return self._values[number]
 
+    def _space(self, n_in: int, n_out: int) -> isl.Space:
+        space = isl.Space.alloc(self.context, len(self.dims), n_in, n_out)
+        for place in range(len(self.dims)):
+            space = space.set_dim_name(PARAMETER, place, f"d{place}")
+        return space
+
+    def _columns(self, *sides: Sequence[For]) -> dict[tuple[int, Var], int]:
+        """The column of each loop's variable, side after side, and of each dim."""
+        columns: dict[tuple[int, Var], int] = {}
+        start = 0
+        for side, loops in enumerate(sides):
+            columns |= {(side, dim): -1 - place for place, dim in enumerate(self.dims)}
+            columns |= {(side, loop.var): column for column, loop in enumerate(loops, start)}
+            start += len(loops)
+        return columns
+
     def _map(self, system: _System, n_in: int, n_out: int) -> isl.Map:
         extra = system.width - n_in - n_out
-        space = isl.Space.alloc(self.context, 0, n_in, n_out + extra)
+        space = self._space(n_in, n_out + extra)
+        for place, dim in enumerate(self.dims):
+            system.rows.append(({-1 - place: 1}, -dim.low, False))
+            system.rows.append(({-1 - place: -1}, dim.high, False))
         local = isl.LocalSpace.from_space(space)
         result = isl.BasicMap.universe(space)
         for row, constant, equality in system.rows:
@@ -102,6 +130,8 @@ class Sets:
             constraint = make(local).set_constant_val(self._value(constant))
             for column, factor in row.items():
                 kind, place = (IN, column) if column < n_in else (OUT, column - n_in)
+                if column < 0:
+                    kind, place = PARAMETER, -1 - column
                 constraint = constraint.set_coefficient_val(kind, place, self._value(factor))
             result = result.add_constraint(constraint)
         if extra:
@@ -120,7 +150,7 @@ class Sets:
         called `to`.
         """
         n_in, n_out = len(statement.loops), len(forms)
-        columns = {(0, loop.var): column for column, loop in enumerate(statement.loops)}
+        columns = self._columns(statement.loops)
         result = None
         for choice, plain in branches(tuple(forms)):
             for case in where:
@@ -132,7 +162,7 @@ class Sets:
                 piece = self._map(system, n_in, n_out)
                 result = piece if result is None else result.union(piece)
         if result is None:
-            result = isl.Map.empty(isl.Space.alloc(self.context, 0, n_in, n_out))
+            result = isl.Map.empty(self._space(n_in, n_out))
         if not name:
             return result
         return result.set_tuple_name(IN, name).set_tuple_name(OUT, to)
@@ -141,12 +171,16 @@ class Sets:
         """The runs of a statement."""
         return self.image(statement, where, ()).domain()
 
-    def box(self, extents: Sequence[int]) -> isl.Set:
+    def box(self, extents: Sequence[Extent]) -> isl.Set:
         """The points 0 .. extent-1 of each dimension."""
-        system = _System({}, len(extents))
+        columns = self._columns(())
+        system = _System(columns, len(extents))
         for column, extent in enumerate(extents):
             system.rows.append(({column: 1}, 0, False))
-            system.rows.append(({column: -1}, extent - 1, False))
+            if isinstance(extent, Dim):
+                system.rows.append(({column: -1, columns[0, extent]: 1}, -1, False))
+            else:
+                system.rows.append(({column: -1}, extent - 1, False))
         return self._map(system, 0, len(extents)).range()
 
     def union_of(self, pieces: Iterable[isl.Set]) -> isl.Set | None:
@@ -160,7 +194,7 @@ class Sets:
         """The coordinates of one member of a set that is not empty."""
         found = sample(points)
         assert found is not None, "asked for a member of an empty set"
-        return found
+        return found[len(self.dims) :]
 
     def time(self, statement: Statement, name: str, depth: int, last: int) -> isl.Map:
         """The relation from the runs of a statement to times of 2*depth + 2 numbers, the last being
@@ -172,7 +206,7 @@ class Sets:
         forms.append(Affine((), statement.positions[-1]))
         forms += [Affine()] * (2 * depth + 1 - len(forms)) + [Affine((), last)]
         n_in, n_out = len(statement.loops), len(forms)
-        columns = {(0, loop.var): column for column, loop in enumerate(statement.loops)}
+        columns = self._columns(statement.loops)
         system = _System(columns, n_in + n_out)
         for column, form in enumerate(forms, n_in):
             system.add([(0, form, 1)], equality=True)
@@ -190,9 +224,8 @@ class Sets:
     ) -> isl.Map:
         """The pairs of runs (of `a`, of `b`) at which forms are equal and one of `orders` holds."""
         n_in, n_out = len(a.loops), len(b.loops)
-        result = isl.Map.empty(isl.Space.alloc(self.context, 0, n_in, n_out))
-        columns = {(0, loop.var): column for column, loop in enumerate(a.loops)}
-        columns |= {(1, loop.var): column for column, loop in enumerate(b.loops, n_in)}
+        result = isl.Map.empty(self._space(n_in, n_out))
+        columns = self._columns(a.loops, b.loops)
         possible = self.possible(a, a_where, b, b_where, equal, orders)
         for a_choice, left in branches(tuple(form for form, _ in equal)):
             for b_choice, right in branches(tuple(form for _, form in equal)):
@@ -252,15 +285,18 @@ def _add_order(system: _System, loops: Sequence[For], order: Order) -> None:
 
 
 def sample(relation: isl.Map | isl.Set) -> tuple[int, ...] | None:
-    """The coordinates of one member; None of an empty relation."""
+    """The coordinates of one member, the sizes of the call first; None of an empty relation."""
     whole = relation.wrap().flatten() if isinstance(relation, isl.Map) else relation.flatten()
     point = whole.sample_point()
     if point.is_void():
         return None
-    count = whole.dim(SET)
-    return tuple(point.get_coordinate_val(SET, n).to_python() for n in range(count))
+    return tuple(
+        point.get_coordinate_val(kind, n).to_python()
+        for kind in (PARAMETER, SET)
+        for n in range(whole.dim(kind))
+    )
 
 
 def run_at(statement: Statement, values: Sequence[int]) -> Mapping[Var, int]:
-    """A run of a statement from the values of its loops."""
-    return {loop.var: value for loop, value in zip(statement.loops, values, strict=True)}
+    """A run of a statement from the sizes of the call and the values of its loops."""
+    return dict(zip((*statement.dims, *statement.variables), values, strict=True))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...tir.expr import Var
 from ...tir.stmt import For
 from .affine import Affine, Extreme, Quotient, Ranges, interval, quotient, variable
-from .condition import Case, Cases, Constraint
+from .condition import Case, Cases, Constraint, both, expanded
 from .order import common_loops, text_before
 from .pairing import Tagged
 from .statements import Statement
@@ -114,7 +114,8 @@ def run_for(
     The two runs agree on the loops that hold both statements. None where no such run is visible.
     """
     mine = write.statement
-    known = {loop.var: variable(loop.var) for loop in mine.loops[: common_loops(mine, other)]}
+    shared = mine.loops[: common_loops(mine, other)]
+    known = {var: variable(var) for var in (*mine.dims, *(loop.var for loop in shared))}
     used = {var for form in forms for var in form.variables()}
     for loop in mine.loops:
         if loop.var not in known and loop.var not in used:
@@ -126,11 +127,12 @@ def run_for(
     if solved is None:
         return None
     values, needs = solved
-    where: list[Case] = []
+    where: Cases = ()
     for case in write.access.where:
         at_run = (Constraint(substituted(c.form, values, other.ranges), c.equality) for c in case)
-        where.append((*needs, *(c for c in at_run if not implied((), c, other.ranges))))
-    return tuple(where)
+        left = (*needs, *(c for c in at_run if not implied((), c, other.ranges)))
+        where += both(*(expanded(c.form, equality=c.equality) for c in left))
+    return where
 
 
 def _least(var: Var, where: Cases) -> int:
@@ -189,16 +191,19 @@ def box_of(statement: Statement, point: Sequence[Affine]) -> Box | None:
     so it counts through an interval; each loop serves one dimension; each condition bounds one
     dimension.
     """
-    if len(statement.domain) != 1:
+    dims = statement.dims
+    if len(statement.domain) != 1 or any(
+        var in dims for constraint in statement.domain[0] for var in constraint.form.variables()
+    ):
         return None
-    ranges = statement.ranges
+    ranges = {var: statement.ranges[var] for var in statement.variables}
     free = {var: high - low + 1 for var, (low, high) in ranges.items() if low != high}
     bounds: list[tuple[int, int]] = []
     for form in point:
         step = 1
         start = form.constant
         for atom, coefficient in sorted(form.terms, key=lambda term: term[1]):
-            if not isinstance(atom, Var):
+            if not isinstance(atom, Var) or atom in dims:
                 return None
             start += coefficient * ranges[atom][0]
             if ranges[atom][0] == ranges[atom][1]:

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...tir.buffer import Buffer, Load
+from ...tir.dim import Dim
 from ...tir.expr import Expr, Select, Var, add, index
 from ...tir.func import PrimFunc
 from ...tir.node import Node
@@ -43,7 +44,7 @@ from ...tir.stmt import (
 )
 from ...tir.visit import loads
 from .affine import Affine, Undecided, affine, variable
-from .condition import ALWAYS, Cases, Constraint, both, condition, negated
+from .condition import ALWAYS, Cases, Constraint, at_least, both, condition, negated
 from .data import data_of, datum_interval, without_data
 
 
@@ -55,8 +56,8 @@ class Statement:
     point: the block's iteration variables, as forms of the loops; root, segment: the statement at
     the function's root that holds it, and the number of barriers before that; threads: whether that
     statement is a parallel loop.
-    ranges: of each loop's variable, as its bounds in the domain narrow it; scopes: the buffers that
-    may be used, each with the loops around its Alloc.
+    ranges: of each dim and each loop's variable, as its bounds in the domain narrow it; scopes: the
+    buffers that may be used, each with the loops around its Alloc.
     """
 
     name: str
@@ -74,6 +75,11 @@ class Statement:
     threads: bool
     ranges: Mapping[Var, tuple[int, int]]
     scopes: Mapping[Buffer, tuple[For, ...]]
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The sizes that a call decides: the first of the ranges."""
+        return tuple(var for var in self.ranges if isinstance(var, Dim))
 
     @property
     def variables(self) -> tuple[Var, ...]:
@@ -131,6 +137,7 @@ class _Walk:
     back after it.
     """
 
+    dims: tuple[Dim, ...] = ()
     loops: tuple[For, ...] = ()
     positions: tuple[int, ...] = ()
     domain: Cases = ALWAYS
@@ -207,8 +214,15 @@ class _Walk:
     def block(self, block: Block) -> None:
         ranges = self.ranges
         point = tuple(affine(binding, self.env, ranges) for binding in block.bindings)
+        limits = both(
+            *(
+                at_least(variable(it.dim) - form.plus(1), ranges)
+                for form, it in zip(point, block.iters, strict=True)
+                if it.dim is not None
+            )
+        )
         env = {**self.env, **{it.var: form for it, form in zip(block.iters, point, strict=True)}}
-        domain = both(self.domain, condition(block.predicate, env, ranges))
+        domain = both(self.domain, limits, condition(block.predicate, env, ranges))
         counted = both(domain, condition(block.counts, env, ranges))
         if block.init is not None:
             spatial = tuple(
@@ -255,7 +269,7 @@ class _Walk:
                 self.root,
                 self.segment,
                 self.threads,
-                {loop.var: ranges[loop.var] for loop in self.loops},
+                {var: ranges[var] for var in (*self.dims, *(loop.var for loop in self.loops))},
                 self.scopes,
             )
         )
@@ -297,7 +311,11 @@ def read_nest(func: PrimFunc) -> Nest:
     Raises: Undecided for what integer sets cannot express: conditions or indices that depend on
     data.
     """
-    walk = _Walk(scopes={p.buffer: () for p in func.parameters})
+    walk = _Walk(
+        dims=func.dims,
+        ranges={dim: (dim.low, dim.high) for dim in func.dims},
+        scopes={p.buffer: () for p in func.parameters},
+    )
     walk.visit(func.body, True)
     statements = tuple(s for s in walk.found if s.domain and _runs(s))
     accesses = tuple(a for s in statements for a in accesses_of(s))
@@ -404,10 +422,11 @@ def index_condition(expr: Expr, statement: Statement) -> Cases | None:
 
 
 def plain_statement(
-    name: str, block: Block, loops: tuple[For, ...], position: int = 0
+    name: str, block: Block, loops: tuple[For, ...], dims: tuple[Dim, ...], position: int = 0
 ) -> Statement:
     """A statement of a block in loops of its own, which stand at one place in time."""
-    ranges = {loop.var: (0, loop.extent - 1) for loop in loops}
+    ranges: dict[Var, tuple[int, int]] = {dim: (dim.low, dim.high) for dim in dims}
+    ranges |= {loop.var: (0, loop.extent - 1) for loop in loops}
     point = tuple(variable(loop.var) for loop in loops)
     places = (position,) * (len(loops) + 1)
     store = next(_stores_of(block.body))

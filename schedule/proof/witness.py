@@ -23,9 +23,10 @@ class Finding:
 
 
 def iteration(statement: Statement, run: Mapping[Var, int]) -> Iteration:
-    """A run of a statement by its block and the names of its loops."""
+    """A run of a statement by its block, the sizes of the call and the names of its loops."""
+    sizes = tuple((dim.name, run[dim]) for dim in statement.dims)
     values = zip(statement.loop_names, statement.loops, strict=True)
-    return Iteration(statement.name, tuple((name, run[loop.var]) for name, loop in values))
+    return Iteration(statement.name, (*sizes, *((name, run[loop.var]) for name, loop in values)))
 
 
 def element_text(tensor: str, element: Sequence[Affine], run: Mapping[Var, int]) -> str:
@@ -40,9 +41,10 @@ def runs_of(relation: isl.Map | isl.Set, *statements: Statement) -> tuple[Mappin
     point = sample(relation)
     assert point is not None, "asked for a member of an empty relation"
     runs = []
-    start = 0
+    start = len(statements[0].dims)
+    sizes = point[:start]
     for statement in statements:
         end = start + len(statement.loops)
-        runs.append(run_at(statement, point[start:end]))
+        runs.append(run_at(statement, (*sizes, *point[start:end])))
         start = end
     return tuple(runs)

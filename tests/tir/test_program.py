@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tilewright.tir import te
 from tilewright.tir.dtype import FLOAT32, INT32, UINT64
 from tilewright.tir.errors import IRError
 from tilewright.tir.index_check import IndexCheck
@@ -117,6 +118,19 @@ def test_a_launch_names_a_function_of_the_program() -> None:
     assert refused(replace(tiny(), body=(Launch("mm3", ()),))) == (
         "IRError: program: there is no function 'mm3'; there are 'mm2', 'mm1', 'relu', 'add'. "
         "[program-function]"
+    )
+
+
+def test_a_launch_knows_the_sizes_of_its_function() -> None:
+    n = te.dim("n", 1, 6)
+    x = te.placeholder((n,), "float32", name="X")
+    func = te.func(x, te.compute((n,), lambda i: x[i] * 2.0, name="Y"), name="twice")
+    launch = Launch("twice", (piece("arena", 0), piece("arena", 1)))
+    program = replace(tiny(), functions=(*tiny().functions, func), body=(launch,))
+    assert refused(program) == (
+        "IRError: program: a call decides the size 'n' of 'twice'; expected a function of numbers: "
+        "a slice has one shape. [program-sizes]\n"
+        "  Hint: specialise(func, sizes) gives the function of one choice of sizes."
     )
 
 

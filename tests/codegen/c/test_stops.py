@@ -1,0 +1,68 @@
+"""codegen/c/stops.py: the number of iterations of loops that end where a call says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.c.stops import stopped
+from tilewright.tir.dim import Dim
+from tilewright.tir.expr import Var
+from tilewright.tir.parser import parse_stmt
+from tilewright.tir.printer import print_expr
+from tilewright.tir.simplify import simplify
+from tilewright.tir.specialise import at_most
+from tilewright.tir.stmt import For
+
+n = Dim("n", low=1, high=60)
+o = Var("o")
+
+
+def loop(condition: str, orelse: str = "") -> For:
+    text = f"for i in range(8):\n    if {condition}:\n        pass\n{orelse}"
+    found = parse_stmt(text, {"n": n, "o": o})
+    assert isinstance(found, For)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("i * 16 < n", "(n + 15) // 16"),
+        ("i * 8 <= n", "n // 8 + 1"),
+        ("i * 8 + 3 < n", "(n + 4) // 8"),
+        ("i < n - 50", "max(min(n - 50, 8), 0)"),
+        ("o * 32 + i * 4 < n", "max(min(o * (-8) + (n + 3) // 4, 8), 0)"),
+    ],
+)
+def test_the_count_is_where_the_test_first_fails(condition: str, count: str) -> None:
+    found, rest = stopped(loop(condition), {o: (0, 1)})
+    assert print_expr(found) == count
+    assert print_expr(rest.var) == "i"
+    assert str(type(rest.body).__name__) == "Seq"
+
+
+@pytest.mark.parametrize("condition", ["i * 16 < n", "i * 8 <= n", "i * 8 + 3 < n", "i < n - 50"])
+def test_the_count_is_right_for_every_size(condition: str) -> None:
+    for size in range(1, 61):
+        here = Dim("n", low=size, high=size)
+        found, _ = stopped(_at(condition, here), {})
+        number = simplify(at_most(found))
+        runs = [i for i in range(8) if eval(condition, {"i": i, "n": size})]
+        assert print_expr(number) == str(len(runs))
+
+
+def _at(condition: str, size: Dim) -> For:
+    found = parse_stmt(f"for i in range(8):\n    if {condition}:\n        pass", {"n": size})
+    assert isinstance(found, For)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("condition", "orelse"),
+    [("i * 16 < 40", ""), ("n < i", ""), ("o < n", ""), ("i < n", "    else:\n        pass")],
+)
+def test_other_loops_keep_their_extent_and_their_test(condition: str, orelse: str) -> None:
+    whole = loop(condition, orelse)
+    found, rest = stopped(whole, {o: (0, 1)})
+    assert print_expr(found) == "8"
+    assert rest is whole
