@@ -48,7 +48,7 @@ class RowsRule:
             elif is_elementwise(block):
                 schedule_pointwise(sch, block.name, target)
             elif is_window(block):
-                schedule_window(sch, block, target)
+                schedule_window(sch, block, target, alone=True)
             else:
                 _share_out(sch, block, target)
 

@@ -74,6 +74,17 @@ def masked_softmax(heads: int, rows: int, columns: int) -> PrimFunc:
     return te.func(x, mask, y, name="masked_softmax")
 
 
+def column_norm(rows: int, columns: int) -> PrimFunc:
+    """X minus the mean of its column, over the sum of its row."""
+    x = te.placeholder((rows, columns), "float32", name="X")
+    k, k2 = te.reduce_axis(rows, name="k"), te.reduce_axis(columns, name="k2")
+    s = te.compute((columns,), lambda j: te.sum(x[k, j], axis=k), name="S")
+    m = te.compute((columns,), lambda j: s[j] * 0.5, name="M")
+    r = te.compute((rows,), lambda i: te.sum(x[i, k2] - m[k2], axis=k2), name="R")
+    y = te.compute(x.shape, lambda i, j: (x[i, j] - m[j]) / (r[i] + 0.25), name="Y")
+    return te.func(x, y, name="column_norm")
+
+
 def shared_row(rows: int, columns: int) -> PrimFunc:
     """Rows over the sum of the first row: what every row reads is computed before them."""
     x, k = te.placeholder((rows, columns), "float32", name="X"), te.reduce_axis(columns, name="k")
@@ -103,6 +114,7 @@ ROWS: dict[str, Callable[[], PrimFunc]] = {
     "softmax of many": lambda: softmax(2, 260),
     "where the largest is": lambda: farthest(3, 20),
     "several outputs": lambda: moments(3, 40),
+    "columns, then rows": lambda: column_norm(9, 21),
     "a row that all read": lambda: shared_row(3, 40),
 }
 
