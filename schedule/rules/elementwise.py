@@ -7,22 +7,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...tir.conditions import conjuncts
-from ...tir.expr import LE, LT, Select, Var
 from ...tir.func import PrimFunc
-from ...tir.linear import linear
 from ...tir.stmt import Block
 from ...tir.target import Target
-from ...tir.visit import free_vars, loads, walk
+from ...tir.visit import loads
 from ..errors import ScheduleError
 from ..nest import targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
+from .last_axis import turned_axis, turning_points
 from .structure import inline_chains, is_elementwise
 
 SERIAL_ELEMENTS = 4096  # below about 5 us of work, a barrier costs more than a second thread brings
 VECTORS_PER_CHUNK = 64
-MOST_TURNS = 8
+TILE = 16  # elements of four bytes in a cache line
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +49,12 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
     lanes = vector_lanes(block, target)
     last = loops[-1]
     parallel = targets_of(block)[0].size >= SERIAL_ELEMENTS
+    turned = turned_axis(block)
+    if turned is not None:
+        outer = _square_tiles(sch, loops, turned)
+        if parallel:
+            parallelize(sch, [loop for loop in outer if sch.extent(loop) > 1] or outer, target)
+        return
     outer = [loop for loop in loops[:-1] if sch.extent(loop) > 1]
     points = turning_points(block) if lanes > 1 else ()
     for piece in sch.loop_partition(last, points) if points else (last,):
@@ -70,33 +74,18 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
         parallelize(sch, outer, target)
 
 
-def turning_points(block: Block) -> tuple[int, ...]:
-    """Where, along the last axis of a block, the conditions of its selects change, if that is at
-    a few places: between them no vector needs a mask.
-    """
-    axis = block.iters[-1]
-    found = set()
-    for node in walk(block.body):
-        if not isinstance(node, Select):
-            continue
-        for condition in conjuncts(node.condition):
-            if isinstance(condition, LT | LE) and free_vars(condition) == {axis.var}:
-                found.add(_turn(condition, axis.var))
-    return (
-        tuple(sorted(n for n in found if 0 < n < axis.extent)) if len(found) <= MOST_TURNS else ()
-    )
+def _square_tiles(sch: Schedule, loops: Sequence[LoopRef], turned: int) -> list[LoopRef]:
+    """Small tiles of the last axis and of the one that the data has in its place, number `turned`:
+    the cache lines that a tile reads are used whole. Returns the loops around a tile.
 
-
-def _turn(condition: LT | LE, var: Var) -> int:
-    """The first value of a variable for which a condition on it alone is not what it was before;
-    0 where it does not say.
+    Measured: elements one by one take less than half of what gathered vectors take.
     """
-    form = linear(condition.a) - linear(condition.b)
-    step = form.coefficient(var)
-    if step == 0 or form.without(var).terms:
-        return 0
-    below = form.constant + isinstance(condition, LT)  # step * var + below <= 0
-    return -below // step + 1 if step > 0 else -(-below // -step)
+    rows, row = sch.split(loops[turned], (None, TILE), tail="partition")
+    columns, column = sch.split(loops[-1], (None, TILE), tail="partition")
+    others = [loop for n, loop in enumerate(loops[:-1]) if n != turned]
+    outer = [*others, columns, rows]
+    sch.reorder(*outer, row, column)
+    return outer
 
 
 def parallelize(sch: Schedule, outer: Sequence[LoopRef], target: Target) -> None:

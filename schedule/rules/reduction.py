@@ -75,8 +75,10 @@ def is_window(block: Block) -> bool:
     return True
 
 
-def schedule_window(sch: Schedule, block: Block, target: Target) -> None:
-    """Tile one windowed reduction for registers, with what follows on the accumulators."""
+def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool = False) -> None:
+    """Tile one windowed reduction for registers, with what follows on the accumulators, unless it
+    is to be `alone`.
+    """
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
     lanes = vector_lanes(block, target)
@@ -90,7 +92,7 @@ def schedule_window(sch: Schedule, block: Block, target: Target) -> None:
     widest = max(outer, key=sch.extent)
     if sch.extent(outer[0]) < target.threads:
         outer = [widest, *(loop for loop in outer if loop is not widest)]
-    finish_tile(sch, block.name, loops, outer, loops.reduced, target)
+    finish_tile(sch, block.name, loops, outer, loops.reduced, target, alone=alone)
     if math.prod(it.extent for it in reduced) <= UNROLLED_TAPS:
         for loop in loops.reduced:
             sch.unroll(loop)

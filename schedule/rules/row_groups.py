@@ -10,7 +10,7 @@ from ...tir.func import PrimFunc
 from ...tir.linear import linear
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.visit import free_vars, loads
-from ..nest import is_reduction, read_indices, readers, targets_of
+from ..nest import read_indices, readers, targets_of
 from ..recurrence import is_ordered
 from .structure import is_elementwise, is_plain_store
 
@@ -80,7 +80,11 @@ def _spatial(block: Block) -> list[IterVar]:
 
 
 def _row_axes(func: PrimFunc, anchor: Block) -> int:
-    """The number of first axes that the reductions behind a block have in common with it."""
+    """The number of first axes that the reductions behind a block have in common with it; all axes
+    of one that is itself a row.
+    """
+    if _is_row(anchor):
+        return _own_axes(anchor)
     found, waiting, counts = set(), [anchor], []
     while waiting:
         block = waiting.pop()
@@ -106,7 +110,8 @@ def _own_axes(block: Block) -> int:
 
 def _joins(block: Block, users: list[Block], anchor: Block, rows: int) -> bool:
     """Whether a row of a block is read only where the same row of its readers is computed."""
-    if rows == 0 or not (_is_row(block) or (is_elementwise(block) and not is_reduction(block))):
+    one = _is_row(block) and _own_axes(block) <= rows
+    if rows == 0 or not (one or is_elementwise(block)):
         return False
     axes, wanted = _spatial(block)[:rows], _spatial(anchor)[:rows]
     if [it.extent for it in axes] != [it.extent for it in wanted]:

@@ -52,7 +52,7 @@ class RowsRule:
             elif is_ordered(block):
                 schedule_scan(sch, block, target)
             elif is_window(block):
-                schedule_window(sch, block, target)
+                schedule_window(sch, block, target, alone=True)
             else:
                 _share_out(sch, block, target)
 

@@ -61,15 +61,17 @@ def finish_tile(
     target: Target,
     *,
     parts: LoopRef | None = None,
+    alone: bool = False,
 ) -> None:
     """Order the loops, keep the tile in registers and run what follows on it, where that has the
-    tile's vectors: a condition or an integer behind floats has a nest of its own.
+    tile's vectors: a condition or an integer behind floats has a nest of its own. alone: leave
+    what follows as it is.
 
     outer: the loops around the tile, the first of which runs in parallel; reduced: the loops
     inside, around the tile's own. parts: the loop of `outer` each of whose iterations sums anew in
     registers; the sums are added up in memory, which rounds less than one long sum.
     """
-    epilogue = pointwise_output(sch.func, sch.func.block(name))
+    epilogue = None if alone else pointwise_output(sch.func, sch.func.block(name))
     lanes = sch.extent(loops.inner[-1])
     ordered = [*(x for x in outer if sch.extent(x) > 1), *(x for x in outer if sch.extent(x) == 1)]
     sch.reorder(*ordered, *reduced, *loops.inner)

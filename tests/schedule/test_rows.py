@@ -74,6 +74,40 @@ def masked_softmax(heads: int, rows: int, columns: int) -> PrimFunc:
     return te.func(x, mask, y, name="masked_softmax")
 
 
+def column_norm(rows: int, columns: int) -> PrimFunc:
+    """X minus the mean of its column, over the sum of its row."""
+    x = te.placeholder((rows, columns), "float32", name="X")
+    k, k2 = te.reduce_axis(rows, name="k"), te.reduce_axis(columns, name="k2")
+    s = te.compute((columns,), lambda j: te.sum(x[k, j], axis=k), name="S")
+    m = te.compute((columns,), lambda j: s[j] * 0.5, name="M")
+    r = te.compute((rows,), lambda i: te.sum(x[i, k2] - m[k2], axis=k2), name="R")
+    y = te.compute(x.shape, lambda i, j: (x[i, j] - m[j]) / (r[i] + 0.25), name="Y")
+    return te.func(x, y, name="column_norm")
+
+
+def attention(heads: int, rows: int, columns: int, depth: int) -> PrimFunc:
+    """The softmax of Q K', both row by row; a row of the scores is no one element."""
+    q = te.placeholder((heads, rows, depth), "float32", name="Q")
+    k = te.placeholder((heads, columns, depth), "float32", name="K")
+    d, t = te.reduce_axis(depth, name="d"), te.reduce_axis(columns, name="t")
+    shape = (heads, rows, columns)
+    s = te.compute(shape, lambda h, i, j: te.sum(q[h, i, d] * k[h, j, d], axis=d), name="S")
+    e = te.compute(shape, lambda h, i, j: te.exp(s[h, i, j] * 0.01), name="e")
+    z = te.compute((heads, rows), lambda h, i: te.sum(e[h, i, t], axis=t), name="Z")
+    y = te.compute(shape, lambda h, i, j: e[h, i, j] / z[h, i], name="Y")
+    return te.func(q, k, y, name="attention")
+
+
+def scaled_dots(rows: int, columns: int, depth: int) -> PrimFunc:
+    """Y[i, j] = the sum of A[i, k] R[i] B[j, k] over k, where R sums the rows of A."""
+    a = te.placeholder((rows, depth), "float32", name="A")
+    b = te.placeholder((columns, depth), "float32", name="B")
+    k, t = te.reduce_axis(depth, name="k"), te.reduce_axis(depth, name="t")
+    r = te.compute((rows,), lambda i: te.sum(a[i, t], axis=t), name="R")
+    y = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * r[i] * b[j, k], axis=k), name="Y")
+    return te.func(a, b, y, name="scaled_dots")
+
+
 def shared_row(rows: int, columns: int) -> PrimFunc:
     """Rows over the sum of the first row: what every row reads is computed before them."""
     x, k = te.placeholder((rows, columns), "float32", name="X"), te.reduce_axis(columns, name="k")
@@ -103,6 +137,9 @@ ROWS: dict[str, Callable[[], PrimFunc]] = {
     "softmax of many": lambda: softmax(2, 260),
     "where the largest is": lambda: farthest(3, 20),
     "several outputs": lambda: moments(3, 40),
+    "scores and their softmax": lambda: attention(2, 3, 20, 17),
+    "dots that another row scales": lambda: scaled_dots(3, 5, 33),
+    "columns, then rows": lambda: column_norm(9, 21),
     "a row that all read": lambda: shared_row(3, 40),
 }
 

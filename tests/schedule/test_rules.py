@@ -15,7 +15,7 @@ from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.decisions import Decisions, Random
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule, rule_for
-from tilewright.schedule.rules.elementwise import turning_points
+from tilewright.schedule.rules.last_axis import turned_axis, turning_points
 from tilewright.schedule.rules.structure import contraction as contraction_of
 from tilewright.schedule.rules.tiles import candidates, tile_cycles
 from tilewright.schedule.schedule import Schedule
@@ -91,6 +91,13 @@ def depthwise(height: int, width: int, channels: int, *, stride: int = 1) -> Pri
 def transpose(m: int, n: int) -> PrimFunc:
     x = te.placeholder((m, n), "float32", name="X")
     return te.func(x, te.compute((n, m), lambda i, j: x[j, i], name="Y"), name="transpose")
+
+
+def keys(rows: int, heads: int, columns: int) -> PrimFunc:
+    """The keys of an attention, head by head, each with its columns first, halved."""
+    x = te.placeholder((rows, heads, columns), "float32", name="X")
+    shape = (heads, columns, rows)
+    return te.func(x, te.compute(shape, lambda h, j, i: x[i, h, j] * 0.5, name="Y"), name="keys")
 
 
 def concat(a: int, b: int, rows: int) -> PrimFunc:
@@ -233,6 +240,9 @@ OTHERS: dict[str, tuple[str, Callable[[], PrimFunc]]] = {
     "chain, long enough to share": ("elementwise", lambda: chain(3, 1400)),
     "chain of nothing": ("elementwise", lambda: chain(0, 5)),
     "transpose": ("elementwise", lambda: transpose(7, 19)),
+    "transpose of tiles with ends": ("elementwise", lambda: transpose(35, 21)),
+    "transpose, long enough to share": ("elementwise", lambda: transpose(70, 64)),
+    "transpose of heads": ("elementwise", lambda: keys(18, 2, 33)),
     "concat": ("elementwise", lambda: concat(3, 20, 5)),
     "chain in float64": ("elementwise", lambda: chain(3, 21, dtype="float64")),
     "pool": ("reduction", lambda: pool(7, 9, 20, pad=1)),
@@ -322,6 +332,19 @@ def test_loops_are_cut_where_a_select_changes() -> None:
     assert turning_points(block) == (3,)
     sch = check(concat(16, 32, 5), "c:avx512")
     assert "mask" not in tw.build(sch, "c:avx512").source.split("_body(")[1]
+
+
+def test_a_transposition_goes_by_square_tiles() -> None:
+    (block,) = keys(18, 2, 33).blocks
+    assert turned_axis(block) == 1
+    (block,) = transpose(7, 40).blocks
+    assert turned_axis(block) is None  # too short
+    assert turned_axis(chain(9, 40).blocks[0]) is None
+    assert check(keys(18, 2, 33), "c:avx512").steps == (
+        'j_0, j_1 = split(j, factors=(None, 16), tail="partition")',
+        'i_0, i_1 = split(i, factors=(None, 16), tail="partition")',
+        "reorder(h, i_0, j_0, j_1, i_1)",
+    )
 
 
 @pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3])

@@ -91,6 +91,11 @@ REFUSALS: dict[Callable[[], object], str] = {
         "[te-dim-data]\n"
         "  Hint: give 'A' a size that is a number."
     ),
+    lambda: te.state((n, 4), "float32", name="S"): (
+        "IRError: te.scan: 'S' has the size 'n', which a call decides; expected numbers. "
+        "[te-dim-scan]\n"
+        "  Hint: build a kernel for each size that there is."
+    ),
     lambda: te.func(A, te.compute((m, 4), lambda i, j: A[0, j], name="B"), name="f"): (
         "IRError: te.func: no input of 'f' has the size 'm'; expected one whose shape tells it. "
         "[te-dim-unknown]\n"
