@@ -65,9 +65,10 @@ def finish_tile(
     """Order the loops, keep the tile in registers and run what follows on it, where that has the
     tile's vectors: a condition or an integer behind floats has a nest of its own.
 
-    outer: the loops around the tile, the first of which runs in parallel; reduced: the loops
-    inside, around the tile's own. parts: the loop of `outer` each of whose iterations sums anew in
-    registers; the sums are added up in memory, which rounds less than one long sum.
+    outer: the loops around the tile, the first of which runs in parallel, unless it is `parts`;
+    reduced: the loops inside, around the tile's own. parts: the loop of `outer` each of whose
+    iterations sums anew in registers; the sums are added up in memory, which rounds less than one
+    long sum.
     """
     epilogue = pointwise_output(sch.func, sch.func.block(name))
     ordered = [*(x for x in outer if sch.extent(x) > 1), *(x for x in outer if sch.extent(x) == 1)]
@@ -75,7 +76,7 @@ def finish_tile(
     for loop in loops.inner[:-1]:
         sch.unroll(loop)
     sch.vectorize(loops.inner[-1])
-    if sch.extent(ordered[0]) > 1:
+    if sch.extent(ordered[0]) > 1 and ordered[0] != parts:
         sch.parallel(ordered[0])
     place = ordered[-1]
     summed = name if parts is None else sch.rfactor(name, parts)
