@@ -11,6 +11,8 @@ from ..codegen.c.build import lower_parts
 from ..codegen.lower.first_half import contraction, lower_to_nest
 from ..codegen.lower.split_prepare import Prepared
 from ..schedule.canonical import canonical_form
+from ..schedule.errors import ScheduleError
+from ..schedule.proof.in_order import reordered_sums
 from ..schedule.proof.prove import prove
 from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
@@ -49,7 +51,11 @@ class Lowered:
 
 
 def choose_schedule(
-    what: PrimFunc | Schedule, target: Target, source: ScheduleSource | None = None
+    what: PrimFunc | Schedule,
+    target: Target,
+    source: ScheduleSource | None = None,
+    *,
+    strict: bool = False,
 ) -> tuple[Schedule, str]:
     """The schedule to build and who made it: the caller, the source, or the rule that fits."""
     if isinstance(what, Schedule):
@@ -57,7 +63,8 @@ def choose_schedule(
     found = source.schedule(what, target) if source is not None else None
     if found is not None:
         return found, found.origin
-    return default_schedule(what, target), rule_for(what).name
+    made = default_schedule(what, target, strict=strict)
+    return made, rule_for(what, strict=strict).name
 
 
 def prove_schedule(schedule: Schedule, target: Target, *, strict: bool = False) -> Verdict:
@@ -75,12 +82,13 @@ def lower_function(
 ) -> Lowered:
     """Schedule, lower and prove one function, and write its code.
 
-    strict: no contraction; the roundings are those of the definition.
+    strict: no contraction, and each sum of floats in the order of its definition: the roundings are
+    those of the definition. Rules keep that order; a schedule that does not is refused.
     Raises: ScheduleError, TargetError; DefinitionError for a function that reads outside of a
     tensor; InternalError when the proof refutes what legality allowed.
     """
     clock = _Clock()
-    schedule, rule = choose_schedule(what, target, source)
+    schedule, rule = choose_schedule(what, target, source, strict=strict)
     _check_data(schedule.original)
     clock.lap("schedule")
     scheduled = contraction(schedule.func, target, strict=strict)
@@ -89,6 +97,8 @@ def lower_function(
     clock.lap("lower")
     verdict = prove(nest, canonical)
     _check_verdict(schedule, verdict)
+    if strict:
+        _check_order(schedule, canonical, nest)
     clock.lap("prove")
     parts = lower_parts(nest, target)
     clock.lap("lower to code")
@@ -104,6 +114,25 @@ def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:
             code="proof-refuted",
             where=lambda: f"in {func.name}:\n{func}",
         )
+
+
+def _check_order(schedule: Schedule, canonical: PrimFunc, nest: PrimFunc) -> None:
+    """Refuse a schedule that does not keep the order of a sum."""
+    found = reordered_sums(schedule.original, canonical, nest)
+    if not found:
+        return
+    func, runs = schedule.func, [str(run) for run in found[0].iterations]
+    raise ScheduleError(
+        f"build: the schedule of '{func.name}' changes the order of a sum: {found[0].message}; "
+        "expected that of its definition, since the build is strict.",
+        code="strict-order",
+        where=lambda: f"in {func.name}:\n{func}",
+        notes=(f"{' runs before '.join(runs)}.",) if runs else (),
+        hints=(
+            "leave out the steps that reorder its reduction or take it in parts, or build without "
+            "strict.",
+        ),
+    )
 
 
 def _check_data(func: PrimFunc) -> None:

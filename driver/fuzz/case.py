@@ -128,22 +128,27 @@ def draw(seed: int, tally: Tally, depth: int | None = None) -> Drawn:
     return Drawn(Case(function, sch.trace))
 
 
+def rounds(func: PrimFunc) -> bool:
+    """Whether a function divides or calls what rounds."""
+    return any(
+        isinstance(node, Div)
+        or (isinstance(node, Call) and node.intrinsic.name not in _EXACT_CALLS)
+        for node in walk(func.body)
+    )
+
+
 def arrays(func: PrimFunc, seed: int = 0) -> dict[str, Array]:
     """Values for every parameter but the outputs, by name: normal floats for a function that
     rounds, else whole numbers so small that sums are exact.
     """
     rng = np.random.default_rng(seed)
-    rounds = any(
-        isinstance(node, Div)
-        or (isinstance(node, Call) and node.intrinsic.name not in _EXACT_CALLS)
-        for node in walk(func.body)
-    )
+    normal = rounds(func)
     found: dict[str, Array] = {}
     for parameter in func.parameters:
         kind, shape = parameter.dtype, parameter.buffer.shape
         if parameter.role == "output":
             continue
-        if kind.is_float and rounds:
+        if kind.is_float and normal:
             found[parameter.name] = rng.standard_normal(shape).astype(kind.numpy)
         else:
             signed = kind.is_float or kind.kind.value == "int"

@@ -314,8 +314,9 @@ def _closer(func: PrimFunc, name: str, producer: str, tensor: Buffer) -> PrimFun
     changed = func.with_body(
         replace_stmt(func.body, block, replace_buffers(block, {tensor: staged}))
     )
-    others = [b for b in readers(changed, tensor) if b.role is not Role.COPY]
-    outs = [b for b in copies_of(changed, staged) if writes(b, tensor)]
+    copies = copies_of(changed, staged)
+    others = [b for b in readers(changed, tensor) if b not in copies]
+    outs = [b for b in copies if writes(b, tensor)]
     if others or tensor in func.outputs or not outs:
         return changed
     path = enclosing_path(changed.body, outs[0])

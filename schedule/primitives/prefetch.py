@@ -36,12 +36,13 @@ def prefetch(
 
     The lines are shared out evenly over the iterations of the loops `spread`, each inside the one
     before it and all inside `at`; the requests stand first in the innermost, or in `at` where none
-    is named. Requires: what one iteration touches is
-    contiguous; at most 64 requests in an iteration. Raises: ScheduleError.
+    is named. Requires: storage that outlives an iteration, of which one touches what is contiguous;
+    at most 64 requests in an iteration. Raises: ScheduleError.
     """
     outer = loop_of(func, at)
     inner = [loop_of(func, loop) for loop in spread]
     _check_spread(func, outer, inner)
+    placement.check_allocated_outside(func, outer, buffer, "prefetch")
     innermost = inner[-1] if inner else outer
     box = _touched(func, buffer, at)
     lines = -(-math.prod(span.extent for span in box) * buffer.type.bytes // LINE_BYTES)

@@ -94,6 +94,23 @@ def _leaves_room(a: Statement, b: Statement, order: Order) -> bool:
 
 def _apart(left: Affine, right: Affine, a: Statement, b: Statement, order: Order) -> bool:
     """Whether the two forms differ whenever the order holds."""
+    low, high = _difference(left, right, a, b, order)
+    return low > 0 or high < 0
+
+
+def may_exceed(left: Affine, right: Affine, a: Statement, b: Statement, order: Order) -> bool:
+    """Whether, as far as plain arithmetic shows, the form of `a` can be above that of `b` when the
+    order holds.
+    """
+    return _difference(left, right, a, b, order)[1] > 0
+
+
+def _difference(
+    left: Affine, right: Affine, a: Statement, b: Statement, order: Order
+) -> tuple[int, int]:
+    """Bounds on the form of `a` less that of `b` when the order holds, the loops that agree
+    cancelled.
+    """
     shared = (*a.dims, *a.variables[: order.same])
     uneven = a.variables[order.same] if order.sign else None
     mine = _Parts(left, shared, uneven, a.ranges)
@@ -104,12 +121,11 @@ def _apart(left: Affine, right: Affine, a: Statement, b: Statement, order: Order
         more = interval(difference, a.ranges)
         low, high = low + more[0], high + more[1]
     if uneven is not None and mine.factor and mine.factor == other.factor:
-        # factor * (x - y) = -(low .. high) where 1 <= |x - y| < extent
+        # factor * (x - y) where 1 <= |x - y| < extent
         step = abs(mine.factor)
         far = step * (a.loops[order.same].extent - 1)
-        if (order.sign == "<") == (mine.factor > 0):
-            return high < step or low > far
-        return low > -step or high < -far
+        below = (order.sign == "<") == (mine.factor > 0)
+        return (low - far, high - step) if below else (low + step, high + far)
     if uneven is not None:
         for factor, (bottom, top) in (
             (mine.factor, a.ranges[uneven]),
@@ -117,7 +133,7 @@ def _apart(left: Affine, right: Affine, a: Statement, b: Statement, order: Order
         ):
             low += min(factor * bottom, factor * top)
             high += max(factor * bottom, factor * top)
-    return low > 0 or high < 0
+    return low, high
 
 
 class _Parts:

@@ -221,19 +221,25 @@ class Sets:
         b_where: Cases,
         equal: Equal,
         orders: Iterable[Order] = (ANY,),
+        above: Equal = (),
     ) -> isl.Map:
-        """The pairs of runs (of `a`, of `b`) at which forms are equal and one of `orders` holds."""
+        """The pairs of runs (of `a`, of `b`) at which forms are equal and one of `orders` holds.
+
+        above: forms of which the one of `a` is the greater, too.
+        """
         n_in, n_out = len(a.loops), len(b.loops)
         result = isl.Map.empty(self._space(n_in, n_out))
         columns = self._columns(a.loops, b.loops)
         possible = self.possible(a, a_where, b, b_where, equal, orders)
-        for a_choice, left in branches(tuple(form for form, _ in equal)):
-            for b_choice, right in branches(tuple(form for _, form in equal)):
+        compared = (*equal, *above)
+        for a_choice, left in branches(tuple(form for form, _ in compared)):
+            for b_choice, right in branches(tuple(form for _, form in compared)):
                 for a_case, b_case, order in itertools.product(a_where, b_where, possible):
                     system = _System(columns, n_in + n_out)
                     _add_order(system, a.loops, order)
-                    for one, two in zip(left, right, strict=True):
-                        system.add([(0, one, 1), (1, two, -1)], equality=True)
+                    for n, (one, two) in enumerate(zip(left, right, strict=True)):
+                        same = n < len(equal)
+                        system.add([(0, one, 1), (1, two, -1)], 0 if same else -1, equality=same)
                     system.add_domain(0, a.loops, (*a_case, *a_choice))
                     system.add_domain(1, b.loops, (*b_case, *b_choice))
                     result = result.union(self._map(system, n_in, n_out))

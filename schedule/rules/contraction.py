@@ -42,9 +42,13 @@ PACK_ROWS = 32  # rows from which on packing weights that change with every call
 
 @dataclass(frozen=True, slots=True)
 class ContractionRule:
-    """One reduction that sums products of data and weights, pointwise blocks around it."""
+    """One reduction that sums products of data and weights, pointwise blocks around it.
+
+    in_order: each sum keeps the order of its definition.
+    """
 
     name: str = "contraction"
+    in_order: bool = False
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether the function is one contraction with pointwise blocks around it."""
@@ -70,8 +74,10 @@ class ContractionRule:
         width = tile.vectors * lanes
         if found.group < found.vector.extent:
             width = _group_panel(found.group, width)
-        packed = _pack(sch, found, width)
-        _nest(sch, found, tile, width, packed, target)
+        order = [it.var for it in found.reduced] if self.in_order else _reduction_order(found)
+        part = None if self.in_order else _part_of_axis(found)
+        packed = _pack(sch, found, width, order, part)
+        _nest(sch, found, tile, width, packed, order, part, target)
 
 
 def _is_dot(func: PrimFunc, found: Contraction) -> bool:
@@ -100,7 +106,9 @@ def _group_panel(group: int, width: int) -> int:
     return max(d for d in range(1, min(group, width) + 1) if group % d == 0)
 
 
-def _pack(sch: Schedule, found: Contraction, width: int) -> str | None:
+def _pack(
+    sch: Schedule, found: Contraction, width: int, order: Sequence[Var], part: int | None
+) -> str | None:
     """Store the weights in panels of `width` columns, in the order in which the tile walks them."""
     weight = found.weight
     constant = weight.buffer in sch.func.constants
@@ -109,8 +117,6 @@ def _pack(sch: Schedule, found: Contraction, width: int) -> str | None:
     if width == 1 or (contiguous and not constant and short):
         return None
     block = sch.cache_read(found.block.name, weight.buffer.name, f"{weight.buffer.name}_packed")
-    order = _reduction_order(found)
-    part = _part_of_axis(found)
     names = [f"i{axis}" for axis in range(len(weight.indices))]
     columns = next(
         n for n, item in zip(names, weight.indices, strict=True) if item is found.vector.var
@@ -158,15 +164,22 @@ def _part_of_axis(found: Contraction) -> int | None:
 
 
 def _nest(
-    sch: Schedule, found: Contraction, tile: Tile, width: int, packed: str | None, target: Target
+    sch: Schedule,
+    found: Contraction,
+    tile: Tile,
+    width: int,
+    packed: str | None,
+    order: Sequence[Var],
+    part: int | None,
+    target: Target,
 ) -> None:
     lanes = target.lanes(found.weight.buffer.type)
     name = found.block.name
-    loops = tile_loops(sch, found.block, tile, width, lanes, _reduction_order(found))
+    loops = tile_loops(sch, found.block, tile, width, lanes, order)
     batch, rows = list(loops.rows[: len(found.batch)]), list(loops.rows[len(found.batch) :])
     row_tiles = math.prod(sch.extent(loop) for loop in rows)
     panels_first = _panels_first(sch, found, rows, loops.panel, target)
-    parts, reduced = _parts(sch, found, list(loops.reduced))
+    parts, reduced = _parts(sch, part, list(loops.reduced))
     block = parts
     if parts is None:
         block, reduced = _block_reduction(sch, reduced, row_tiles)
@@ -187,10 +200,9 @@ def _nest(
 
 
 def _parts(
-    sch: Schedule, found: Contraction, reduced: list[LoopRef]
+    sch: Schedule, part: int | None, reduced: list[LoopRef]
 ) -> tuple[LoopRef | None, list[LoopRef]]:
-    """Cut a long sum into parts: (loop over the parts, loops inside one)."""
-    part = _part_of_axis(found)
+    """Cut a long sum into parts of `part` steps: (loop over the parts, loops inside one)."""
     if part is None:
         return None, reduced
     outer, inner = sch.split(reduced[-1], (None, part))

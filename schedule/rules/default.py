@@ -30,19 +30,26 @@ class Rule(Protocol):
 
 # the most special first; the last one takes everything
 RULES: tuple[Rule, ...] = (ElementwiseRule(), ContractionRule(), ReductionRule(), RowsRule())
+# those of strict builds, which keep the order of each sum
+STRICT_RULES: tuple[Rule, ...] = (
+    ElementwiseRule(),
+    ContractionRule(in_order=True),
+    ReductionRule(),
+    RowsRule(in_order=True),
+)
 
 
-def rule_for(func: PrimFunc) -> Rule:
+def rule_for(func: PrimFunc, *, strict: bool = False) -> Rule:
     """The rule that schedules `func`."""
-    return next(rule for rule in RULES if rule.matches(func))
+    return next(rule for rule in (STRICT_RULES if strict else RULES) if rule.matches(func))
 
 
 def default_schedule(
-    func: PrimFunc, target: Target, decisions: Decisions | None = None
+    func: PrimFunc, target: Target, decisions: Decisions | None = None, *, strict: bool = False
 ) -> Schedule:
     """The schedule that the rule for `func` makes, with its analytical choices or those of
-    `decisions`.
+    `decisions`. strict: every sum keeps the order of its definition.
     """
     sch = Schedule(func, target, decisions, origin="rule")
-    rule = rule_for(func)
+    rule = rule_for(func, strict=strict)
     return sch.apply(lambda s: rule.apply(s, target))

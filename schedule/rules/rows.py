@@ -32,9 +32,13 @@ FEW = 4  # partial results that are joined one by one
 
 @dataclass(frozen=True, slots=True)
 class RowsRule:
-    """Any function."""
+    """Any function.
+
+    in_order: a sum is one chain in the order of its definition, never in parts.
+    """
 
     name: str = "rows"
+    in_order: bool = False
 
     def matches(self, func: PrimFunc) -> bool:
         """Always."""
@@ -46,7 +50,7 @@ class RowsRule:
         for group in row_groups(sch.func):
             block = sch.func.block(group.anchor)
             if group.rows:
-                schedule_rows(sch, group, target)
+                schedule_rows(sch, group, target, in_order=self.in_order)
             elif is_elementwise(block):
                 schedule_pointwise(sch, block.name, target)
             elif is_ordered(block):
@@ -57,12 +61,15 @@ class RowsRule:
                 _share_out(sch, block, target)
 
 
-def schedule_rows(sch: Schedule, group: RowGroup, target: Target) -> None:
-    """Compute the blocks of a group in one loop over the rows."""
+def schedule_rows(
+    sch: Schedule, group: RowGroup, target: Target, *, in_order: bool = False
+) -> None:
+    """Compute the blocks of a group in one loop over the rows; in_order: no reduction in parts."""
     names = [*group.members, group.anchor]
     work = sum(_points(sch.func.block(name)) for name in names)
-    parts = {name: _in_parts(sch, sch.func.block(name), target) for name in names}
-    listed = [part for name in names for part in (*parts[name], name)]
+    cut = () if in_order else names
+    parts = {name: _in_parts(sch, sch.func.block(name), target) for name in cut}
+    listed = [part for name in names for part in (*parts.get(name, ()), name)]
     *_, row = rows = sch.loops(group.anchor)[: group.rows]
     below = {name: sch.compute_at(name, row) for name in reversed(listed[:-1])}
     below[group.anchor] = sch.loops(group.anchor)[group.rows :]

@@ -67,9 +67,10 @@ def finish_tile(
     tile's vectors: a condition or an integer behind floats has a nest of its own. alone: leave
     what follows as it is.
 
-    outer: the loops around the tile, the first of which runs in parallel; reduced: the loops
-    inside, around the tile's own. parts: the loop of `outer` each of whose iterations sums anew in
-    registers; the sums are added up in memory, which rounds less than one long sum.
+    outer: the loops around the tile, the first of which runs in parallel, unless it is `parts`;
+    reduced: the loops inside, around the tile's own. parts: the loop of `outer` each of whose
+    iterations sums anew in registers; the sums are added up in memory, which rounds less than one
+    long sum.
     """
     epilogue = None if alone else pointwise_output(sch.func, sch.func.block(name))
     lanes = sch.extent(loops.inner[-1])
@@ -78,7 +79,7 @@ def finish_tile(
     for loop in loops.inner[:-1]:
         sch.unroll(loop)
     sch.vectorize(loops.inner[-1])
-    if sch.extent(ordered[0]) > 1:
+    if sch.extent(ordered[0]) > 1 and ordered[0] != parts:
         sch.parallel(ordered[0])
     place = ordered[-1]
     summed = name if parts is None else sch.rfactor(name, parts)

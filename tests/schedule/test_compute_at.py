@@ -142,6 +142,19 @@ def test_a_staged_tile_is_read_by_what_follows_and_not_copied_out(depth: int) ->
     assert ("C_reg_out" in text) is (depth == 2)
 
 
+def test_what_a_stage_elsewhere_loads_is_copied_out() -> None:
+    """Z and Y read P; Z in a tile of its own, Y in the tile of P."""
+
+    def steps(sch: Schedule) -> None:
+        sch.stage("P", "P", sch.loops("P")[0], "thread")
+        sch.stage("Z", "P", sch.loops("Z")[0], "thread")
+        sch.reverse_compute_at("Y", sch.loops("P")[0])
+
+    text = body_of(scheduled(read_twice(2, 3), steps))
+    assert "Y[vi, vj] = P_local[vi, vj] + 1.0" in text
+    assert "P_local_out" in text
+
+
 def test_where_the_last_iteration_has_no_point_the_tensor_is_read() -> None:
     """k runs over 0 .. 3, k_0 over 0 .. 2: the tile is not loaded where k_0 = 2."""
 
@@ -213,6 +226,14 @@ def residual() -> PrimFunc:
     p = te.compute((3,), lambda i: a[i] * 2.0, name="P")
     y = te.compute((3,), lambda i: c[i] + p[i], name="Y")
     return te.func(a, y, name="residual")
+
+
+def read_twice(m: int, n: int) -> PrimFunc:
+    x = te.placeholder((m, n), "float32", name="X")
+    p = te.compute((m, n), lambda i, j: x[i, j] * 2.0, name="P")
+    y = te.compute((m, n), lambda i, j: p[i, j] + 1.0, name="Y")
+    z = te.compute((m, n), lambda i, j: p[i, j] + 2.0, name="Z")
+    return te.func(x, y, z, name="read_twice")
 
 
 def row_sums(m: int, n: int) -> PrimFunc:

@@ -91,6 +91,13 @@ def _keyword(name: str, value: object) -> Callable[[Schedule], object]:
     return steps
 
 
+def _of_the_thread(sch: Schedule) -> None:
+    i, _ = sch.loops("Y")
+    sch.compute_at("Q", i)
+    sch.set_scope("Q", "thread")
+    sch.prefetch("Q", i, spread=())
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "prefetch-untouched": (
         chain(2, 3),
@@ -109,6 +116,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         lambda s: s.prefetch("X", s.loops("Y")[0], spread=()),
     ),
     "loop-vectorized": (rows(2, 32), _vectorized),
+    "stage-inside": (chain(2, 3), _of_the_thread),
     "prefetch-how: level": (rows(2, 32), _keyword("level", 4)),
     "prefetch-how: rw": (rows(2, 32), _keyword("rw", "both")),
     "prefetch-how: distance": (rows(2, 32), _keyword("distance", -1)),

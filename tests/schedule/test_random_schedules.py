@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from tilewright.driver.fuzz.case import Case, draw
-from tilewright.driver.fuzz.examine import examine
+from tilewright.driver.fuzz.examine import UNDECIDED, examine
 from tilewright.driver.fuzz.steps import STEPS, Tally, random_schedule
 from tilewright.schedule.recorder import RECORDED
 from tilewright.tir.func import PrimFunc
@@ -25,8 +25,11 @@ GATHERS: tuple[Callable[[Random], PrimFunc], ...] = (
 DECISIONS = {"sample_categorical"}
 
 
-def run(first: int, cases: int) -> None:
-    """Examine cases; then each primitive has applied in 5 % of them, and half have 6 steps."""
+def run(first: int, cases: int, *, undecided: float = 0.0) -> None:
+    """Examine cases; then each primitive has applied in 5 % of them, and half have 6 steps.
+
+    undecided: the share of proofs that may be.
+    """
     tally, present = Tally(Counter(), Counter()), Counter[str]()
     depths: list[int] = []
     proofs: Counter[str] = Counter()
@@ -45,7 +48,8 @@ def run(first: int, cases: int) -> None:
         print(f"  {name:24}{tally.applied[name]:6}{tally.refused[name]:6}{share:6.1f} %")
     print(f"  proofs {dict(proofs)}")
     print(f"  depths {sorted(Counter(depths).items())}")
-    assert set(proofs) == {"proved"}
+    assert set(proofs) <= {"proved", UNDECIDED}
+    assert proofs[UNDECIDED] <= undecided * cases
     assert not [name for name in STEPS if present[name] < 0.05 * cases]
     assert sum(depth >= 6 for depth in depths) >= cases / 2
 
@@ -69,7 +73,7 @@ def test_random_legal_steps_keep_what_gathers_mean() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(100_000, 102_000, 500))
 def test_many_random_legal_steps_keep_the_meaning(first: int) -> None:
-    run(first, 500)
+    run(first, 500, undecided=0.005)
 
 
 def test_every_primitive_is_drawn() -> None:

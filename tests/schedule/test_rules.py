@@ -214,6 +214,7 @@ CONTRACTIONS: dict[str, Callable[[], PrimFunc]] = {
     "matmul of ones": lambda: matmul(1, 1, 1),
     "matmul of variable weights": lambda: matmul(33, 20, 5),
     "matmul with a cut reduction": lambda: matmul_relu(18, 17, 70, constant=True),
+    "matmul of one tile, a long sum": lambda: matmul_relu(2, 9, 1024, constant=True),
     "matmul in float64": lambda: matmul_relu(7, 19, 11, dtype="float64", constant=True),
     "matmul of transposed weights": lambda: matmul_transposed(6, 35, 9),
     "matmul with a mask of bytes": lambda: masked(13, 37, 9),
