@@ -49,6 +49,8 @@ def fma64(a: Float, b: Float, c: Float) -> Float:
     """a * b + c of float64 scalars, rounded once: in whole numbers where Python has no math.fma."""
     x, y, z = float(a), float(b), float(c)
     plain = np.float64(a) * b + c
+    if math.isinf(z) and math.isfinite(x) and math.isfinite(y):
+        return np.float64(z)  # however large the product is
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         return np.float64(plain)
     try:

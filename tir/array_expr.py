@@ -262,4 +262,5 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
         lost = np.add(lost, np.multiply(x, y))
     total, rest = _two_sum(product, c)
     result = np.add(total, np.add(rest, lost))
-    return cast(Array, np.where(np.isfinite(result), result, np.add(product, c)))
+    infinite = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, np.add(product, c))
+    return cast(Array, np.where(np.isfinite(result), result, infinite))

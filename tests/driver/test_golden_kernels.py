@@ -30,15 +30,12 @@ from .golden_kernels import GOLDEN, Arrays
 
 COMPILERS = ("gcc", "clang")
 FUSED = ("avx2", "avx512", "neon")
-MASKED = ("tracer",)  # the last column of its tiles is cut by a mask
 slow = pytest.mark.slow
 
 
 @cache
 def lowered(name: str, isa: str) -> LoweredCase:
     """A kernel lowered for an instruction set, and its outputs by the interpreter."""
-    if isa == "neon" and name in MASKED:
-        pytest.skip("NEON has no masked memory: tiles with masks stay out of registers")
     target = Target.parse(f"c:{isa}")
     parts, given = GOLDEN[name].lowered(target), GOLDEN[name].arrays()
     values = dict(given)
@@ -114,8 +111,7 @@ def test_every_instruction_set_with_the_vectors_gives_the_same_bits(
     isa: str, other: str, compiler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = need(other, compiler, monkeypatch)
-    names = [name for name in GOLDEN if isa != "neon" or name not in MASKED]
-    cases = {name: replace(lowered(name, isa), target=target) for name in names}
+    cases = {name: replace(lowered(name, isa), target=target) for name in GOLDEN}
     cases = {name: case for name, case in cases.items() if fits(case, target)}
     assert len(cases) > len(GOLDEN) // 2
     found = zip(cases, run_batch(list(cases.values())), strict=True)
@@ -138,7 +134,7 @@ BY_HAND = [name for name, kernel in GOLDEN.items() if kernel.steps is not None]
 
 
 @slow
-@pytest.mark.parametrize("name", [name for name in BY_HAND if name not in MASKED])
+@pytest.mark.parametrize("name", BY_HAND)
 def test_one_schedule_gives_the_same_bits_whatever_the_vectors(name: str) -> None:
     first, *others = (lowered(name, isa).outputs for isa in FUSED)
     for other in others:

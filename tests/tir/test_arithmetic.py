@@ -67,6 +67,7 @@ def test_fma_keeps_infinities_nan_and_the_sign_of_zero(fma: object) -> None:
         assert fma(inf, one, one) == inf
         assert np.isnan(fma(inf, zero, one))
         assert np.isnan(fma(inf, one, -inf))
+        assert fma(np.finfo(kind).max, kind(-2.0), inf) == inf
         assert np.isnan(fma(one, one, kind(np.nan)))
         assert not np.signbit(fma(one, one, -one))
         assert np.signbit(fma(-one, zero, -zero))
