@@ -57,7 +57,7 @@ class Statement:
     the function's root that holds it, and the number of barriers before that; threads: whether that
     statement is a parallel loop.
     ranges: of each dim and each loop's variable, as its bounds in the domain narrow it; scopes: the
-    buffers that may be used, each with the loops around its Alloc.
+    buffers that may be used, each with the loops around its Alloc; dims: of the function.
     """
 
     name: str
@@ -75,11 +75,7 @@ class Statement:
     threads: bool
     ranges: Mapping[Var, tuple[int, int]]
     scopes: Mapping[Buffer, tuple[For, ...]]
-
-    @property
-    def dims(self) -> tuple[Dim, ...]:
-        """The sizes that a call decides: the first of the ranges."""
-        return tuple(var for var in self.ranges if isinstance(var, Dim))
+    dims: tuple[Dim, ...] = ()
 
     @property
     def variables(self) -> tuple[Var, ...]:
@@ -271,6 +267,7 @@ class _Walk:
                 self.threads,
                 {var: ranges[var] for var in (*self.dims, *(loop.var for loop in self.loops))},
                 self.scopes,
+                self.dims,
             )
         )
 
@@ -446,4 +443,5 @@ def plain_statement(
         False,
         ranges,
         {},
+        dims,
     )
