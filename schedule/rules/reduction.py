@@ -59,7 +59,7 @@ def is_window(block: Block) -> bool:
     last = spatial[-1].var
     own = targets_of(block)
     for load in (*loads(block.body), *loads(block.counts)):
-        if load.buffer in own:
+        if load.buffer in own or not load.indices:
             continue
         *front, back = load.indices
         if any(last in free_vars(item) for item in front) or linear(back).coefficient(last) not in (

@@ -94,6 +94,14 @@ def mean(rows: int, columns: int) -> PrimFunc:
     return te.func(x, y, name="mean")
 
 
+def largest_moved(rows: int, columns: int) -> PrimFunc:
+    """A tensor without axes beside the one that is reduced."""
+    x, k = te.placeholder((rows, columns), "float32", name="X"), te.reduce_axis(rows, name="k")
+    a = te.placeholder((), "float32", name="A")
+    y = te.compute((columns,), lambda j: te.max(x[k, j] + a[()], axis=k), name="Y")
+    return te.func(x, a, y, name="largest_moved")
+
+
 def row_norm(rows: int, columns: int) -> PrimFunc:
     """Each row over its sum of squares: the reduced axis is the contiguous one."""
     x, k = te.placeholder((rows, columns), "float32", name="X"), te.reduce_axis(columns, name="k")
@@ -171,6 +179,7 @@ OTHERS: dict[str, tuple[str, Callable[[], PrimFunc]]] = {
     "depthwise, strided": ("reduction", lambda: depthwise(5, 6, 3, stride=2)),
     "mean over rows": ("reduction", lambda: mean(9, 21)),
     "mean of one row": ("reduction", lambda: mean(1, 3)),
+    "maximum beside one number": ("reduction", lambda: largest_moved(9, 21)),
     "softmax": ("blockwise", lambda: softmax(3, 50)),
     "softmax of one row": ("blockwise", lambda: softmax(1, 20)),
     "softmax of one column": ("blockwise", lambda: softmax(5, 1)),

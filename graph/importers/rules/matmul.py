@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...ops import matmul
-from ..onnx_node import NodeReader, NotSupported
+from ...ops.movement import Reshape
+from ..onnx_node import NodeReader
 from .rule import Result, Rule
 
 
@@ -13,11 +14,19 @@ def _gemm(node: NodeReader) -> Result:
 
 
 def _matmul(node: NodeReader) -> Result:
-    if min(node.type(0).rank, node.type(1).rank) < 2:
-        raise NotSupported(
-            f"an operand has less than two dimensions: {node.type(0)}, {node.type(1)}"
-        )
-    return matmul.MatMul(), node.inputs
+    """A vector is a matrix of one row on the left, of one column on the right; that axis goes."""
+    a, b = node.type(0), node.type(1)
+    if min(a.rank, b.rank) >= 2 or min(a.rank, b.rank) < 1:
+        return matmul.MatMul(), node.inputs
+    left, right = node.value(0), node.value(1)
+    if a.rank == 1:
+        left = node.emit(Reshape((1, *a.shape)), left)
+    if b.rank == 1:
+        right = node.emit(Reshape((*b.shape, 1)), right)
+    product = node.emit(matmul.MatMul(), left, right)
+    stack = a.shape[:-2] if a.rank > b.rank else b.shape[:-2]
+    rows, columns = a.shape[-2:-1], b.shape[-1:] if b.rank > 1 else ()
+    return Reshape((*stack, *rows, *columns)), (product,)
 
 
 RULES: dict[str, Rule] = {

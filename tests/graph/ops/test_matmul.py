@@ -24,6 +24,15 @@ def test_matmul_agrees_with_onnxruntime(
     check_node("MatMul", {"a": random_array(1, *a), "b": random_array(2, *b)}, opset=9)
 
 
+@pytest.mark.parametrize(
+    ("a", "b"), [((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)), ((2, 3, 4), (4,)), ((4,), (2, 4, 5))]
+)
+def test_a_vector_is_a_matrix_of_one_row_or_column(
+    check_node: Check, random_array: Random, a: tuple[int, ...], b: tuple[int, ...]
+) -> None:
+    check_node("MatMul", {"a": random_array(1, *a), "b": random_array(2, *b)})
+
+
 @pytest.mark.parametrize(("trans_a", "trans_b"), list(itertools.product((0, 1), (0, 1))))
 @pytest.mark.parametrize("bias", [None, (), (1,), (5,), (1, 5), (3, 1), (3, 5)])
 def test_gemm_agrees_with_onnxruntime(
