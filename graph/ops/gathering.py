@@ -1,0 +1,164 @@
+"""Operators that read where another tensor says: Gather, GatherElements, GatherND.
+
+An index counts from the end where it is negative. One outside of -n .. n-1 has no meaning: a call
+raises IndexError, after it has run with the nearest index that exists, which the reference takes.
+Of a tensor without elements nothing can be read, so that the result has none either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.te import Tensor
+from ..types import Array, TensorType
+from .base import Operator, check_arity, normal_axis, refuse, tensor_type
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(Operator):
+    """y[*p, *i, *q] = x[*p, indices[*i], *q] with p for the axes before `axis`, which is not
+    negative.
+    """
+
+    axis: int
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        _check_indices(self, types)
+        x, indices = types
+        normal_axis(self, self.axis, x.rank)
+        shape = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :])
+        _check_source(self, types, x.shape[self.axis : self.axis + 1])
+        return (TensorType(x.dtype, shape),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, indices = arrays
+        return (np.take(x, _places(indices, x.shape[self.axis]), self.axis),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        x, indices = tensors
+        (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        end = self.axis + len(indices.shape)
+
+        def element(*i: Expr) -> Expr:
+            if 0 in x.shape:
+                return te.const(0, x.dtype)
+            at = _index(indices[i[self.axis : end]], x.shape[self.axis])
+            return x[(*i[: self.axis], at, *i[end:])]
+
+        return (te.compute(result.shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherElements(Operator):
+    """y[i] = x[i with indices[i] at `axis`]; `axis` is not negative."""
+
+    axis: int
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        _check_indices(self, types)
+        x, indices = types
+        normal_axis(self, self.axis, x.rank)
+        pairs = zip(x.shape, indices.shape, strict=False)
+        large = [d for d, (has, wants) in enumerate(pairs) if d != self.axis and wants > has]
+        if x.rank != indices.rank or large:
+            problem = f"indices {indices} do not fit {x} on every axis but {self.axis}"
+            refuse(self, problem, code="gather-elements-shape")
+        _check_source(self, types, x.shape[self.axis : self.axis + 1])
+        return (TensorType(x.dtype, indices.shape),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, indices = arrays
+        sizes = (None if d == self.axis else size for d, size in enumerate(indices.shape))
+        part = x[tuple(map(slice, sizes))]
+        return (np.take_along_axis(part, _places(indices, x.shape[self.axis]), self.axis),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        x, indices = tensors
+
+        def element(*i: Expr) -> Expr:
+            if 0 in x.shape:
+                return te.const(0, x.dtype)
+            at = _index(indices[i], x.shape[self.axis])
+            return x[(*i[: self.axis], at, *i[self.axis + 1 :])]
+
+        return (te.compute(indices.shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherND(Operator):
+    """y[*b, *i, *r] = x[*b, *indices[*b, *i], *r]: the last axis of `indices` holds a position in
+    the first of the axes of x behind the first `batch` ones, which both inputs have.
+    """
+
+    batch: int = 0
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        _check_indices(self, types)
+        x, indices = types
+        batch = self.batch
+        depth = indices.shape[-1] if indices.rank else 0
+        if not (0 <= batch < indices.rank and 0 < depth <= x.rank - batch):
+            problem = f"indices {indices} name no positions in {x} behind {batch} batch axes"
+            refuse(self, problem, code="gather-nd-depth")
+        if x.shape[:batch] != indices.shape[:batch]:
+            problem = f"{x} and {indices} differ in the first {batch} axes"
+            refuse(self, problem, code="gather-nd-batch")
+        shape = (*indices.shape[:-1], *x.shape[batch + depth :])
+        _check_source(self, types, x.shape[batch : batch + depth])
+        return (TensorType(x.dtype, shape),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, indices = arrays
+        batch = np.indices(indices.shape[:-1], sparse=True)[: self.batch]
+        sizes = x.shape[self.batch : self.batch + indices.shape[-1]]
+        position = np.moveaxis(_places(indices, sizes), -1, 0)
+        return (x[(*batch, *position)],)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        x, indices = tensors
+        (result,) = self.infer(tuple(map(tensor_type, tensors)))
+        outer = len(indices.shape) - 1
+        depth = indices.shape[-1]
+
+        def element(*i: Expr) -> Expr:
+            if 0 in x.shape:
+                return te.const(0, x.dtype)
+            sizes = x.shape[self.batch : self.batch + depth]
+            at = [_index(indices[(*i[:outer], n)], size) for n, size in enumerate(sizes)]
+            return x[(*i[: self.batch], *at, *i[outer:])]
+
+        return (te.compute(result.shape, element, name=name),)
+
+
+def _check_indices(operator: Operator, types: tuple[TensorType, ...]) -> None:
+    """Refuse what is not a tensor and a tensor of int32 or int64."""
+    check_arity(operator, types, 2, 2)
+    if types[1].dtype not in ("int32", "int64"):
+        refuse(operator, f"expected int32 or int64 indices, got {types[1]}", code="gather-indices")
+
+
+def _check_source(
+    operator: Operator, types: tuple[TensorType, ...], sizes: tuple[int, ...]
+) -> None:
+    """Refuse indices into an axis without elements, where there are any."""
+    if 0 in sizes and types[1].elements:
+        refuse(operator, f"{types[1]} has indices into no elements", code="gather-empty")
+
+
+def _places(indices: Array, sizes: int | tuple[int, ...]) -> NDArray[np.int64]:
+    """Indices from the front, moved into axes of `sizes`."""
+    extent = np.asarray(sizes)
+    places = indices.astype(np.int64)
+    return np.clip(np.where(places < 0, places + extent, places), 0, np.maximum(extent - 1, 0))
+
+
+def _index(value: Expr, size: int) -> Expr:
+    """An index from the front, checked."""
+    position = te.cast(value, "int64")
+    counted = te.select(position < 0, position + size, position)
+    return te.checked(counted, size, what="index from the front")
