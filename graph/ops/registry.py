@@ -7,12 +7,14 @@ from .arithmetic import Add, Div, Max, Min, Mul, Pow, Sub, Sum
 from .base import Operator
 from .convolution import Conv
 from .functions import Abs, Cast, Ceil, Erf, Exp, Floor, Log, Round, Sqrt, Tanh
+from .gathering import Gather, GatherElements, GatherND
 from .layer_norm import LayerNormalization, RMSNormalization
 from .logic import And, Equal, IsNaN, Less, LessOrEqual, Not, Or, Where
 from .matmul import Gemm, MatMul
 from .movement import Concat, Identity, Reshape, Transpose
 from .normalisation import LRN, BatchNormalization
 from .pooling import AveragePool, GlobalAveragePool, MaxPool
+from .ranking import ArgMax, ArgMin, TopK
 from .reduction import ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum
 from .repetition import Expand, Tile
 from .resize import Resize
@@ -21,12 +23,26 @@ from .softmax import LogSoftmax, Softmax
 from .triangle import CumSum, Trilu
 
 Spatial = Conv | MaxPool | AveragePool | GlobalAveragePool | BatchNormalization | LRN
-Movement = Concat | Expand | Pad | Slice | Spread | Tile | Transpose | Trilu
+Movement = (
+    Concat
+    | Expand
+    | Gather
+    | GatherElements
+    | GatherND
+    | Pad
+    | Slice
+    | Spread
+    | Tile
+    | Transpose
+    | Trilu
+)
 
 OPERATORS: tuple[type[Operator], ...] = (
     Abs,
     Add,
     And,
+    ArgMax,
+    ArgMin,
     AveragePool,
     BatchNormalization,
     Cast,
@@ -40,6 +56,9 @@ OPERATORS: tuple[type[Operator], ...] = (
     Exp,
     Expand,
     Floor,
+    Gather,
+    GatherElements,
+    GatherND,
     Gelu,
     Gemm,
     GlobalAveragePool,
@@ -81,6 +100,7 @@ OPERATORS: tuple[type[Operator], ...] = (
     Sum,
     Tanh,
     Tile,
+    TopK,
     Transpose,
     Trilu,
     Where,

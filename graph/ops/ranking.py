@@ -1,0 +1,160 @@
+"""Operators that say where the largest or smallest elements stand: ArgMax, ArgMin, TopK."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...tir import te
+from ...tir.expr import Expr
+from ...tir.te import Tensor
+from ..types import Array, TensorType
+from .base import Operator, check_arity, check_number, normal_axis, refuse, tensor_type
+from .reduction import reduced_shape
+
+
+@dataclass(frozen=True, slots=True)
+class ArgReduction(Operator):
+    """Where along `axis`, which is not negative, the most extreme element stands, as int64: the
+    first of those that are equal, and the first NaN where there is one.
+
+    keepdims: whether the axis stays, with size 1. last: the last of those, not the first.
+    """
+
+    axis: int
+    keepdims: bool = True
+    last: bool = False
+
+    @abstractmethod
+    def place(self, element: Expr, axis: te.ReduceAxis) -> Expr:
+        """The most extreme `element`, and where it stands."""
+
+    @abstractmethod
+    def first(self, x: Array) -> Array:
+        """The result for the first of equal ones, with the axis kept, as NumPy gives it."""
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        check_number(self, types)
+        normal_axis(self, self.axis, types[0].rank)
+        if not types[0].shape[self.axis]:
+            refuse(self, f"{types[0]} has no elements on axis {self.axis}", code="arg-empty")
+        return (TensorType("int64", reduced_shape(types[0].shape, (self.axis,), self.keepdims)),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        at = self.first(np.flip(x, self.axis) if self.last else x)
+        found = x.shape[self.axis] - 1 - at if self.last else at
+        return (found if self.keepdims else np.squeeze(found, self.axis),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        (result,) = self.infer((tensor_type(x),))
+        end, behind = x.shape[self.axis] - 1, self.axis + self.keepdims
+        r = te.reduce_axis(x.shape[self.axis], name="r")
+
+        def element(*i: Expr) -> Expr:
+            here = end - r if self.last else r
+            return self.place(x[(*i[: self.axis], here, *i[behind:])], r)
+
+        names = f"{name}_best", f"{name}_place" if self.last else name
+        _, at = te.compute(result.shape, element, name=names)
+        if self.last:
+            at = te.compute(result.shape, lambda *i: end - at[i], name=name)
+        return (at,)
+
+
+@dataclass(frozen=True, slots=True)
+class ArgMax(ArgReduction):
+    """Where the largest element stands."""
+
+    def place(self, element: Expr, axis: te.ReduceAxis) -> Expr:
+        return te.argmax(element, axis=axis)
+
+    def first(self, x: Array) -> Array:
+        at: Array = np.argmax(x, self.axis, keepdims=True)
+        return at
+
+
+@dataclass(frozen=True, slots=True)
+class ArgMin(ArgReduction):
+    """Where the smallest element stands."""
+
+    def place(self, element: Expr, axis: te.ReduceAxis) -> Expr:
+        return te.argmin(element, axis=axis)
+
+    def first(self, x: Array) -> Array:
+        at: Array = np.argmin(x, self.axis, keepdims=True)
+        return at
+
+
+@dataclass(frozen=True, slots=True)
+class TopK(Operator):
+    """Where along `axis`, which is not negative, the `count` largest (or smallest) elements stand,
+    the most extreme one first, as int64. Of equal elements the one with the smaller index comes
+    first; a NaN counts as larger than every number.
+
+    The kernel gives each of the n elements of a row its rank, the number of those that come before
+    it, and then looks for each rank: n * (n + count) comparisons, which do not depend on one
+    another.
+    """
+
+    axis: int
+    count: int
+    largest: bool = True
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        check_number(self, types)
+        (x,) = types
+        normal_axis(self, self.axis, x.rank)
+        size = x.shape[self.axis]
+        if not 0 <= self.count <= size:
+            problem = f"cannot take {self.count} of {size} elements on axis {self.axis}"
+            refuse(self, problem, code="top-count")
+        return (
+            TensorType("int64", (*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])),
+        )
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        (x,) = arrays
+        if self.largest:  # backwards, so that of equal ones the first is the last
+            turned = np.argsort(np.flip(x, self.axis), self.axis, kind="stable")
+            order = x.shape[self.axis] - 1 - np.flip(turned, self.axis)
+        else:
+            order = np.argsort(x, self.axis, kind="stable")
+        return (np.take(order, range(self.count), self.axis),)
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        (result,) = self.infer((tensor_type(x),))
+        size = x.shape[self.axis]
+        other, r = te.reduce_axis(size, name="other"), te.reduce_axis(size, name="r")
+
+        def rank(*i: Expr) -> Expr:
+            here = i[self.axis]
+            before = self._before(x[self._at(i, other)], x[i], other < here)
+            return te.sum(te.cast(before, "int32"), axis=other)
+
+        ranks = te.compute(x.shape, rank, name=f"{name}_rank")
+
+        def place(*i: Expr) -> Expr:
+            found = te.eq(ranks[self._at(i, r)], te.cast(i[self.axis], "int32"))
+            return te.sum(te.select(found, r, 0), axis=r)
+
+        return (te.compute(result.shape, place, name=name),)
+
+    def _at(self, indices: tuple[Expr, ...], here: Expr) -> tuple[Expr, ...]:
+        """The indices with another one along the axis."""
+        return (*indices[: self.axis], here, *indices[self.axis + 1 :])
+
+    def _before(self, a: Expr, b: Expr, ahead: Expr) -> Expr:
+        """Whether `a` comes before `b`; `ahead`: whether it does so where they are equal."""
+        large, small = (a, b) if self.largest else (b, a)
+        first, tied = large > small, te.eq(a, b)
+        if a.dtype.is_float:
+            first = te.any_of(first, te.all_of(te.ne(large, large), te.eq(small, small)))
+            tied = te.any_of(tied, te.all_of(te.ne(a, a), te.ne(b, b)))
+        return te.any_of(first, te.all_of(tied, ahead))
