@@ -176,7 +176,6 @@ def test_what_an_operator_cannot_say_is_refused_with_its_reason() -> None:
     cases = {
         "spatial is 0": node("BatchNormalization", "x v v v v", spatial=0),
         "auto_pad is 'SIDEWAYS'": node("MaxPool", "x", kernel_shape=[1, 1], auto_pad="SIDEWAYS"),
-        "an operand has less than two dimensions": node("MatMul", "x v"),
         "input 'x' is not a constant": node("Reshape", "x x"),
     }
     for reason, one in cases.items():
