@@ -136,7 +136,7 @@ def _pack(
         kept = [f"{kept[-1]} // {part}", *kept[:-1], f"{kept[-1]} % {part}"]
     layout = ", ".join([*batch, f"{columns} // {width}", *kept, f"{columns} % {width}"])
     loops = sch.transform_layout(block, f"lambda {', '.join(names)}: ({layout})")
-    shared = next((loop for loop in loops[:-1] if sch.extent(loop) > 1), loops[0])
+    shared = next((loop for loop in loops[:-1] if sch.extent(loop) != 1), loops[0])
     if sch.extent(shared) > 1:
         sch.parallel(shared)
     if contiguous:
