@@ -18,11 +18,8 @@ from ...tir.node import Node
 from ...tir.stmt import NOTHING, Alloc, Prefetch, Seq, Stmt, Store, seq
 from ...tir.target import Target
 from ...tir.visit import free_vars, transform, walk
-from ..c.isa import isa
 
 Key = tuple[Expr, ...]
-Place = tuple[tuple[int, int], ...]  # along each dimension, the first element and their number
-Places = dict[Key, Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +31,8 @@ class Registers:
     C_0_1[()])
 
     A store that nothing reads goes. A masked store drops its mask where the lanes that are off are
-    never read, else it keeps their old values by a Select. A tile stays a small array without
-    vector registers, and where vectors overlap in part because there is no masked memory: lanes
-    that a mask would cut go one by one.
+    never read, else it keeps their old values by a Select. Without vector registers nothing
+    happens: a tile stays a small array.
     Requires: no loop is VECTORIZED or UNROLLED. Ensures: register-scope buffers have shape ().
     Raises: TargetError where an index is not constant, or where two vectors of a buffer overlap in
     part.
@@ -47,24 +43,15 @@ class Registers:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not self.target.vector_bytes:
             return func
-        has_masks = isa(self.target).masks is None
-
-        def rule(node: Node) -> Node:
-            if not isinstance(node, Alloc) or node.buffer.scope != "register":
-                return node
-            places = _places(node.buffer, node.body)
-            clash = _clash(places)
-            if clash is not None and has_masks:
-                raise _overlapping(node.buffer, *clash)
-            return node if clash is not None or not node.buffer.shape else _named(node, places)
-
-        return func.with_body(transform(func.body, rule))
+        return func.with_body(transform(func.body, _named))
 
 
-def _named(node: Alloc, places: Places) -> Node:
+def _named(node: Node) -> Node:
+    if not isinstance(node, Alloc) or node.buffer.scope != "register" or not node.buffer.shape:
+        return node
     buffer = node.buffer
     read = {n.indices for n in walk(node.body) if isinstance(n, Load) and n.buffer is buffer}
-    registers = {key: _register(buffer, key) for key in places if key in read}
+    registers = {key: _register(buffer, key) for key in _keys(buffer, node.body) if key in read}
     unmasked = _unmasked(buffer, node.body)
 
     def rule(item: Node) -> Node:
@@ -90,29 +77,27 @@ def _named(node: Alloc, places: Places) -> Node:
     return body
 
 
-def _places(buffer: Buffer, body: Stmt) -> Places:
+def _keys(buffer: Buffer, body: Stmt) -> list[Key]:
     """The indices that the buffer is accessed with, in order; each a constant or a run of
     neighbours.
     """
-    found: dict[Key, Place] = {}
+    found: dict[Key, tuple[tuple[int, int], ...]] = {}
     for node in walk(body):
         if isinstance(node, Load | Store) and node.buffer is buffer and node.indices not in found:
             found[node.indices] = tuple(_place(buffer, i) for i in node.indices)
-    return dict(sorted(found.items(), key=lambda item: item[1]))
-
-
-def _clash(places: Places) -> tuple[Place, Place] | None:
-    """Two places that overlap in part."""
-    return next((pair for pair in pairwise(places.values()) if _overlap(*pair)), None)
-
-
-def _overlapping(buffer: Buffer, first: Place, second: Place) -> TargetError:
-    return TargetError(
-        f"registers: '{buffer.name}' is accessed as vectors that overlap in part, at "
-        f"{_text(first)} and {_text(second)}; expected the same vectors everywhere.",
-        code="register-overlap",
-        hints=("vectorise the same loop, by the same extent, in every block that touches it.",),
-    )
+    order = sorted(found, key=lambda key: found[key])
+    for first, second in pairwise(order):
+        if _overlap(found[first], found[second]):
+            raise TargetError(
+                f"registers: '{buffer.name}' is accessed as vectors that overlap in part, at "
+                f"{_text(found[first])} and {_text(found[second])}; expected the same vectors "
+                "everywhere.",
+                code="register-overlap",
+                hints=(
+                    "vectorise the same loop, by the same extent, in every block that touches it.",
+                ),
+            )
+    return order
 
 
 def _place(buffer: Buffer, index: Expr) -> tuple[int, int]:

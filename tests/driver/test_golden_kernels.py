@@ -19,6 +19,7 @@ from tilewright.driver.fuzz.compiled import run_batch
 from tilewright.driver.fuzz.examine import LoweredCase, differing
 from tilewright.runtime.host import host
 from tilewright.schedule.rules.default import RULES, rule_for
+from tilewright.tir.errors import TargetError
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
@@ -30,6 +31,8 @@ from .golden_kernels import GOLDEN, Arrays
 
 COMPILERS = ("gcc", "clang")
 FUSED = ("avx2", "avx512", "neon")
+# NEON has no masked memory: it refuses tiles in registers whose last vectors are cut
+CUT = {"rule_matmul", "rule_convolution", "argmax_of_columns", "log_sum_exp", "tracer"}
 slow = pytest.mark.slow
 
 
@@ -111,7 +114,11 @@ def test_every_instruction_set_with_the_vectors_gives_the_same_bits(
     isa: str, other: str, compiler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = need(other, compiler, monkeypatch)
-    cases = {name: replace(lowered(name, isa), target=target) for name in GOLDEN}
+    cases = {
+        name: replace(lowered(name, isa), target=target)
+        for name in GOLDEN
+        if isa != "neon" or name not in CUT
+    }
     cases = {name: case for name, case in cases.items() if fits(case, target)}
     assert len(cases) > len(GOLDEN) // 2
     found = zip(cases, run_batch(list(cases.values())), strict=True)
@@ -124,6 +131,10 @@ def test_every_instruction_set_with_the_vectors_gives_the_same_bits(
 @pytest.mark.parametrize("name", GOLDEN)
 def test_neon_gives_the_same_bits(name: str, isa: str, tmp_path: Path) -> None:
     need_emulator()
+    if isa == "neon" and name in CUT:
+        with pytest.raises(TargetError, match="register-overlap"):
+            lowered(name, isa)
+        return
     case = lowered(name, isa)
     got = run_emulated(case.parts, Target.parse("c:neon"), case.given, tmp_path)
     for output, expected in case.outputs.items():
@@ -134,7 +145,7 @@ BY_HAND = [name for name, kernel in GOLDEN.items() if kernel.steps is not None]
 
 
 @slow
-@pytest.mark.parametrize("name", BY_HAND)
+@pytest.mark.parametrize("name", [name for name in BY_HAND if name not in CUT])
 def test_one_schedule_gives_the_same_bits_whatever_the_vectors(name: str) -> None:
     first, *others = (lowered(name, isa).outputs for isa in FUSED)
     for other in others:

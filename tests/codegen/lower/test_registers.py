@@ -121,17 +121,6 @@ def f(A: float32[16], C: output(float32[16])):
     )
 
 
-def test_without_masked_memory_they_stay_a_small_array() -> None:
-    text = """
-def f(A: float32[4], C: output(float32[4])):
-    T = alloc(float32[4], "register")
-    T[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]
-    C[2] = T[2]
-"""
-    func = parse(text)
-    assert Registers(Target.parse("c:neon"))(func) is func
-
-
 def test_a_prefetch_of_a_register_goes() -> None:
     text = TILE.replace("    C[0", '    prefetch(T[0, 0], "read", 1)\n    C[0')
     assert named(text) == named(TILE)
