@@ -60,9 +60,21 @@ from .linear import (
 )
 from .lowered import Broadcast, Ramp
 from .stmt import NOTHING, Alloc, Block, For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
-from .visit import substitute, walk
+from .visit import free_vars, substitute, walk
 
 Known = dict[Var, Interval]
+
+
+class LaneRange(tuple[int | None, int | None]):
+    """The range of a vectorised loop. A condition that leaves one lane does not name it: accesses
+    stay vectors, as they are in the other copies of a block.
+    """
+
+
+def iterations(loop: For) -> Interval:
+    """The values of a loop's variable."""
+    values = (0, loop.extent - 1)
+    return LaneRange(values) if loop.kind is ForKind.VECTORIZED else values
 
 
 def simplify(expr: Expr, ranges: Ranges | None = None) -> Expr:
@@ -360,7 +372,7 @@ def _for(stmt: For, ranges: Known) -> Stmt:
         return NOTHING
     if stmt.extent == 1 and stmt.kind is not ForKind.PARALLEL:
         return _stmt(substitute(stmt.body, {stmt.var: const(0, stmt.var.type)}), ranges)
-    body = _stmt(stmt.body, {**ranges, stmt.var: (0, stmt.extent - 1)})
+    body = _stmt(stmt.body, {**ranges, stmt.var: iterations(stmt)})
     if body == NOTHING:
         return NOTHING
     return stmt if body is stmt.body else replace(stmt, body=body)
@@ -389,14 +401,11 @@ def _block(stmt: Block, ranges: Known) -> Stmt:
     outer, ranges = ranges, narrowed(ranges, predicate)
     kept = {**ranges, **{var: outer[var] for var in outer if _is_point(ranges[var])}}
     bindings = tuple(_expr(binding, kept) for binding in stmt.bindings)
-    points = {it.var: bounds(b, ranges) for it, b in zip(stmt.iters, bindings, strict=True)}
-    inner = {
-        **ranges,
-        **{
-            var: _within(point, it.extent, stmt.padded)
-            for (var, point), it in zip(points.items(), stmt.iters, strict=True)
-        },
-    }
+    inner = dict(ranges)
+    for it, binding in zip(stmt.iters, bindings, strict=True):
+        values = _within(bounds(binding, ranges), it.extent, stmt.padded)
+        in_lanes = any(isinstance(ranges.get(var), LaneRange) for var in free_vars(binding))
+        inner[it.var] = LaneRange(values) if in_lanes else values
     body = _stmt(stmt.body, narrowed(inner, stmt.counts))
     init = None if stmt.init is None else _stmt(stmt.init, inner)
     counts = _expr(stmt.counts, inner)
@@ -408,7 +417,7 @@ def _block(stmt: Block, ranges: Known) -> Stmt:
     )
     if same and all(a is b for a, b in zip(bindings, stmt.bindings, strict=True)):
         return stmt
-    values = (
+    fields = (
         stmt.name,
         stmt.iters,
         bindings,
@@ -419,7 +428,7 @@ def _block(stmt: Block, ranges: Known) -> Stmt:
         stmt.family,
         stmt.padded,
     )
-    return Block(*values, stmt.recomputed, counts)
+    return Block(*fields, stmt.recomputed, counts)
 
 
 def _is_point(values: Interval) -> bool:
@@ -478,7 +487,11 @@ def _narrow(ranges: Known, var: Var, coefficient: int, rest: Linear, limit: int)
         found: Interval = (None, (-limit - least) // coefficient)
     else:
         found = (-((-limit - least) // -coefficient), None)
-    ranges[var] = intersect(ranges.get(var, UNBOUNDED), found)
+    before = ranges.get(var, UNBOUNDED)
+    after = intersect(before, found)
+    if isinstance(before, LaneRange):
+        after = before if _is_point(after) else LaneRange(after)
+    ranges[var] = after
 
 
 def provable(condition: Expr, ranges: Ranges) -> bool:

@@ -21,7 +21,7 @@ from ...tir.expr import EQ, LE, LT, Compare, Expr, Select, Var, index
 from ...tir.func import PrimFunc
 from ...tir.linear import Interval, expression, linear
 from ...tir.node import Node
-from ...tir.simplify import simplify, simplify_stmt
+from ...tir.simplify import iterations, simplify, simplify_stmt
 from ...tir.stmt import (
     NOTHING,
     UNITS,
@@ -96,12 +96,11 @@ def _piece(loop: For, start: int, stop: int, ranges: Ranges, *, first: bool) -> 
     body = loop.body if first else fresh_copy(loop.body)
     var = loop.var if first else Var(loop.var.name, loop.var.type)
     value: Expr = index(start) if stop - start == 1 else var + start
-    inner = {**ranges, var: (0, stop - start - 1)}
+    piece = replace(loop, var=var, extent=stop - start, tail=None)
+    inner = {**ranges, var: iterations(piece)}
     body = simplify_stmt(substitute(body, {loop.var: value}), inner)
     body = _visit(body, inner)
-    if stop - start == 1:
-        return body
-    return replace(loop, var=var, extent=stop - start, body=body, tail=None)
+    return body if stop - start == 1 else replace(piece, body=body)
 
 
 def _branches(loop: For, edges: list[tuple[int, int]], ranges: Ranges) -> Stmt:

@@ -27,7 +27,7 @@ from ...tir.func import PrimFunc
 from ...tir.linear import Interval, Ranges
 from ...tir.lowered import Broadcast, Ramp
 from ...tir.node import Node
-from ...tir.simplify import simplify_stmt
+from ...tir.simplify import LaneRange, simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
 from ...tir.target import Target
 from ...tir.visit import free_vars, fresh_copy, substitute, walk
@@ -132,7 +132,7 @@ class _Rewriter:
         part.
         """
         lane = Var(loop.var.name)
-        known = {**ranges, lane: (0, lanes - 1)}
+        known = {**ranges, lane: LaneRange((0, lanes - 1))}
         body = simplify_stmt(substitute(fresh_copy(loop.body), {loop.var: add(base, lane)}), known)
         on = None if count is None else LT(lane, index(count))
         result = VectorBody(lane, lanes, ranges).stmt(body, on)

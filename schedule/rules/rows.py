@@ -75,11 +75,12 @@ def schedule_rows(
     below[group.anchor] = sch.loops(group.anchor)[group.rows :]
     for name in listed:
         block = sch.func.block(name)
-        if name != group.anchor and is_reduction(block):
+        partial = any(name in made for made in parts.values())
+        if partial or (name != group.anchor and is_reduction(block)):
             for tensor in targets_of(block):
                 sch.set_scope(tensor.name, "thread")
             block = sch.func.block(name)
-        if any(name in made for made in parts.values()):
+        if partial:
             _partial(sch, block, below[name], target)
         elif is_reduction(block):
             _joined(sch, block, below[name], row)
