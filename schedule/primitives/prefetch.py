@@ -43,6 +43,7 @@ def prefetch(
     inner = [loop_of(func, loop) for loop in spread]
     _check_spread(func, outer, inner)
     innermost = inner[-1] if inner else outer
+    placement.check_allocated_outside(func, innermost, buffer, "prefetch")
     box = _touched(func, buffer, at)
     lines = -(-math.prod(span.extent for span in box) * buffer.type.bytes // LINE_BYTES)
     slots = math.prod(loop.extent for loop in inner)

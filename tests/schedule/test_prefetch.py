@@ -8,7 +8,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
 
-from .programs import body_of, chain, matmul, refusals, scheduled
+from .programs import blur, body_of, chain, matmul, refusals, scheduled
 
 
 def rows(m: int, n: int) -> PrimFunc:
@@ -91,6 +91,13 @@ def _keyword(name: str, value: object) -> Callable[[Schedule], object]:
     return steps
 
 
+def _of_an_iteration(sch: Schedule) -> None:
+    i, _ = sch.loops("Y")
+    sch.compute_at("R", i)
+    sch.set_scope("R", "thread")
+    sch.prefetch("R", i, spread=())
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "prefetch-untouched": (
         chain(2, 3),
@@ -108,6 +115,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         rows(2, 2048),
         lambda s: s.prefetch("X", s.loops("Y")[0], spread=()),
     ),
+    "stage-inside: storage of an iteration": (blur(3, 4), _of_an_iteration),
     "loop-vectorized": (rows(2, 32), _vectorized),
     "prefetch-how: level": (rows(2, 32), _keyword("level", 4)),
     "prefetch-how: rw": (rows(2, 32), _keyword("rw", "both")),
