@@ -64,7 +64,8 @@ class Host:
     @property
     def instructions(self) -> tuple[str, ...]:
         """The instruction sets, best first, with features: "avx512+vnni", "avx2", "scalar"."""
-        return ("+".join((self.isa, *self.features)), *self.isas[1:])
+        own = (name for name in self.features if FEATURES[name] == self.isa)
+        return ("+".join((self.isa, *own)), *self.isas[1:])
 
 
 def read_host(root: Path = Path("/")) -> Host:

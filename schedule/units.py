@@ -12,13 +12,12 @@ from ..tir.errors import known_names
 from ..tir.expr import Var
 from ..tir.func import PrimFunc
 from ..tir.printer import print_expr
-from ..tir.stmt import UNITS, Block, For, ForKind, IterKind, Stmt, Store
+from ..tir.stmt import UNITS, Block, For, ForKind, Stmt, Store
 from ..tir.target import Target, covers
 from ..tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 from ..tir.tensor_match import Mismatch, match_intrinsic
 from ..tir.visit import blocks, free_vars, walk
 from .errors import refuse
-from .legality import runs_over
 from .nest import bound, loops_around, ranges_of
 
 Shape = tuple[tuple[tuple[Var, int, ForKind], ...], tuple[str, ...]]
@@ -83,17 +82,6 @@ def check_definition(func: PrimFunc, loop: For, intrinsic: TensorIntrinsic, prim
                 code="tensorize-guard",
                 hints=("split by divisors of the extents, or pad the tensors to multiples.",),
             )
-    around = loops_around(func, loop)
-    if block.init is not None and not any(
-        runs_over(block, outer.var, IterKind.REDUCE) for outer in around
-    ):
-        raise refuse(
-            func,
-            f"{primitive}: block '{block.name}' is initialised inside the nest of loop "
-            f"'{loop.var.name}', which holds all of its reduction; expected it before.",
-            code="tensorize-init",
-            hints=(f'decompose_reduction("{block.name}", {loop.var.name}) places it there.',),
-        )
 
 
 def check_kept(before: PrimFunc, after: PrimFunc, primitive: str) -> None:

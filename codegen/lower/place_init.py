@@ -1,8 +1,8 @@
 """Place the initialisation of each reduction that the schedule has not placed.
 
 It goes before the outermost reduction loop below the innermost stage of the accumulator (below the
-root, where nothing is staged), and runs where all reduction loops further out are in their first
-iteration.
+root, where nothing is staged), never into the nest of an instruction, and runs where all reduction
+loops further out are in their first iteration.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...tir.expr import TRUE, Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import init_nest
 from ...tir.node import Node
-from ...tir.stmt import Alloc, Block, For, IterKind, Stmt, seq
+from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, Stmt, seq
 from ...tir.visit import (
     blocks,
     enclosing_path,
@@ -62,7 +62,7 @@ def _place(body: Stmt, block: Block) -> Stmt:
     loops = [(n, node) for n, node in enumerate(path) if isinstance(node, For)]
     outside = [loop for n, loop in loops if n < stage and loop.var in reduced]
     inside = [loop for n, loop in loops if n > stage]
-    first = next((loop for loop in inside if loop.var in reduced), None)
+    first = next((x for x in inside if x.var in reduced or x.kind is ForKind.TENSORIZED), None)
     anchor: Stmt = block if first is None else first
     below = [] if first is None else inside[inside.index(first) :]
     init = init_nest(block, below, _all_first(outside))

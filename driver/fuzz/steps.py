@@ -57,6 +57,15 @@ def random_schedule(rng: Random, func: PrimFunc, depth: int, tally: Tally) -> Sc
     """
     sch = Schedule(func)
     done = _roll(sch, rng, tally) if rng.random() < 0.9 else 0
+    return take_random(sch, rng, depth, tally, done)
+
+
+def take_random(sch: Schedule, rng: Random, depth: int, tally: Tally, done: int = 0) -> Schedule:
+    """The schedule after up to `depth` random steps, of which `done` have been taken; at most four
+    times as many are tried.
+
+    Raises: StepFailed.
+    """
     for _ in range(4 * depth):
         if done >= depth:
             break
@@ -434,7 +443,7 @@ _WEIGHTS = {
     "transform_layout": 2,
     "rfactor": 3,
     "pad": 2,
-    "decompose_padding": 6,
+    "decompose_padding": 8,
     "merge": 2,
     "rolling_buffer": 2,
 }

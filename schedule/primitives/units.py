@@ -40,8 +40,8 @@ def tensorize(func: PrimFunc, loop: Var, intrinsic: str, target: Target | None) 
     The nest keeps its loops, which are what it means; lowering writes the instruction. An operand
     that all lanes share is broadcast. The initialisation and the copies of `stage` along the lanes
     become vectorized loops. Requires: a serial or blockized loop whose nest is the intrinsic's
-    definition, with operands that lie together; no guard inside; the initialisation further out;
-    a target, when there is one, that has the instruction. Raises: ScheduleError.
+    definition, with operands that lie together; no guard inside; a target, when there is one, that
+    has the instruction. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     if node.kind is not ForKind.BLOCKIZED:

@@ -253,7 +253,7 @@ def test_an_engine_of_another_machine_is_refused(
     parts = replace(
         engine.parts, artifact=replace(engine.parts.artifact, target=Target(isa="avx1024"))
     )
-    poor = replace(host(), isas=("scalar",), features=())
+    poor = replace(host(), isas=("scalar",))
     monkeypatch.setattr("tilewright.runtime.program_code.host", lambda: poor)
     assert text_of(TargetError, Engine, parts) == (
         "TargetError: engine: 'tiny' is compiled for avx1024, which this machine lacks; it has "

@@ -186,9 +186,9 @@ def test_a_changed_section_is_found_by_its_hash(path: Path) -> None:
 
 
 def test_a_newer_format_is_refused(path: Path) -> None:
-    assert refused(rehashed(path, "manifest.json", lambda m: m.update(format=3))) == (
-        "EngineFileError: engine file: 'bytes' has format 3; this version of tilewright reads "
-        "format 2. [engine-file-version]\n"
+    assert refused(rehashed(path, "manifest.json", lambda m: m.update(format=4))) == (
+        "EngineFileError: engine file: 'bytes' has format 4; this version of tilewright reads "
+        "format 3. [engine-file-version]\n"
         "  Hint: write it anew: tilewright.compile(model).save(path)"
     )
 

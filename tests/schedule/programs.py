@@ -105,6 +105,23 @@ def conv(
     return te.func(x, w, bias, z, name="conv2d")
 
 
+def packed_dots(m: int, n: int, k: int) -> PrimFunc:
+    """C[i, j] = the sum of A[i, k] * B[k // 4, j, k % 4], in int32: four k of a column are
+    neighbours.
+    """
+    a = te.placeholder((m, k), "uint8", name="A")
+    b = te.placeholder((k // 4, n, 4), "int8", name="B")
+    q = te.reduce_axis(k, name="k")
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(
+            te.cast(a[i, q], "int32") * te.cast(b[q // 4, j, q % 4], "int32"), axis=q
+        ),
+        name="C",
+    )
+    return te.func(a, b, c, name="dots")
+
+
 def farthest(m: int, n: int) -> PrimFunc:
     """The largest element of each row of X and where it is, and how far that is from the diagonal;
     then what the two of them make.

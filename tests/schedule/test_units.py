@@ -17,6 +17,7 @@ from tilewright.tir import te
 from tilewright.tir.equal import equal
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parser import parse
+from tilewright.tir.printer import print_stmt
 from tilewright.tir.target import Target
 
 from .programs import assert_meaning_kept, body_of, matmul, refusals, scheduled
@@ -126,6 +127,31 @@ def test_a_part_of_a_loop_is_tensorized_too() -> None:
     assert body_of(scheduled(dots(3, 8, 8), steps)).count("tensorized") == 2
 
 
+def test_the_initialisation_stands_before_the_nest_that_holds_all_of_a_reduction() -> None:
+    def steps(sch: Schedule) -> None:
+        _, lane, _ = sch.loops("C")
+        sch.tensorize(lane, "vpdpbusd")
+
+    nest = assert_meaning_kept(scheduled(dots(2, 8, 4), steps))
+    assert print_stmt(nest.body).splitlines()[:4] == [
+        "for i in range(2):",
+        "    for j in vectorized(8):",
+        '        with block("C_init", vi=spatial(2, i), vj=spatial(8, j), init="C"):',
+        "            C[vi, vj] = int32(0)",
+    ]
+
+
+def test_it_does_so_too_where_a_stage_is_further_in_than_the_reduction() -> None:
+    def steps(sch: Schedule) -> None:
+        tensorized(sch)
+        sch.stage("C", "C", sch.loops("C")[2], "thread")
+
+    sch = Schedule(dots(2, 8, 8)).apply(steps)
+    assert tw.prove(sch, VNNI).status == "proved"
+    nest = str(assert_meaning_kept(sch))
+    assert "C_init" not in nest.partition("tensorized")[2].partition("C_local_out")[0]
+
+
 def test_a_block_may_be_inlined_into_a_unit() -> None:
     def steps(sch: Schedule) -> None:
         sch.blockize(sch.loops("Y")[1])
@@ -214,7 +240,6 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "tensorize-match: types": (dots(2, 8, 8, "int8", "int8"), tensorized),
     "tensorize-match: neighbours": (dots(2, 8, 8), unpacked),
     "tensorize-guard": (dots(2, 6, 8), guarded),
-    "tensorize-init": (dots(2, 8, 4), lambda s: s.tensorize(s.loops("C")[1], "vpdpbusd")),
     "unit-block": (chain(), two_blocks),
     "unit-changed: a loop inside": (dots(2, 8, 8), with_unit(lambda s: s.unroll(_inner(s)))),
     "tensorize-match: another layout": (
