@@ -109,9 +109,7 @@ static inline int64_t tw_shift_signed(int64_t a, uint64_t count)
         """\
 static inline int32_t tw_load_i32(const void *from)
 {
-    int32_t bits;
-    memcpy(&bits, from, 4);
-    return bits;
+    return ((const struct { int32_t bits; } __attribute__((packed, may_alias)) *)from)->bits;
 }
 """,
         (),

@@ -8,7 +8,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
 
-from .programs import blur, body_of, chain, matmul, refusals, scheduled
+from .programs import body_of, chain, matmul, refusals, scheduled
 
 
 def rows(m: int, n: int) -> PrimFunc:

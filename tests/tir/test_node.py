@@ -34,7 +34,15 @@ def test_map_children_rebuilds_only_what_changed() -> None:
 
 
 def test_fields_take_part_in_comparison_in_order_of_definition() -> None:
-    assert field_names(For) == ("var", "extent", "kind", "body", "tail", "annotations")
+    assert field_names(For) == (
+        "var",
+        "extent",
+        "kind",
+        "body",
+        "tail",
+        "annotations",
+        "intrinsic",
+    )
     assert field_names(Store) == ("buffer", "indices", "value", "mask")
     assert field_names(Load) == ("buffer", "indices", "mask", "other")
 
