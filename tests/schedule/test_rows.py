@@ -127,6 +127,7 @@ ROWS: dict[str, Callable[[], PrimFunc]] = {
     "sums in float64": lambda: reduced("sum", 3, 19, dtype="float64"),
     "sums of integers": lambda: reduced("sum", 3, 19, dtype="int32"),
     "sum of everything": lambda: reduced("sum", 300),
+    **{f"largest of {n}": lambda n=n: reduced("max", 3, n) for n in (8, 10, 16, 17, 33)},
     "sums of few": lambda: reduced("sum", 9, 3),
     "sums of nothing": lambda: reduced("sum", 3, 0),
     "products": lambda: reduced("prod", 3, 20),

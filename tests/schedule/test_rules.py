@@ -11,6 +11,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.codegen.lower.pipeline import lower
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.decisions import Decisions, Random
 from tilewright.schedule.proof.prove import prove
@@ -44,13 +45,14 @@ TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 
 
 def check(func: PrimFunc, target: str, decisions: Decisions | None = None) -> Schedule:
-    """The rule's schedule is right: values, stages, proof, replay."""
+    """The rule's schedule is right: values, stages, proof, replay; it can be lowered to the end."""
     machine = Target.parse(target)
     sch = default_schedule(func, machine, decisions)
     verify(sch.func, Stage.SCHEDULED)
     contracted = contraction(sch.func, machine)
     nest = lower_to_nest(contracted)
     verify(nest, Stage.NEST)
+    lower(nest, machine)
     arrays = integers(func)
     expected = evaluate(func, arrays)
     for lowered, barriers in ((sch.func, False), (nest, True)):

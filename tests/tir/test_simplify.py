@@ -273,6 +273,20 @@ def test_a_padded_block_may_leave_its_domain_so_its_select_stays() -> None:
     assert "select(v < 10, v, 0)" in print_stmt(padded)
 
 
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (ForKind.SERIAL, "for x in range(8):\n    if x < 1:\n        A[0] = 1.0"),
+        (ForKind.VECTORIZED, "for x in vectorized(8):\n    if x < 1:\n        A[x] = 1.0"),
+    ],
+)
+def test_a_condition_that_leaves_one_lane_does_not_name_it(kind: ForKind, expected: str) -> None:
+    assert print_stmt(simplify_stmt(loop(X, 8, If(X < 1, store(X)), kind))) == expected
+    assert ("A[v]" in print_stmt(simplify_stmt(loop(X, 8, block(X, X < 1), kind)))) == (
+        kind is ForKind.VECTORIZED
+    )
+
+
 def test_a_store_whose_lanes_are_all_off_disappears() -> None:
     ramp = Ramp(X, 1, 4)
     ones = Broadcast(const(1.0, "float32"), 4)
