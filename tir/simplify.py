@@ -467,7 +467,7 @@ def narrowed(ranges: Ranges, condition: Expr) -> Known:
             form = linear(a) - linear(b)
             # sum of terms + limit <= 0
             limit = form.constant + (1 if isinstance(condition, LT) else 0)
-            if len(form.terms) > 1:
+            if len(form.terms) > 1 and not _leaves_one(form, limit, result):
                 key = total(form)
                 result[key] = intersect(result.get(key, UNBOUNDED), (None, -limit))
             for atom, coefficient in form.terms:
@@ -476,6 +476,12 @@ def narrowed(ranges: Ranges, condition: Expr) -> Known:
         case EQ(Var() as a, Const() as b):
             result[a] = (int(b.value), int(b.value))
     return result
+
+
+def _leaves_one(form: Linear, limit: int, ranges: Known) -> bool:
+    """Whether a sum of at most -limit, constant apart, is one number, and lanes take part in it."""
+    lanes = any(isinstance(ranges.get(a), LaneRange) for a, _ in form.terms if isinstance(a, Var))
+    return lanes and bounds(expression(Linear(form.terms, 0)), ranges)[0] == -limit
 
 
 def _narrow(ranges: Known, var: Var, coefficient: int, rest: Linear, limit: int) -> None:

@@ -109,7 +109,7 @@ static inline int64_t tw_shift_signed(int64_t a, uint64_t count)
         """\
 static inline int32_t tw_load_i32(const void *from)
 {
-    return ((const struct { int32_t bits; } __attribute__((packed, may_alias)) *)from)->bits;
+    return *(int32_t *)memcpy(&(int32_t){ 0 }, from, 4);
 }
 """,
         (),

@@ -9,9 +9,7 @@ struct tw_team { void (*barrier)(void *state, int thread); void *state; };
 
 static inline int32_t tw_load_i32(const void *from)
 {
-    int32_t bits;
-    memcpy(&bits, from, 4);
-    return bits;
+    return *(int32_t *)memcpy(&(int32_t){ 0 }, from, 4);
 }
 
 /* dot(input A: uint8[2, 12], input B: int8[2, 3, 16, 4], output C: int32[2, 32]) */
