@@ -47,6 +47,7 @@ from .expr import (
     floormod,
     is_const,
 )
+from .iterations import LaneRange, iterations
 from .linear import (
     UNBOUNDED,
     Interval,
@@ -63,18 +64,6 @@ from .stmt import NOTHING, Alloc, Block, For, ForKind, If, LetStmt, Seq, Stmt, S
 from .visit import free_vars, substitute, walk
 
 Known = dict[Var, Interval]
-
-
-class LaneRange(tuple[int | None, int | None]):
-    """The range of a vectorised loop. A condition that leaves one lane does not name it: accesses
-    stay vectors, as they are in the other copies of a block.
-    """
-
-
-def iterations(loop: For) -> Interval:
-    """The values of a loop's variable."""
-    values = (0, loop.extent - 1)
-    return LaneRange(values) if loop.kind is ForKind.VECTORIZED else values
 
 
 def simplify(expr: Expr, ranges: Ranges | None = None) -> Expr:

@@ -19,9 +19,10 @@ from ...tir.bounds import bounds
 from ...tir.conditions import conjuncts
 from ...tir.expr import EQ, LE, LT, Compare, Expr, Select, Var, index
 from ...tir.func import PrimFunc
+from ...tir.iterations import iterations
 from ...tir.linear import Interval, expression, linear
 from ...tir.node import Node
-from ...tir.simplify import iterations, simplify, simplify_stmt
+from ...tir.simplify import simplify, simplify_stmt
 from ...tir.stmt import (
     NOTHING,
     UNITS,

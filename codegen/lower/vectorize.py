@@ -24,10 +24,11 @@ from ...tir.expr import (
     mul,
 )
 from ...tir.func import PrimFunc
+from ...tir.iterations import LaneRange
 from ...tir.linear import Interval, Ranges
 from ...tir.lowered import Broadcast, Ramp
 from ...tir.node import Node
-from ...tir.simplify import LaneRange, simplify_stmt
+from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
 from ...tir.target import Target
 from ...tir.visit import free_vars, fresh_copy, substitute, walk

@@ -73,6 +73,7 @@ def test_every_probe_runs_on_every_instruction_set_of_this_machine(isa: str) -> 
     assert all(probe.rate(1e-3) > 0 for probe in probes)
 
 
+@pytest.mark.bench
 @pytest.mark.needs_cc
 def test_wider_vectors_have_a_higher_peak() -> None:
     isas = [isa for isa in ("scalar", "avx2") if isa in host().isas]
