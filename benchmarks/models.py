@@ -1,11 +1,12 @@
 """Whole models against peers, in the same rounds: the onnx wheel's light models with seeded random
-weights.
+weights, and the files in the folder that TILEWRIGHT_MODELS names.
 
     python -m benchmarks.models [NAME ...] [--threads 1 2] [--rounds 7] [--write]
 
 Latency is the median of the rounds, on arrays bound beforehand where a system can do that; `ratio`
 is ours over the peer's, median of the rounds' own ratios. Every system's output is compared with
-the float64 reference before anything is timed.
+the float64 reference before anything is timed. Before that each model is compiled in a fresh
+process: its seconds and its peak of memory stand in a table of their own.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import tilewright as tw
 from tilewright.cli.engines import engine_operations
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.reference import evaluate
-from tilewright.graph.samples import LIGHT_MODELS, Sample, random_model
+from tilewright.graph.samples import Sample
 
-from . import peers, report
+from . import compiling, peers, report
+from .exported import EXPORTED, NAMES, sample_of
 from .rounds import paired_rounds
 
 DEFAULT = ("squeezenet", "resnet50")
@@ -43,19 +45,24 @@ class Row:
     share: float
 
 
-def peer_bytes(model: ModelProto) -> bytes:
-    """The model at opset 17, where peers' optimisers are at their best."""
-    return version_converter.convert_version(model, 17).SerializeToString()
+def peer_bytes(sample: Sample) -> bytes:
+    """The model for peers; light ones, which are old, at opset 17, where peers' optimisers are at
+    their best.
+    """
+    model: ModelProto = sample.model
+    if sample.name not in EXPORTED:
+        model = version_converter.convert_version(model, 17)
+    return model.SerializeToString()
 
 
 def measure(name: str, threads: Sequence[int], rounds: int) -> list[Row]:
     """All systems on one model."""
-    sample = random_model(name)
+    sample = sample_of(name)
     began = time.perf_counter()
     engine = tw.compile(sample.model)
     print(f"{name}: compiled in {time.perf_counter() - began:.1f} s", flush=True)
     wanted = evaluate(import_onnx(sample.model), sample.inputs)
-    data = peer_bytes(sample.model)
+    data = peer_bytes(sample)
     return [row for count in threads for row in _rows(sample, engine, data, wanted, count, rounds)]
 
 
@@ -98,11 +105,13 @@ def _first(result: object) -> np.ndarray:
 def main() -> None:
     """Measure, print, and with --write keep the result."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", default=DEFAULT, choices=[*LIGHT_MODELS, []])
+    parser.add_argument("models", nargs="*", default=DEFAULT, choices=[*NAMES, []])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
+    cold = [compiling.measure(name) for name in options.models]
+    print(compiling.table(cold), flush=True)
     rows = [
         row for name in options.models for row in measure(name, options.threads, options.rounds)
     ]
@@ -124,6 +133,7 @@ def main() -> None:
     print(table)
     if options.write:
         report.write("models", table, [asdict(row) for row in rows], peers.available())
+        report.write("compiling", compiling.table(cold), [asdict(row) for row in cold], ())
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 CHAIN = 1e-11  # of the largest value: float64 sums in another order
 GUARD = 256  # bytes on either side of an array
 _FENCE = 0xA5
+_PIECE = 1 << 20  # elements that are drawn at a time
 _POISON = 0xFF  # all bits set: NaN in every float type
 
 
@@ -128,7 +129,12 @@ def check_chain(original: PrimFunc, canonical: PrimFunc, *, seed: int = 0) -> No
 def random_array(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
     """Random numbers of a type: normal floats, small integers, truth values."""
     if dtype.is_float:
-        return rng.standard_normal(shape).astype(dtype.numpy)
+        array = np.empty(shape, dtype.numpy)
+        flat = array.reshape(-1)
+        for start in range(0, flat.size, _PIECE):  # they are drawn in float64, twice the memory
+            piece = flat[start : start + _PIECE]
+            piece[...] = rng.standard_normal(piece.size)
+        return array
     high = 2 if dtype.is_bool else min(100, integer_range(dtype)[1])
     return rng.integers(0, high, shape).astype(dtype.numpy)
 

@@ -10,7 +10,7 @@ agree or the region begins at the model's inputs.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,12 +18,13 @@ import numpy as np
 
 from .ir import Graph, Node, make_graph
 from .ops.base import Operator
-from .reference import evaluate
-from .types import Array, TensorType, bits_of
+from .reference import computed
+from .types import Array, TensorType, array_of, bits_of
 
 # folding rounds each weight once to the graph's dtype; a sum of products is off by some of these
 ALLOWED_ULPS = 64
 ALLOWED_FLOAT64 = 1e-11
+_PIECE = 1 << 20  # elements that are compared at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,11 @@ def _compared(before: Graph, after: Graph, region: Region, seed: int) -> Compari
     kinds = {type_.dtype for type_ in before.types.values() if type_.is_float}
     ulp = max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
     allowed = max(ALLOWED_ULPS * ulp, ALLOWED_FLOAT64)
-    expected = _values(before, region, feeds, names)
-    got = _values(after, region, feeds, names)
-    errors = {name: _error(expected[name], got[name]) for name in names}
+    with np.errstate(all="ignore"):
+        errors = {
+            name: _error(expected, got)
+            for name, expected, got in _pairs(before, after, region, feeds, names)
+        }
     worst = max(errors, key=lambda name: errors[name], default="")
     return Comparison(len(names), errors.get(worst, 0.0), allowed, worst)
 
@@ -146,27 +149,61 @@ def _random(type_: TensorType, generator: np.random.Generator) -> Array:
     return generator.integers(0, high, type_.shape).astype(type_.dtype)
 
 
+def _pairs(
+    before: Graph, after: Graph, region: Region, feeds: dict[str, Array], names: list[str]
+) -> Iterator[tuple[str, Array, Array]]:
+    """Each name with its value on both sides. Both are computed side by side, so that what was
+    compared is dropped while the rest is still to come.
+    """
+    folded = {name: after.constants[name] for name in names if name in after.constants}
+    others = _values(after, region, feeds, [name for name in names if name not in folded])
+    ahead: dict[str, Array] = {}
+    for name, expected in _values(before, region, feeds, names):
+        if name in folded:
+            yield name, expected, array_of(folded[name])
+            continue
+        while name not in ahead:
+            ahead.update((next(others),))
+        yield name, expected, ahead.pop(name)
+
+
 def _values(
     graph: Graph, region: Region, feeds: dict[str, Array], names: list[str]
-) -> dict[str, Array]:
+) -> Iterator[tuple[str, Array]]:
+    """The named values, each when it is computed."""
     inputs = {
         name: graph.types[name]
         for name in feeds
         if name in graph.types and name not in graph.constants
     }
     part = make_graph(graph.name, inputs, names, _inside(graph, region), graph.constants)
-    with np.errstate(all="ignore"):
-        return evaluate(part, {name: feeds[name] for name in inputs}, values=names)
+    return computed(part, {name: feeds[name] for name in inputs}, names, dtype="float64")
 
 
 def _error(expected: Array, got: Array) -> float:
+    """The largest |expected - got| over max |expected|, in pieces: some values are most of a
+    model.
+    """
     if not np.issubdtype(expected.dtype, np.floating):
         return 0.0 if np.array_equal(expected, got) else float("inf")
-    if expected.size == 0:
-        return 0.0
-    finite = np.isfinite(expected)
-    if not np.array_equal(expected[~finite], got[~finite], equal_nan=True):
-        return float("inf")
-    wanted, found = np.where(finite, expected, 0.0), np.where(finite, got, 0.0)
-    difference, scale = np.abs(np.subtract(wanted, found)).max(), np.abs(wanted).max()
-    return float(difference / scale) if scale > 0 else float(difference)
+    difference = scale = 0.0
+    for wanted, found in zip(_pieces(expected), _pieces(got), strict=True):
+        finite = np.isfinite(wanted)
+        if not np.array_equal(wanted[~finite], found[~finite], equal_nan=True):
+            return float("inf")
+        if np.isnan(found[finite]).any():
+            return float("inf")
+        numbers = np.where(finite, wanted, 0.0)
+        apart = np.subtract(numbers, np.where(finite, found, 0.0))
+        difference = max(difference, float(np.abs(apart).max()))
+        scale = max(scale, float(np.abs(numbers).max()))
+    return difference / scale if scale > 0 else difference
+
+
+def _pieces(array: Array) -> Iterator[Array]:
+    """The array in slices of its first axis that has more than one element; none if it is empty."""
+    rows = np.atleast_1d(np.squeeze(array))
+    if rows.size:
+        step = max(1, _PIECE * len(rows) // rows.size)
+        for start in range(0, len(rows), step):
+            yield rows[start : start + step]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -30,6 +30,17 @@ def evaluate(
     Raises: ModelError for inputs or values that are missing, unknown or of another shape.
     """
     wanted = tuple(graph.outputs if values is None else values)
+    found = dict(computed(graph, inputs, wanted, dtype=dtype))
+    return {name: found[name] for name in wanted}
+
+
+def computed(
+    graph: Graph, inputs: Mapping[str, Array], wanted: Iterable[str], *, dtype: str | None
+) -> Iterator[tuple[str, Array]]:
+    """The wanted values with their names, each as soon as NumPy has computed it; for the rest like
+    `evaluate`. What the reader drops and no node needs any more takes no memory.
+    """
+    wanted = tuple(dict.fromkeys(wanted))
     if unknown := [name for name in wanted if name not in graph.types]:
         raise ModelError(
             f"evaluate: graph '{graph.name}' has no value '{unknown[0]}'.", code="evaluate-value"
@@ -37,22 +48,29 @@ def evaluate(
     _check_inputs(graph, inputs)
     known = {name: _cast(inputs[name], graph.types[name], dtype) for name in graph.inputs}
     uses = Counter(value for node in graph.nodes for value in node.inputs)
-    uses.update(wanted)
 
     def read(name: str) -> Array:
         if name in graph.constants:
             return _cast(array_of(graph.constants[name]), graph.types[name], dtype)
         return known[name]
 
+    outputs = {value for node in graph.nodes for value in node.outputs}
+    for name in wanted:
+        if name not in outputs:
+            yield name, read(name)
     for node in graph.nodes:
         arrays = [read(value) for value in node.inputs]
         results = _at_precision(node.op, dtype).reference(*arrays)
+        del arrays
         known.update(zip(node.outputs, results, strict=True))
+        del results
+        for name in node.outputs:
+            if name in wanted:
+                yield name, known[name]
         uses.subtract(node.inputs)
         for value in (*node.inputs, *node.outputs):
             if uses[value] <= 0:
                 known.pop(value, None)
-    return {name: read(name) for name in wanted}
 
 
 def _at_precision(op: Operator, dtype: str | None) -> Operator:

@@ -20,8 +20,18 @@ def graph_of(*steps: tuple[Operator, str, str]) -> Graph:
     b = GraphBuilder("g")
     b.input("x", X)
     b.constant("c", Splat(0.5, "float32", ()))
+    b.constant("never", Splat(float("nan"), "float32", ()))
     for op, inputs, output in steps:
         b.add(op, *inputs.split(), output=output)
+    return b.finish(("y",))
+
+
+def with_constant(constant: np.ndarray) -> Graph:
+    """y = x + constant"""
+    b = GraphBuilder("g")
+    b.input("x", X)
+    b.constant("k", constant)
+    b.add(Add(), "x", "k", output="y")
     return b.finish(("y",))
 
 
@@ -109,3 +119,22 @@ def test_infinities_and_nans_count_as_values() -> None:
     inf = rebuilt(big, (Node(Mul(), ("x", "c"), ("y",)),), {"c": Splat(np.inf, "float32", ())})
     assert compare(inf, rebuilt(inf, (Node(Mul(), ("c", "x"), ("y",)),), inf.constants)).equal
     assert not compare(big, inf).equal
+
+
+def test_a_nan_where_a_number_is_expected_differs() -> None:
+    before = graph_of((Relu(), "x", "a"), (Mul(), "a c", "b"), (Identity(), "b", "y"))
+    after = graph_of((Relu(), "x", "a"), (Mul(), "a never", "b"), (Identity(), "b", "y"))
+    result = compare(before, after)
+    assert (result.equal, result.error, result.worst) == (False, float("inf"), "b")
+
+
+def test_large_values_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.graph.compare._PIECE", 2)
+    for wrong in range(9):
+        constant = np.ones((1, 3, 3), np.float32)
+        constant.reshape(-1)[wrong] = 2
+        changed = with_constant(constant)
+        result = compare(with_constant(np.ones((1, 3, 3), np.float32)), changed)
+        assert not result.equal
+        assert result.worst == "y"
+        assert result.error > 0.01

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from tilewright.graph.build import GraphBuilder
 from tilewright.graph.errors import ModelError
 from tilewright.graph.ir import Graph
 from tilewright.graph.ops.registry import Add, Mul, Relu, Reshape
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference import computed, evaluate
 from tilewright.graph.types import Splat, TensorType
 
 
@@ -43,6 +45,17 @@ def test_any_value_may_be_asked_for() -> None:
     assert list(results) == ["positive", "x", "c", "shifted"]
     np.testing.assert_allclose(results["shifted"], [-0.9, 0.1, 2.1])
     assert results["c"].shape == ()
+
+
+def test_a_value_comes_when_it_is_computed_and_goes_after_its_last_use() -> None:
+    names, seen = ("y", "shifted", "c", "positive"), {}
+    for name, array in computed(chain(), FEEDS, names, dtype="float64"):
+        seen[name] = weakref.ref(array)
+        if name == "y":
+            del array
+            assert seen["shifted"]() is None
+            assert seen["positive"]() is not None  # the node that reads it is not over
+    assert list(seen) == ["c", "shifted", "positive", "y"]
 
 
 def test_what_does_not_fit_is_refused() -> None:
