@@ -97,18 +97,19 @@ def _judge(
     """The verdict, and the largest error over its bound. Empties `arrays`: of large weights the
     reference needs copies of its own.
     """
-    for name, fenced in arrays.items():
-        if not fenced.intact():
-            return f"it wrote outside of '{name}'.", None
-    for name, array in given.items():
-        if not np.array_equal(_bits(arrays[name].array), _bits(array)):
-            return f"it wrote into '{name}', which it may only read.", None
+    outside = [name for name, fenced in arrays.items() if not fenced.intact()]
+    if outside:
+        return f"it wrote outside of '{outside[0]}'.", None
+    changed = [name for name in given if not _same_bits(arrays[name].array, given[name])]
+    if changed:
+        return f"it wrote into '{changed[0]}', which it may only read.", None
     results = {buffer.name: arrays[buffer.name].array for buffer in func.outputs}
     arrays.clear()
     comparison = reference(func, given).compare(results)
     return ("ok" if comparison else f"{comparison}."), comparison.ratio
 
 
-def _bits(array: Array) -> Array:
-    """The elements as whole numbers of the same size."""
-    return array.view(f"u{array.itemsize}")
+def _same_bits(one: Array, other: Array) -> bool:
+    """Whether two arrays of one type and shape are the same, NaN for NaN."""
+    whole = f"u{one.itemsize}"
+    return np.array_equal(one.view(whole), other.view(whole))

@@ -73,10 +73,7 @@ def _compared(before: Graph, after: Graph, region: Region, seed: int) -> Compari
     ulp = max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
     allowed = max(ALLOWED_ULPS * ulp, ALLOWED_FLOAT64)
     with np.errstate(all="ignore"):
-        errors = {
-            name: _error(expected, got)
-            for name, expected, got in _pairs(before, after, region, feeds, names)
-        }
+        errors = dict(_errors(before, after, region, feeds, names))
     worst = max(errors, key=lambda name: errors[name], default="")
     return Comparison(len(names), errors.get(worst, 0.0), allowed, worst)
 
@@ -149,22 +146,21 @@ def _random(type_: TensorType, generator: np.random.Generator) -> Array:
     return generator.integers(0, high, type_.shape).astype(type_.dtype)
 
 
-def _pairs(
+def _errors(
     before: Graph, after: Graph, region: Region, feeds: dict[str, Array], names: list[str]
-) -> Iterator[tuple[str, Array, Array]]:
-    """Each name with its value on both sides. Both are computed side by side, so that what was
-    compared is dropped while the rest is still to come.
+) -> Iterator[tuple[str, float]]:
+    """Each name with its error. Both sides are computed side by side, so that what was compared is
+    dropped while the rest is still to come.
     """
     folded = {name: after.constants[name] for name in names if name in after.constants}
     others = _values(after, region, feeds, [name for name in names if name not in folded])
     ahead: dict[str, Array] = {}
     for name, expected in _values(before, region, feeds, names):
-        if name in folded:
-            yield name, expected, array_of(folded[name])
-            continue
-        while name not in ahead:
+        while name not in ahead and name not in folded:
             ahead.update((next(others),))
-        yield name, expected, ahead.pop(name)
+        got = array_of(folded[name]) if name in folded else ahead.pop(name)
+        yield name, _error(expected, got)
+        del expected, got
 
 
 def _values(

@@ -64,13 +64,13 @@ def computed(
         del arrays
         known.update(zip(node.outputs, results, strict=True))
         del results
-        for name in node.outputs:
-            if name in wanted:
-                yield name, known[name]
+        ready = {name: known[name] for name in node.outputs if name in wanted}
         uses.subtract(node.inputs)
         for value in (*node.inputs, *node.outputs):
             if uses[value] <= 0:
                 known.pop(value, None)
+        yield from ready.items()
+        del ready
 
 
 def _at_precision(op: Operator, dtype: str | None) -> Operator:

@@ -11,11 +11,12 @@ import tilewright as tw
 from tilewright import te
 from tilewright.codegen.artifact import Artifact, Parameter
 from tilewright.driver import lower
-from tilewright.driver.check import CheckError, check_chain, check_kernel
+from tilewright.driver.check import CheckError, check_chain, check_kernel, random_array
 from tilewright.driver.interpreted import interpreted
 from tilewright.runtime.arrays import Array
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.verdict import Failure, Iteration, Verdict
+from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.target import Target
 
 
@@ -89,3 +90,14 @@ def test_a_refuted_proof_stops_the_build(monkeypatch: pytest.MonkeyPatch) -> Non
         "              Y[vi] = X[vi] * 2.0\n"
         "  Hint: this is a defect of tilewright; please report it with the program that led here."
     )
+
+
+def test_random_numbers_are_the_same_in_pieces_of_any_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = random_array(np.random.default_rng(3), FLOAT32, (4, 5))
+    monkeypatch.setattr("tilewright.driver.check._PIECE", 3)
+    pieces = random_array(np.random.default_rng(3), FLOAT32, (4, 5))
+    assert whole.tobytes() == pieces.tobytes()
+    drawn = np.random.default_rng(3).standard_normal((4, 5)).astype(np.float32)
+    assert whole.tobytes() == drawn.tobytes()

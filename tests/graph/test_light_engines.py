@@ -16,8 +16,9 @@ from tilewright.graph.ir import make_graph
 from tilewright.graph.passes.pipeline import optimise
 from tilewright.graph.plan import plan_model
 from tilewright.graph.reference import evaluate
-from tilewright.runtime.arrays import Array
 from tilewright.runtime.host import host_target
+
+from .accuracy import error
 
 pytestmark = pytest.mark.needs_cc
 
@@ -26,11 +27,6 @@ ALL = [
     pytest.param(name, marks=() if name == "squeezenet" else pytest.mark.slow)
     for name in samples.LIGHT_MODELS
 ]
-
-
-def error(got: Array, expected: Array) -> float:
-    """max |got - expected| / max |expected|"""
-    return float(np.abs(np.subtract(got, expected)).max() / np.abs(expected).max())
 
 
 def with_output(model: onnx.ModelProto, tensor: str) -> onnx.ModelProto:
