@@ -192,8 +192,8 @@ def _checked_states(given: object) -> tuple[Tensor, ...]:
             f"shape of '{first.name}'.",
             code="te-scan-shapes",
             hints=(
-                "states that go on together are set at one point of a block; a smaller one may "
-                "repeat its elements along an axis.",
+                "the states of a scan are set at the same points; where one has fewer elements, "
+                "it repeats them.",
             ),
         )
     return states
