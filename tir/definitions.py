@@ -7,7 +7,7 @@ definition, each over its whole domain in plain loops of its own, init inside, n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .buffer import Buffer
@@ -25,7 +25,7 @@ class Definition:
 
     values: one for each target. update: how they are combined; None when nothing is reduced.
     initial: what the reduction starts from.
-    Where the first axis is ordered, a value may read what its own target holds of earlier steps.
+    Where the first axis is ordered, a value may read what the targets hold of earlier steps.
     """
 
     block: str
@@ -122,6 +122,11 @@ def _define(block: Block, loops: tuple[For, ...]) -> Iterator[Definition]:
         raise _not_canonical(block.name, "its ordered variable is not the first")
     found = _plain_stores(block, block.body)
     reduced = tuple(axis for axis in block.iters if axis.kind is IterKind.REDUCE)
+    if axes and axes[0].kind is IterKind.ORDERED and _crossed(found):
+        targets = tuple(store.buffer for store in found)
+        values = tuple(store.value for store in found)
+        yield Definition(block.name, targets, found[0].indices, axes, (), values)
+        return
     if block.init is None and not reduced:
         for store in found:
             yield Definition(block.name, (store.buffer,), store.indices, axes, (), (store.value,))
@@ -132,19 +137,28 @@ def _define(block: Block, loops: tuple[For, ...]) -> Iterator[Definition]:
 
 
 def _plain_stores(block: Block, body: Stmt) -> tuple[Store, ...]:
-    """The stores of a body: to several targets at the same indices, none of which another reads."""
+    """The stores of a body: to several targets at the same indices, none of which another reads but
+    in a reduction and a recurrence.
+    """
     listed = body.body if isinstance(body, Seq) else (body,)
     found = tuple(item for item in listed if isinstance(item, Store) and item.mask is None)
     if not found or len(found) != len(listed):
         raise _not_canonical(block.name, "its body is not a plain store")
     targets = {store.buffer for store in found}
     shared = len(targets) == len(found) and all(s.indices == found[0].indices for s in found)
-    crossed = block.init is None and any(
-        load.buffer in targets - {store.buffer} for store in found for load in loads(store.value)
-    )
-    if crossed or (block.init is not None and not shared):
+    crossed = _crossed(found)
+    together = block.init is not None or any(it.kind is IterKind.ORDERED for it in block.iters)
+    if (crossed or block.init is not None) and not (together and shared):
         raise _not_canonical(block.name, "its stores do not define one element each")
     return found
+
+
+def _crossed(found: Sequence[Store]) -> bool:
+    """Whether one store reads the target of another."""
+    targets = {store.buffer for store in found}
+    return any(
+        load.buffer in targets - {store.buffer} for store in found for load in loads(store.value)
+    )
 
 
 def _reduction(

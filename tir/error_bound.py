@@ -7,7 +7,9 @@
   its definition (`sequential`), at no more than 4,096 elements of each output. Each tensor between
   is computed in its own type as well, at the elements that the sample depends on. Where that takes
   more than BUDGET values, the sample becomes runs of neighbours, which share what they depend on,
-  then a smaller one: a smaller sample can only make the rule stricter.
+  then a smaller one: a smaller sample can only make the rule stricter. Where the function has a
+  scan, whose every element is computed in any case, the first sample is all elements: errors grow
+  from step to step, in some elements far more than in others.
 - ulp: of the output's type; 0 for integers and bools, which have the first term alone.
 - A float64 output has no wider reference, so max|ref_working - ref64| counts as at least one ulp of
   the largest |ref64| of the sample.
@@ -201,7 +203,9 @@ def _sample(
     func: PrimFunc, listed: Sequence[Definition], seed: int
 ) -> tuple[dict[Buffer, Array], dict[Buffer, Array]]:
     """The sampled elements of each output, and all elements that they depend on."""
-    for count, run in _RUNS:
+    largest = max((buffer.size for buffer in func.outputs), default=0)
+    whole = ((largest, 1),) if any(definition.ordered for definition in listed) else ()
+    for count, run in (*whole, *_RUNS):
         rng = np.random.default_rng(seed)
         chosen = {buffer: _choose(buffer.size, count, run, rng) for buffer in func.outputs}
         budget = None if count == 1 else BUDGET

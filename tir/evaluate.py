@@ -138,7 +138,7 @@ def compute(
         extents = [axis.extent for axis in definition.axes]
         outputs = [output.reshape(extents) for output in outputs]
     if definition.ordered:
-        _scan(definition, buffers, outputs[0], working)
+        _scan(definition, buffers, outputs, working)
         return
     if definition.update is None:
         _map(definition, definition.value, buffers, outputs[0], working)
@@ -257,7 +257,7 @@ def _map(
 def _scan(
     definition: Definition,
     buffers: Mapping[Buffer, Array],
-    output: Array,
+    outputs: Sequence[Array],
     working: DType | None,
 ) -> None:
     """The steps of an ordered axis one after the other; of a running total all at once."""
@@ -268,11 +268,13 @@ def _scan(
     for box in _boxes(definition.axes, chunks):
         find = _evaluator(box, buffers, working)
         if total is None:
-            _store(definition, output, box, find(definition.value))
+            made = [find(value) for value in definition.values]
+            for output, value in zip(outputs, made, strict=True):
+                _store(definition, output, box, value)
             continue
         rows = np.broadcast_to(find(total.values), box.extents)
-        made = COMBINE[total.reducer].accumulate(rows, axis=0, dtype=rows.dtype)
-        _store(definition, output, box, made)
+        sums = COMBINE[total.reducer].accumulate(rows, axis=0, dtype=rows.dtype)
+        _store(definition, outputs[0], box, sums)
 
 
 def _reduce(

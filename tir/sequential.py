@@ -43,7 +43,8 @@ def dependencies(
     cost = 0
     for definition in reversed(listed):
         if definition.ordered and any(masks[target].any() for target in definition.targets):
-            masks[definition.target][...] = True
+            for target in definition.targets:
+                masks[target][...] = True
         points = _points(definition, _union(masks, definition))
         cost += points.count * definition.steps
         if budget is not None and cost > budget:

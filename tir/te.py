@@ -314,16 +314,17 @@ def _checks(made: Computation) -> Iterator[tuple[IndexCheck, Computation]]:
 
 
 def _closed(made: Computation, value: Expr) -> Expr:
-    """An expression of a computation with the tensor that it gives in the place of its state."""
-    order = made.recurrence
-    if order is None:
+    """An expression of a computation with the tensors that it gives in the place of its states."""
+    if made.recurrence is None:
         return value
-    state = order.state
-    given = Tensor(state.name, state.type, state.shape, computation=made)
+    given = {
+        state: Tensor(state.name, state.type, state.shape, computation=made, output=n)
+        for n, state in enumerate(made.recurrence.states)
+    }
 
     def rule(node: Node) -> Node:
-        if isinstance(node, Load) and node.buffer is state:
-            return replace(node, buffer=given)
+        if isinstance(node, Load) and isinstance(node.buffer, Tensor) and node.buffer in given:
+            return replace(node, buffer=given[node.buffer])
         return node
 
     return transform(value, rule)
@@ -398,7 +399,8 @@ def _nest(made: Computation, buffers: dict[Place, Buffer]) -> Stmt:
     if order is not None:
         own_axis = made.axes.index(order.axis)
         axes.insert(0, (order.axis, axes.pop(own_axis)[1], IterKind.ORDERED))
-        buffers = {**buffers, order.state: buffers[made, 0]}
+        buffers = dict(buffers)
+        buffers.update((state, buffers[made, n]) for n, state in enumerate(order.states))
     if reduction is not None:
         axes += [
             (v, n, IterKind.REDUCE) for v, n in zip(reduction.axes, reduction.extents, strict=True)

@@ -18,11 +18,11 @@ from .visit import walk
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recurrence:
-    """The points of `axis` run in order, from the last one where it is `reverse`; a value reads, as
-    elements of `state`, what earlier ones have set.
+    """The points of `axis` run in order, from the last one where it is `reverse`; the values read,
+    as elements of `states`, what earlier ones have set of each tensor.
     """
 
-    state: Tensor
+    states: tuple[Tensor, ...]
     axis: Var
     reverse: bool = False
 
@@ -33,7 +33,7 @@ class Computation:
 
     names, shape, types: of the tensors that it gives. values: one reduction that gives them all, or
     an expression for each of them.
-    recurrence: of a scan, what its value reads of the tensor that it gives.
+    recurrence: of a scan, what its values read of the tensors that it gives.
     """
 
     names: tuple[str, ...]
@@ -56,9 +56,9 @@ class Computation:
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """The tensors that the values read, in order of first use; not its own."""
-        own = None if self.recurrence is None else self.recurrence.state
+        own = () if self.recurrence is None else self.recurrence.states
         read = (n.buffer for v in self.values for n in walk(v) if isinstance(n, Load))
-        return tuple(dict.fromkeys(t for t in read if isinstance(t, Tensor) and t is not own))
+        return tuple(dict.fromkeys(t for t in read if isinstance(t, Tensor) and t not in own))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ class Tensor(Buffer):
     """A placeholder, a state, or the result of a compute or a scan. `T[i, j]` is its element.
 
     computation: what gives its elements, with `output` among the tensors of it; None for a
-    placeholder and a state. state: it stands for the tensor that a te.scan gives.
+    placeholder and a state. state: it stands for a tensor that a te.scan gives.
     """
 
     constant: bool = False

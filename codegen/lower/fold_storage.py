@@ -133,8 +133,7 @@ def _goes_on(func: PrimFunc, makers: list[Block], readers: list[Block]) -> bool:
     """Whether a recurrence among the makers may still look back at what a reader has replaced: one
     loop holds both.
     """
-    recurrences = [b for b in makers if any(it.kind is IterKind.ORDERED for it in b.iters)]
-    for one, other in itertools.product(recurrences, readers):
+    for one, other in itertools.product(filter(_looks_back, makers), readers):
         around = [n for n in enclosing_path(func.body, one) if isinstance(n, For)]
         if any(any(block is other for block in blocks(loop)) for loop in around):
             return True
@@ -281,14 +280,19 @@ def _starts_afresh(loop: For, buffer: Buffer) -> bool:
             return False
         if block.role is Role.COPY:
             return False
-    return len(blocks(loop.body)) > len(writers)
+    return len(blocks(loop.body)) > len(writers) or any(map(_looks_back, writers))
+
+
+def _looks_back(block: Block) -> bool:
+    """Whether a block is a recurrence, which reads what it has set."""
+    return any(it.kind is IterKind.ORDERED for it in block.iters)
 
 
 def _reads_own_part(block: Block, buffer: Buffer, var: Var) -> bool:
     """Whether what a recurrence reads of its own tensor has the same place as what it sets, along
     each axis that runs with the loop of `var`, and there is such an axis.
     """
-    if all(it.kind is not IterKind.ORDERED for it in block.iters):
+    if not _looks_back(block):
         return True
     moving = {
         it.var

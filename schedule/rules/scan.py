@@ -8,6 +8,7 @@ chain waits for its own last sum, so CHAINS of them go on together.
 
 from __future__ import annotations
 
+from ...tir.buffer import Load
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
 from ...tir.visit import free_vars, loads, stores
@@ -44,15 +45,18 @@ def schedule_scan(sch: Schedule, block: Block, target: Target) -> None:
 
 
 def free_axes(block: Block) -> tuple[IterVar, ...]:
-    """The spatial axes of several points along which a recurrence reads its own tensor at the very
+    """The spatial axes of several points along which a recurrence reads its own tensors at the very
     place that it sets.
     """
-    (own,) = stores(block.body)
-    read = [load.indices for load in loads(block.body) if load.buffer is own.buffer]
+    places = {store.buffer: store.indices for store in stores(block.body)}
+    read = [load for load in loads(block.body) if load.buffer in places]
 
     def free(it: IterVar) -> bool:
-        axes = [n for n, at in enumerate(own.indices) if it.var in free_vars(at)]
-        return all(at[n] == own.indices[n] for at in read for n in axes)
+        def stays(load: Load) -> bool:
+            own = zip(places[load.buffer], load.indices, strict=True)
+            return all(at == place for place, at in own if it.var in free_vars(place))
+
+        return all(map(stays, read))
 
     spatial = (it for it in block.iters if it.kind is IterKind.SPATIAL and it.extent > 1)
     return tuple(it for it in spatial if free(it))
@@ -60,8 +64,8 @@ def free_axes(block: Block) -> tuple[IterVar, ...]:
 
 def panel_axis(block: Block) -> IterVar | None:
     """The free axis whose points lie side by side in memory."""
-    last = stores(block.body)[0].indices[-1]
-    return next((it for it in free_axes(block) if it.var is last), None)
+    last = {store.indices[-1] for store in stores(block.body)}
+    return next((it for it in free_axes(block) if last == {it.var}), None)
 
 
 def _points(block: Block) -> int:

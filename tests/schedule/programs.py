@@ -279,6 +279,36 @@ def wave(steps: int, n: int) -> PrimFunc:
     return te.func(x, y, name="wave")
 
 
+def braid(steps: int, n: int) -> PrimFunc:
+    """Two states, each made of the other one alone: A of the right neighbour in the step of B
+    before, B of the same place in the step of A before.
+    """
+    x = te.placeholder((steps, n), "float32", name="X")
+    a, b = (te.state((steps, n), "float32", name=name) for name in "AB")
+    first = te.compute((1, n), lambda t, i: (x[t, i], x[t, i] + 1.0), name=("a0", "b0"))
+
+    def element(t: Expr, i: Expr) -> tuple[Expr, Expr]:
+        right = te.select(i < n - 1, b[t - 1, i + 1], 0.0)
+        return right + x[t, i], a[t - 1, i] - x[t, i]
+
+    step = te.compute((steps, n), element, name=("a1", "b1"))
+    return te.func(x, *te.scan(first, step, (a, b)), name="braid")
+
+
+def cell(steps: int, n: int) -> PrimFunc:
+    """The positive outputs H of cells that keep C, of which each step leaves F: two states."""
+    x, f = (te.placeholder((steps, n), "float32", name=name) for name in "XF")
+    kept, shown = (te.state((steps, n), "float32", name=name) for name in "CH")
+    first = te.compute((1, n), lambda t, i: te.const(0.0, "float32"), name="first")
+
+    def element(t: Expr, i: Expr) -> tuple[Expr, Expr]:
+        now = kept[t - 1, i] * f[t, i] + shown[t - 1, i] + x[t, i]
+        return now, te.maximum(now, 0.0)
+
+    step = te.compute((steps, n), element, name=("now", "out"))
+    return te.func(x, f, te.scan((first, first), step, (kept, shown))[1], name="cell")
+
+
 def integers(func: PrimFunc, seed: int = 0) -> dict[str, Array]:
     """Small integers for every parameter that is not an output, by name."""
     rng = np.random.default_rng(seed)

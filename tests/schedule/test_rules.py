@@ -31,6 +31,8 @@ from tilewright.tir.verify import Stage, verify
 
 from .programs import (
     assert_replays,
+    braid,
+    cell,
     chain,
     conv,
     integers,
@@ -261,6 +263,9 @@ OTHERS: dict[str, tuple[str, Callable[[], PrimFunc]]] = {
     "running sums": ("rows", lambda: running(6, 37)),
     "running sums, long enough to share": ("rows", lambda: running(5, 1400)),
     "running sums from the end": ("rows", lambda: running(6, 20, reverse=True)),
+    "two states": ("rows", lambda: cell(5, 37)),
+    "two states, long enough to share": ("rows", lambda: cell(4, 1400)),
+    "two states, made of each other": ("rows", lambda: braid(6, 21)),
     "running sums along rows": ("rows", lambda: running(7, 9, axis=1)),
     "running sums along many rows": ("rows", lambda: running(70, 70, axis=1, reverse=True)),
     "running sums of one row": ("rows", lambda: running(1, 9, axis=1)),

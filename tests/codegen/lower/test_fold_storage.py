@@ -19,6 +19,7 @@ from tilewright.tir.verify import Stage, verify
 from ...schedule.programs import (
     assert_same_values,
     blur,
+    cell,
     chain,
     conv,
     matmul,
@@ -161,6 +162,18 @@ def test_a_scan_that_is_read_in_its_steps_keeps_those_that_it_looks_back_to() ->
     text = str(folded(func, read_at_once))
     assert '    S = alloc(float32[3, 5], "global")\n' in text
     assert "Y[vt, vi] = S[vt % 3, vi] * 2.0" in text
+
+
+def test_a_state_that_stays_inside_keeps_two_steps_for_each_panel() -> None:
+    def panels(sch: Schedule) -> None:
+        t, i = sch.loops("C")
+        panel, lane = sch.split(i, (None, 4))
+        sch.reorder(panel, t, lane)
+        sch.parallel(panel)
+
+    text = str(folded(cell(6, 12), panels))
+    assert '    for i_0 in parallel(3):\n        C = alloc(float32[2, 4], "global")\n' in text
+    assert "C[vt % 2, vi - i_0 * 4] = C[(vt - 1) % 2, vi - i_0 * 4] * F[vt, vi]" in text
 
 
 def test_a_scan_shares_the_storage_of_a_reader_that_comes_after_all_steps() -> None:
