@@ -13,18 +13,22 @@ from random import Random
 
 import numpy as np
 
+from ...schedule.rules.default import default_schedule
 from ...schedule.schedule import Schedule
 from ...schedule.trace import Step, Trace
 from ...tir.errors import TilewrightError
 from ...tir.expr import Call, Div
 from ...tir.func import PrimFunc
 from ...tir.parser import parse
+from ...tir.target import Target
 from ...tir.visit import walk
 from .program import random_function
-from .steps import StepFailed, Tally, random_schedule
+from .steps import StepFailed, Tally, random_schedule, take_random
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
+ISAS = ("scalar", "avx2", "avx512")
+RULED = 6  # every so many cases begin with the steps of a rule
 _EXACT_CALLS = frozenset({"abs", "floor", "round", "min_any", "max_any"})
 _SCRIPT = '''\
 """{title}
@@ -114,18 +118,33 @@ class Drawn:
 
 
 def draw(seed: int, tally: Tally, depth: int | None = None) -> Drawn:
-    """The case of a seed: a random function after some random steps, by default 2 to 18 of them."""
+    """The case of a seed: a random function after some random steps, by default 2 to 18 of them;
+    in every sixth case the steps of the function's rule come before a few random ones.
+    """
     rng = Random(seed)
     function = random_function(rng)
     steps = depth if depth is not None else rng.choice((2, 4, 6, 7, 8, 9, 10, 12, 14, 18))
     try:
-        sch = random_schedule(rng, function, steps, tally)
+        if seed % RULED == RULED - 1:
+            sch = _ruled(rng, function)
+            take_random(sch, rng, rng.choice((0, 0, 2, 4, 6)) if depth is None else depth, tally)
+        else:
+            sch = random_schedule(rng, function, steps, tally)
     except StepFailed as error:
         trace = error.trace
         if error.step is not None:
             trace = Trace((*trace.steps, error.step))
         return Drawn(Case(function, trace), (error.step, str(error)))
     return Drawn(Case(function, sch.trace))
+
+
+def _ruled(rng: Random, function: PrimFunc) -> Schedule:
+    """The schedule that the rule of a function makes. Raises: StepFailed."""
+    target = Target.parse(f"c:{rng.choice(ISAS)}")
+    try:
+        return default_schedule(function, target, strict=rng.random() < 0.2)
+    except Exception as error:  # a rule has a schedule for every function
+        raise StepFailed(Trace(), None, error) from error
 
 
 def rounds(func: PrimFunc) -> bool:

@@ -27,9 +27,8 @@ from ...tir.interpreter import interpret
 from ...tir.stmt import Role
 from ...tir.target import Target
 from ...tir.verify import Stage, verify
-from .case import Array, Case, arrays, named, rounds
+from .case import ISAS, Array, Case, arrays, named, rounds
 
-ISAS = ("scalar", "avx2", "avx512")
 UNDECIDED = "undecided, of recomputed reductions"
 # how much further than the bound a rounding function may stray: two or three elements that happen
 # to round well say little of how far the type strays

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...runtime.host import host
-from .case import Case, draw
-from .examine import ISAS, Failure
+from .case import ISAS, Case, draw
+from .examine import Failure
 from .shrink import shrink
 from .steps import Tally
 

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from .case import Case, Drawn, draw
+from .case import ISAS, Case, Drawn, draw
 from .compiled import run_batch
-from .examine import ISAS, Examined, Failure, LoweredCase, examine
+from .examine import Examined, Failure, LoweredCase, examine
 from .steps import Tally
 
 Json = dict[str, object]

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...tir.buffer import Buffer, Load, array
+from ...tir.conditions import conjuncts
 from ...tir.dim import Extent
-from ...tir.expr import Add, Const, Expr, Let, Mul, Select, Sub, Var, const, index
+from ...tir.expr import Add, Const, Expr, Let, Mul, Not, Select, Sub, Var, const, index
 from ...tir.lowered import Fma
 from ...tir.node import Node, field_names
 from ...tir.printer import print_expr
@@ -25,7 +26,7 @@ from .affine import Affine, Undecided, affine
 from .condition import Cases, both, condition, differ, inside, negated
 from .data import data_of, datum_interval, without_data
 from .families import Families
-from .statements import Access, Nest, Statement, access, reading
+from .statements import Access, Nest, Statement, access, holding, reading
 
 Offsets = tuple[frozenset[tuple[int, Affine]], ...]
 
@@ -127,6 +128,7 @@ class _Pairing:
     reads: list[Tagged] = field(default_factory=list)
     obligations: list[Obligation] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
+    given: tuple[Expr, ...] = ()  # conditions of data that hold where the walk is
 
     def pair(self) -> Tagged:
         statement = self.statement
@@ -229,6 +231,8 @@ class _Pairing:
             return
         elif self.same_index(nest, canon, where):
             return
+        elif bool(loads(nest)) != bool(loads(canon)) and self.decided(nest, canon, where, exact):
+            return  # where a select went, what is left may be index arithmetic, in another order
         try:
             self.attempt(self.alternatives(nest, canon), nest, canon, where, exact)
         except _Mismatch:
@@ -314,6 +318,7 @@ class _Pairing:
         )
         mine = tuple(without_data(i, values) for i in nest.indices)
         sure = exact and reader is statement
+        where = both(where, holding(self.given, reader, values))
         taken = access(reader, nest.buffer, mine, where, exact=sure)
         copied = statement.role is Role.COPY
         tensor = self.tensor if copied else self.families.sources[statement.family, canon.buffer]
@@ -401,20 +406,29 @@ class _Pairing:
         where: Cases,
         exact: bool,
     ) -> None:
-        kept = len(self.reads), len(self.obligations)
+        kept, given = (len(self.reads), len(self.obligations)), self.given
         for way in ways:
             try:
                 for number, (left, right) in enumerate(way):
-                    sure = exact and not (isinstance(nest, Select) and number > 0)
-                    self.match(left, right, where, sure)
+                    branch = isinstance(nest, Select) and number > 0
+                    self.given = (*given, *_taken(nest, number)) if branch else given
+                    self.match(left, right, where, exact and not branch)
             except _Mismatch:
                 del self.reads[kept[0] :], self.obligations[kept[1] :]
                 continue
+            finally:
+                self.given = given
             return
         raise _Mismatch(
             f"block '{self.statement.name}' computes {print_expr(nest)}, "
             f"where the canonical form has {print_expr(canon)}"
         )
+
+
+def _taken(choice: Expr, number: int) -> tuple[Expr, ...]:
+    """What holds where a select takes its first or second branch."""
+    assert isinstance(choice, Select)
+    return conjuncts(choice.condition) if number == 1 else (Not(choice.condition),)
 
 
 def _selects(expr: Expr) -> Iterator[Select]:

@@ -22,8 +22,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...tir.buffer import Buffer, Load
+from ...tir.conditions import conjuncts
 from ...tir.dim import Dim
-from ...tir.expr import Expr, Select, Var, add, index
+from ...tir.expr import Expr, Not, Select, Var, add, index
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import (
@@ -329,10 +330,10 @@ def accesses_of(statement: Statement) -> Iterator[Access]:
     found = (
         found
         for item in (*store.indices, store.value)
-        for found in _loads(item, statement, statement.domain, True)
+        for found in _loads(item, statement, statement.domain, True, ())
     )
-    for load, where, exact in dict.fromkeys(found):
-        yield access(statement, load.buffer, load.indices, where, exact=exact)
+    for load, where, exact, given in dict.fromkeys(found):
+        yield access(statement, load.buffer, load.indices, where, exact=exact, given=given)
     yield access(statement, store.buffer, store.indices, statement.domain, write=True)
 
 
@@ -344,11 +345,15 @@ def access(
     *,
     write: bool = False,
     exact: bool = True,
+    given: tuple[Expr, ...] = (),
 ) -> Access:
-    """An access of a statement. Raises: Undecided for an index that is not affine."""
+    """An access of a statement. given: conditions of data that hold where it happens; those of the
+    data of its indices narrow it. Raises: Undecided for an index that is not affine.
+    """
     reader, values = statement, dict[Expr, Expr]()
     if not write:
         reader, values = reading(statement, buffer, indices)
+        where = both(where, holding(given, reader, values))
     forms = tuple(affine(without_data(i, values), reader.env, reader.ranges) for i in indices)
     if buffer not in statement.scopes:
         raise Undecided(f"buffer '{buffer.name}' is used outside its Alloc")
@@ -384,28 +389,40 @@ def reading(
     return replace(statement, loops=whole, positions=positions, ranges=ranges), values
 
 
+def holding(given: tuple[Expr, ...], reader: Statement, values: Mapping[Expr, Expr]) -> Cases:
+    """The cases in which conditions of data hold, as far as `values` stand for all their data."""
+    found = ALWAYS
+    for item in given:
+        plain = without_data(item, values)
+        cases = None if loads(plain) else index_condition(plain, reader)
+        found = found if cases is None else both(found, cases)
+    return found
+
+
 def _loads(
-    node: Node, statement: Statement, where: Cases, exact: bool
-) -> Iterator[tuple[Load, Cases, bool]]:
+    node: Node, statement: Statement, where: Cases, exact: bool, given: tuple[Expr, ...]
+) -> Iterator[tuple[Load, Cases, bool, tuple[Expr, ...]]]:
     if isinstance(node, Select):
         chosen = index_condition(node.condition, statement)
         if chosen is None:
-            yield from _loads(node.condition, statement, where, exact)
-            yield from _loads(node.on_true, statement, where, False)
-            yield from _loads(node.on_false, statement, where, False)
+            holds = (*given, *conjuncts(node.condition))
+            fails = (*given, Not(node.condition))
+            yield from _loads(node.condition, statement, where, exact, given)
+            yield from _loads(node.on_true, statement, where, False, holds)
+            yield from _loads(node.on_false, statement, where, False, fails)
         else:
             otherwise = negated(chosen, statement.ranges)
-            yield from _loads(node.on_true, statement, both(where, chosen), exact)
-            yield from _loads(node.on_false, statement, both(where, otherwise), exact)
+            yield from _loads(node.on_true, statement, both(where, chosen), exact, given)
+            yield from _loads(node.on_false, statement, both(where, otherwise), exact, given)
         return
     if isinstance(node, Load):
         if node.mask is not None:
             mask = index_condition(node.mask, statement)
             where, exact = (where, False) if mask is None else (both(where, mask), exact)
         if where:
-            yield node, where, exact
+            yield node, where, exact, given
     for child in node.children():
-        yield from _loads(child, statement, where, exact)
+        yield from _loads(child, statement, where, exact, given)
 
 
 def index_condition(expr: Expr, statement: Statement) -> Cases | None:

@@ -64,7 +64,7 @@ def finish_tile(
     alone: bool = False,
 ) -> None:
     """Order the loops, keep the tile in registers and run what follows on it, where that has the
-    tile's vectors: a condition or an integer behind floats has a nest of its own. alone: leave
+    tile's vectors and reads it element by element; else it has a nest of its own. alone: leave
     what follows as it is.
 
     outer: the loops around the tile, the first of which runs in parallel, unless it is `parts`;
@@ -89,11 +89,16 @@ def finish_tile(
         *tile, part = sch.reverse_compute_at(name, place, at="each")
         sch.reorder(part, *tile)
         _vectors(sch, tile, lanes)
-    if epilogue is not None and not _shares_vectors(epilogue, sch.func.block(name), target):
-        schedule_pointwise(sch, epilogue.name, target)
-    elif epilogue is not None:
-        tile = list(sch.reverse_compute_at(epilogue.name, place, at="last"))
-        _vectors(sch, tile, lanes)
+    if epilogue is None:
+        return
+    own = epilogue.name
+    moved: list[LoopRef] = []
+    if _shares_vectors(epilogue, sch.func.block(name), target) and sch.attempt(
+        lambda s: moved.extend(s.reverse_compute_at(own, place, at="last"))
+    ):
+        _vectors(sch, moved, lanes)
+    else:
+        schedule_pointwise(sch, own, target)
 
 
 def _shares_vectors(epilogue: Block, block: Block, target: Target) -> bool:

@@ -324,6 +324,29 @@ def f(X: int32[4], Y: output(int32[1])):
     assert prove(other, form).status != "proved"
 
 
+def test_what_a_folded_select_leaves_may_stand_in_another_order() -> None:
+    """A constant that is chosen moves behind the index beside it."""
+    form = parse("""
+def f(X: int64[4], Y: output(int64[3])):
+    for i in range(3):
+        with block("Y", vi=spatial(3, i)):
+            Y[vi] = select(vi < 2, X[vi], 5) + vi
+""")
+    folded = parse("""
+def f(X: int64[4], Y: output(int64[3])):
+    for i in range(2):
+        with block("Y", vi=spatial(3, i)):
+            Y[vi] = X[vi] + vi
+    for i in range(1):
+        with block("Y", vi=spatial(3, i + 2)):
+            Y[vi] = vi + 5
+""")
+    assert prove(folded, form).status == "proved"
+    for wrong in ("vi + 4", "vi + vi", "5"):
+        other = parse(str(folded).replace("vi + 5", wrong))
+        assert prove(other, form).status == "refuted", wrong
+
+
 def test_conditions_of_indices_among_data_are_compared_by_where_they_hold() -> None:
     """vk < vi and vk - vi + 1 <= 0 are one condition; vk <= vi is another."""
     form = parse("""

@@ -296,6 +296,63 @@ def test_data_are_the_parts_that_sums_and_quotients_leave(index: Expr, expected:
     assert not data_of((without_data(index, values),))
 
 
+GUARDED = """\
+def f(X: float32[4], N: int32[6], Y: output(float32[6])):
+    for i in range(6):
+        with block("Y", vi=spatial(6, i)):
+            Y[vi] = select({guard}, X[max(min(cast(N[vi], "int64"), 5), 0) - 1], 3.0)
+"""
+STAGED = """\
+def f(X: float32[4], N: int32[6], Y: output(float32[6])):
+    T = alloc(float32[4], "global", origin=X)
+    for i in range({copied}):
+        with block("T", v=spatial(4, i), copy="X"):
+            T[v] = X[v]
+    for i in range(6):
+        with block("Y", vi=spatial(6, i)):
+            Y[vi] = select({guard}, T[max(min(cast(N[vi], "int64"), 5), 0) - 1], 3.0)
+"""
+DATUM = 'max(min(cast(N[vi], "int64"), 5), 0)'
+OUTSIDE = f"1 <= {DATUM} and {DATUM} < 5"
+
+
+def test_a_condition_of_the_data_of_an_index_bounds_it() -> None:
+    """A padded table that was inlined into its lookup."""
+    form = parse(GUARDED.format(guard=OUTSIDE))
+    assert prove(form, canonical_form(form)).status == "proved"
+    staged = parse(STAGED.format(guard=OUTSIDE, copied=4))
+    assert prove(staged, canonical_form(form)).status == "proved"
+    short = parse(STAGED.format(guard=OUTSIDE, copied=3))
+    assert prove(short, canonical_form(form)).status != "proved"
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        f"0 <= {DATUM} and {DATUM} < 5",
+        f"1 <= {DATUM} and {DATUM} < 6",
+        f"1 <= {DATUM} or {DATUM} < 5",
+        f"not (1 <= {DATUM} and {DATUM} < 5)",
+        OUTSIDE.replace("N[vi]", "N[5 - vi]"),
+        OUTSIDE.replace("N[vi]", "X[vi - vi]"),
+    ],
+)
+def test_a_condition_that_leaves_an_index_outside_is_not_proved(guard: str) -> None:
+    form = parse(GUARDED.format(guard=guard))
+    assert prove(form, canonical_form(form)).status != "proved"
+    staged = parse(STAGED.format(guard=guard, copied=4))
+    assert prove(staged, canonical_form(form)).status != "proved"
+
+
+def test_the_other_branch_of_a_select_of_data_is_where_its_condition_fails() -> None:
+    text = GUARDED.format(guard=f"5 <= {DATUM} or {DATUM} < 1")
+    value = f"X[{DATUM} - 1]"
+    turned = parse(text.replace(f"{value}, 3.0", f"3.0, {value}"))
+    assert prove(turned, canonical_form(turned)).status == "proved"
+    form = parse(text)
+    assert prove(form, canonical_form(form)).status != "proved"
+
+
 def test_a_datum_that_only_its_type_bounds_is_undecided() -> None:
     assert datum_interval(te.clamp_index(N[X], 10), {}, {X: (0, 3)}) == (0, 9)
     with pytest.raises(Undecided, match=r"N\[x\] depends on the values of 'N'"):

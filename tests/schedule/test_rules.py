@@ -209,6 +209,16 @@ def masked(m: int, n: int, k: int) -> PrimFunc:
     return te.func(a, b, mask, y, name="masked")
 
 
+def folded(m: int, n: int) -> PrimFunc:
+    """Y = the rows of C = A B, two by two, which a tile of C does not hold"""
+    a = te.placeholder((2 * m, 5), "float32", name="A")
+    b = te.placeholder((5, n), "float32", name="B", constant=True)
+    k = te.reduce_axis(5, name="k")
+    c = te.compute((2 * m, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    y = te.compute((m, 2, n), lambda i, p, j: c[i * 2 + p, j] + 1.0, name="Y")
+    return te.func(a, b, y, name="folded")
+
+
 ROW_KEYS = heads((1, 2), 40, 20, 8, rows=True)
 
 CONTRACTIONS: dict[str, Callable[[], PrimFunc]] = {
@@ -228,6 +238,7 @@ CONTRACTIONS: dict[str, Callable[[], PrimFunc]] = {
     "scores of keys that lie row by row": lambda: heads((1, 2), 14, 20, 9, rows=True),
     "scores of one query": lambda: heads((2, 3), 1, 33, 8),
     "vectors times matrices": lambda: heads((5,), 1, 20, 40),
+    "matmul whose rows are folded": lambda: folded(7, 20),
     "convolution": lambda: conv(5, 6, 3, 20),
     "convolution without padding": lambda: conv(5, 6, 3, 20, pad=0),
     "convolution, strided": lambda: conv(8, 7, 3, 18, stride=2),
