@@ -102,6 +102,32 @@ def _first(result: object) -> np.ndarray:
     return np.asarray(values[0])
 
 
+def _table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown."""
+    head = (
+        "model",
+        "threads",
+        "system",
+        "ms",
+        "times ours",
+        "max error / max",
+        "share of FMA peak",
+    )
+    cells = [
+        (
+            row.model,
+            row.threads,
+            row.system,
+            f"{row.milliseconds:.2f}",
+            f"{row.over_ours:.2f}",
+            f"{row.error:.1e}",
+            f"{row.share:.0%}",
+        )
+        for row in rows
+    ]
+    return report.table(head, cells)
+
+
 def main() -> None:
     """Measure, print, and with --write keep the result."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -112,27 +138,13 @@ def main() -> None:
     options = parser.parse_args()
     cold = [compiling.measure(name) for name in options.models]
     print(compiling.table(cold), flush=True)
-    rows = [
-        row for name in options.models for row in measure(name, options.threads, options.rounds)
-    ]
-    table = report.table(
-        ("model", "threads", "system", "ms", "times ours", "max error / max", "share of FMA peak"),
-        [
-            (
-                r.model,
-                r.threads,
-                r.system,
-                f"{r.milliseconds:.2f}",
-                f"{r.over_ours:.2f}",
-                f"{r.error:.1e}",
-                f"{r.share:.0%}",
-            )
-            for r in rows
-        ],
-    )
-    print(table)
+    rows: list[Row] = []
+    for name in options.models:
+        found = measure(name, options.threads, options.rounds)
+        print(_table(found), flush=True)
+        rows += found
     if options.write:
-        report.write("models", table, [asdict(row) for row in rows], peers.available())
+        report.write("models", _table(rows), [asdict(row) for row in rows], peers.available())
         report.write("compiling", compiling.table(cold), [asdict(row) for row in cold], ())
 
 
