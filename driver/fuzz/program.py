@@ -2,11 +2,12 @@
 combined with others.
 
 A dimension of the source is kept, shifted, strided, reversed, padded, cut in two, slid over by a
-window, or reduced away; so products of matrices, convolutions, poolings, norms and plain chains all
-come out of one recipe. Two kinds of functions are drawn. An *exact* one computes with whole numbers
-small enough that every order of every sum has the same bits. A *rounded* one divides and calls
-elementary functions, and has no step that turns a rounding into another value (floor, a comparison
-or a cast of what was computed).
+window, looked up by indices that are data, or reduced away; so products of matrices, convolutions,
+poolings, lookups, norms and plain chains all come out of one recipe. Some tensors are scans, some
+come in pairs of one reduction. Two kinds of functions are drawn. An *exact* one computes with whole
+numbers small enough that every order of every sum has the same bits. A *rounded* one divides and
+calls elementary functions, and has no step that turns a rounding into another value (floor, a
+comparison or a cast of what was computed).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ...tir import te
 from ...tir.dtype import DType, dtype
 from ...tir.expr import Expr
 from ...tir.func import PrimFunc
-from .scalar import Operand, Scalars
+from .scalar import Operand, Pair, Scalars
 
 MAX_SIZE = 160  # elements of a tensor
 MAX_POINTS = 600  # points of a computation
@@ -85,7 +86,10 @@ class _Drawing:
         rank = rng.choice((1, 2, 2, 2, 3, 3, 4))
         source = self.input([rng.randint(1, (20, 13, 7, 5)[rank - 1]) for _ in range(rank)], kind)
         for _ in range(rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))):
-            self.derive(source)
+            if rng.random() < 0.06 and source.shape and not source.type.is_bool:
+                self.scan(source)
+            else:
+                self.derive(source)
             pool = self.computed if rng.random() < 0.85 else [*self.inputs, *self.computed]
             source = pool[-1] if rng.random() < 0.8 else rng.choice(pool)
         return te.func(*self.inputs, *self.outputs(), name="f")
@@ -124,6 +128,9 @@ class _Drawing:
             axes.axis(rng.randint(1, 5))
         name = f"T{len(self.computed)}"
         shape = tuple(axes.extents)
+        if axes.reduced and rng.random() < 0.12:
+            self.pair(source, axes, name)
+            return
         made: list[Operand] = []
 
         def element(*own: Expr) -> Expr:
@@ -133,6 +140,46 @@ class _Drawing:
         tensor = te.compute(shape, element, name=name)
         self.computed.append(tensor)
         self.bounds[tensor] = made[-1].bound
+
+    def pair(self, source: te.Tensor, axes: _Axes, name: str) -> None:
+        """Two more tensors, computed together by one reduction of `source`."""
+        made: list[Pair] = []
+
+        def element(*own: Expr) -> Expr:
+            made.append(self.scalars.pair(self.inside(source, axes, own), axes.reduced))
+            return made[-1].expr
+
+        tensors = te.compute(tuple(axes.extents), element, name=(name, f"{name}_2"))
+        for tensor, bound in zip(tensors, made[-1].bounds, strict=True):
+            self.computed.append(tensor)
+            self.bounds[tensor] = bound
+
+    def scan(self, source: te.Tensor) -> None:
+        """One more computed tensor: a scan along one axis of `source`, from one of its ends."""
+        rng, shape, kind = self.rng, source.shape, source.type
+        axis = rng.randrange(len(shape))
+        steps, reverse = shape[axis], rng.random() < 0.3
+        first = min(steps, rng.choice((1, 1, 2)))
+        back = rng.randint(1, first) * (-1 if reverse else 1)
+        state = te.state(shape, kind, name=f"T{len(self.computed)}")
+        bound = self.bounds[source]
+        joined = self.scalars.step(kind, bound, steps)
+
+        def begin(*own: Expr) -> Expr:
+            at = list(own)
+            at[axis] = own[axis] + (steps - first) if reverse else own[axis]
+            return source[tuple(at)]
+
+        def later(*own: Expr) -> Expr:
+            before = list(own)
+            before[axis] = own[axis] - back
+            return joined.join(state[tuple(before)], source[tuple(own)])
+
+        begun = te.compute((*shape[:axis], first, *shape[axis + 1 :]), begin, name="first")
+        update = te.compute(shape, later, name="step")
+        tensor = te.scan(begun, update, state, axis=axis, reverse=reverse)
+        self.computed.append(tensor)
+        self.bounds[tensor] = joined.bound
 
     def dimension(self, axes: _Axes, source: te.Tensor, extent: int) -> Index:
         """How one dimension of the source is read; may add axes. A window moves over what is
@@ -144,6 +191,8 @@ class _Drawing:
         if not room or form < 0.04:
             at = rng.randrange(extent) if extent else 0
             return axes.axis(extent) if room or not extent else (lambda _: te.const(at, "int64"))
+        if 0.4 < form < 0.44 and extent:
+            return self.looked_up(axes, extent)
         if form < 0.44 or extent < 2:
             return axes.axis(extent)
         if form < 0.62:
@@ -153,20 +202,36 @@ class _Drawing:
         forms = (_shifted, _strided, _reversed, _padded, _joined, _window, *(often,) * 6)
         return rng.choice(forms)(rng, axes, extent)
 
+    def looked_up(self, axes: _Axes, extent: int) -> Index:
+        """A dimension that is read at indices that are data: one axis counts them."""
+        kind = dtype(self.rng.choice(("int32", "int64", "uint8")))
+        count = self.rng.randint(1, extent + 2)
+        if axes.points * count > MAX_POINTS:
+            count = 1
+        data, own = self.input([count], kind), axes.axis(count)
+        return lambda at: self.bounded(data[own(at)], extent)
+
+    def bounded(self, value: Expr, extent: int) -> Expr:
+        """An index that is data: clamped, or checked."""
+        inside = te.checked if self.rng.random() < 0.4 else te.clamp_index
+        return inside(value, extent)
+
+    def inside(self, source: te.Tensor, axes: _Axes, own: Sequence[Expr]) -> Operand:
+        """The element of the source for the axes `own`, or a constant where it has none."""
+        value = self.read(source, [index(own) for index in axes.indices])
+        if not axes.guards:
+            return value
+        inside = te.all_of(*(guard(own) for guard in axes.guards))
+        fill = self.scalars.constant(value.expr.dtype)
+        bound = max(value.bound, fill.bound)
+        return Operand(te.select(inside, value.expr, fill.expr), bound, value.computed)
+
     def element(
         self, source: te.Tensor, axes: _Axes, own: Sequence[Expr], weighted: bool
     ) -> Operand:
         """The element at the axes `own`."""
         rng, scalars = self.rng, self.scalars
-        value = self.read(source, [index(own) for index in axes.indices])
-        if axes.guards:
-            inside = te.all_of(*(guard(own) for guard in axes.guards))
-            fill = scalars.constant(value.expr.dtype)
-            value = Operand(
-                te.select(inside, value.expr, fill.expr),
-                max(value.bound, fill.bound),
-                value.computed,
-            )
+        value = self.inside(source, axes, own)
         reach = [(v, n) for v, n in zip(own, axes.extents, strict=True)]
         if axes.reduced:
             inner = [(axis, axis.extent) for axis in axes.reduced]
@@ -197,6 +262,9 @@ class _Drawing:
     def index(self, reach: Sequence[tuple[Expr, int]], extent: int) -> Expr:
         """An index below `extent`: a variable that fits, or one that is made to fit."""
         rng = self.rng
+        if extent and rng.random() < 0.03:
+            kind = dtype(rng.choice(("int32", "int64", "uint8")))
+            return self.bounded(self.fitted(reach, kind).expr, extent)
         same = [v for v, n in reach if n == extent]
         if same and rng.random() < 0.9:
             return rng.choice(same)

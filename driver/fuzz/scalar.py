@@ -15,6 +15,13 @@ LIMIT = 1 << 20  # magnitudes of exact floats stay below
 _INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32")
 _CASTS = ("float32", "float64", "int32", "int64", "int8", "uint8")
 
+_SUMS = te.comm_reducer(lambda p, q: (p[0] + q[0], p[1] + q[1]), lambda s, t: (0, 0), name="sums")
+_LARGEST = te.comm_reducer(  # of floats
+    lambda p, q: (te.maximum(p[0], q[0]), te.maximum(p[1], q[1])),
+    lambda s, t: (te.const(-1e30, s), te.const(-1e30, t)),
+    name="largest",
+)
+
 Leaf = Callable[[DType], "Operand"]
 
 
@@ -29,6 +36,22 @@ class Operand:
     expr: Expr
     bound: int
     computed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A reduction of two values, and their bounds."""
+
+    expr: Expr
+    bounds: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """How a step of a scan joins the state and an element, and the bound of what comes of it."""
+
+    join: Callable[[Expr, Expr], Expr]
+    bound: int
 
 
 class Scalars:
@@ -82,6 +105,36 @@ class Scalars:
             return Operand(te.max_any(value.expr, axis=axes), value.bound, True)
         reduce = te.max if rng.random() < 0.6 else te.min
         return Operand(reduce(value.expr, axis=axes), value.bound, True)
+
+    def pair(self, value: Operand, axes: Sequence[te.ReduceAxis]) -> Pair:
+        """A reduction of two values: the extreme one and its place, where no rounding decides; or
+        the sum and the sum of opposites.
+        """
+        rng = self.rng
+        if value.expr.dtype.is_bool:
+            value = Operand(te.cast(value.expr, "int32"), 1, value.computed)
+        count = 1
+        for axis in axes:
+            count *= axis.extent
+        exact = not (self.rounded and value.computed)
+        if exact and (rng.random() < 0.6 or not self._fits(value, value.bound * count)):
+            place = te.argmax if rng.random() < 0.5 else te.argmin
+            kind = rng.choice(("int32", "int64"))
+            return Pair(place(value.expr, axis=axes, dtype=kind), (value.bound, count))
+        fits = self._fits(value, value.bound * count)
+        reduce, bound = (_SUMS, value.bound * count) if fits else (_LARGEST, value.bound)
+        both = (value.expr, te.const(0, value.expr.dtype) - value.expr)
+        return Pair(reduce(both, axis=axes), (bound, bound))
+
+    def step(self, kind: DType, bound: int, steps: int) -> Joined:
+        """How a scan over elements of a type goes on."""
+        rng = self.rng
+        if self.rounded and kind.is_float:
+            return Joined(lambda s, x: s * te.const(0.5, kind) + x, 2 * bound)
+        if rng.random() < 0.6 and (not kind.is_float or bound * steps < LIMIT):
+            less = rng.random() < 0.3
+            return Joined(lambda s, x: x - s if less else s + x, bound * steps)
+        return Joined(te.maximum if rng.random() < 0.5 else te.minimum, bound)
 
     def _fits(self, like: Operand, bound: int) -> bool:
         """Integers wrap around; floats must stay exact."""

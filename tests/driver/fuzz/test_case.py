@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.driver.fuzz.case import Case, arrays, draw, rounds
+from tilewright.driver.fuzz.case import RULED, Case, arrays, draw, rounds
 from tilewright.driver.fuzz.steps import Tally
 from tilewright.tir.canonical import workload_key
 from tilewright.tir.verify import Stage, verify
+from tilewright.tir.visit import stores
 
 
 def case(seed: int) -> Case:
@@ -24,13 +25,38 @@ def test_a_seed_always_draws_the_same_case() -> None:
         assert case(seed).to_json() == case(seed).to_json()
 
 
+def test_every_sixth_case_begins_with_the_steps_of_a_rule() -> None:
+    for seed in range(2 * RULED):
+        drawn = draw(seed, Tally(Counter(), Counter()), depth=0)
+        assert drawn.failed is None
+        steps = drawn.case.trace.steps
+        if seed % RULED == RULED - 1:
+            assert len(steps) > 1
+        else:
+            assert {step.primitive for step in steps} <= {"compute_at", "rolling_buffer"}
+
+
 def test_functions_are_of_many_kinds() -> None:
     functions = [case(seed).function for seed in range(200)]
     for function in functions:
         verify(function, Stage.TENSOR)
     text = "\n".join(map(str, functions))
-    wanted = ("select(", "reduce(", "//", "%", "cast(", "exp(", "min(", " and ", "constant(")
+    wanted = (
+        "select(",
+        "reduce(",
+        "ordered(",
+        "check(",
+        "max(min(",
+        "//",
+        "%",
+        "cast(",
+        "exp(",
+        "min(",
+        " and ",
+        "constant(",
+    )
     assert not [part for part in (*wanted, "int8", "float64", "max_any(") if part not in text]
+    assert any(len(stores(block.body)) > 1 for f in functions for block in f.blocks)
     assert {len(function.blocks) for function in functions} >= {1, 2, 3, 4, 5}
     assert any(len(function.outputs) > 1 for function in functions)
 
