@@ -197,6 +197,12 @@ def test_the_numbers_are_those_of_a_loop() -> None:
     np.testing.assert_array_equal(interpret(fibonacci(9), x)[0], np.array(expected, np.float32))
 
 
+def test_the_tolerance_of_a_scan_looks_at_every_element() -> None:
+    x = np.random.default_rng(0).standard_normal((70, 70)).astype(np.float32)
+    found = reference(mean_and_variance(70, 70), [x])
+    assert [expected.samples for expected in found.outputs] == [4900, 4900]
+
+
 def test_a_scan_takes_its_steps_of_work_and_moves_each_element_once() -> None:
     func = fibonacci(100)
     assert operations(func) == 200
