@@ -112,15 +112,15 @@ class _Parts:
     def case(self, trace: Trace) -> Case:
         """The case of these parts, without what nothing needs."""
         needed: set[Buffer] = set(self.outputs)
-        kept: list[tuple[Buffer, Stmt]] = []
+        kept: list[tuple[tuple[Buffer, ...], Stmt]] = []
         names: dict[str, str | None] = {}
         for nest in reversed(self.nests):
-            made = stores(nest)[0].buffer
-            if made in needed:
+            made = tuple(dict.fromkeys(store.buffer for store in stores(nest)))
+            if needed.intersection(made):
                 needed |= {load.buffer for load in loads(nest)}
                 kept.insert(0, (made, nest))
         for number, block in enumerate(self.func.blocks):
-            place = next((n for n, (made, _) in enumerate(kept) if _makes(block, made)), None)
+            place = next((n for n, (made, _) in enumerate(kept) if _makes(block, made[0])), None)
             names[f"b{number}"] = None if place is None else f"b{place}"
         parameters: list[Parameter] = []
         for number, parameter in enumerate(self.func.parameters):
@@ -130,9 +130,9 @@ class _Parts:
             parameters += [] if gone else [parameter]
         body = seq(*(nest for _, nest in kept))
         listed = {parameter.buffer for parameter in parameters}
-        for made, _ in reversed(kept):
-            if made not in listed:
-                body = Alloc(made, body)
+        for buffer in (one for made, _ in reversed(kept) for one in reversed(made)):
+            if buffer not in listed:
+                body = Alloc(buffer, body)
         func = replace(self.func, parameters=tuple(parameters), body=body)
         return Case(func, without(trace, (), names))
 
