@@ -2,9 +2,9 @@
 their files.
 
 bert_base, minilm, vit_base, resnet50, mobilenetv2, gpt2_prefill128 and gpt2_decode_past128, each a
-.onnx file with its weights inside: transformers' models with random weights, one sample, 128 words
-or a 224x224 image, from torch.onnx.export(dynamo=True, opset_version=20). The outputs of the GPT-2
-models are the logits and each layer's keys and values.
+.onnx file with its weights inside: transformers' models (minilm with its own weights, the others
+with random ones), one sample, 128 words or a 224x224 image, from torch.onnx.export(dynamo=True,
+opset_version=20). The outputs of the GPT-2 models are the logits and each layer's keys and values.
 """
 
 from __future__ import annotations
