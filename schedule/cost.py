@@ -26,7 +26,6 @@ from ..tir.work import block_work, points_of
 from .cost_nest import nest_passes
 from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles, pass_seconds
 from .nest import is_reduction, targets_of
-from .recurrence import is_ordered
 from .rules.contraction import ContractionRule
 from .rules.default import rule_for
 from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
@@ -94,7 +93,7 @@ def _row_pass(func: PrimFunc, own: Sequence[Block], target: Target) -> Pass:
 
 
 def _lanes(block: Block, target: Target) -> int:
-    vectors = panel_axis(block) is not None if is_ordered(block) else is_window(block)
+    vectors = panel_axis(block) is not None if block.is_ordered else is_window(block)
     return vector_lanes(block, target) if vectors else 1
 
 
@@ -142,7 +141,7 @@ def _best_tile_cycles(
 def _block_cycles(block: Block, target: Target, lanes: int) -> float:
     """Cycles of a block that is no register tile."""
     values = [store.value for store in stores(block.body)]
-    chains = (CHAINS if free_axes(block) else 1) if is_ordered(block) else 0
+    chains = (CHAINS if free_axes(block) else 1) if block.is_ordered else 0
     own = targets_of(block)
     read = sum(1 for load in loads(block.body) if load.buffer not in own)
     step = max(sum(arithmetic_cycles(value, target) for value in values), read / 2, 1.0)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from ..tir.func import PrimFunc
-from ..tir.stmt import Block, For, IterKind
+from ..tir.stmt import Block, For
 from ..tir.visit import blocks
 from .errors import ScheduleError, refuse
 from .proof.affine import Undecided
@@ -36,16 +36,11 @@ class Clash:
     element: str
 
 
-def is_ordered(block: Block) -> bool:
-    """Whether the block reads what it has set itself at earlier steps."""
-    return any(it.kind is IterKind.ORDERED for it in block.iters)
-
-
 def check_order(before: PrimFunc, after: PrimFunc, moved: Iterable[Block], primitive: str) -> None:
     """In `after`, which a step made of `before`, every recurrence still reads what has been
     written. moved: the blocks whose points the step runs in another order.
     """
-    if not any(map(is_ordered, moved)):
+    if not any(block.is_ordered for block in moved):
         return
     found = _ask(before, after, primitive, _late)
     if found is not None:
@@ -84,7 +79,7 @@ def check_carries_nothing(func: PrimFunc, loop: For, primitive: str) -> None:
 
 def carried(func: PrimFunc, loop: For, primitive: str) -> Clash | None:
     """Two iterations of the loop of which one reads what a recurrence computes in the other."""
-    if loop.extent < 2 or not any(map(is_ordered, blocks(loop.body))):
+    if loop.extent < 2 or not any(block.is_ordered for block in blocks(loop.body)):
         return None
 
     def apart(write: Statement, read: Statement) -> Sequence[Order]:
@@ -98,7 +93,7 @@ def carried(func: PrimFunc, loop: For, primitive: str) -> Clash | None:
 
 def check_no_recurrence(func: PrimFunc, block: Block, primitive: str) -> None:
     """The block's elements do not depend on each other, so it may be moved or taken apart."""
-    if not is_ordered(block):
+    if not block.is_ordered:
         return
     raise refuse(
         func,
@@ -163,7 +158,7 @@ def _found(nest: Nest, orders: Orders) -> Clash | None:
 
 def _own_pairs(nest: Nest) -> Iterator[tuple[Access, Access]]:
     """The writes and reads of one buffer by the blocks of one recurrence."""
-    own = [access for access in nest.accesses if is_ordered(access.statement.block)]
+    own = [access for access in nest.accesses if access.statement.block.is_ordered]
     for write in own:
         for read in own:
             same = write.statement.family == read.statement.family

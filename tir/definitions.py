@@ -147,7 +147,7 @@ def _plain_stores(block: Block, body: Stmt) -> tuple[Store, ...]:
     targets = {store.buffer for store in found}
     shared = len(targets) == len(found) and all(s.indices == found[0].indices for s in found)
     crossed = _crossed(found)
-    together = block.init is not None or any(it.kind is IterKind.ORDERED for it in block.iters)
+    together = block.init is not None or block.is_ordered
     if (crossed or block.init is not None) and not (together and shared):
         raise _not_canonical(block.name, "its stores do not define one element each")
     return found

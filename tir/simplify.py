@@ -462,7 +462,7 @@ def narrowed(ranges: Ranges, condition: Expr) -> Known:
             for atom, coefficient in form.terms:
                 if isinstance(atom, Var):
                     _narrow(result, atom, coefficient, form.without(atom), limit)
-        case EQ(Var() as a, Const() as b):
+        case EQ(Var() as a, Const() as b) if not isinstance(result.get(a), LaneRange):
             result[a] = (int(b.value), int(b.value))
     return result
 

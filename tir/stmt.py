@@ -159,6 +159,11 @@ class Block(Stmt):
     recomputed: bool = False
     counts: Expr = TRUE
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it is a recurrence, which reads what it has set itself at earlier points."""
+        return any(it.kind is IterKind.ORDERED for it in self.iters)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seq(Stmt):

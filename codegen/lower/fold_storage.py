@@ -133,7 +133,7 @@ def _goes_on(func: PrimFunc, makers: list[Block], readers: list[Block]) -> bool:
     """Whether a recurrence among the makers may still look back at what a reader has replaced: one
     loop holds both.
     """
-    for one, other in itertools.product(filter(_looks_back, makers), readers):
+    for one, other in itertools.product((b for b in makers if b.is_ordered), readers):
         around = [n for n in enclosing_path(func.body, one) if isinstance(n, For)]
         if any(any(block is other for block in blocks(loop)) for loop in around):
             return True
@@ -280,19 +280,14 @@ def _starts_afresh(loop: For, buffer: Buffer) -> bool:
             return False
         if block.role is Role.COPY:
             return False
-    return len(blocks(loop.body)) > len(writers) or any(map(_looks_back, writers))
-
-
-def _looks_back(block: Block) -> bool:
-    """Whether a block is a recurrence, which reads what it has set."""
-    return any(it.kind is IterKind.ORDERED for it in block.iters)
+    return len(blocks(loop.body)) > len(writers) or any(b.is_ordered for b in writers)
 
 
 def _reads_own_part(block: Block, buffer: Buffer, var: Var) -> bool:
     """Whether what a recurrence reads of its own tensor has the same place as what it sets, along
     each axis that runs with the loop of `var`, and there is such an axis.
     """
-    if not _looks_back(block):
+    if not block.is_ordered:
         return True
     moving = {
         it.var

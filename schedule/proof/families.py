@@ -35,11 +35,6 @@ class Family:
         """Whether elements are accumulated over several points."""
         return self.block.init is not None
 
-    @property
-    def is_ordered(self) -> bool:
-        """Whether points read what earlier ones of the family have set."""
-        return any(it.kind is IterKind.ORDERED for it in self.block.iters)
-
     def counterpart(self, statement: Statement) -> int:
         """Which of the stores a statement of the family is a copy of, by its place; in a block that
         lacks some, by the tensor behind its buffer.
@@ -112,7 +107,7 @@ def read_families(canonical: PrimFunc) -> Families:
             shapes[tensor] = store.buffer.extents
             if family.is_reduction:
                 mine[Load(store.buffer, store.indices)] = tensor
-            elif family.is_ordered:
+            elif family.block.is_ordered:
                 mine |= {load: tensor for load in loads(block.body) if load.buffer is store.buffer}
         for load in loads(block.body):
             held = mine.get(load, holds.get(load.buffer))

@@ -11,7 +11,6 @@ from ...tir.linear import linear
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.visit import free_vars, loads
 from ..nest import read_indices, readers, targets_of
-from ..recurrence import is_ordered
 from .structure import is_elementwise, is_plain_store
 
 
@@ -37,7 +36,7 @@ def row_groups(func: PrimFunc) -> tuple[RowGroup, ...]:
         users = [u for target in targets_of(block) for u in readers(func, target) if u is not block]
         anchors = {home[user.name] for user in users}
         anchor = anchors.pop() if len(anchors) == 1 else block.name
-        alone = is_ordered(block) or any(target in func.outputs for target in targets_of(block))
+        alone = block.is_ordered or any(target in func.outputs for target in targets_of(block))
         if alone or not _joins(block, users, func.block(anchor), rows.get(anchor, 0)):
             anchor = block.name
             rows[anchor] = _row_axes(func, block)
@@ -95,7 +94,7 @@ def _row_axes(func: PrimFunc, anchor: Block) -> int:
             counts.append(_own_axes(block))
         read = {load.buffer for load in loads(block.body)}
         waiting += [b for b in func.blocks if read & set(targets_of(b))]
-    return 0 if is_ordered(anchor) else min(counts, default=0)
+    return 0 if anchor.is_ordered else min(counts, default=0)
 
 
 def _own_axes(block: Block) -> int:

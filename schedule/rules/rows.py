@@ -17,7 +17,6 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
 from ..nest import is_reduction, targets_of
-from ..recurrence import is_ordered
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import SERIAL_ELEMENTS, parallelize, schedule_pointwise, vector_lanes
@@ -53,7 +52,7 @@ class RowsRule:
                 schedule_rows(sch, group, target, in_order=self.in_order)
             elif is_elementwise(block):
                 schedule_pointwise(sch, block.name, target)
-            elif is_ordered(block):
+            elif block.is_ordered:
                 schedule_scan(sch, block, target)
             elif is_window(block):
                 schedule_window(sch, block, target, alone=True)

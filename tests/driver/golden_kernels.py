@@ -228,21 +228,6 @@ def layer_norm(m: int, n: int) -> PrimFunc:
     return te.func(x, scale, shift, te.compute((m, n), element, name="Y"), name="layer_norm")
 
 
-def gelu_matmul(m: int, n: int, k: int) -> PrimFunc:
-    """The tracer of tutorial 04."""
-    x = te.placeholder((m, k), "float32", name="X")
-    w = te.placeholder((k, n), "float32", name="W", constant=True)
-    bias = te.placeholder((n,), "float32", name="bias", constant=True)
-    r = te.reduce_axis(k, name="k")
-    c = te.compute((m, n), lambda i, j: te.sum(x[i, r] * w[r, j], axis=r), name="C")
-
-    def gelu(i: Expr, j: Expr) -> Expr:
-        biased = c[i, j] + bias[j]
-        return biased * 0.5 * (1.0 + te.erf(biased * 0.5**0.5))
-
-    return te.func(x, w, bias, te.compute((m, n), gelu, name="Y"), name="gelu_matmul")
-
-
 def traced(sch: Schedule) -> None:
     """The schedule of the tracer, in blocks and tiles that fit small matrices."""
     sch.pack("W", width=32)
@@ -344,7 +329,7 @@ GOLDEN: dict[str, Golden] = {
     "scan": Golden(lambda: programs.running(6, 37)),
     "scan_along_rows": Golden(lambda: programs.running(9, 21, axis=1, reverse=True)),
     "scan_of_two_states": Golden(lambda: programs.cell(5, 43)),
-    "tracer": Golden(lambda: gelu_matmul(7, 45, 30), traced),
+    "tracer": Golden(lambda: programs.gelu_matmul(7, 45, 30), traced),
     "four_lanes": Golden(lambda: programs.chain(5, 23), four_lanes, special=0.2),
     "rolling_buffer": Golden(lambda: programs.blur(8, 21), rolled, special=0.1),
     "tails_and_threads": Golden(lambda: programs.chain(7, 23), guarded, special=0.2),

@@ -15,6 +15,7 @@ from tilewright.tir.interpreter import interpret
 from tilewright.tir.target import Target
 
 from ..schedule.programs import conv, matmul, matmul_relu
+from ..schedule.test_rows import layer_norm, reduced
 
 AVX512 = Target.parse("c:avx512")
 
@@ -22,7 +23,14 @@ AVX512 = Target.parse("c:avx512")
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     "func",
-    [matmul_relu(5, 33, 40), matmul(2, 17, 1031), matmul(6, 20, 1536), conv(5, 5, 24, 20)],
+    [
+        matmul_relu(5, 33, 40),
+        matmul(2, 17, 1031),
+        matmul(6, 20, 1536),
+        conv(5, 5, 24, 20),
+        reduced("sum", 3, 130),
+        layer_norm(4, 37),
+    ],
     ids=lambda func: str([b.size for b in func.inputs]),
 )
 def test_a_strict_kernel_has_the_bits_of_the_definition(func: PrimFunc) -> None:

@@ -49,6 +49,21 @@ def matmul_relu(
     return te.func(a, b, bias, y, name="matmul_relu")
 
 
+def gelu_matmul(rows: int, columns: int, inner: int) -> PrimFunc:
+    """Y = gelu(X W + bias), W and bias constant."""
+    x = te.placeholder((rows, inner), "float32", name="X")
+    w = te.placeholder((inner, columns), "float32", name="W", constant=True)
+    bias = te.placeholder((columns,), "float32", name="bias", constant=True)
+    k = te.reduce_axis(inner, name="k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name="C")
+
+    def gelu(i: Expr, j: Expr) -> Expr:
+        biased = c[i, j] + bias[j]
+        return biased * 0.5 * (1.0 + te.erf(biased * 0.5**0.5))
+
+    return te.func(x, w, bias, te.compute((rows, columns), gelu, name="Y"), name="gelu_matmul")
+
+
 def chain(m: int, n: int, *, dtype: str = "float32") -> PrimFunc:
     """Y = max(2 X + bias, 0) * X, in three steps."""
     x = te.placeholder((m, n), dtype, name="X")

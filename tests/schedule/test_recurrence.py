@@ -49,15 +49,8 @@ def proved(func: PrimFunc, steps: Steps) -> Schedule:
 
 
 def panels(sch: Schedule) -> None:
-    t, i = sch.loops("S")
-    panel, lane = sch.split(i, (None, 4), tail="mask")
-    sch.reorder(panel, t, lane)
-    sch.vectorize(lane)
-    sch.parallel(panel)
-
-
-def panels_of_cells(sch: Schedule) -> None:
-    t, i = sch.loops("C")
+    (block,) = sch.blocks()
+    t, i = sch.loops(block)
     panel, lane = sch.split(i, (None, 4), tail="mask")
     sch.reorder(panel, t, lane)
     sch.vectorize(lane)
@@ -65,7 +58,7 @@ def panels_of_cells(sch: Schedule) -> None:
 
 
 def test_two_states_are_one_block_whose_panels_threads_share() -> None:
-    assert body_of(proved(cell(5, 10), panels_of_cells)) == (
+    assert body_of(proved(cell(5, 10), panels)) == (
         'C = alloc(float32[5, 10], "global")\n'
         'for i_0 in parallel(3, tail="mask"):\n'
         "    for t in range(5):\n"
@@ -186,7 +179,7 @@ RIGHT: dict[str, tuple[PrimFunc, Steps]] = {
     "readers below": (wave(6, 5), readers_below),
     "cut in two": (wave(6, 3), cut_in_two),
     "copied": (wave(5, 3), copied),
-    "two states": (cell(5, 10), panels_of_cells),
+    "two states": (cell(5, 10), panels),
     "two states, one loop": (braid(4, 3), lambda sch: sch.fuse(*sch.loops("A"))),
     "two states, cut in two": (
         braid(6, 3),
@@ -334,7 +327,7 @@ def test_c_computes_a_scheduled_scan(name: str) -> None:
 def test_two_states_have_the_same_bits_on_any_number_of_threads() -> None:
     func = cell(9, 43)
     arrays = integers(func)
-    kernel = tw.build(Schedule(func).apply(panels_of_cells))
+    kernel = tw.build(Schedule(func).apply(panels))
     one, two, three = (kernel(*arrays.values(), threads=n) for n in (1, 2, 3))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, three)

@@ -17,6 +17,7 @@ from tilewright.tir.verify import Stage, verify
 n = te.dim("n", 1, 40)
 m = te.dim("m", np.int64(2), 8)  # type: ignore[arg-type]
 A = te.placeholder((n, 4), "float32", name="A")
+S = te.state((40, 4), "float32", name="S")
 J = te.placeholder((4,), "int64", name="J")
 
 
@@ -93,6 +94,15 @@ REFUSALS: dict[Callable[[], object], str] = {
     ),
     lambda: te.state((n, 4), "float32", name="S"): (
         "IRError: te.scan: 'S' has the size 'n', which a call decides; expected numbers. "
+        "[te-dim-scan]\n"
+        "  Hint: build a kernel for each size that there is."
+    ),
+    lambda: te.scan(
+        te.compute((n, 4), lambda t, i: A[t, i], name="first"),
+        te.compute((40, 4), lambda t, i: S[t - 1, i], name="step"),
+        S,
+    ): (
+        "IRError: te.scan: 'first' has the size 'n', which a call decides; expected numbers. "
         "[te-dim-scan]\n"
         "  Hint: build a kernel for each size that there is."
     ),

@@ -13,8 +13,7 @@ from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
-from tilewright.tir.expr import TRUE, Call, Expr
+from tilewright.tir.expr import TRUE, Call
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.stmt import Block, For, ForKind, If, Role, Stmt
@@ -22,23 +21,10 @@ from tilewright.tir.target import Target
 from tilewright.tir.verify import Stage, verify
 from tilewright.tir.visit import blocks, loads, stores, walk
 
+from ...schedule.programs import gelu_matmul
+
 TARGET = Target.parse("c:avx512")
 M, N, K = 9, 29, 24
-
-
-def gelu_matmul(rows: int, columns: int, inner: int) -> PrimFunc:
-    """Y = gelu(X W + bias), W and bias constant."""
-    x = te.placeholder((rows, inner), "float32", name="X")
-    w = te.placeholder((inner, columns), "float32", name="W", constant=True)
-    bias = te.placeholder((columns,), "float32", name="bias", constant=True)
-    k = te.reduce_axis(inner, name="k")
-    c = te.compute((rows, columns), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name="C")
-
-    def gelu(i: Expr, j: Expr) -> Expr:
-        biased = c[i, j] + bias[j]
-        return biased * 0.5 * (1.0 + te.erf(biased * 0.5**0.5))
-
-    return te.func(x, w, bias, te.compute((rows, columns), gelu, name="Y"), name="gelu_matmul")
 
 
 def small(sch: Schedule) -> None:
