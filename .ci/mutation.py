@@ -42,6 +42,15 @@ AREAS = {  # area -> files that are mutated
     "memory": ("graph/memory_plan.py", "graph/memory_check.py"),
     "passes": ("graph/passes/*.py",),
 }
+MIRRORS = {  # file -> its tests, where none is named after it
+    "schedule/placement.py": ("compute_at", "inline", "recurrence", "rolling", "scope"),
+    "schedule/legality.py": ("kinds", "loops", "reduction", "stage", "compute_at", "recurrence"),
+    "codegen/lower/vector_body.py": ("vectorize", "lanes"),
+    "codegen/lower/math/build.py": ("exp", "log", "pow"),
+    "graph/passes/identity_removal.py": ("simple_passes",),
+    "graph/passes/constant_folding.py": ("simple_passes",),
+    "graph/passes/common_subexpressions.py": ("simple_passes",),
+}
 MIRROR_SECONDS = 60
 SUITE_SECONDS = 900
 SLOWDOWN = 5  # by the clock, where the machine has other work
@@ -136,17 +145,20 @@ def _meaning(source: str) -> str:
 
 
 def mirrors(file: str) -> list[str]:
-    """The test files that mirror a module; those of its folder where none has its name."""
+    """The test files that mirror a module."""
     path = Path(file)
     named = [
-        folder / f"test_{path.stem}.py"
+        folder / f"test_{stem}.py"
         for folder in (Path("tests") / path.parent, Path("tests") / path.parent.parent)
+        for stem in MIRRORS.get(file, (path.stem,))
     ]
     found = [str(name) for name in named if (ROOT / name).exists()]
     proof = sorted((ROOT / "tests/schedule").glob("test_proof*.py"))
     if "proof" in path.parts:
         found += [str(name.relative_to(ROOT)) for name in proof]
-    return found or [str(Path("tests") / path.parts[0])]
+    if not found:
+        raise SystemExit(f"no test mirrors {file}: name some in MIRRORS")
+    return found
 
 
 def outcome(clone: Path, tests: list[str], seconds: float) -> str:
