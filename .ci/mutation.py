@@ -4,11 +4,13 @@ and one that survives against the whole default suite.
 
     python .ci/mutation.py --count 300 --seed 0 --results mutants.jsonl   draws and runs them
     python .ci/mutation.py --results mutants.jsonl --report               what was found so far
+    python .ci/mutation.py ... --again                                    survivors meet new tests
 
 It wants the extra "mutation" (cosmic-ray makes the mutants) and works on a clone of HEAD, never on
 the files of this one. A line of the results is one mutant
-against one set of tests; what has a line is not run again.
-A mutant that differs in annotations or docstrings alone is none.
+against one set of tests; what has a line is not run again. The suite begins with the folder of the
+mutated file. A mutant that differs in annotations, docstrings, the flags of a dataclass or a zip's
+`strict` alone is none: a right program does the same with it.
 """
 
 from __future__ import annotations
@@ -43,8 +45,9 @@ AREAS = {  # area -> files that are mutated
     "passes": ("graph/passes/*.py",),
 }
 MIRRORS = {  # file -> its tests, where none is named after it
-    "schedule/placement.py": ("compute_at", "inline", "recurrence", "rolling", "scope"),
-    "schedule/legality.py": ("kinds", "loops", "reduction", "stage", "compute_at", "recurrence"),
+    "schedule/placement.py": ("compute_at", "inline", "loops", "recurrence", "rolling", "scope"),
+    "schedule/legality.py": ("kinds", "loops", "inline", "stage", "compute_at", "recurrence"),
+    "schedule/primitives/layout.py": ("layout", "padding"),
     "codegen/lower/vector_body.py": ("vectorize", "lanes"),
     "codegen/lower/math/build.py": ("exp", "log", "pow"),
     "graph/passes/identity_removal.py": ("simple_passes",),
@@ -130,7 +133,7 @@ def _changes(mutant: Mutant) -> bool:
 
 
 def _meaning(source: str) -> str:
-    """The program without annotations and docstrings."""
+    """The program without annotations, docstrings, flags of dataclasses and `strict` of zips."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -141,6 +144,11 @@ def _meaning(source: str) -> str:
             node.annotation = ast.Name("object")
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             node.value = ast.Constant(None)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id == "dataclass":
+                node.keywords = []
+            if node.func.id == "zip":
+                node.keywords = [word for word in node.keywords if word.arg != "strict"]
     return ast.dump(tree)
 
 
@@ -159,6 +167,13 @@ def mirrors(file: str) -> list[str]:
     if not found:
         raise SystemExit(f"no test mirrors {file}: name some in MIRRORS")
     return found
+
+
+def suite(file: str) -> list[str]:
+    """The default suite, beginning with the folder of the tests that mirror a module."""
+    places = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("[!_.]*"))
+    tests = [place for place in places if (ROOT / place).is_dir() or "test_" in place]
+    return sorted(tests, key=lambda place: place != f"tests/{Path(file).parts[0]}")
 
 
 def outcome(clone: Path, tests: list[str], seconds: float) -> str:
@@ -186,17 +201,24 @@ def outcome(clone: Path, tests: list[str], seconds: float) -> str:
     return "killed" if status else ALIVE
 
 
-def run(mutants: list[Mutant], results: Path) -> None:
-    """All against their mirrors, then those that survived against the suite; a line for each."""
+def run(mutants: list[Mutant], results: Path, *, again: bool) -> None:
+    """All against their mirrors, then those that survived against the suite; a line for each.
+
+    again: what has survived its mirrors before is tried anew.
+    """
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "tilewright"
         subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
         for by in ("mirror", "suite"):
             known = read(results)
-            done = {entry["key"]: entry["verdict"] for entry in known if entry["by"] == by}
+            last = {entry["key"]: entry["verdict"] for entry in known if entry["by"] == by}
+            retried = again and by == "mirror"
+            done = {key for key, verdict in last.items() if verdict != ALIVE or not retried}
             if by == "suite":
-                alive = {e["key"] for e in known if e["by"] == "mirror" and e["verdict"] == ALIVE}
-                mutants = [mutant for mutant in mutants if mutant.key in alive]
+                first = {
+                    entry["key"]: entry["verdict"] for entry in known if entry["by"] == "mirror"
+                }
+                mutants = [mutant for mutant in mutants if first[mutant.key] == ALIVE]
             for number, mutant in enumerate(mutants):
                 if mutant.key not in done:
                     entry = _tried(clone, mutant, by)
@@ -215,8 +237,8 @@ def _tried(clone: Path, mutant: Mutant, by: str) -> dict[str, object]:
     file.write_text(text, encoding="utf-8")
     try:
         mirror = by == "mirror"
-        tests, seconds = (mirrors(mutant.file), MIRROR_SECONDS) if mirror else ([], SUITE_SECONDS)
-        verdict = outcome(clone, tests, seconds)
+        tests = mirrors(mutant.file) if mirror else suite(mutant.file)
+        verdict = outcome(clone, tests, MIRROR_SECONDS if mirror else SUITE_SECONDS)
     finally:
         file.write_text(original, encoding="utf-8")
     took = round(time.monotonic() - began, 1)
@@ -250,9 +272,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--report", action="store_true")
+    parser.add_argument("--again", action="store_true", help="try survivors of the mirrors anew")
     arguments = parser.parse_args()
     if not arguments.report:
-        run(drawn(arguments.count, arguments.seed), arguments.results)
+        run(drawn(arguments.count, arguments.seed), arguments.results, again=arguments.again)
     report(arguments.results)
 
 

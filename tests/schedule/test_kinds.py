@@ -95,6 +95,26 @@ def _vectorized_parts(sch: Schedule) -> None:
     sch.vectorize(j)
 
 
+def rank_0(n: int) -> PrimFunc:
+    """Y = X scaled by a number that is computed."""
+    x = te.placeholder((n,), "float32", name="X")
+    p = te.compute((), lambda: x[0] + 1.0, name="P")
+    return te.func(x, te.compute((n,), lambda i: x[i] * p[()], name="Y"), name="rank_0")
+
+
+def _lanes_of_a_number(sch: Schedule) -> None:
+    (i,) = sch.loops("Y")
+    sch.compute_at("P", i)
+    sch.vectorize(i)
+
+
+def _parallel_beside(sch: Schedule) -> None:
+    i, _ = sch.loops("Y")
+    sch.compute_at("R", i)
+    first, _ = sch.loop_partition(i, (2,))
+    sch.parallel(first)
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "loop-clash: a reduction": (
         matmul(2, 3, 2),
@@ -102,6 +122,8 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     ),
     "loop-clash: vector lanes": (matmul(2, 3, 2), lambda s: s.vectorize(s.loops("C")[2])),
     "loop-clash: an epilogue": (matmul_relu(2, 3, 2), _epilogue),
+    "loop-clash: a number for every lane": (rank_0(4), _lanes_of_a_number),
+    "loop-clash: a tensor of another loop too": (blur(4, 3), _parallel_beside),
     "vectorize-innermost: parts that overlap": (blur(2, 3), _vectorized_parts),
     "vectorize-innermost": (matmul(2, 3, 2), lambda s: s.vectorize(s.loops("C")[1])),
     "loop-kind": (

@@ -164,6 +164,12 @@ def _stage_then_split(sch: Schedule) -> None:
     sch.split(j, (None, 2))
 
 
+def _stage_then_reorder(sch: Schedule) -> None:
+    i, j, k = sch.loops("C")
+    sch.stage("C", "C", i, "register")
+    sch.reorder(k, j)
+
+
 def _parallel_inside(sch: Schedule) -> None:
     i, j, _ = sch.loops("C")
     sch.parallel(i)
@@ -191,6 +197,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "split-tail": (double(8), lambda s: split(s, None, 2, tail="peel")),
     "loop-kind": (double(8), lambda s: (s.unroll(s.loops("B")[0]), split(s, None, 2))),
     "stage-mirrored": (matmul(2, 3, 2), _stage_then_split),
+    "stage-mirrored: reorder": (matmul(2, 3, 2), _stage_then_reorder),
     "fuse-nested": (matmul(2, 3, 2), lambda s: s.fuse(s.loops("C")[0], s.loops("C")[2])),
     "fuse-none": (matmul(2, 3, 2), lambda s: s.fuse()),
     "fuse-mixed": (matmul(2, 3, 2), lambda s: s.fuse(*s.loops("C")[1:])),

@@ -204,6 +204,24 @@ def test_parts_keep_what_the_sum_itself_leaves_out() -> None:
     np.testing.assert_array_equal(got, np.tril(data, 3).sum(axis=1))
 
 
+def overlong(sch: tw.Schedule) -> None:
+    _, k = sch.loops("Y")
+    _, lane = sch.split(k, (5, 4))
+    sch.rfactor("Y", lane)
+
+
+def test_iterations_that_never_count_do_not_lengthen_the_parts() -> None:
+    sch = tw.Schedule(row_sums(columns=12)).apply(overlong)
+    assert "vk=reduce(3, k_0)" in str(sch)
+    nest = lower_to_nest(sch.func)
+    assert prove(nest, canonical_form(sch.func)).status == "proved"
+
+
+def test_rfactor_refuses_parts_that_would_run_beyond_their_end() -> None:
+    with pytest.raises(tw.ScheduleError, match=r"\[rfactor-loop\]"):
+        tw.Schedule(row_sums(columns=10)).apply(overlong)
+
+
 def test_rfactor_refuses_a_loop_in_the_middle_of_a_split() -> None:
     sch = tw.Schedule(row_sums())
     _, k = sch.loops("Y")
