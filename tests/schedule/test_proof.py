@@ -25,6 +25,7 @@ from tilewright.tir.target import Target
 
 from .nests import NESTS, PackedNest, canonical, nest, packed
 from .planted import PLANTED, edited
+from .programs import causal, matmul_relu
 
 # ruff: noqa: E501 (one line of a nest is one line)
 
@@ -365,3 +366,39 @@ def rank(X: int32[4], Y: output(int32[4])):
     assert str(failure) == (
         "P2: in block 'Y' vk <= vi is computed, where the canonical form has vk < vi; Y(i=3, k=3)"
     )
+
+
+@pytest.mark.parametrize("shortcuts", [True, False])
+def test_a_point_that_does_not_count_may_not_run(shortcuts: bool) -> None:
+    func = causal(3, 2, 2)
+    lines = str(lower_to_nest(func)).splitlines()
+    whole = parse("\n".join(line for line in lines if "where(" not in line))
+    verdict = prove(whole, canonical_form(func), shortcuts=shortcuts)
+    assert verdict.status == "refuted"
+    assert "which does not count" in str(verdict)
+
+
+EARLY = """
+def matmul_relu(A: float32[2, 2], B: float32[2, 3], bias: float32[3], Y: output(float32[2, 3])):
+    C = alloc(float32[2, 3], "global")
+    for i in range(2):
+        for j in range(3):
+            with block("C_init", vi=spatial(2, i), vj=spatial(3, j), init="C"):
+                C[vi, vj] = 0.0
+    for i in range(2):
+        for j in range(3):
+            with block("Y", vi=spatial(2, i), vj=spatial(3, j)):
+                Y[vi, vj] = max(C[vi, vj] + bias[vj], 0.0)
+    for i in range(2):
+        for j in range(3):
+            for k in range(2):
+                with block("C", vi=spatial(2, i), vj=spatial(3, j), vk=reduce(2, k)):
+                    C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+
+@pytest.mark.parametrize("shortcuts", [True, False])
+def test_a_sum_may_not_be_read_between_its_initialisation_and_its_updates(shortcuts: bool) -> None:
+    verdict = prove(parse(EARLY), canonical_form(matmul_relu(2, 3, 2)), shortcuts=shortcuts)
+    assert verdict.status == "refuted"
+    assert "before block 'C' has updated it" in str(verdict)

@@ -160,6 +160,12 @@ def test_substitution_has_the_value_at_the_substituted_point(expr: Expr) -> None
                 assert replaced.value(point) == plain.value(at)
 
 
+@pytest.mark.parametrize(("inner", "offset", "outer"), [(2, 1, 3), (3, 0, 2), (4, 2, 5), (2, 5, 4)])
+def test_a_quotient_of_a_quotient_is_one(inner: int, offset: int, outer: int) -> None:
+    form = affine((X // inner + offset) // outer, {}, RANGES)
+    assert all(form.value(p) == (p[X] // inner + offset) // outer for p in POINTS)
+
+
 def test_the_parts_of_a_fused_index_meet_again() -> None:
     assert affine(X // 4 * 4 + X % 4, {}, RANGES) == variable(X)
     assert affine((X * 48 + Y) // 48, {}, RANGES) == variable(X)

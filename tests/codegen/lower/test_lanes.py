@@ -102,6 +102,11 @@ def test_settled_quotients_have_the_same_value_in_every_lane(expr: Expr) -> None
             assert evaluate(settled, lane, i) == evaluate(expr, lane, i)
 
 
+def test_a_quotient_of_a_quotient_that_the_lane_changes_is_left_alone() -> None:
+    twice = FloorDiv(Add(FloorDiv(LANE, index(2)), ROW), index(3))
+    assert settle(twice, LANE, LANES) == twice
+
+
 @given(sums(), sums())
 def test_an_address_is_base_and_stride_or_any_offset(row: Expr, column: Expr) -> None:
     buffer = Buffer("A", FLOAT32, (1000, 100))

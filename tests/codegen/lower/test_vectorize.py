@@ -53,6 +53,20 @@ def f(A: float64[32], B: float32[32], C: output(float64[32])):
     assert 'cast(B[ramp(i * 4, 1, 4)], "float64x4")' in vectorized(text, "c:avx2")
 
 
+def test_numbers_of_lanes_are_cast_from_int32() -> None:
+    text = """
+def f(A: output(float32[16]), N: output(int32[16])):
+    for i in vectorized(16):
+        A[i] = cast(i, "float32")
+        N[i] = cast(i, "int32")
+"""
+    lanes = "ramp(int32(0), 1, 16)"
+    assert vectorized(text).splitlines()[1:] == [
+        f'    A[ramp(0, 1, 16)] = cast({lanes}, "float32x16")',
+        f"    N[ramp(0, 1, 16)] = {lanes}",
+    ]
+
+
 def test_without_vector_registers_the_loop_runs_serially() -> None:
     text = """
 def f(A: float32[32], C: output(float32[32])):
