@@ -41,6 +41,15 @@ def test_a_mask_that_some_lanes_leave_stays() -> None:
     assert folded(line) == [f"        {line}"]
 
 
+def test_the_opposite_of_a_mask_of_all_lanes_is_one() -> None:
+    vector = "ramp(i * 16, 1, 16)"
+    off, on = f"not ({vector} < broadcast(48, 16))", f"not (broadcast(50, 16) < {vector})"
+    assert folded(f"masked(C[{vector}], {off}) = broadcast(0.0, 16)") == []
+    assert folded(f"masked(C[{vector}], {on}) = broadcast(0.0, 16)") == [
+        f"        C[{vector}] = broadcast(0.0, 16)"
+    ]
+
+
 def test_a_conjunct_that_always_holds_is_dropped_from_a_select() -> None:
     assert folded(
         "C[ramp(i * 16, 1, 16)] = select(ramp(i * 16, 1, 16) < broadcast(48, 16) and "
