@@ -137,6 +137,22 @@ def f(A: float32[2, 48], C: output(float32[96])):
             C[i * 16 + j] = A[(i * 16 + j) // 48, (i * 16 + j) % 48]
 """
     assert "A[i // 3, ramp(i * 16 % 48, 1, 16)]" in vectorized(text)
+    same = """
+def f(A: float32[4, 2], C: output(float32[64])):
+    for i in vectorized(64):
+        C[i] = A[i // 16, i % 2]
+"""
+    assert "= A[i, ramp(0, 1, 16) % broadcast(2, 16)]" in vectorized(same)
+
+
+def test_numbers_of_lanes_need_a_product_where_they_are_far_apart() -> None:
+    text = """
+def f(C: output(int64[64])):
+    for i in vectorized(64):
+        C[i] = i * 3
+"""
+    assert "C[ramp(i * 8, 1, 8)] = ramp(i * 24, 3, 8)" in vectorized(text)
+    assert vectorized(text, "c:avx2") == text.strip().replace("vectorized", "range")
 
 
 def gathering(index: str, kind: str = "int64") -> str:
