@@ -44,6 +44,27 @@ def test_a_tensor_that_is_overwritten_before_its_last_read_is_found(at: int) -> 
     )
 
 
+def test_a_tensor_is_found_to_be_lost_whichever_comes_first() -> None:
+    uses = (Use((), "b"), Use((), "a"), Use(("b",), None))
+    assert "step 2 reads 'b', whose bytes were not written or are taken" in refusal(
+        plan(0, 0, 256), uses
+    )
+
+
+def test_a_tensor_that_was_never_written_is_found() -> None:
+    assert "step 0 reads 'a', whose bytes were not written" in refusal(
+        plan(0, 128, 256), (Use(("a",), None),)
+    )
+
+
+def test_the_last_bytes_of_the_arena_are_looked_at_too() -> None:
+    uses = (Use((), "a"), Use((), "c"), Use(("a",), None))
+    wrong = MemoryPlan(
+        128, 0, "by hand", (Placement("a", 0, 100, 0, 0), Placement("c", 64, 64, 0, 0))
+    )
+    assert "step 2 reads 'a', whose bytes were not written or are taken" in refusal(wrong, uses)
+
+
 def test_a_result_over_an_input_of_the_same_step_is_found() -> None:
     assert "step 1 writes 'b' over 'a', which it reads" in refusal(plan(0, 64, 256))
     assert "step 2 writes 'c' over 'b', which it reads" in refusal(plan(0, 128, 192))

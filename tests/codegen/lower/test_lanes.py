@@ -103,6 +103,13 @@ def test_settled_quotients_have_the_same_value_in_every_lane(expr: Expr) -> None
             assert evaluate(settled, lane, i) == evaluate(expr, lane, i)
 
 
+def test_a_quotient_of_exactly_all_lanes_is_settled() -> None:
+    row = Add(Mul(ROW, index(LANES)), LANE)
+    assert settle(FloorDiv(row, index(LANES)), LANE, LANES) == FloorDiv(
+        Mul(ROW, index(LANES)), index(LANES)
+    )
+
+
 def test_a_quotient_of_a_quotient_that_the_lane_changes_is_left_alone() -> None:
     twice = FloorDiv(Add(FloorDiv(LANE, index(2)), ROW), index(3))
     assert settle(twice, LANE, LANES) == twice

@@ -129,6 +129,18 @@ def f(A: float32[4, 16], C: output(float32[4, 16])):
     ]
 
 
+def test_an_element_that_lanes_share_is_loaded_only_where_one_is_on() -> None:
+    text = """
+def f(A: float32[5, 4], C: output(float32[64])):
+    for j in range(4):
+        for i in vectorized(16):
+            C[j * 16 + i] = select(j * 4 + i < 4, A[j + 2, j * 3], 0.0)
+"""
+    mask = "ramp(j * 4, 1, 16) < broadcast(4, 16)"
+    loaded = f"masked(A[j + 2, broadcast(j * 3, 16)], {mask}, broadcast(0.0, 16))"
+    assert vectorized(text).splitlines()[2:] == [f"        C[ramp(j * 16, 1, 16)] = {loaded}"]
+
+
 def test_quotients_that_no_lane_carries_over_are_scalar() -> None:
     text = """
 def f(A: float32[2, 48], C: output(float32[96])):
