@@ -4,6 +4,8 @@ allowed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -101,3 +103,13 @@ def test_the_plan_is_the_same_every_time() -> None:
     first, second = plan_memory(uses, sizes), plan_memory(uses, sizes)
     assert first == second
     assert isinstance(first, MemoryPlan)
+
+
+def test_random_plans_are_those_of_before(golden: Callable[[str, str], None]) -> None:
+    lines: list[str] = []
+    for seed in range(60):
+        plan = plan_memory(*random_uses(seed))
+        places = " ".join(f"{item.name}@{item.offset}" for item in plan.placements)
+        head = f"{seed}: {plan.arena_bytes} of {plan.lower_bound}, {plan.packing}"
+        lines += [f"{head}, {len(plan.in_place)} in place", f"  {places}"]
+    golden("memory_plans.txt", "\n".join(lines) + "\n")
