@@ -52,6 +52,12 @@ def test_a_chain_that_may_overwrite_its_inputs_takes_one() -> None:
     assert plan.in_place == (("t1", "t0"), ("t2", "t1"), ("t3", "t2"))
 
 
+def test_a_step_that_writes_nothing_does_not_end_the_plan() -> None:
+    uses = [Use((), "a"), Use(("a",), None), Use((), "b"), Use(("b",), None)]
+    plan = plan_memory(uses, {"a": 64, "b": 64})
+    assert [item.name for item in plan.placements] == ["a", "b"]
+
+
 def test_an_input_that_is_needed_later_is_not_overwritten() -> None:
     uses = [Use((), "a"), Use(("a",), "b", ("a",)), Use(("a", "b"), None)]
     plan = plan_memory(uses, {"a": 64, "b": 64})
@@ -107,7 +113,8 @@ def test_the_plan_is_the_same_every_time() -> None:
 
 def test_random_plans_are_those_of_before(golden: Callable[[str, str], None]) -> None:
     lines: list[str] = []
-    for seed in range(60):
+    seldom = (283, 673, 838, 1488)  # the best fit wins, or a result has a place of its own
+    for seed in (*range(40), *seldom):
         plan = plan_memory(*random_uses(seed))
         places = " ".join(f"{item.name}@{item.offset}" for item in plan.placements)
         head = f"{seed}: {plan.arena_bytes} of {plan.lower_bound}, {plan.packing}"
