@@ -65,6 +65,13 @@ def test_the_last_bytes_of_the_arena_are_looked_at_too() -> None:
     assert "step 2 reads 'a', whose bytes were not written or are taken" in refusal(wrong, uses)
 
 
+def test_an_arena_of_one_cell_is_looked_at_too() -> None:
+    places = (Placement("a", 0, 64, 0, 0), Placement("b", 0, 64, 0, 0))
+    uses = (Use((), "a"), Use((), "b"), Use(("a",), None))
+    with pytest.raises(InternalError, match="step 2 reads 'a'"):
+        check_plan(MemoryPlan(64, 0, "by hand", places), uses, {"a": 64, "b": 64})
+
+
 def test_a_result_over_an_input_of_the_same_step_is_found() -> None:
     assert "step 1 writes 'b' over 'a', which it reads" in refusal(plan(0, 64, 256))
     assert "step 2 writes 'c' over 'b', which it reads" in refusal(plan(0, 128, 192))

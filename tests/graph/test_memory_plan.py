@@ -78,6 +78,7 @@ def test_a_result_that_nobody_reads_has_a_place_for_its_step() -> None:
 def test_nothing_takes_nothing() -> None:
     plan = plan_memory([], {})
     assert (plan.arena_bytes, plan.lower_bound, plan.excess) == (0, 0, 0.0)
+    assert (plan.offsets, plan.weight_bytes) == ({}, 0)
 
 
 @pytest.mark.parametrize("seed", range(30))
