@@ -19,8 +19,9 @@ from ..tir.regions import Span, disjoint
 from ..tir.simplify import simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
 from ..tir.visit import accesses, blocks, enclosing_path, statements, substitute
+from .clash import witness, written_twice
 from .errors import iteration, refuse
-from .legality import allocated_in, element_at, reduction_loops, runs_over
+from .legality import allocated_in, reduction_loops, runs_over
 from .nest import (
     buffers_read,
     is_reduction,
@@ -97,20 +98,21 @@ def check_init_inside(func: PrimFunc, block: Block, primitive: str) -> None:
 def check_begins_once(func: PrimFunc, block: Block, loop: For) -> None:
     """No loop outside of the one at which a reduction is initialised is reduced over."""
     around = loops_around(func, loop)
-    outside = [x for x in reduction_loops(func, block) if x in around]
+    outside = [x for x in reduction_loops(func, block) if x in around and x.extent > 1]
     if not outside:
         return
-    first: dict[Var, int] = {outer.var: 0 for outer in loops_around(func, block)}
-    second = {**first, outside[0].var: 1}
+    found = witness(func, written_twice(target_of(block), outside))
     raise refuse(
         func,
         f"decompose_reduction: loop '{outside[0].var.name}' outside of loop '{loop.var.name}' "
         "is reduced over; "
         "the accumulators would start anew in each of its iterations.",
         code="init-inside",
-        notes=(
-            f"what iteration {iteration(first)} adds to {element_at(block, first)} would be lost "
-            f"before iteration {iteration(second)}.",
+        notes=()
+        if found is None
+        else (
+            f"what iteration {found.first.place} adds to {found.element} would be lost before "
+            f"iteration {found.second.place}.",
         ),
         hints=(f"place it before loop '{outside[0].var.name}'.",),
     )

@@ -33,7 +33,7 @@ def run(first: int, cases: int, *, undecided: float = 0.0) -> None:
 
     undecided: the share of proofs that may be.
     """
-    tally, present = Tally(Counter(), Counter()), Counter[str]()
+    tally, present = Tally(), Counter[str]()
     depths: list[int] = []
     proofs: Counter[str] = Counter()
     for seed in range(first, first + cases):
@@ -62,7 +62,7 @@ def test_random_legal_steps_keep_the_meaning() -> None:
 
 
 def test_random_legal_steps_keep_what_gathers_mean() -> None:
-    tally = Tally(Counter(), Counter())
+    tally = Tally()
     for seed in range(50):
         rng = Random(seed)
         func = rng.choice(GATHERS)(rng)
@@ -82,7 +82,7 @@ def tensorized(sch: Schedule, lanes: int) -> None:
 
 
 def test_random_legal_steps_keep_what_instructions_mean() -> None:
-    tally, kept = Tally(Counter(), Counter()), 0
+    tally, kept = Tally(), 0
     for seed in range(50):
         rng = Random(seed)
         lanes = rng.choice((4, 8, 16))
