@@ -127,15 +127,24 @@ def written_twice(tensor: Buffer, loops: Sequence[For]) -> Orders:
     return orders
 
 
-def written_for(writers: Sequence[Block], readers: Sequence[Block]) -> Orders:
-    """A run of one of the `writers` sets what one of the `readers` needs, whenever both are."""
+def flow_notes(
+    func: PrimFunc,
+    tensor: Buffer,
+    writers: Sequence[Block],
+    readers: Sequence[Block],
+    order: Order = ANY,
+) -> tuple[str, ...]:
+    """A run of one of the `writers` and one of the `readers` that share an element of a tensor and
+    agree with `order`, in words; nothing where none is found.
+    """
 
     def orders(a: Access, b: Access) -> Sequence[Order]:
-        wanted = a.write and not b.write
+        wanted = a.buffer is tensor and a.write and not b.write
         ours = any(a.statement.block is x for x in writers)
-        return (ANY,) if wanted and ours and any(b.statement.block is x for x in readers) else ()
+        return (order,) if wanted and ours and any(b.statement.block is x for x in readers) else ()
 
-    return orders
+    found = witness(func, orders)
+    return () if found is None else (str(found),)
 
 
 def in_other_iterations(a: Statement, b: Statement, loop: For) -> Sequence[Order]:

@@ -18,7 +18,7 @@ from ..tir.expr import Expr, Var, index
 from ..tir.func import PrimFunc
 from ..tir.printer import print_expr
 from ..tir.simplify import provable
-from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
+from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
 from ..tir.visit import blocks, enclosing_path, free_vars, statements, walk
 from .clash import witness, written_twice
 from .dependence import writes_apart
@@ -223,9 +223,9 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
     return tuple(dict.fromkeys(private))
 
 
-def allocated_in(loop: For, buffer: Buffer) -> bool:
-    """Whether a buffer's storage begins anew in each iteration of the loop."""
-    return any(isinstance(node, Alloc) and node.buffer is buffer for node in statements(loop.body))
+def allocated_in(loop: Stmt, buffer: Buffer) -> bool:
+    """Whether a buffer's storage stands below a loop, anew in each iteration, or a statement."""
+    return any(isinstance(node, Alloc) and node.buffer is buffer for node in statements(loop))
 
 
 def is_private(func: PrimFunc, loop: For, tensor: Buffer) -> bool:
