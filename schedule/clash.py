@@ -30,28 +30,36 @@ Orders = Callable[[Access, Access], Sequence[Order]]
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
-    """Two runs that touch one element, one of them writing.
+class Touch:
+    """A run of a block that writes or reads the element of a clash.
 
-    sure: whether both touch it whatever the data are; else they may.
+    sure: whether it does whatever the data are; else it may.
     """
 
-    first: Iteration
-    second: Iteration
-    first_writes: bool
-    second_writes: bool
+    run: Iteration
+    write: bool
+    sure: bool
+
+    @property
+    def verb(self) -> str:
+        """What the block does with the element."""
+        plain = "write" if self.write else "read"
+        return f"{plain}s" if self.sure else f"may {plain}"
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Two runs that touch one element, one of them writing."""
+
+    first: Touch
+    second: Touch
     element: str
-    sure: bool = True
 
     def __str__(self) -> str:
-        may, s = ("", "s") if self.sure else ("may ", "")
-        verbs = [
-            f"{may}{'write' if it else 'read'}{s}" for it in (self.first_writes, self.second_writes)
-        ]
+        one, two = self.first, self.second
         return (
-            f"block '{self.first.block}' {verbs[0]} {self.element} in iteration "
-            f"{self.first.place}, block '{self.second.block}' {verbs[1]} it in iteration "
-            f"{self.second.place}."
+            f"block '{one.run.block}' {one.verb} {self.element} in iteration {one.run.place}, "
+            f"block '{two.run.block}' {two.verb} it in iteration {two.run.place}."
         )
 
 
@@ -98,12 +106,9 @@ def _found(nest: Nest, orders: Orders, above: Equal) -> Clash | None:
             first, second = runs_of(runs.wrap().lexmin(), one, two)
             element = element_text((a.buffer.origin or a.buffer).name, a.indices, first)
             return Clash(
-                iteration(one, first),
-                iteration(two, second),
-                a.write,
-                b.write,
+                Touch(iteration(one, first), a.write, a.exact),
+                Touch(iteration(two, second), b.write, b.exact),
                 element,
-                a.exact and b.exact,
             )
     return None
 

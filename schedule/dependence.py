@@ -19,7 +19,7 @@ from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc
 from ..tir.linear import Ranges, expression, linear, total
 from ..tir.regions import Region, region
-from ..tir.simplify import provable, simplify
+from ..tir.simplify import simplify
 from ..tir.stmt import Block, For, Role, Seq, Store
 from ..tir.visit import blocks, enclosing_path, substitute, walk
 from .canonical import origin_of
@@ -98,47 +98,45 @@ def check_together(func: PrimFunc, first: For, second: For) -> None:
             continue
         if apart(func, first, second, one, two):
             continue
-        notes = _merged_notes(func, first, second, one, two)
-        if notes is None:
-            continue
-        raise refuse(
-            func,
-            f"merge: block '{two.block.name}' {two.verb} in one iteration of loop "
-            f"'{second.var.name}' what block '{one.block.name}' {one.verb} of "
-            f"'{one.buffer.name}' in another one of loop '{first.var.name}'"
-            f"{'' if notes else ', as far as can be seen'}.",
-            code="merge-order",
-            notes=notes,
-            hints=(
-                "merge loops over axes of which both blocks touch the same element; compute_at "
-                "computes what a reader needs.",
-            ),
-        )
+        _check_merged(func, first, second, one, two)
 
 
-def _merged_notes(
-    func: PrimFunc, first: For, second: For, one: Touch, two: Touch
-) -> tuple[str, ...] | None:
-    """A clash of the two in different iterations of the loops, in words; the one that would come in
-    the wrong order first. None where there is no clash, nothing where it cannot be found.
-    """
-    level = len(loops_around(func, first))
-    around, late, early = Order(level), variable(first.var), variable(second.var)
+def _check_merged(func: PrimFunc, first: For, second: For, one: Touch, two: Touch) -> None:
+    """The two share no element in different iterations of the loops."""
+    around = Order(len(loops_around(func, first)))
+    late, early = variable(first.var), variable(second.var)
 
-    def touch(a: Access, b: Access) -> Sequence[Order]:
-        found = _is(a, one) and _is(b, two)
-        return (around,) if found else ()
+    def later(a: Access, b: Access) -> Sequence[Order]:
+        return (around,) if _is(a, one) and _is(b, two) else ()
 
-    def back(a: Access, b: Access) -> Sequence[Order]:
-        return touch(b, a)
+    def earlier(a: Access, b: Access) -> Sequence[Order]:
+        return later(b, a)
 
+    notes: tuple[str, ...] = ()
+    carries = False
     try:
-        clash = find_clash(func, touch, ((late, early),)) or find_clash(
-            func, back, ((early, late),)
-        )
+        clash = find_clash(func, later, ((late, early),))
+        if clash is None:
+            clash, carries = find_clash(func, earlier, ((early, late),)), True
     except Undecided:
-        return ()
-    return None if clash is None else (str(clash),)
+        pass
+    else:
+        if clash is None:
+            return
+        notes = (str(clash),)
+    raise refuse(
+        func,
+        f"merge: block '{two.block.name}' {two.verb} in one iteration of loop "
+        f"'{second.var.name}' what block '{one.block.name}' {one.verb} of "
+        f"'{one.buffer.name}' in {'an earlier' if carries else 'another'} one of loop "
+        f"'{first.var.name}'{'' if notes else ', as far as can be seen'}.",
+        code="merge-carries" if carries else "merge-order",
+        notes=notes,
+        hints=(
+            "merge loops over axes of which both blocks touch the same element; compute_at "
+            "computes what a reader needs.",
+        ),
+    )
 
 
 def _is(access: Access, touch: Touch) -> bool:
@@ -172,17 +170,7 @@ def check_reads_own(
             own = two.block.role is Role.COMPUTE and two.block.family == one.block.family
             if two.buffer is not one.buffer or own:
                 continue
-            if not _within(func, loop, two, one):
-                _check_not_carried(func, loop, one, two, primitive, own=tensor is not None)
-
-
-def _within(func: PrimFunc, loop: For, inner: Touch, outer: Touch) -> bool:
-    """Whether, in each iteration of the loop, the box of `inner` lies in that of `outer`."""
-    still = ranges_of((*loops_around(func, loop), loop))
-    return all(
-        provable(b.low <= a.low, still) and provable(a.low + a.extent <= b.low + b.extent, still)
-        for a, b in zip(_box(inner, loop, still), _box(outer, loop, still), strict=True)
-    )
+            _check_not_carried(func, loop, one, two, primitive, own=tensor is not None)
 
 
 def _check_not_carried(

@@ -260,7 +260,7 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
     found = witness(func, written_twice(target_of(block), (loop,)))
     notes = []
     if found is not None:
-        both = f"iterations {found.first.place} and {found.second.place}"
+        both = f"iterations {found.first.run.place} and {found.second.run.place}"
         notes.append(f"{both} both write {found.element}.")
     why = "does not depend on it"
     if _reduces_over(block, loop.var):
@@ -269,8 +269,8 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
         why = "computes parts that overlap"
     return refuse(
         func,
-        f"{primitive}: iterations of loop '{loop.var.name}' write the same element: block "
-        f"'{block.name}' {why}.",
+        f"{primitive}: iterations of loop '{loop.var.name}' write the same element"
+        f"{'' if notes else ', as far as can be seen'}: block '{block.name}' {why}.",
         code="loop-clash",
         notes=notes,
         hints=(f"choose a loop over an axis of '{block.name}' that is not reduced.",),
@@ -408,8 +408,8 @@ def check_complete(func: PrimFunc, producer: Block, loop: For, primitive: str) -
         notes=()
         if found is None
         else (
-            f"after iteration {found.first.place}, iteration {found.second.place} still updates "
-            f"{found.element}.",
+            f"after iteration {found.first.run.place}, iteration {found.second.run.place} still "
+            f"updates {found.element}.",
         ),
         hints=('at="last" runs the consumer in the last iteration of the reduction loops above.',),
     )

@@ -112,8 +112,8 @@ def check_begins_once(func: PrimFunc, block: Block, loop: For) -> None:
         notes=()
         if found is None
         else (
-            f"what iteration {found.first.place} adds to {found.element} would be lost before "
-            f"iteration {found.second.place}.",
+            f"what iteration {found.first.run.place} adds to {found.element} would be lost before "
+            f"iteration {found.second.run.place}.",
         ),
         hints=(f"place it before loop '{outside[0].var.name}'.",),
     )

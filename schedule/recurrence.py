@@ -30,12 +30,12 @@ def check_order(before: PrimFunc, after: PrimFunc, moved: Iterable[Block], primi
     if found is not None:
         raise refuse(
             before,
-            f"{primitive}: block '{found.second.block}' would read '{found.element}' before it is "
-            "computed; expected its steps in order.",
+            f"{primitive}: block '{found.second.run.block}' would read '{found.element}' before "
+            "it is computed; expected its steps in order.",
             code="scan-order",
             notes=(
-                f"iteration {found.second} reads {found.element}, which iteration "
-                f"{found.first} writes.",
+                f"iteration {found.second.run} reads {found.element}, which iteration "
+                f"{found.first.run} writes.",
             ),
             hints=(
                 "the loop over the ordered axis goes through the steps in order, outside of the "
@@ -51,11 +51,11 @@ def check_carries_nothing(func: PrimFunc, loop: For, primitive: str) -> None:
         raise refuse(
             func,
             f"{primitive}: iterations of loop '{loop.var.name}' depend on each other: block "
-            f"'{found.second.block}' reads in one of them what it computes in another.",
+            f"'{found.second.run.block}' reads in one of them what it computes in another.",
             code="scan-carries",
             notes=(
-                f"iteration {found.second} reads {found.element}, which iteration "
-                f"{found.first} writes.",
+                f"iteration {found.second.run} reads {found.element}, which iteration "
+                f"{found.first.run} writes.",
             ),
             hints=("choose a loop over an axis along which the recurrence does not look back.",),
         )

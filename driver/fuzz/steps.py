@@ -54,7 +54,8 @@ class Tally:
         str(error)  # the text is made lazily; it must not fail
         self.refused[primitive] += 1
         self.rules[error.code] += 1
-        self.witnessed[error.code] += bool(error.notes)
+        if error.notes:
+            self.witnessed[error.code] += 1
 
 
 class _Nothing(Exception):

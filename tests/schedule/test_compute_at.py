@@ -337,7 +337,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         two_readers(3),
         lambda s: s.compute_at("Y", s.loops("Z")[0]),
     ),
-    "compute_at: operand-later": (chain(2, 3), _producer_moves_again),
+    "compute_at: operand-inside": (chain(2, 3), _producer_moves_again),
     "compute_at: init-placed": (matmul_relu(2, 3, 2), _initialised),
     "compute_at: block-staged": (chain(2, 3), _staged),
     "compute_at: loop-vectorized": (chain(2, 3), _vectorized),
