@@ -116,6 +116,7 @@ def _uses_a_stage(sch: Schedule) -> None:
 
 def _operand_in_its_nest(sch: Schedule) -> None:
     sch.compute_at("P", sch.loops("Q")[0])
+    sch.set_scope("P", "thread")
     sch.compute_inline("Q")
 
 
