@@ -157,7 +157,7 @@ def test_another_tensor_may_be_staged_beside_a_window() -> None:
 def test_a_window_may_not_be_staged_where_its_block_has_a_tail() -> None:
     def steps(sch: Schedule) -> None:
         rolled(sch)
-        sch.split(sch.loops("R")[1], (None, 4))
+        sch.split(sch.loops("R")[1], (None, 8))
         sch.stage("R", "R", sch.loops("Y")[0], "thread")
 
     assert "[loop-carries]" in refused(blur(4, 3), steps)
