@@ -105,12 +105,29 @@ def _text(summary: Summary) -> str:
             f"C on: {compiled}",
         ),
         paragraph("steps", *steps),
+        paragraph("refusals", *_refusals(summary)),
         paragraph("depth", f"{100 * deep / cases:.0f} % of cases have 6 steps or more", depths),
         paragraph("proofs", proofs),
         paragraph("targets", f"schedules that a target refuses: {refused or 'none'}"),
         paragraph("failures", *_failures(summary)),
     ]
     return "\n".join(parts)
+
+
+def _refusals(summary: Summary) -> list[str]:
+    """The rules of order that refused steps, each with the share of its refusals that name two
+    iterations; the rules of form in one line.
+    """
+    from ..schedule.errors import ORDER_RULES  # start-up
+
+    rows = [
+        (code, str(count), str(shown := summary.witnessed[code]), f"{100 * shown / count:.0f} %")
+        for code, count in summary.rules.most_common()
+        if code in ORDER_RULES
+    ]
+    others = [count for code, count in summary.rules.items() if code not in ORDER_RULES]
+    lines = table(("rule of order", "refusals", "witness", "share"), rows).splitlines()
+    return [*(lines if rows else ()), f"{sum(others)} by {len(others)} rules of form"]
 
 
 def _failures(summary: Summary) -> list[str]:
@@ -139,6 +156,8 @@ def _json(summary: Summary) -> dict[str, object]:
         "isas": summary.isas,
         "applied": summary.applied,
         "refused": summary.refused,
+        "rules": summary.rules,
+        "witnessed": summary.witnessed,
         "cases_with": summary.present,
         "depths": {str(depth): count for depth, count in sorted(summary.depths.items())},
         "proofs": summary.proofs,

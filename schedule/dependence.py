@@ -10,20 +10,21 @@ parts, iterations may run at once, or in storage of their own, where each reads 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..tir.bounds import bounds
 from ..tir.buffer import Buffer, Load
-from ..tir.expr import Const, Expr, Var, index
+from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc
 from ..tir.linear import Ranges, expression, linear, total
 from ..tir.regions import Region, region
-from ..tir.simplify import provable, simplify
+from ..tir.simplify import simplify
 from ..tir.stmt import Block, For, Role, Seq, Store
 from ..tir.visit import blocks, enclosing_path, substitute, walk
 from .canonical import origin_of
-from .errors import ScheduleError, iteration, refuse
+from .clash import find_clash, in_other_iterations
+from .errors import refuse
 from .nest import (
     bound,
     loops_around,
@@ -33,8 +34,9 @@ from .nest import (
     targets_of,
     write_indices,
 )
-
-FIRST_ITERATIONS = 4  # of each loop, among which two that clash are looked for
+from .proof.affine import Undecided, variable
+from .proof.order import ANY, Order
+from .proof.statements import Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,25 +98,60 @@ def check_together(func: PrimFunc, first: For, second: For) -> None:
             continue
         if apart(func, first, second, one, two):
             continue
-        notes = clash_notes(func, first, second, one, two)
-        raise refuse(
-            func,
-            f"merge: block '{two.block.name}' {two.verb} in one iteration of loop "
-            f"'{second.var.name}' what block '{one.block.name}' {one.verb} of "
-            f"'{one.buffer.name}' in another one of loop '{first.var.name}'"
-            f"{'' if notes else ', as far as can be seen'}.",
-            code="merge-order",
-            notes=notes,
-            hints=(
-                "merge loops over axes of which both blocks touch the same element; compute_at "
-                "computes what a reader needs.",
-            ),
-        )
+        _check_merged(func, first, second, one, two)
 
 
-def check_reads_own(func: PrimFunc, loop: For, primitive: str) -> None:
+def _check_merged(func: PrimFunc, first: For, second: For, one: Touch, two: Touch) -> None:
+    """The two share no element in different iterations of the loops."""
+    around = Order(len(loops_around(func, first)))
+    late, early = variable(first.var), variable(second.var)
+
+    def later(a: Access, b: Access) -> Sequence[Order]:
+        return (around,) if _is(a, one) and _is(b, two) else ()
+
+    def earlier(a: Access, b: Access) -> Sequence[Order]:
+        return later(b, a)
+
+    notes: tuple[str, ...] = ()
+    carries = False
+    try:
+        clash = find_clash(func, later, ((late, early),))
+        if clash is None:
+            clash, carries = find_clash(func, earlier, ((early, late),)), True
+    except Undecided:
+        pass
+    else:
+        if clash is None:
+            return
+        notes = (str(clash),)
+    raise refuse(
+        func,
+        f"merge: block '{two.block.name}' {two.verb} in one iteration of loop "
+        f"'{second.var.name}' what block '{one.block.name}' {one.verb} of "
+        f"'{one.buffer.name}' in {'an earlier' if carries else 'another'} one of loop "
+        f"'{first.var.name}'{'' if notes else ', as far as can be seen'}.",
+        code="merge-carries" if carries else "merge-order",
+        notes=notes,
+        hints=(
+            "merge loops over axes of which both blocks touch the same element; compute_at "
+            "computes what a reader needs.",
+        ),
+    )
+
+
+def _is(access: Access, touch: Touch) -> bool:
+    same = access.statement.block is touch.block and access.buffer is touch.buffer
+    return same and access.write == touch.write
+
+
+def check_reads_own(
+    func: PrimFunc, loop: For, primitive: str, tensor: Buffer | None = None
+) -> None:
     """Of a tensor that is made in parts, some below the loop and some outside, an iteration reads
     only what it wrote itself.
+
+    tensor: the one that is asked about, for its iterations get storage of their own; else each,
+    and an iteration may read what has been written outside of the loop.
     """
     inside = blocks(loop.body)
     outside = {
@@ -127,26 +164,40 @@ def check_reads_own(func: PrimFunc, loop: For, primitive: str) -> None:
     for one in found:
         if not one.write or origin_of(one.buffer) not in outside:
             continue
+        if tensor is not None and one.buffer is not tensor:
+            continue
         for two in found:
             own = two.block.role is Role.COMPUTE and two.block.family == one.block.family
             if two.buffer is not one.buffer or own:
                 continue
-            if not _within(func, loop, two, one):
-                raise _carried(func, loop, one, two, primitive)
+            _check_not_carried(func, loop, one, two, primitive, own=tensor is not None)
 
 
-def _within(func: PrimFunc, loop: For, inner: Touch, outer: Touch) -> bool:
-    """Whether, in each iteration of the loop, the box of `inner` lies in that of `outer`."""
-    still = ranges_of((*loops_around(func, loop), loop))
-    return all(
-        provable(b.low <= a.low, still) and provable(a.low + a.extent <= b.low + b.extent, still)
-        for a, b in zip(_box(inner, loop, still), _box(outer, loop, still), strict=True)
-    )
+def _check_not_carried(
+    func: PrimFunc, loop: For, one: Touch, two: Touch, primitive: str, *, own: bool
+) -> None:
+    """Block `two` does not read what `one` writes in another iteration of the loop; nor, where each
+    iteration has its `own` elements, what is written outside of the loop.
+    """
+    family = one.block.family
 
+    def orders(a: Access, b: Access) -> Sequence[Order]:
+        if not a.write or not _is(b, two):
+            return ()
+        if a.statement.block is one.block:
+            return in_other_iterations(a.statement, b.statement, loop)
+        return (ANY,) if own and a.statement.block.family == family else ()
 
-def _carried(func: PrimFunc, loop: For, one: Touch, two: Touch, primitive: str) -> ScheduleError:
-    notes = clash_notes(func, loop, loop, one, two)
-    return refuse(
+    notes: tuple[str, ...] = ()
+    try:
+        clash = find_clash(func, orders)
+    except Undecided:
+        pass
+    else:
+        if clash is None:
+            return
+        notes = (str(clash),)
+    raise refuse(
         func,
         f"{primitive}: block '{two.block.name}' reads in one iteration of loop '{loop.var.name}' "
         f"what block '{one.block.name}' writes to '{one.buffer.name}' in another"
@@ -219,40 +270,3 @@ def _box(touch: Touch, loop: For, still: Ranges) -> Region:
     """The elements that an access may touch in one iteration of a loop."""
     moving = ranges_of(loops_below(loop.body))
     return region([touch.indices], moving, still, touch.buffer.shape)
-
-
-def clash_notes(func: PrimFunc, first: For, second: For, one: Touch, two: Touch) -> tuple[str, ...]:
-    """Two different iterations, among the first of each loop, and an element that both touch, in
-    words; nothing where there are none.
-    """
-    shared = {loop.var: 0 for loop in loops_around(func, first)}
-    seen: dict[tuple[int, ...], list[dict[Var, int]]] = {}
-    for values, element in _elements(func, second, two, shared):
-        seen.setdefault(element, []).append(values)
-    for values, element in _elements(func, first, one, shared):
-        for other in seen.get(element, []):
-            if other[second.var] != values[first.var]:
-                shown = ", ".join(map(str, element))
-                return (
-                    f"block '{one.block.name}' {one.verb} {one.buffer.name}[{shown}] in iteration "
-                    f"{iteration(values)}, block '{two.block.name}' {two.verb} it in iteration "
-                    f"{iteration(other)}.",
-                )
-    return ()
-
-
-def _elements(
-    func: PrimFunc, loop: For, touch: Touch, shared: dict[Var, int]
-) -> Iterator[tuple[dict[Var, int], tuple[int, ...]]]:
-    """The first iterations in which a block runs below a loop, each with the element touched."""
-    around = [x for x in loops_around(func, touch.block) if x.var not in shared]
-    for point in itertools.product(*(range(min(x.extent, FIRST_ITERATIONS)) for x in around)):
-        values = {x.var: value for x, value in zip(around, point, strict=True)}
-        numbers: dict[Var, Expr] = {
-            var: index(value) for var, value in {**shared, **values}.items()
-        }
-        runs = simplify(substitute(bound(touch.block, touch.block.predicate), numbers))
-        found = [simplify(substitute(item, numbers)) for item in touch.indices]
-        known = tuple(int(item.value) for item in found if isinstance(item, Const))
-        if isinstance(runs, Const) and runs.value and len(known) == len(found):
-            yield values, known

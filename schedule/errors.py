@@ -8,6 +8,27 @@ from ..tir.errors import TilewrightError
 from ..tir.expr import Var
 from ..tir.func import PrimFunc
 
+# The codes of the rules about the order in which elements are written and read, and about who
+# shares them: such a refusal names two iterations that would clash and the element. Every other
+# rule is about a form that a step does not take, or about the work that it would repeat.
+ORDER_RULES = frozenset(
+    {
+        "init-inside",
+        "loop-carries",
+        "loop-clash",
+        "merge-order",
+        "operand-later",
+        "reader-inside",
+        "reduction-open",
+        "reverse-overlap",
+        "scan-carries",
+        "scan-order",
+        "scope-carries",
+        "storage-elsewhere",
+        "writer-inside",
+    }
+)
+
 
 class ScheduleError(TilewrightError, ValueError):
     """A schedule step that cannot be applied: what it names does not exist, or it would change the

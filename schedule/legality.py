@@ -17,11 +17,12 @@ from ..tir.buffer import Buffer
 from ..tir.expr import Expr, Var, index
 from ..tir.func import PrimFunc
 from ..tir.printer import print_expr
-from ..tir.simplify import provable, simplify
-from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
-from ..tir.visit import blocks, enclosing_path, free_vars, statements, substitute, walk
+from ..tir.simplify import provable
+from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
+from ..tir.visit import blocks, enclosing_path, free_vars, statements, walk
+from .clash import witness, written_twice
 from .dependence import writes_apart
-from .errors import ScheduleError, iteration, refuse
+from .errors import ScheduleError, refuse
 from .nest import (
     bound,
     buffers_read,
@@ -222,9 +223,9 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
     return tuple(dict.fromkeys(private))
 
 
-def allocated_in(loop: For, buffer: Buffer) -> bool:
-    """Whether a buffer's storage begins anew in each iteration of the loop."""
-    return any(isinstance(node, Alloc) and node.buffer is buffer for node in statements(loop.body))
+def allocated_in(loop: Stmt, buffer: Buffer) -> bool:
+    """Whether a buffer's storage stands below a loop, anew in each iteration, or a statement."""
+    return any(isinstance(node, Alloc) and node.buffer is buffer for node in statements(loop))
 
 
 def is_private(func: PrimFunc, loop: For, tensor: Buffer) -> bool:
@@ -256,11 +257,11 @@ def _written_element(block: Block) -> Expr:
 
 
 def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleError:
-    found = _same_element(func, loop, block)
+    found = witness(func, written_twice(target_of(block), (loop,)))
     notes = []
     if found is not None:
-        both = f"iterations {iteration(found[0])} and {iteration(found[1])}"
-        notes.append(f"{both} both write {element_at(block, found[0])}.")
+        both = f"iterations {found.first.run.place} and {found.second.run.place}"
+        notes.append(f"{both} both write {found.element}.")
     why = "does not depend on it"
     if _reduces_over(block, loop.var):
         why = "reduces over it"
@@ -268,41 +269,12 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
         why = "computes parts that overlap"
     return refuse(
         func,
-        f"{primitive}: iterations of loop '{loop.var.name}' write the same element: block "
-        f"'{block.name}' {why}.",
+        f"{primitive}: iterations of loop '{loop.var.name}' write the same element"
+        f"{'' if notes else ', as far as can be seen'}: block '{block.name}' {why}.",
         code="loop-clash",
         notes=notes,
         hints=(f"choose a loop over an axis of '{block.name}' that is not reduced.",),
     )
-
-
-def _same_element(
-    func: PrimFunc, loop: For, block: Block
-) -> tuple[dict[Var, int], dict[Var, int]] | None:
-    """Two iterations of a loop in which the block writes one element, among the first of each loop
-    around it; None where there are none.
-    """
-    around = loops_around(func, block)
-    first = {outer.var: 0 for outer in around}
-    second = {**first, loop.var: 1}
-    if element_at(block, first) == element_at(block, second):
-        return first, second
-    seen: dict[str, dict[Var, int]] = {}
-    for point in itertools.product(*(range(min(outer.extent, 3)) for outer in around)):
-        values = {outer.var: value for outer, value in zip(around, point, strict=True)}
-        other = seen.setdefault(element_at(block, values), values)
-        if other[loop.var] != values[loop.var]:
-            return other, values
-    return None
-
-
-def element_at(block: Block, values: dict[Var, int]) -> str:
-    """The element that a block writes in one iteration, in words: C[0, 3]."""
-    target = target_of(block)
-    numbers = {var: index(value) for var, value in values.items()}
-    indices = (substitute(bound(block, item), numbers) for item in write_indices(block, target)[0])
-    place = ", ".join(print_expr(simplify(i)) for i in indices) or "()"
-    return f"{(target.origin or target).name}[{place}]"
 
 
 def check_not_mirrored(func: PrimFunc, loop: For, primitive: str) -> None:
@@ -423,21 +395,21 @@ def check_complete(func: PrimFunc, producer: Block, loop: For, primitive: str) -
     """The elements that `producer` writes below `loop` are complete when an iteration of the loop
     ends.
     """
-    unfinished = reduction_loops(func, producer, loop)
+    unfinished = [x for x in reduction_loops(func, producer, loop) if x.extent > 1]
     if not unfinished:
         return
-    around = [outer.var for outer in loops_around(func, producer)]
-    first = dict.fromkeys(around, 0)
-    second = {**first, unfinished[0].var: 1}
+    found = witness(func, written_twice(target_of(producer), unfinished))
     raise refuse(
         func,
         f"{primitive}: block '{producer.name}' is not complete in one iteration of loop "
         f"'{loop.var.name}': "
         f"it reduces over loop '{unfinished[0].var.name}' outside.",
         code="reduction-open",
-        notes=(
-            f"after iteration {iteration(first)}, iteration {iteration(second)} still updates "
-            f"{element_at(producer, second)}.",
+        notes=()
+        if found is None
+        else (
+            f"after iteration {found.first.run.place}, iteration {found.second.run.place} still "
+            f"updates {found.element}.",
         ),
         hints=('at="last" runs the consumer in the last iteration of the reduction loops above.',),
     )

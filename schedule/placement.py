@@ -19,8 +19,9 @@ from ..tir.regions import Span, disjoint
 from ..tir.simplify import simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
 from ..tir.visit import accesses, blocks, enclosing_path, statements, substitute
+from .clash import flow_notes, witness, written_twice
 from .errors import iteration, refuse
-from .legality import allocated_in, element_at, reduction_loops, runs_over
+from .legality import allocated_in, reduction_loops, runs_over
 from .nest import (
     buffers_read,
     is_reduction,
@@ -31,6 +32,7 @@ from .nest import (
     target_of,
     writers,
 )
+from .proof.order import Order
 from .recurrence import carried
 
 
@@ -97,20 +99,21 @@ def check_init_inside(func: PrimFunc, block: Block, primitive: str) -> None:
 def check_begins_once(func: PrimFunc, block: Block, loop: For) -> None:
     """No loop outside of the one at which a reduction is initialised is reduced over."""
     around = loops_around(func, loop)
-    outside = [x for x in reduction_loops(func, block) if x in around]
+    outside = [x for x in reduction_loops(func, block) if x in around and x.extent > 1]
     if not outside:
         return
-    first: dict[Var, int] = {outer.var: 0 for outer in loops_around(func, block)}
-    second = {**first, outside[0].var: 1}
+    found = witness(func, written_twice(target_of(block), outside))
     raise refuse(
         func,
         f"decompose_reduction: loop '{outside[0].var.name}' outside of loop '{loop.var.name}' "
         "is reduced over; "
         "the accumulators would start anew in each of its iterations.",
         code="init-inside",
-        notes=(
-            f"what iteration {iteration(first)} adds to {element_at(block, first)} would be lost "
-            f"before iteration {iteration(second)}.",
+        notes=()
+        if found is None
+        else (
+            f"what iteration {found.first.run.place} adds to {found.element} would be lost before "
+            f"iteration {found.second.run.place}.",
         ),
         hints=(f"place it before loop '{outside[0].var.name}'.",),
     )
@@ -229,15 +232,24 @@ def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
     """
     made = writers(func, tensor)
     users = (*made, *readers(func, tensor))
-    shared = (x for x in loops_around(func, users[0]) if all(b in blocks(x) for b in users))
-    begun = itertools.takewhile(
-        lambda loop: (
-            not any(runs_over(b, loop.var, IterKind.REDUCE) for b in made)
-            and not carried(func, loop, primitive)
-        ),
-        shared,
-    )
-    free = [loop for loop in begun if loop.kind is not ForKind.VECTORIZED]
+    free: list[For] = []
+    for loop in loops_around(func, users[0]):
+        if not all(b in blocks(loop) for b in users):
+            break
+        notes = _goes_on(func, tensor, loop, primitive)
+        if notes is not None and free:
+            break
+        if notes is not None:
+            raise refuse(
+                func,
+                f"{primitive}: iterations of loop '{loop.var.name}', the outermost that holds all "
+                f"accesses to '{tensor.name}', go on with the same elements.",
+                code="scope-carries",
+                notes=notes,
+                hints=(f"reorder '{loop.var.name}' inside of a loop over the elements.",),
+            )
+        if loop.kind is not ForKind.VECTORIZED:
+            free.append(loop)
     if free:
         return free[-1]
     names = ", ".join(f"'{block.name}'" for block in users)
@@ -248,6 +260,19 @@ def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
         code="scope-loop",
         hints=("compute_at moves the block that writes it below a loop of its reader.",),
     )
+
+
+def _goes_on(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> tuple[str, ...] | None:
+    """None where each iteration of the loop makes new elements of the tensor; else a witness, if
+    one is found.
+    """
+    clash = carried(func, loop, primitive)
+    if clash is None:
+        reduced = any(runs_over(b, loop.var, IterKind.REDUCE) for b in writers(func, tensor))
+        if not reduced or loop.extent < 2:
+            return None
+        clash = witness(func, written_twice(tensor, (loop,)))
+    return () if clash is None else (str(clash),)
 
 
 def check_storage_around(func: PrimFunc, block: Block, place: For | Block, primitive: str) -> None:
@@ -262,6 +287,7 @@ def check_storage_around(func: PrimFunc, block: Block, place: For | Block, primi
         f"{primitive}: '{tensor.name}' has storage of its own in each iteration of a loop that "
         f"does not hold {name}.",
         code="storage-elsewhere",
+        notes=flow_notes(func, tensor, (block,), readers(func, tensor)),
         hints=(f"call {primitive} before the step that made it (set_scope, parallel).",),
     )
 
@@ -343,23 +369,32 @@ def check_operands(
 ) -> None:
     """What the block reads is written before it would run inside the root statement `destination`.
 
-    An operand (other than those `given`) comes from a root statement before both. Where the block
-    stays in its nest and reads the `same_points` there, it may come from that nest.
+    An operand (other than those `given`) comes from a root statement before the destination, in
+    storage that outlives it. Where the block stays in its nest and reads the `same_points` there,
+    it may come from that nest.
     """
     own = root_statement(func, block)
     order = {id(statement): n for n, statement in enumerate(split_allocations(func.body)[1])}
     for buffer in buffers_read(block):
         for writer in writers(func, buffer) if buffer not in given else ():
             source = root_statement(func, writer)
-            inside = same_points and source is own and destination is own
-            before = source is not own and order[id(source)] < order[id(destination)]
-            if not inside and not before:
-                when = "in its nest" if source is own else "later"
+            if source is own and (destination is own or allocated_in(source, buffer)):
+                if same_points and destination is own:
+                    continue
                 raise refuse(
                     func,
                     f"{primitive}: block '{block.name}' reads '{buffer.name}', which block "
-                    f"'{writer.name}' computes {when}; expected it to be complete before.",
+                    f"'{writer.name}' computes in its nest; expected it to be complete before.",
+                    code="operand-inside",
+                    hints=(f"move or inline '{writer.name}' first.",),
+                )
+            if order[id(source)] >= order[id(destination)]:
+                raise refuse(
+                    func,
+                    f"{primitive}: block '{block.name}' reads '{buffer.name}', which block "
+                    f"'{writer.name}' computes later; expected it to be complete before.",
                     code="operand-later",
+                    notes=flow_notes(func, buffer, (writer,), (block,)),
                     hints=(f"move or inline '{writer.name}' first.",),
                 )
 
@@ -405,18 +440,29 @@ def overlap_notes(tensor: Buffer, parts: Sequence[Span], loops: Sequence[For]) -
     return ()
 
 
-def check_before(func: PrimFunc, block: Block, tensor: Buffer, primitive: str) -> None:
-    """Everyone who writes the tensor has done so before the nest of the block begins."""
+def check_before(
+    func: PrimFunc, block: Block, tensor: Buffer, primitive: str, loop: For | None = None
+) -> None:
+    """Everyone who writes the tensor has done so before the nest of the block begins.
+
+    loop: where it is copied, at the start of each iteration; None for a copy before the nest.
+    """
     own = root_statement(func, block)
     for writer in writers(func, tensor):
-        if root_statement(func, writer) is own:
-            raise refuse(
-                func,
-                f"{primitive}: block '{writer.name}' writes '{tensor.name}' in the nest of block "
-                f"'{block.name}'; expected it to be complete before the nest begins.",
-                code="writer-inside",
-                hints=(f"call {primitive} before '{writer.name}' is moved there.",),
-            )
+        if root_statement(func, writer) is not own:
+            continue
+        inside = loop is None or any(writer is x for x in blocks(loop))
+        around = () if loop is None else (*loops_around(func, loop), loop)
+        raise refuse(
+            func,
+            f"{primitive}: block '{writer.name}' writes '{tensor.name}' in the nest of block "
+            f"'{block.name}'; expected it to be complete before the nest begins.",
+            code="writer-inside" if inside else "writer-beside",
+            notes=flow_notes(func, tensor, (writer,), (block,), Order(len(around)))
+            if inside
+            else (),
+            hints=(f"call {primitive} before '{writer.name}' is moved there.",),
+        )
 
 
 def check_readers_after(func: PrimFunc, block: Block, tensor: Buffer, primitive: str) -> None:
@@ -429,5 +475,6 @@ def check_readers_after(func: PrimFunc, block: Block, tensor: Buffer, primitive:
                 f"{primitive}: block '{reader.name}' reads '{tensor.name}' in the nest of block "
                 f"'{block.name}'; expected readers to stand after the nest.",
                 code="reader-inside",
+                notes=flow_notes(func, tensor, (block,), (reader,)),
                 hints=(f"call {primitive} before '{reader.name}' is moved there.",),
             )

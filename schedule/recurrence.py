@@ -8,32 +8,16 @@ asked of isl, exactly; a yes is final, a no comes with two iterations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-
-import islpy as isl
+from collections.abc import Iterable, Sequence
 
 from ..tir.func import PrimFunc
 from ..tir.stmt import Block, For
 from ..tir.visit import blocks
+from .clash import Clash, Orders, find_clash, in_other_iterations
 from .errors import ScheduleError, refuse
 from .proof.affine import Undecided
-from .proof.order import Order, common_loops, text_before
-from .proof.sets import Sets
-from .proof.statements import Access, Nest, Statement, read_nest
-from .proof.witness import element_text, iteration, runs_of
-
-MAX_OPERATIONS = 2_000_000  # of isl: some tenths of a second
-
-
-@dataclass(frozen=True, slots=True)
-class Clash:
-    """Two runs, in words: `writer` sets `element`, `reader` needs it."""
-
-    block: str
-    writer: str
-    reader: str
-    element: str
+from .proof.order import Order, orders_not_before
+from .proof.statements import Access
 
 
 def check_order(before: PrimFunc, after: PrimFunc, moved: Iterable[Block], primitive: str) -> None:
@@ -46,12 +30,12 @@ def check_order(before: PrimFunc, after: PrimFunc, moved: Iterable[Block], primi
     if found is not None:
         raise refuse(
             before,
-            f"{primitive}: block '{found.block}' would read '{found.element}' before it is "
-            "computed; expected its steps in order.",
+            f"{primitive}: block '{found.second.run.block}' would read '{found.element}' before "
+            "it is computed; expected its steps in order.",
             code="scan-order",
             notes=(
-                f"iteration {found.reader} reads {found.element}, which iteration "
-                f"{found.writer} writes.",
+                f"iteration {found.second.run} reads {found.element}, which iteration "
+                f"{found.first.run} writes.",
             ),
             hints=(
                 "the loop over the ordered axis goes through the steps in order, outside of the "
@@ -67,11 +51,11 @@ def check_carries_nothing(func: PrimFunc, loop: For, primitive: str) -> None:
         raise refuse(
             func,
             f"{primitive}: iterations of loop '{loop.var.name}' depend on each other: block "
-            f"'{found.block}' reads in one of them what it computes in another.",
+            f"'{found.second.run.block}' reads in one of them what it computes in another.",
             code="scan-carries",
             notes=(
-                f"iteration {found.reader} reads {found.element}, which iteration "
-                f"{found.writer} writes.",
+                f"iteration {found.second.run} reads {found.element}, which iteration "
+                f"{found.first.run} writes.",
             ),
             hints=("choose a loop over an axis along which the recurrence does not look back.",),
         )
@@ -82,11 +66,8 @@ def carried(func: PrimFunc, loop: For, primitive: str) -> Clash | None:
     if loop.extent < 2 or not any(block.is_ordered for block in blocks(loop.body)):
         return None
 
-    def apart(write: Statement, read: Statement) -> Sequence[Order]:
-        if loop.var not in write.variables or loop.var not in read.variables:
-            return ()
-        level = write.variables.index(loop.var)
-        return Order(level, "<"), Order(level, ">")
+    def apart(a: Access, b: Access) -> Sequence[Order]:
+        return in_other_iterations(a.statement, b.statement, loop) if _own(a, b) else ()
 
     return _ask(func, func, primitive, apart)
 
@@ -107,27 +88,23 @@ def check_no_recurrence(func: PrimFunc, block: Block, primitive: str) -> None:
     )
 
 
-Orders = Callable[[Statement, Statement], Sequence[Order]]
+def _own(a: Access, b: Access) -> bool:
+    """Whether the two are a write and a read by the blocks of one recurrence."""
+    ordered = a.statement.block.is_ordered and b.statement.block.is_ordered
+    return ordered and a.write and not b.write and a.statement.family == b.statement.family
 
 
-def _late(write: Statement, read: Statement) -> Sequence[Order]:
-    """When a run of `write` does not come before one of `read`."""
-    common = common_loops(write, read)
-    orders = [Order(level, ">") for level in range(common)]
-    return orders if text_before(write, read) else [*orders, Order(common)]
+def _late(write: Access, read: Access) -> Sequence[Order]:
+    """When a run of a recurrence's `write` does not come before one of its `read`."""
+    return orders_not_before(write.statement, read.statement) if _own(write, read) else ()
 
 
 def _ask(before: PrimFunc, nest: PrimFunc, primitive: str, orders: Orders) -> Clash | None:
     """A write and a read of one element by a recurrence of `nest`, in one of `orders`."""
     try:
-        return _found(read_nest(nest), orders)
+        return find_clash(nest, orders)
     except Undecided as undecided:
         raise _unclear(before, primitive, str(undecided)) from undecided
-    except isl.Error as error:
-        if "maximal number of operations" not in str(error):
-            raise
-        reason = f"it takes isl more than {MAX_OPERATIONS} operations"
-        raise _unclear(before, primitive, reason) from error
 
 
 def _unclear(func: PrimFunc, primitive: str, reason: str) -> ScheduleError:
@@ -137,30 +114,3 @@ def _unclear(func: PrimFunc, primitive: str, reason: str) -> ScheduleError:
         code="scan-undecided",
         hints=(f"leave out this {primitive}.",),
     )
-
-
-def _found(nest: Nest, orders: Orders) -> Clash | None:
-    sets = Sets(MAX_OPERATIONS)
-    for write, read in _own_pairs(nest):
-        a, b = write.statement, read.statement
-        wanted = orders(a, b)
-        equal = tuple(zip(write.cell, read.cell, strict=True))
-        possible = sets.possible(a, write.where, b, read.where, equal, wanted) if wanted else ()
-        if not possible:
-            continue
-        runs = sets.pairs(a, write.where, b, read.where, equal, possible)
-        if not sets.empty(runs):
-            wrote, at = runs_of(runs.wrap().lexmin(), a, b)
-            element = element_text(write.buffer.name, write.indices, wrote)
-            return Clash(b.name, str(iteration(a, wrote)), str(iteration(b, at)), element)
-    return None
-
-
-def _own_pairs(nest: Nest) -> Iterator[tuple[Access, Access]]:
-    """The writes and reads of one buffer by the blocks of one recurrence."""
-    own = [access for access in nest.accesses if access.statement.block.is_ordered]
-    for write in own:
-        for read in own:
-            same = write.statement.family == read.statement.family
-            if write.write and not read.write and same and write.buffer is read.buffer:
-                yield write, read

@@ -25,8 +25,12 @@ class Iteration:
     loops: tuple[tuple[str, int], ...]
 
     def __str__(self) -> str:
-        values = ", ".join(f"{name}={value}" for name, value in self.loops)
-        return f"{self.block}({values})"
+        return f"{self.block}{self.place}"
+
+    @property
+    def place(self) -> str:
+        """The values of the loops: (i=0, j=3)."""
+        return f"({', '.join(f'{name}={value}' for name, value in self.loops)})"
 
     @property
     def values(self) -> dict[str, int]:

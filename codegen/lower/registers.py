@@ -11,9 +11,9 @@ from itertools import pairwise
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import conjuncts
 from ...tir.errors import TargetError
-from ...tir.expr import Const, Expr, Select
+from ...tir.expr import LT, Const, Expr, Select
 from ...tir.func import PrimFunc
-from ...tir.lowered import Ramp
+from ...tir.lowered import Broadcast, Ramp
 from ...tir.node import Node
 from ...tir.stmt import NOTHING, Alloc, Prefetch, Seq, Stmt, Store, seq
 from ...tir.target import Target
@@ -157,4 +157,12 @@ def _unmasked(buffer: Buffer, body: Stmt) -> set[Key]:
 
 
 def _implies(read: Expr | None, mask: Expr) -> bool:
-    return read is not None and (mask == read or mask in conjuncts(read))
+    return read is not None and any(_narrower(item, mask) for item in (read, *conjuncts(read)))
+
+
+def _narrower(a: Expr, b: Expr) -> bool:
+    """Whether the lanes of `a` are among those of `b`: the same ones, or fewer of the first."""
+    match a, b:
+        case LT(left, Broadcast(Const() as fewer)), LT(right, Broadcast(Const() as more)):
+            return left == right and fewer.value <= more.value
+    return a == b

@@ -55,6 +55,8 @@ class Summary:
     interrupted: bool = False
     applied: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)  # refusals by the code of the rule
+    witnessed: Counter[str] = field(default_factory=Counter)  # those of them with a witness
     present: Counter[str] = field(default_factory=Counter)  # cases in which a primitive applied
     depths: Counter[int] = field(default_factory=Counter)
     proofs: Counter[str] = field(default_factory=Counter)
@@ -67,7 +69,13 @@ class Summary:
         self.depths[int(str(entry["steps"]))] += 1
         if entry["proof"]:
             self.proofs[str(entry["proof"])] += 1
-        for name, counter in (("applied", self.applied), ("refused", self.refused)):
+        counters = {
+            "applied": self.applied,
+            "refused": self.refused,
+            "rules": self.rules,
+            "witnessed": self.witnessed,
+        }
+        for name, counter in counters.items():
             counted = entry[name]
             assert isinstance(counted, dict)
             counter.update(counted)
@@ -190,12 +198,14 @@ class _Run:
 
     def died(self, seed: int, reason: str) -> Json:
         """The entry of a case that ended its worker."""
-        tally = Tally(Counter(), Counter())
+        tally = Tally()
         case = draw(seed, tally).case
         return {
             "steps": len(case.trace.steps),
             "applied": dict(tally.applied),
             "refused": dict(tally.refused),
+            "rules": dict(tally.rules),
+            "witnessed": dict(tally.witnessed),
             "proof": "",
             "target_refused": {},
             "failure": {"stage": "process", "kind": reason, "message": f"the worker {reason}"},

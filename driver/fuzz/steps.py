@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
@@ -40,10 +40,22 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How often each primitive was applied and refused."""
+    """How often each primitive was applied and refused; how often each rule refused, by its code,
+    and how often with a witness.
+    """
 
-    applied: Counter[str]
-    refused: Counter[str]
+    applied: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)
+    witnessed: Counter[str] = field(default_factory=Counter)
+
+    def refusal(self, primitive: str, error: ScheduleError) -> None:
+        """Count a refusal."""
+        str(error)  # the text is made lazily; it must not fail
+        self.refused[primitive] += 1
+        self.rules[error.code] += 1
+        if error.notes:
+            self.witnessed[error.code] += 1
 
 
 class _Nothing(Exception):
@@ -103,8 +115,7 @@ def _take(sch: Schedule, name: str, arguments: Arguments, tally: Tally) -> bool:
     try:
         perform(sch, name, arguments)
     except ScheduleError as refusal:
-        str(refusal)  # the text is made lazily; it must not fail
-        tally.refused[name] += 1
+        tally.refusal(name, refusal)
         return False
     except Exception as error:
         step = sch.as_step(name, arguments) if name != "pack" else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -37,9 +36,9 @@ def answer(request: Json) -> list[Json]:
         held = request["case"]
         assert isinstance(held, dict)
         case = Case.of(str(held["function"]), _items(held["steps"]))
-        drawn.append((Drawn(case), Tally(Counter(), Counter())))
+        drawn.append((Drawn(case), Tally()))
     for seed in _items(request.get("seeds", [])):
-        tally = Tally(Counter(), Counter())
+        tally = Tally()
         drawn.append((draw(int(str(seed)), tally), tally))
     found = [_examined(item) for item, _ in drawn]
     _compile(found, isas)
@@ -77,6 +76,8 @@ def _entry(drawn: Drawn, tally: Tally, found: Examined) -> Json:
         "steps": len(drawn.case.trace.steps),
         "applied": dict(tally.applied),
         "refused": dict(tally.refused),
+        "rules": dict(tally.rules),
+        "witnessed": dict(tally.witnessed),
         "proof": found.proof,
         "target_refused": found.refused,
         "failure": None,

@@ -63,7 +63,6 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     legality.check_holds(func, node, inner, "stage")
     placement.check_role(func, inner, "stage")
     placement.check_part_alone(func, inner, node, "stage")
-    dependence.check_reads_own(func, node, "stage")
     legality.check_accesses(func, inner, buffer, "stage")
     placement.check_not_vectorized(func, node, "stage")
     placement.check_allocated_outside(func, node, buffer, "stage")
@@ -72,6 +71,7 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     staged = replace(buffer, name=name, scope=scope, origin=buffer)
     if writes(inner, buffer):
         recurrence.check_no_recurrence(func, inner, "stage")
+        dependence.check_reads_own(func, node, "stage", buffer)
         before, after = _written(func, inner, buffer, staged, node)
         made: tuple[Var, ...] = ()
     else:
@@ -150,7 +150,7 @@ def _read(
     func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For
 ) -> tuple[Stmt, tuple[Var, ...]]:
     """The copy of a tensor that is only read: loops over the box that the loop's body reads."""
-    placement.check_before(func, block, buffer, "stage")
+    placement.check_before(func, block, buffer, "stage", node)
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     moving = ranges_of(loops_below(node.body))

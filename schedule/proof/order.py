@@ -56,6 +56,13 @@ def orders_before(a: Statement, b: Statement, same: int = 0) -> list[Order]:
     return found
 
 
+def orders_not_before(a: Statement, b: Statement) -> list[Order]:
+    """When a run of `a` does not come before one of `b`."""
+    common = common_loops(a, b)
+    found = [Order(level, ">") for level in range(common)]
+    return found if text_before(a, b) else [*found, Order(common)]
+
+
 def possible_orders(
     a: Statement,
     a_where: Cases,

@@ -27,6 +27,7 @@ from ...tir.dim import Dim
 from ...tir.expr import Expr, Not, Select, Var, add, index
 from ...tir.func import PrimFunc
 from ...tir.node import Node
+from ...tir.printer import identifier
 from ...tir.stmt import (
     NOTHING,
     Alloc,
@@ -88,10 +89,11 @@ class Statement:
         """The loops' names, made unique as the printer makes them."""
         used: list[str] = []
         for loop in self.loops:
-            name, count = loop.var.name, 0
+            hint, count = identifier(loop.var.name), 0
+            name = hint
             while name in used:
                 count += 1
-                name = f"{loop.var.name}_{count}"
+                name = f"{hint}_{count}"
             used.append(name)
         return tuple(used)
 

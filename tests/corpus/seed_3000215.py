@@ -21,9 +21,8 @@ STEPS = [
     {'primitive': 'reverse_compute_at', 'arguments': {'block': {'block': 'b0'}, 'loop': {'loop': 's0.l2', 'name': 'k_2'}, 'at': 'last'}},
     {'primitive': 'set_scope', 'arguments': {'buffer': {'tensor': 's1.b0'}, 'scope': 'thread'}},
 ]
-REFUSED = "scope-loop"
 
 if __name__ == "__main__":
     from tilewright.driver.fuzz.replay import replay
 
-    replay(FUNCTION, STEPS, REFUSED)
+    replay(FUNCTION, STEPS)

@@ -264,7 +264,23 @@ def wider() -> PrimFunc:
 def _producer_moves_again(sch: Schedule) -> None:
     i, _ = sch.loops("Q")
     sch.compute_at("P", i)
-    sch.compute_at("Q", sch.loops("Y")[0])
+    sch.reverse_compute_at("Y", i)
+    sch.compute_at("Q", sch.loops("Y")[1])
+
+
+def test_an_operand_that_a_block_leaves_behind_in_its_nest_is_complete() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.compute_at("P", sch.loops("Q")[0])
+        sch.compute_at("Q", sch.loops("Y")[0])
+
+    scheduled(chain(2, 3), steps)
+
+
+def test_a_reduction_over_one_element_is_complete_at_once() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.reverse_compute_at("Y", sch.loops("C")[2])
+
+    scheduled(matmul_relu(2, 3, 1), steps)
 
 
 def _initialised(sch: Schedule) -> None:
@@ -337,7 +353,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         two_readers(3),
         lambda s: s.compute_at("Y", s.loops("Z")[0]),
     ),
-    "compute_at: operand-later": (chain(2, 3), _producer_moves_again),
+    "compute_at: operand-inside": (chain(2, 3), _producer_moves_again),
     "compute_at: init-placed": (matmul_relu(2, 3, 2), _initialised),
     "compute_at: block-staged": (chain(2, 3), _staged),
     "compute_at: loop-vectorized": (chain(2, 3), _vectorized),

@@ -116,6 +116,7 @@ def _uses_a_stage(sch: Schedule) -> None:
 
 def _operand_in_its_nest(sch: Schedule) -> None:
     sch.compute_at("P", sch.loops("Q")[0])
+    sch.set_scope("P", "thread")
     sch.compute_inline("Q")
 
 
@@ -131,7 +132,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "compute_inline: not-intermediate": (residual(3), lambda s: s.compute_inline("Y")),
     "compute_inline: tensor-staged": (chain(2, 3), _staged),
     "compute_inline: block-staged": (chain(2, 3), _uses_a_stage),
-    "compute_inline: operand-later": (chain(2, 3), _operand_in_its_nest),
+    "compute_inline: operand-inside": (chain(2, 3), _operand_in_its_nest),
     "reverse_compute_inline: not-pointwise": (
         matmul_relu(2, 3, 2),
         lambda s: s.reverse_compute_inline("Y"),

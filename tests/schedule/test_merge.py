@@ -85,8 +85,17 @@ def mirrored(n: int) -> PrimFunc:
     return te.func(x, y, name="mirrored")
 
 
+def shifted(n: int) -> PrimFunc:
+    """Y[i] = P[i - 1], and 0 first: a reader that lags behind."""
+    x = te.placeholder((n,), "float32", name="X")
+    p = te.compute((n,), lambda i: x[i] * 2.0, name="P")
+    y = te.compute((n,), lambda i: te.select(i > 0, p[i - 1], 0.0), name="Y")
+    return te.func(x, y, name="shifted")
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "merge-extent": (blur(3, 4), merged("R", "Y", 1)),
+    "merge-carries": (shifted(3), merged("P", "Y", 1)),
     "merge-siblings: not next to each other": (chain(2, 3), merged("P", "Y", 1)),
     "merge-siblings: the other way round": (chain(2, 3), merged("Q", "P", 1)),
     "merge-siblings: one inside the other": (

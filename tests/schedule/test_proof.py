@@ -301,7 +301,7 @@ def test_random_edits_never_fool_the_proof() -> None:
 def test_isl_alone_proves_random_schedules_too() -> None:
     """The whole way: random legal steps, code generation's first half, the proof."""
     for seed in range(40):
-        sch = draw(seed, Tally(Counter(), Counter()), depth=6).case.schedule()
+        sch = draw(seed, Tally(), depth=6).case.schedule()
         contracted = contraction(sch.func, Target.parse("c:avx512"))
         verdict = prove(lower_to_nest(contracted), canonical_form(contracted), shortcuts=False)
         assert verdict.status == "proved", f"seed {seed}: {verdict}\n{sch}"

@@ -247,7 +247,7 @@ WRONG: dict[str, tuple[PrimFunc, Steps]] = {
     ),
     "scan-carries: parallel": (running(4, 3), parallel_steps),
     "scan-carries: vectorize": (running(4, 3), lanes_of_steps),
-    "scope-loop: set_scope": (doubled(4, 3), thread_of_steps),
+    "scope-carries: set_scope": (doubled(4, 3), thread_of_steps),
     "scan-block: compute_at": (
         doubled(4, 3),
         lambda sch: sch.compute_at("S", sch.loops("Y")[0]),

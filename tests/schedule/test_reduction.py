@@ -43,6 +43,16 @@ def test_it_may_stand_before_any_loop_of_a_tile(depth: int) -> None:
     scheduled(matmul(5, 7, 3), steps)
 
 
+def test_a_loop_of_one_iteration_outside_of_it_does_no_harm() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        outer, inner = sch.split(k, (1, None))
+        sch.reorder(outer, i, j, inner)
+        sch.decompose_reduction("C", j)
+
+    scheduled(matmul(2, 3, 4), steps)
+
+
 def test_below_a_stage_the_tile_is_initialised() -> None:
     def steps(sch: Schedule) -> None:
         i, j, _ = sch.loops("C")

@@ -14,7 +14,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.printer import print_stmt
 from tilewright.tir.target import Target
 
-from .programs import assert_meaning_kept, blur, body_of, chain, pool, refusals, scheduled
+from .programs import assert_meaning_kept, blur, body_of, chain, pool, refusals, refused, scheduled
 
 AVX512 = Target.parse("c:avx512")
 
@@ -144,6 +144,23 @@ def _lanes(sch: Schedule) -> None:
     (inner,) = sch.loops("P")[1:]
     sch.unroll(inner)
     sch.parallel(i)
+
+
+def test_another_tensor_may_be_staged_beside_a_window() -> None:
+    def steps(sch: Schedule) -> None:
+        rolled(sch)
+        sch.stage("R", "X", sch.loops("Y")[0], "thread")
+
+    scheduled(blur(4, 3), steps)
+
+
+def test_a_window_may_not_be_staged_where_its_block_has_a_tail() -> None:
+    def steps(sch: Schedule) -> None:
+        rolled(sch)
+        sch.split(sch.loops("R")[1], (None, 8))
+        sch.stage("R", "R", sch.loops("Y")[0], "thread")
+
+    assert "[loop-carries]" in refused(blur(4, 3), steps)
 
 
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {

@@ -77,11 +77,11 @@ def _inside_the_row(sch: Schedule) -> None:
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "stage-scope": (chain(2, 3), lambda s: s.set_scope("P", "shared")),  # type: ignore[arg-type]
     "scope-loop: no common loop": (chain(2, 3), lambda s: s.set_scope("P", "register")),
-    "scope-loop: accumulated over the loop": (
+    "scope-loop: two nests": (
         matmul_relu(2, 3, 2),
         lambda s: s.set_scope("C", "register"),
     ),
-    "scope-loop: accumulated over a loop outside": (
+    "scope-carries": (
         matmul_relu(1, 3, 2),
         _accumulated_outside,
     ),

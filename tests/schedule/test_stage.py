@@ -138,6 +138,12 @@ def _of_what_is_computed_in_the_nest(sch: Schedule) -> None:
     sch.stage("Q", "P", i, "thread")
 
 
+def _beside_what_is_computed_in_the_nest(sch: Schedule) -> None:
+    i, j = sch.loops("Q")
+    sch.compute_at("P", i)
+    sch.stage("Q", "P", j, "thread")
+
+
 def _vectorized(sch: Schedule) -> None:
     j = sch.loops("P")[1]
     sch.vectorize(j)
@@ -192,6 +198,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "block-access: staged already": (matmul(2, 3, 2), _twice),
     "block-role": (matmul(2, 3, 2), _of_a_copy),
     "writer-inside": (chain(2, 3), _of_what_is_computed_in_the_nest),
+    "writer-beside": (chain(2, 3), _beside_what_is_computed_in_the_nest),
     "predicate-open": (
         conv(3, 3, 2, 2, pad=0, kernel=2),
         _where_fused_reductions_end,

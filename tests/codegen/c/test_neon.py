@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -63,7 +62,7 @@ def test_random_schedules_give_the_interpreters_bits(first: int, tmp_path: Path)
     need_emulator()
     lowered: list[LoweredCase] = []
     for seed in range(first, first + 20):
-        found = examine(draw(seed, Tally(Counter(), Counter())).case, ("neon",))
+        found = examine(draw(seed, Tally()).case, ("neon",))
         assert found.failure is None, f"case {seed}: {found.failure}"
         lowered += found.lowered
     assert len(lowered) > 10

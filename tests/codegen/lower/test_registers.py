@@ -52,6 +52,19 @@ def f(A: float32[16], C: output(float32[16])):
     ]
 
 
+@pytest.mark.parametrize(("read", "kept"), [(3, False), (9, False), (10, True)])
+def test_fewer_lanes_of_a_masked_store_may_be_read(read: int, kept: bool) -> None:
+    lanes = "ramp(0, 1, 16) < broadcast({}, 16)"
+    text = f"""
+def f(A: float32[16], C: output(float32[16])):
+    T = alloc(float32[16], "register")
+    masked(T[ramp(0, 1, 16)], {lanes.format(9)}) = masked(A[ramp(0, 1, 16)], {lanes.format(9)})
+    masked(C[ramp(0, 1, 16)], {lanes.format(read)}) = \
+masked(T[ramp(0, 1, 16)], {lanes.format(read)})
+"""
+    assert ("T[()])" in named(text)) is kept
+
+
 def test_a_masked_store_whose_other_lanes_are_read_keeps_them() -> None:
     text = """
 def f(A: float32[16], C: output(float32[16])):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from tilewright.tir.visit import stores
 
 
 def case(seed: int) -> Case:
-    return draw(seed, Tally(Counter(), Counter())).case
+    return draw(seed, Tally()).case
 
 
 def test_a_seed_always_draws_the_same_case() -> None:
@@ -27,7 +26,7 @@ def test_a_seed_always_draws_the_same_case() -> None:
 
 def test_every_sixth_case_begins_with_the_steps_of_a_rule() -> None:
     for seed in range(2 * RULED):
-        drawn = draw(seed, Tally(Counter(), Counter()), depth=0)
+        drawn = draw(seed, Tally(), depth=0)
         assert drawn.failed is None
         steps = drawn.case.trace.steps
         if seed % RULED == RULED - 1:

@@ -78,10 +78,9 @@ for line in sys.stdin:
     for entry, seed in zip(entries, request.get("seeds", [None])):
         case = request.get("case")
         if case is None:
-            from collections import Counter
             from tilewright.driver.fuzz.case import draw
             from tilewright.driver.fuzz.steps import Tally
-            case = draw(seed, Tally(Counter(), Counter())).case.to_json()
+            case = draw(seed, Tally()).case.to_json()
         if entry["failure"] is None and "split" in json.dumps(case["steps"]):
             entry["failure"] = {"stage": "test", "kind": "split", "message": "planted"}
             entry["case"] = case

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from tilewright.driver.fuzz.case import Case, draw
 from tilewright.driver.fuzz.shrink import shrink, without
 from tilewright.driver.fuzz.steps import Tally
@@ -61,7 +59,7 @@ def test_a_function_keeps_what_the_failure_needs() -> None:
 
 def test_random_cases_shrink_to_cases() -> None:
     for seed in range(300):
-        case = draw(seed, Tally(Counter(), Counter())).case
+        case = draw(seed, Tally()).case
         if _calls_exp(case):
             break
     small = shrink(case, _calls_exp)

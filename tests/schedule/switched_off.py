@@ -1,0 +1,147 @@
+"""The rules of order, each with what to put in its place so that it refuses nothing; and what the
+checked interpreter meets then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.driver.fuzz import steps
+from tilewright.driver.fuzz.case import arrays, named
+from tilewright.driver.fuzz.examine import FEW_ELEMENTS
+from tilewright.schedule import dependence, legality, placement, recurrence
+from tilewright.schedule.canonical import canonical_form
+from tilewright.schedule.errors import ORDER_RULES, ScheduleError
+from tilewright.schedule.nest import loops_around, readers, writers
+from tilewright.schedule.proof import prove
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.verdict import REFUTED
+from tilewright.tir.buffer import Buffer
+from tilewright.tir.error_bound import reference
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.interpreter import interpret
+from tilewright.tir.interpreter_checks import InterpreterError
+from tilewright.tir.stmt import For
+from tilewright.tir.target import Target
+from tilewright.tir.visit import blocks
+
+PLACE = re.compile(r"(?<!\[)\((?:\w+=-?\d+(?:, )?)*\)")  # one concrete iteration
+ELEMENT = re.compile(r"(\w+)\[(?:[\d, ]+|\(\))\]")
+
+
+def _no(*_: object, **__: object) -> None:
+    """A rule that finds nothing wrong."""
+
+
+def _none(*_: object, **__: object) -> tuple[()]:
+    """A rule that finds nothing to mind."""
+    return ()
+
+
+def _innermost(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
+    """The innermost loop that holds all accesses to a tensor, whatever it goes on with."""
+    users = (*writers(func, tensor), *readers(func, tensor))
+    around = loops_around(func, users[0])
+    return [loop for loop in around if all(b in blocks(loop.body) for b in users)][-1]
+
+
+# where a rule stands, its name, what stands in its place
+OFF: dict[str, list[tuple[object, str, object]]] = {
+    "init-inside": [(placement, "check_begins_once", _no)],
+    "loop-carries": [(dependence, "check_reads_own", _no)],
+    "loop-clash": [(legality, "check_independent", _none)],
+    "merge-order": [(dependence, "check_together", _no)],
+    "operand-later": [(placement, "check_operands", _no)],
+    "reader-inside": [(placement, "check_readers_after", _no)],
+    "reduction-open": [(legality, "reduction_loops", _none), (placement, "check_parts", _no)],
+    "reverse-overlap": [(placement, "check_parts", _no)],
+    "scan-carries": [(legality, "check_independent", _none)],
+    "scan-order": [(recurrence, "check_order", _no)],
+    "scope-carries": [(placement, "check_one_loop", _innermost)],
+    "storage-elsewhere": [(placement, "check_storage_around", _no)],
+    "writer-inside": [(placement, "check_before", _no)],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A step that was refused, and the schedule before it."""
+
+    schedule: Schedule
+    primitive: str
+    arguments: steps.Arguments
+    error: ScheduleError
+
+    def applied(self) -> Schedule | None:
+        """The schedule after the step, its rule switched off; None where another one refuses."""
+        with pytest.MonkeyPatch.context() as patch:
+            for module, name, instead in OFF[self.error.code]:
+                patch.setattr(module, name, instead)
+            sch = self.schedule.copy()
+            try:
+                _PERFORM(sch, self.primitive, self.arguments)
+            except ScheduleError:
+                return None
+            return sch
+
+
+_PERFORM: Callable[[Schedule, str, steps.Arguments], object] = steps.perform
+
+
+def recorded(patch: pytest.MonkeyPatch) -> list[Refusal]:
+    """The refusals by rules of order of all random steps that are taken from now on."""
+    found: list[Refusal] = []
+
+    def perform(sch: Schedule, name: str, arguments: steps.Arguments) -> object:
+        try:
+            return _PERFORM(sch, name, arguments)
+        except ScheduleError as error:
+            if error.code in ORDER_RULES:
+                found.append(Refusal(sch.copy(), name, arguments, error))
+            raise
+
+    patch.setattr(steps, "perform", perform)
+    return found
+
+
+def tensor_of(error: ScheduleError) -> str:
+    """The tensor of a refusal's witness, which names two iterations and one element."""
+    (note,) = error.notes
+    assert len(PLACE.findall(note)) == 2, note
+    (tensor,) = set(ELEMENT.findall(note))
+    return str(tensor)
+
+
+def clash(sch: Schedule, seed: int = 0) -> str:
+    """What goes wrong: the error of the checked interpreter, on the schedule or on its nest, or the
+    output that differs; nothing where all is well.
+    """
+    given = arrays(sch.original, seed)
+    expected = reference(sch.original, given, growth=FEW_ELEMENTS)
+    for func in (sch.func, lower_to_nest(contracted(sch))):
+        try:
+            results = interpret(func, *named(given, func), checked=True)
+        except InterpreterError as error:
+            return error.message
+        comparison = expected.compare(results)
+        if not comparison:
+            return comparison.output
+    return ""
+
+
+def contracted(sch: Schedule) -> PrimFunc:
+    """The schedule's function as lowering begins with it."""
+    return contraction(sch.func, Target.parse("c:avx512"))
+
+
+def refuted(sch: Schedule) -> bool:
+    """Whether the proof refutes a schedule: no value shows a copy of what was never written, or the
+    loss of what is no maximum.
+    """
+    func = contracted(sch)
+    return prove(lower_to_nest(func), canonical_form(func)).status == REFUTED
