@@ -34,6 +34,7 @@ TVM: Mapping[str, str] = {
     "double_buffer": "sch.prefetch(buffer, at, spread=(...)) asks for the next part of a tensor",
 }
 HALIDE: Mapping[str, str] = {
+    "align_storage": "sch.storage_align(buffer, axis, factor, offset)",
     "align_bounds": "sch.split(loop, factors, tail='partition') and sch.pad(buffer, multiples)",
     "bound": "extents are known: sch.extent(loop)",
     "fold_storage": "storage is folded by itself; sch.rolling_buffer(block, loop) keeps a window",
