@@ -27,8 +27,11 @@ def storage_align(func: PrimFunc, buffer: Buffer, axis: int, factor: int, offset
     _check_factor(func, buffer, factor, offset)
     others = tuple(item for item in buffer.aligned if item.axis != axis)
     aligned = sorted((*others, Alignment(axis, factor, offset)), key=lambda item: item.axis)
-    apart = replace(buffer, aligned=tuple(aligned))
-    return Rewrite(func.with_body(replace_buffers(func.body, {buffer: apart})))
+    moved = {buffer: replace(buffer, aligned=tuple(aligned))}
+    for copy in func.allocations:  # staged copies name what they keep closer
+        if copy.origin in moved:
+            moved[copy] = replace(copy, origin=moved[copy.origin])
+    return Rewrite(func.with_body(replace_buffers(func.body, moved)))
 
 
 def _check_allocated(func: PrimFunc, buffer: Buffer) -> None:

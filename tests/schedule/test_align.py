@@ -96,6 +96,17 @@ def test_a_staged_copy_is_aligned_and_its_tensor_is_not() -> None:
     assert tw.prove(sch, AVX512).status == "proved"
 
 
+def test_the_tensor_of_a_staged_copy_may_be_aligned_after_it() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.stage("Y", "P", sch.loops("Y")[0], "thread")
+        apart(sch)
+
+    sch = scheduled(turned(3, 4), steps)
+    tensor, copy = sch.func.allocations
+    assert copy.origin is tensor
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
 def test_the_stride_is_that_of_the_storage_which_folding_leaves() -> None:
     nest = assert_meaning_kept(Schedule(matmul(4, 24, 6)).apply(staged))
     assert [(b.shape, b.strides) for b in nest.allocations] == [((6, 8), (9, 1))]
