@@ -45,6 +45,7 @@ RECORDED = frozenset(
         "reindex",
         "set_scope",
         "stage",
+        "storage_align",
         "transform_layout",
         "pad",
         "decompose_padding",
@@ -246,6 +247,12 @@ class Recorder:
             state.func, state.references.tensor_key(state.func, name, primitive)
         )
 
+    def _storage(self, name: str, primitive: str) -> Buffer:
+        state = self._states[-1]
+        return state.references.storage(
+            state.func, state.references.tensor_key(state.func, name, primitive)
+        )
+
     def _loops(
         self, primitive: str, rewrite: Callable[[PrimFunc], Rewrite], **arguments: object
     ) -> tuple[LoopRef, ...]:
@@ -299,7 +306,7 @@ class Recorder:
         try:
             if "block" in value:
                 return state.references.blocks[value["block"]]
-            return state.references.tensor(state.func, value["tensor"]).name
+            return state.references.storage(state.func, value["tensor"]).name
         except (KeyError, IndexError, ValueError, TypeError, AttributeError):
             raise ScheduleError(
                 f"replay: step {step} names {value!r}, which '{state.func.name}' does not have.",

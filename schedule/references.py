@@ -134,9 +134,13 @@ class References:
         )
 
     def tensor(self, func: PrimFunc, key: str) -> Buffer:
-        """The tensor of a key."""
+        """The tensor of a key; of a staged copy the one that it keeps closer."""
+        storage = self.storage(func, key)
+        return storage.origin or storage
+
+    def storage(self, func: PrimFunc, key: str) -> Buffer:
+        """The buffer of a key: a tensor, or a staged copy of one."""
         if key.startswith("p"):
             return func.parameters[int(key[1:])].buffer
         block, _, number = key.partition(".t")
-        target = targets_of(func.block(self.blocks[block]))[int(number or 0)]
-        return target.origin or target
+        return targets_of(func.block(self.blocks[block]))[int(number or 0)]

@@ -180,6 +180,21 @@ class Schedule(LoopSteps):
             scope=scope,
         )
 
+    def storage_align(self, buffer: str, axis: int, factor: int, offset: int = 0) -> None:
+        """Let the rows along `axis` of an intermediate tensor, or of a staged copy, lie apart in
+        memory by the fewest elements that leave `offset` when divided by `factor`.
+        """
+        self._do(
+            "storage_align",
+            lambda f: primitives.storage_align(
+                f, self._storage(buffer, "storage_align"), axis, factor, offset
+            ),
+            buffer=buffer,
+            axis=axis,
+            factor=factor,
+            offset=offset,
+        )
+
     def stage(self, block: str, buffer: str, loop: LoopRef, scope: Scope) -> tuple[LoopRef, ...]:
         """Keep what a block touches of a tensor below `loop` in registers ("register") or memory of
         the thread ("thread").

@@ -57,7 +57,7 @@ def _value(value: object, func: PrimFunc, references: References) -> str:
         case {"block": key}:
             return _quoted(references.blocks[str(key)])
         case {"tensor": key}:
-            return _quoted(references.tensor(func, str(key)).name)
+            return _quoted(references.storage(func, str(key)).name)
         case str():
             return _quoted(value)
         case tuple():

@@ -25,6 +25,10 @@ TVM: Mapping[str, str] = {
     "get_sblock": "blocks are named by their tensors: sch.loops('C')",
     "mod": "sch.func",
     "normalize": "sch.show() prints the steps so far",
+    "pipeline": (
+        "sch.prefetch(buffer, at, spread=(...)): on a CPU the next iteration's data is asked for, "
+        "since no copy runs beside the arithmetic"
+    ),
     "pragma": "sch.annotate(loop, key, value)",
     "sample_compute_location": "sch.sample_categorical(candidates)",
     "set_axis_separator": "an array has one block of memory: sch.transform_layout(buffer, map)",
@@ -35,6 +39,7 @@ TVM: Mapping[str, str] = {
 }
 HALIDE: Mapping[str, str] = {
     "align_bounds": "sch.split(loop, factors, tail='partition') and sch.pad(buffer, multiples)",
+    "align_storage": "sch.storage_align(buffer, axis, factor, offset)",
     "bound": "extents are known: sch.extent(loop)",
     "fold_storage": "storage is folded by itself; sch.rolling_buffer(block, loop) keeps a window",
     "gpu_blocks": "sch.parallel(loop): a CPU has threads, and no grid",

@@ -14,15 +14,26 @@ from .node import Node
 from .number import index_number
 
 
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The stride of `axis` leaves `offset` when it is divided by `factor`; both count elements."""
+
+    axis: int
+    factor: int
+    offset: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer(Node):
-    """A dense row-major array. Two Buffers are equal only when they are one object.
+    """A row-major array. Two Buffers are equal only when they are one object.
 
     scope: "global" (parameters and workspace), "thread" (private to a thread) or "register".
     origin: the tensor whose elements this buffer keeps closer, at the same logical indices; None
     for a tensor of its own.
     dims: for each axis the dim that decides its extent, or None; () where no call decides any.
     `shape` then has the upper bound.
+    aligned: of an allocation, the axes whose strides are not dense; at most one entry for an axis,
+    in order. It says where elements lie in memory: no value depends on it. The last axis is dense.
     """
 
     name: str
@@ -31,6 +42,17 @@ class Buffer(Node):
     scope: str = "global"
     origin: Buffer | None = None
     dims: tuple[Dim | None, ...] = ()
+    aligned: tuple[Alignment, ...] = ()
+
+    def __post_init__(self) -> None:
+        for item in self.aligned:
+            inside = 0 <= item.axis < len(self.shape) - 1
+            if not inside or not 0 <= item.offset < item.factor:
+                raise IRError(
+                    f"buffer: '{self.name}' of {len(self.shape)} axes has {item}; expected an axis "
+                    "before the last one and 0 <= offset < factor.",
+                    code="buffer-alignment",
+                )
 
     @property
     def extents(self) -> tuple[Extent, ...]:
@@ -54,9 +76,27 @@ class Buffer(Node):
         return product
 
     @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index to the next along each axis: the fewest that `aligned` allows."""
+        wanted = {item.axis: item for item in self.aligned}
+        found: list[int] = []
+        step = 1
+        for axis in reversed(range(len(self.shape))):
+            if axis in wanted:
+                step += (wanted[axis].offset - step) % wanted[axis].factor
+            found.append(step)
+            step *= self.shape[axis]
+        return tuple(reversed(found))
+
+    @property
+    def room(self) -> int:
+        """Elements for which the array takes memory, with those that `aligned` leaves between."""
+        return self.shape[0] * self.strides[0] if self.shape else 1
+
+    @property
     def bytes(self) -> int:
-        """Bytes of the whole array."""
-        return self.size * self.type.bytes * self.type.lanes
+        """Bytes of memory of the whole array."""
+        return self.room * self.type.bytes * self.type.lanes
 
     def __hash__(self) -> int:
         return id(self) >> 4

@@ -76,7 +76,7 @@ class _Matcher:
             return a.type == b.type and _limits(a) == _limits(b)
         if not isinstance(a, Buffer) or not isinstance(b, Buffer):
             return False
-        if (a.type, a.shape, a.scope) != (b.type, b.shape, b.scope):
+        if (a.type, a.shape, a.scope, a.aligned) != (b.type, b.shape, b.scope, b.aligned):
             return False
         if self._sequence(a.dims, b.dims) is not None:
             return False

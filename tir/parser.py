@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from .buffer import Buffer, array
+from .buffer import Alignment, Buffer, array
 from .dim import Dim, Extent
 from .dtype import DType
 from .expr import TRUE, Expr, Var
@@ -184,16 +184,33 @@ class _Parser(ExprParser):
         match node:
             case ast.Call(func=ast.Name(id="alloc"), args=[kind, scope]):
                 made = array(name, *self.array_type(kind, node))
-                origins = {word.arg: word.value for word in node.keywords}
-                origin = self.origin(origins.pop("origin", None), made)
-                if not origins:
-                    return replace(made, scope=self.string(scope), origin=origin)
+                options = {word.arg: word.value for word in node.keywords}
+                origin = self.origin(options.pop("origin", None), made)
+                aligned = self.alignments(options.pop("align", None))
+                if not options and aligned is not None:
+                    where = self.string(scope)
+                    return replace(made, scope=where, origin=origin, aligned=aligned)
         raise self.error(
             node,
             f"'{name}' is bound to '{ast.unparse(node)}'; "
-            'expected alloc(type[shape], "scope") or alloc(type[shape], "scope", origin=tensor).',
+            'expected alloc(type[shape], "scope"), with origin=tensor and '
+            "align={axis: (factor, offset)} where there are such.",
             code="parse-alloc",
         )
+
+    def alignments(self, node: ast.expr | None) -> tuple[Alignment, ...] | None:
+        """What `align` says of the axes; None where it says something else."""
+        match node:
+            case None:
+                return ()
+            case ast.Dict(keys=axes, values=pairs):
+                found = []
+                for axis, pair in zip(axes, pairs, strict=True):
+                    if axis is None or not isinstance(pair, ast.Tuple) or len(pair.elts) != 2:
+                        return None
+                    found.append(Alignment(*map(self.integer, (axis, *pair.elts))))
+                return tuple(found)
+        return None
 
     def origin(self, node: ast.expr | None, staged: Buffer) -> Buffer | None:
         """The tensor that a buffer stages; one whose storage was folded away is known by name."""

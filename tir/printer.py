@@ -286,8 +286,11 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
             return [(0, head), *_lines(stmt.body, names)]
         case Alloc():
             buffer = stmt.buffer
-            origin = f", origin={names[buffer.origin]}" if buffer.origin is not None else ""
-            head = f'{names[buffer]} = alloc({type_text(buffer, names)}, "{buffer.scope}"{origin})'
+            how = f", origin={names[buffer.origin]}" if buffer.origin is not None else ""
+            if buffer.aligned:
+                axes = (f"{x.axis}: ({x.factor}, {x.offset})" for x in buffer.aligned)
+                how += f", align={{{', '.join(axes)}}}"
+            head = f'{names[buffer]} = alloc({type_text(buffer, names)}, "{buffer.scope}"{how})'
             return [(0, head), *_lines(stmt.body, names)]
         case Barrier():
             return [(0, "barrier()")]

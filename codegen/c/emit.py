@@ -335,7 +335,7 @@ class _FunctionWriter:
         kind = c_type(buffer.type)
         name = self.lines.names.declare(buffer)
         if is_local(buffer):
-            self.lines.add(f"{kind} {name}[{max(1, buffer.size)}];")
+            self.lines.add(f"{kind} {name}[{max(1, buffer.room)}];")
             return
         base, places = (
             ("workspace", self.workspace.shared)

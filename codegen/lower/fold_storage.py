@@ -71,7 +71,7 @@ class FoldStorage:
 
 def _share(func: PrimFunc) -> PrimFunc:
     for tensor in func.allocations:
-        if tensor.origin is None and tensor.scope == "global":
+        if tensor.origin is None and tensor.scope == "global" and not tensor.aligned:
             target = _heir(func, tensor)
             if target is not None:
                 func = func.with_body(
@@ -233,7 +233,7 @@ def _allocation(stmt: Alloc, still: dict[Var, Interval]) -> Stmt:
     )
     if shape == buffer.shape:
         return Alloc(buffer, _fold(body, still))
-    small = Buffer(buffer.name, buffer.type, shape, buffer.scope, buffer.origin)
+    small = replace(buffer, shape=shape, dims=())
     return Alloc(small, _fold(_relative(body, buffer, small, box, round_trip), still))
 
 

@@ -62,12 +62,10 @@ class Access:
 
 
 def flat_offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
-    """The distance of an element from the start of its row-major buffer, in elements; scalar
-    indices.
-    """
+    """The distance of an element from the start of its buffer, in elements; scalar indices."""
     offset: Expr = index(0)
-    for extent, item in zip(buffer.shape, indices, strict=True):
-        offset = add(mul(offset, index(extent)), item)
+    for stride, item in zip(buffer.strides, indices, strict=True):
+        offset = add(offset, mul(item, index(stride)))
     return offset
 
 

@@ -401,6 +401,21 @@ def _set_scope(sch: Schedule, rng: Random) -> Arguments:
     return {"buffer": _own(sch, rng).name, "scope": rng.choice(("register", "thread", "global"))}
 
 
+def _storage_align(sch: Schedule, rng: Random) -> Arguments:
+    """Of an allocation of several axes, nearly always."""
+    allocated = [b for b in sch.func.allocations if len(b.shape) > 1]
+    if not allocated or rng.random() < 0.05:
+        return {"buffer": _tensor(sch, rng), "axis": rng.randint(-1, 2), "factor": 8}
+    buffer, factor = rng.choice(allocated), rng.randint(1, 9)
+    axis = rng.randrange(len(buffer.shape) - 1)
+    return {
+        "buffer": buffer.name,
+        "axis": axis,
+        "factor": factor,
+        "offset": rng.randrange(factor),
+    }
+
+
 def _rolling_buffer(sch: Schedule, rng: Random) -> Arguments:
     """Of a block that stands in a loop of its reader, nearly always."""
     block, user = _pair(sch, rng)
@@ -441,6 +456,7 @@ STEPS: dict[str, Callable[[Schedule, Random], Arguments]] = {
     "reindex": _reindex,
     "set_scope": _set_scope,
     "rolling_buffer": _rolling_buffer,
+    "storage_align": _storage_align,
 }
 # how often each is tried, beside one that is tried once
 _WEIGHTS = {

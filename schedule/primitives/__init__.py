@@ -7,6 +7,7 @@ if not __name__.startswith("tilewright."):
         f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
     )
 
+from .align import storage_align as storage_align
 from .annotate import annotate as annotate
 from .cache import cache_read as cache_read
 from .cache import cache_write as cache_write

@@ -37,7 +37,7 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rew
     P[k, n]   ->   P[n // 48, k, n % 48]
 
     Where the new layout has cells for no old element (incomplete panels), they are set to 0 and the
-    block is marked padded. Prefetches of the tensor are dropped.
+    block is marked padded. Prefetches and the alignment of the tensor are dropped.
     Requires: an intermediate tensor, written by one block of one expression per element in a nest
     of its own.
     Returns the new loops. Raises: ScheduleError.
@@ -52,7 +52,7 @@ def pad(func: PrimFunc, buffer: Buffer, multiples: Sequence[int]) -> Rewrite:
     for i in range(13): P[i] = x   ->   for i in range(16): P[i] = select(i < 13, x, 0)
 
     What is new is set to 0, and nobody reads it; the block is marked padded, and vectors over it
-    need no masks. Prefetches of the tensor are dropped.
+    need no masks. Prefetches and the alignment of the tensor are dropped.
     Requires: as transform_layout; a positive number for each axis. Returns the new loops. Raises:
     ScheduleError.
     """

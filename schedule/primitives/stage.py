@@ -68,7 +68,7 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     placement.check_allocated_outside(func, node, buffer, "stage")
     placement.check_no_parallel_inside(func, node, buffer.name)
     name = unique_name(func, f"{buffer.name}_{SUFFIX.get(scope, scope)}")
-    staged = replace(buffer, name=name, scope=scope, origin=buffer)
+    staged = replace(buffer, name=name, scope=scope, origin=buffer, aligned=())
     if writes(inner, buffer):
         recurrence.check_no_recurrence(func, inner, "stage")
         dependence.check_reads_own(func, node, "stage", buffer)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
+from ...tir.linear import linear
 from ...tir.target import Target
 from ...tir.visit import free_vars
 from ..references import LoopRef
@@ -37,6 +38,7 @@ PART = 512  # steps of a part at most
 PREFETCH_STEPS = 16
 CHOICES = 12  # tiles that a tuner may choose from
 FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
+SET_SPAN = 4096  # bytes after which the sets of a first cache repeat: a page
 PACK_ROWS = 32  # rows from which on packing weights that change with every call pays
 
 
@@ -95,8 +97,24 @@ def _choose_tile(sch: Schedule, found: Contraction, target: Target) -> Tile:
     steps = math.prod(axis.extent for axis in found.reduced)
     columns = min(found.group, found.vector.extent)
     dtype = found.weight.buffer.type
-    tiles = candidates(outer, inner, columns, steps, dtype, target)[:CHOICES]
-    return Tile(*sch.sample_categorical([tile.to_json() for tile in tiles]))
+    tiles = candidates(outer, inner, columns, steps, dtype, target)
+    if _rows_meet(found):
+        most = target.l1_bytes // SET_SPAN + 1
+        tiles.sort(key=lambda tile: tile.outer_rows * tile.rows > most)
+    return Tile(*sch.sample_categorical([tile.to_json() for tile in tiles[:CHOICES]]))
+
+
+def _rows_meet(found: Contraction) -> bool:
+    """Whether the data of all rows of a tile belongs in one set of the first cache.
+
+    Measured where a set keeps 8 lines: 9 rows cost nothing, 12 a tenth, 14 a quarter of the speed.
+    """
+    if not found.rows:
+        return False
+    data, row = found.data, found.rows[-1].var
+    along = zip(data.indices, data.buffer.strides, strict=True)
+    step = sum(linear(item).coefficient(row) * stride for item, stride in along)
+    return step * data.buffer.type.bytes % SET_SPAN == 0
 
 
 def _group_panel(group: int, width: int) -> int:

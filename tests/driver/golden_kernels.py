@@ -280,6 +280,15 @@ def rolled(sch: Schedule) -> None:
     sch.parallel(strip)
 
 
+def rows_apart(sch: Schedule) -> None:
+    """An intermediate tensor whose rows are 25 elements apart."""
+    sch.storage_align("R", axis=0, factor=8, offset=1)
+    for block in ("R", "Y"):
+        _, columns = sch.loops(block)
+        _, lane = sch.split(columns, (None, 8), tail="mask")
+        sch.vectorize(lane)
+
+
 def guarded(sch: Schedule) -> None:
     """Tails of all three kinds, a fused loop, threads."""
     for block, tail in zip(sch.blocks(), ("guard", "partition", "mask"), strict=True):
@@ -332,5 +341,6 @@ GOLDEN: dict[str, Golden] = {
     "tracer": Golden(lambda: programs.gelu_matmul(7, 45, 30), traced),
     "four_lanes": Golden(lambda: programs.chain(5, 23), four_lanes, special=0.2),
     "rolling_buffer": Golden(lambda: programs.blur(8, 21), rolled, special=0.1),
+    "rows_apart": Golden(lambda: programs.blur(8, 21), rows_apart, special=0.1),
     "tails_and_threads": Golden(lambda: programs.chain(7, 23), guarded, special=0.2),
 }

@@ -440,6 +440,15 @@ def test_tiles_fit_the_registers_and_come_cheapest_first() -> None:
     assert tiles[0].accumulators >= 24
 
 
+@pytest.mark.parametrize(("inner", "meet"), [(1024, True), (1008, False), (3072, True)])
+def test_a_tile_is_low_where_its_rows_meet_in_one_set_of_the_cache(inner: int, meet: bool) -> None:
+    target = Target.parse("c:avx512")
+    sch = default_schedule(matmul(128, 1024, inner), target)
+    (tile,) = (step.decision for step in sch.trace.steps if step.decision is not None)
+    assert isinstance(tile, tuple)
+    assert (tile[0] * tile[1] <= target.l1_bytes // 4096 + 1) == meet
+
+
 def test_a_tile_is_not_larger_than_what_there_is() -> None:
     for tile in candidates(1, 2, 5, 7, FLOAT64, Target.parse("c:avx2")):
         assert tile.outer_rows == 1

@@ -35,6 +35,16 @@ def test_two_readings_of_one_text_are_equal_and_not_identical() -> None:
     assert equal(a, b)
 
 
+def test_alignment_matters() -> None:
+    dense = parse(TEXT.replace("float32[5]", "float32[5, 1]").replace("[vi]", "[vi, 0]"))
+    one, other = (
+        parse(str(dense).replace('"global")', f'"global", align={{0: ({factor}, 0)}})'))
+        for factor in (4, 8)
+    )
+    assert difference(one, parse(str(one))) is None
+    assert not any(equal(a, b) for a, b in ((dense, one), (one, other)))
+
+
 def test_names_do_not_matter() -> None:
     renamed = TEXT
     for old, new in (("scale", "g"), ("A", "X"), ("B", "Y"), ("T", "tmp"), ("vi", "w"), ("i", "n")):

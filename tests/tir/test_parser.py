@@ -49,7 +49,8 @@ def every(A: float32[4, 6], W: constant(float64[6]), n: int32[()], C: output(flo
             with block("T", vi=spatial(4, i), vj=spatial(6, j)):
                 T[vi, vj] = select(A[vi, vj] < 0.0 and not vi == 3, -1.5, A[vi, vj] * 2.0)
     barrier()
-    R = alloc(float32[4, 6], "register", origin=C)
+    S = alloc(float32[4, 6, 2], "global", align={0: (16, 3), 1: (4, 0)})
+    R = alloc(float32[4, 6], "thread", origin=C, align={0: (8, 1)})
     for i in range(2, tail="guard"):
         prefetch(A[i * 2, 0], "read", 2)
         prefetch(A[i, 5 - i], "write", 1)
@@ -286,8 +287,18 @@ REFUSED = {
     "B[i] = masked(i, True)": "expected an element, got 'i'. [parse-element]",
     "while True: pass": "'while True:' is no statement of the language. [parse-statement]",
     "t = 3": (
-        "'t' is bound to '3'; expected alloc(type[shape], \"scope\") "
-        'or alloc(type[shape], "scope", origin=tensor). [parse-alloc]'
+        "'t' is bound to '3'; expected alloc(type[shape], \"scope\"), with origin=tensor and "
+        "align={axis: (factor, offset)} where there are such. [parse-alloc]"
+    ),
+    't = alloc(int8[4, 4], "global", align={0: 16})': (
+        "'t' is bound to 'alloc(int8[4, 4], 'global', align={0: 16})'; expected "
+        'alloc(type[shape], "scope"), with origin=tensor and align={axis: (factor, offset)} where '
+        "there are such. [parse-alloc]"
+    ),
+    't = alloc(int8[4, 4], "global", align=16)': (
+        "'t' is bound to 'alloc(int8[4, 4], 'global', align=16)'; expected "
+        'alloc(type[shape], "scope"), with origin=tensor and align={axis: (factor, offset)} where '
+        "there are such. [parse-alloc]"
     ),
     't = alloc(4, "global")': (
         "expected a type and shape such as float32[64, 48]. [parse-array-type]"
