@@ -35,8 +35,7 @@ def check_loops(func: PrimFunc, name: str, primitive: str) -> None:
 
 
 def check_no_calls(func: PrimFunc) -> None:
-    """The function is one that a rule may schedule: it calls no C function. Raises: ScheduleError.
-    """
+    """The function calls no C function, so a rule may schedule it. Raises: ScheduleError."""
     for block in func.blocks:
         call = extern_of(block)
         if call is not None:
@@ -100,4 +99,4 @@ def _roots(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def _touched(stmt: Stmt) -> set[Buffer]:
-    return {access.buffer for access in (*loads(stmt), *stores(stmt))}
+    return {load.buffer for load in loads(stmt)} | {store.buffer for store in stores(stmt)}

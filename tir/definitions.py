@@ -23,7 +23,8 @@ from .visit import loads, stores
 class Definition:
     """targets[indices] = value at each point of `axes`, or value combined over `reduced`.
 
-    values: one for each target, but none of a C function. update: how they are combined; None when nothing is reduced.
+    values: one for each target, but none of a C function. update: how they are combined; None when
+    nothing is reduced.
     initial: what the reduction starts from.
     extern: the call that gives the targets whole, where a C function does.
     Where the first axis is ordered, a value may read what the targets hold of earlier steps.

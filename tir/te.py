@@ -55,7 +55,19 @@ from .func import PrimFunc
 from .index_check import IndexCheck
 from .node import Node
 from .reduce import Reduce
-from .stmt import Alloc, Block, Extern, For, ForKind, IterKind, Parameter, Stmt, Store, iter_var, seq
+from .stmt import (
+    Alloc,
+    Block,
+    Extern,
+    For,
+    ForKind,
+    IterKind,
+    Parameter,
+    Stmt,
+    Store,
+    iter_var,
+    seq,
+)
 from .te_checks import check_element, check_elements, checked_shape, output_names
 from .te_dim import check_constant, check_dims, dim
 from .te_extern import check_symbols, extern

@@ -22,12 +22,14 @@ from .dim import Dim
 from .dtype import DType
 from .dtype import dtype as as_dtype
 from .errors import IRError, IRTypeError
+from .expr import Expr
 from .extern import ExternFunction, Reference
+from .printer import print_expr
 from .te_checks import checked_shape
 from .tensor import Computation, ExternComputation, Tensor
 
 Shape = Sequence[int] | int
-Item = TypeVar("Item")
+Item = TypeVar("Item", DType | str, Tensor)
 _SYMBOL = re.compile(r"(?!tw_)[A-Za-z_]\w*")
 
 
@@ -78,7 +80,8 @@ def extern(
     """
     names = (name,) if isinstance(name, str) else name
     title = ", ".join(names)
-    shapes, kinds = (shape,) if isinstance(name, str) else shape, _listed(dtype)
+    shapes = (shape,) if isinstance(name, str) else shape
+    kinds = _listed(dtype)
     if not names or not isinstance(shapes, tuple) or not len(names) == len(shapes) == len(kinds):
         raise IRError(
             f"te.extern: '{title}' has shape {shape!r} and type {dtype!r}; expected one for each "
@@ -111,28 +114,29 @@ def _listed(value: Item | tuple[Item, ...]) -> tuple[Item, ...]:
 def _sizes(name: str, shape: object) -> tuple[int, ...]:
     extents = checked_shape(shape, name)
     if any(isinstance(extent, Dim) for extent in extents):
-        raise _open(name, name)
+        raise _open(f"'{name}'")
     return tuple(extent for extent in extents if not isinstance(extent, Dim))
 
 
-def _open(name: str, tensor: str) -> IRError:
+def _open(what: str) -> IRError:
     return IRError(
-        f"te.extern: '{name}' has a size of '{tensor}' that a call decides; expected numbers, since "
-        "the C text knows no other.",
+        f"te.extern: {what} has a size that a call decides; expected numbers, since a C text knows "
+        "no other.",
         code="te-extern-dim",
     )
 
 
 def _check_input(name: str, tensor: object) -> None:
     if not isinstance(tensor, Tensor) or tensor.state:
-        shown = f"state '{tensor.name}'" if isinstance(tensor, Tensor) else repr(tensor)
+        shown = print_expr(tensor) if isinstance(tensor, Expr) else repr(tensor)
+        shown = f"state '{tensor.name}'" if isinstance(tensor, Tensor) else shown
         raise IRTypeError(
             f"te.extern: '{name}' reads {shown}; expected a tensor, or a tuple of tensors.",
             code="te-extern-input",
             hints=("a C function is handed whole tensors: A, not A[i, j].",),
         )
     if any(dim is not None for dim in tensor.dims):
-        raise _open(name, tensor.name)
+        raise _open(f"'{name}' reads '{tensor.name}', which")
 
 
 def _check_function(name: str, source: object, symbol: object, reference: object) -> None:

@@ -69,7 +69,7 @@ class Computation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExternComputation(Computation):
-    """What one te.extern says: `function` of the tensors `arguments`. It has no axes, and no values.
+    """What one te.extern says: `function` of the tensors `arguments`. It has no axes, no values.
 
     results: the type and shape of each tensor that it gives.
     """

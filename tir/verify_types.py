@@ -36,8 +36,7 @@ from .stmt import Extern, Prefetch, Store
 
 
 def extern_problem(extern: Extern, live: Collection[Buffer], root: bool) -> str | None:
-    """What is wrong with a call of a C function, given the buffers in scope; None when nothing is.
-    """
+    """What is wrong with a call of a C function, given the buffers in scope; None for nothing."""
     symbol, outputs = extern.function.symbol, extern.outputs
     if not root:
         return f"'{symbol}' is called inside a loop or a branch; expected at the root"
