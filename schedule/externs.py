@@ -1,18 +1,16 @@
 """Calls of C functions, which steps leave as they are.
 
-`check_calls` holds for every step: a call still stands at the root, with the tensors that it had,
-whole, after what makes its inputs and before what reads its outputs. So no other check needs to
-know of calls; a step that names the block of one is refused before it begins.
+`check_calls` holds for every step: a call still stands at the root, and the tensors that it had are
+there as they were. A step that names the block of a call is refused before it begins, and to the
+checks of all others it is a block that reads and writes, so none needs to know of calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..tir.buffer import Buffer
 from ..tir.func import PrimFunc
 from ..tir.stmt import Alloc, Block, Extern, Seq, Stmt
-from ..tir.visit import loads, stores
 from .errors import ScheduleError, refuse
 
 
@@ -58,7 +56,7 @@ def check_calls(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
                 before,
                 f"{primitive}: block '{block.name}' calls the C function "
                 f"'{call.function.symbol}', and the step would change '{lost}' there; expected "
-                "its tensors whole, made before it and read after it.",
+                "its tensors as they were defined.",
                 code="extern-changed",
                 hints=(
                     "cache_read and cache_write give other blocks a copy that a schedule may "
@@ -68,21 +66,17 @@ def check_calls(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
 
 
 def _lost(func: PrimFunc, name: str, call: Extern) -> str | None:
-    """The tensor, or the block itself, that a call does not find as it should; None when all is
-    well.
-    """
-    roots = tuple(_roots(func.body))
-    found = [n for n, root in enumerate(roots) if isinstance(root, Block) and root.name == name]
-    if not found or extern_of(func.block(name)) != call:
+    """The tensor, or the block itself, that is not as a call needs it; None where all is well."""
+    buffers = {parameter.buffer for parameter in func.parameters}
+    found = False
+    for root in _roots(func.body):
+        if isinstance(root, Alloc):
+            buffers.add(root.buffer)
+        elif isinstance(root, Block) and root.name == name:
+            found = extern_of(root) == call
+    if not found:
         return name
-    around = {root.buffer for root in roots if isinstance(root, Alloc)}
-    around.update(parameter.buffer for parameter in func.parameters)
-    for n, root in enumerate(roots):
-        if not isinstance(root, Alloc) and n != found[0]:
-            early = set(call.outputs) & _touched(root) if n < found[0] else set()
-            late = set(call.inputs) & {s.buffer for s in stores(root)} if n > found[0] else set()
-            around -= early | late
-    return next((b.name for b in (*call.inputs, *call.outputs) if b not in around), None)
+    return next((b.name for b in (*call.inputs, *call.outputs) if b not in buffers), None)
 
 
 def _roots(stmt: Stmt) -> Iterator[Stmt]:
@@ -96,7 +90,3 @@ def _roots(stmt: Stmt) -> Iterator[Stmt]:
                 yield from _roots(child)
         case _:
             yield stmt
-
-
-def _touched(stmt: Stmt) -> set[Buffer]:
-    return {load.buffer for load in loads(stmt)} | {store.buffer for store in stores(stmt)}
