@@ -15,6 +15,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.errors import TargetError
 from tilewright.tir.evaluate import evaluate
+from tilewright.tir.extern import Reference
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.program import Launch, Program, Slice, Tensor
@@ -160,3 +161,95 @@ def test_nothing_but_the_reference_runs_in_the_interpreter() -> None:
         following("void next(const float *x, float *y) { *(int *)0 = 1; }"), np.ones(4, np.float32)
     )
     assert z.tolist() == [4, 4, 4, 4]
+
+
+def call(
+    shape: int | tuple[int, ...],
+    kind: str,
+    inputs: te.Tensor | tuple[te.Tensor, ...],
+    parameters: str,
+    body: str,
+    reference: Reference,
+) -> te.Tensor:
+    """S, by a C function of these parameters and this body."""
+    text = f"#include <stdint.h>\nvoid made({parameters})\n{{\n    {body}\n}}\n"
+    return te.extern(shape, kind, inputs, source=text, symbol="made", reference=reference, name="S")
+
+
+def built(*tensors: te.Tensor) -> tw.Kernel:
+    """A kernel, proved and checked, of plain loops."""
+    kernel = tw.build(Schedule(te.func(*tensors, name="f")))
+    assert kernel.proof is not None
+    assert kernel.proof.status == "proved"
+    return kernel
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize(
+    ("kind", "in_c"),
+    [
+        ("bool", "uint8_t"),
+        ("int8", "int8_t"),
+        ("uint64", "uint64_t"),
+        ("float64", "double"),
+        ("bfloat16", "uint16_t"),
+    ],
+)
+def test_elements_have_the_c_type_of_their_bits(kind: str, in_c: str) -> None:
+    x = te.placeholder((4,), kind, name="X")
+    body = "for (int i = 0; i < 4; i++) y[i] = x[3 - i];"
+    built(x, call(4, kind, x, f"const {in_c} *x, {in_c} *y", body, lambda a: a[::-1]))
+
+
+@pytest.mark.needs_cc
+def test_it_may_read_one_tensor_twice_or_none() -> None:
+    x = te.placeholder((3,), "float32", name="X")
+    body = "for (int i = 0; i < 3; i++) y[i] = a[i] * b[i];"
+    parameters = "const float *a, const float *b, float *y"
+    square = built(x, call(3, "float32", (x, x), parameters, body, lambda a, b: a * b))
+    np.testing.assert_array_equal(square(np.arange(3, dtype=np.float32)), [0, 1, 4])
+    body = "for (int i = 0; i < 3; i++) y[i] = i;"
+    table = call(3, "float32", (), "float *y", body, lambda: np.arange(3.0))
+    added = built(x, te.compute(3, lambda i: x[i] + table[i], name="Y"))
+    assert added.artifact.prepare is not None
+    np.testing.assert_array_equal(added(np.ones(3, np.float32)), [1, 2, 3])
+
+
+@pytest.mark.needs_cc
+def test_its_numbers_may_be_indices() -> None:
+    x = te.placeholder((6,), "float32", name="X")
+    body = "for (int i = 0; i < 6; i++) y[i] = x[i] > 0 ? i : 7;"
+    place = call(
+        6,
+        "int32",
+        x,
+        "const float *x, int32_t *y",
+        body,
+        lambda a: np.where(a > 0, np.arange(6), 7),
+    )
+    kernel = built(x, te.compute(6, lambda i: x[te.clamp_index(place[i], 6)], name="Y"))
+    np.testing.assert_array_equal(
+        kernel(np.array([1, -2, 3, -4, 5, 6], np.float32)), [1, 6, 3, 6, 5, 6]
+    )
+
+
+@pytest.mark.needs_cc
+def test_other_tensors_may_have_sizes_that_a_call_decides() -> None:
+    x = te.placeholder((te.dim("n", 1, 9), 4), "float32", name="X")
+    w = te.placeholder((4,), "float32", name="W")
+    body = "for (int i = 0; i < 4; i++) y[i] = x[i] * 2;"
+    twice = call(4, "float32", w, "const float *x, float *y", body, lambda a: a * 2)
+    n = x.extents[0]
+    kernel = built(x, w, te.compute((n, 4), lambda i, j: x[i, j] + twice[j], name="Y"))
+    for rows in (1, 3, 9):
+        np.testing.assert_array_equal(
+            kernel(np.ones((rows, 4), np.float32), np.ones(4, np.float32)), np.full((rows, 4), 3)
+        )
+
+
+@pytest.mark.needs_cc
+def test_tensors_may_have_no_elements() -> None:
+    x = te.placeholder((0,), "float32", name="X")
+    body = "(void)x; (void)y;"
+    rows = call((0, 2), "float32", x, "const float *x, float *y", body, lambda a: np.ones((0, 2)))
+    assert built(x, rows)(np.empty(0, np.float32)).shape == (0, 2)
