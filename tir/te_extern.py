@@ -139,15 +139,15 @@ def _check_input(name: str, tensor: object) -> None:
         raise _open(f"'{name}' reads '{tensor.name}', which")
 
 
-def _check_function(name: str, source: object, symbol: object, reference: object) -> None:
-    if not isinstance(source, str) or not isinstance(symbol, str) or not callable(reference):
-        wrong = source if not isinstance(source, str) else symbol
-        wrong = reference if isinstance(source, str) and isinstance(symbol, str) else wrong
-        raise IRTypeError(
-            f"te.extern: '{name}' is given {wrong!r}; expected a C text as source, a name as "
-            "symbol and a function of NumPy arrays as reference.",
-            code="te-extern-function",
-        )
+def _check_function(name: str, source: str, symbol: str, reference: Reference) -> None:
+    fits = isinstance(source, str), isinstance(symbol, str), callable(reference)
+    for given, right in zip((source, symbol, reference), fits, strict=True):
+        if not right:
+            raise IRTypeError(
+                f"te.extern: '{name}' is given {given!r}; expected a C text as source, a name as "
+                "symbol and a function of NumPy arrays as reference.",
+                code="te-extern-function",
+            )
     if not _SYMBOL.fullmatch(symbol) or not re.search(rf"\bvoid\s+{symbol}\s*\(", source):
         raise IRError(
             f"te.extern: the source of '{name}' does not define 'void {symbol}(...)'.",
