@@ -13,6 +13,7 @@ from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.cost import estimate
 from tilewright.schedule.errors import ScheduleError
+from tilewright.schedule.externs import check_calls
 from tilewright.schedule.proof import prove
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
@@ -21,6 +22,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.parser import parse
 from tilewright.tir.target import Target
 from tilewright.tir.verify import Stage, verify
+from tilewright.tir.visit import replace_buffers
 
 from .programs import Steps, body_of, in_rows, ranked, refusals, scheduled
 
@@ -160,6 +162,18 @@ def test_each_refusal_has_its_text(golden: Callable[[str, str], None]) -> None:
     golden("errors/schedule_externs.txt", refusals(REFUSED))
 
 
+def test_a_step_changes_no_call() -> None:
+    func = ranked(5, 7)
+    check_calls(func, func, "step")
+    for lines in (HEAD + TAIL, [*HEAD, CALL[0], CALL[1].replace("(D,)", "(A,)"), *TAIL]):
+        after = parse("\n".join(lines), func.externs)
+        names = {buffer.name: buffer for buffer in (*func.allocations, *func.inputs, *func.outputs)}
+        found = (*after.allocations, *after.inputs, *after.outputs)
+        same = {buffer: names[buffer.name] for buffer in found}
+        with pytest.raises(ScheduleError, match=r"would change 'S' there.* \[extern-changed\]"):
+            check_calls(func, func.with_body(replace_buffers(after.body, same)), "step")
+
+
 def test_no_rule_schedules_around_a_call() -> None:
     for ask in (lambda: default_schedule(between(), AVX512), lambda: estimate(between(), AVX512)):
         with pytest.raises(ScheduleError) as error:
@@ -222,6 +236,21 @@ PLANTED: dict[str, tuple[list[str], str, str]] = {
         [*HEAD, "    for q in range(2):", "        if q < 0:", *deeper(deeper(CALL)), *TAIL],
         "P1",
         "of block 'S' never runs",
+    ),
+    "under a predicate": (
+        [
+            *HEAD,
+            "    for q in range(2):",
+            *deeper([CALL[0], "        where(q < 0)", CALL[1]]),
+            *TAIL,
+        ],
+        "P1",
+        "of block 'S' never runs",
+    ),
+    "without a barrier": (
+        [*HEAD[:3], HEAD[3].replace("range", "parallel"), *HEAD[4:], *CALL, *TAIL],
+        "P5",
+        "two statements with no barrier between them write and read D[4, 6]",
     ),
     "a part of its input": (
         [HEAD[0], *HEAD[1:3], HEAD[3].replace("5", "4"), *HEAD[4:], *CALL, *TAIL],
@@ -295,3 +324,18 @@ def test_a_tensor_of_a_call_shares_no_storage() -> None:
     nest = lower_to_nest(te.func(a, s, name="next"))
     verify(nest, Stage.NEST)
     assert [buffer.name for buffer in nest.allocations] == ["D"]
+
+
+def test_a_result_that_nobody_reads_is_whole() -> None:
+    a = te.placeholder((4,), "float32", name="A")
+    s, _ = te.extern(
+        (4, 9),
+        ("float32", "float32"),
+        a,
+        source="void two(const float *a, float *s, float *t);",
+        symbol="two",
+        reference=lambda x: (x, np.zeros(9)),
+        name=("S", "T"),
+    )
+    nest = lower_to_nest(te.func(a, s, name="two"))
+    assert [(buffer.name, buffer.shape) for buffer in nest.allocations] == [("T", (9,))]

@@ -149,7 +149,8 @@ def test_its_values_are_those_of_the_reference() -> None:
         np.testing.assert_array_equal(p, place)
     found = evaluate(func, GIVEN, intermediates=True)
     np.testing.assert_array_equal(found["V"], value)
-    assert evaluate(func, GIVEN, "float64")["Y"].dtype == np.float64
+    wide = evaluate(func, GIVEN, "float64", intermediates=True)
+    assert (wide["V"].dtype, wide["P"].dtype) == (np.float64, np.int32)
     assert reference(func, GIVEN).compare([found["Y"], found["P"]])
     assert not reference(func, GIVEN).compare([found["Y"], found["P"][::-1]])
 
