@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..schedule.source import ScheduleSource
 from ..tir.canonical import workload_key
+from ..tir.errors import TargetError
 from ..tir.func import PrimFunc
 from ..tir.program import Launch, Program, Slice, Step, Tensor, place_syncs
 from ..tir.target import Target
@@ -76,6 +77,13 @@ def lower_program(
 def _lower(
     func: PrimFunc, target: Target, source: ScheduleSource | None, strict: bool
 ) -> LoweredKernel:
+    for function in func.externs:
+        raise TargetError(
+            f"program: '{func.name}' calls the C function '{function.symbol}'; expected functions "
+            "that hold all that they compute.",
+            code="program-extern",
+            hints=("tw.build makes a kernel of a schedule of it.",),
+        )
     began = time.perf_counter()
     lowered = lower_function(func, target, source=source, strict=strict)
     seconds = time.perf_counter() - began

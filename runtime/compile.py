@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..codegen.c.externs import blamed
 from ..tir.errors import TargetError, TilewrightError
 from ..tir.target import Target
 from .cache import Cache, cache_key, user_cache
@@ -192,13 +193,20 @@ def _failure(compiler: Compiler, name: str, said: str, file: Path | None = None)
     """The error for what the compiler said: its first complaint, with our line."""
     match = re.search(r"^[^\s:]+\.c:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", said, re.MULTILINE)
     where = None
+    hint = "generated C that a compiler refuses is a defect of tilewright; please report it."
+    text = "" if file is None else file.read_text("utf-8")
     if match is not None and file is not None:
-        where = f"in {file.name}:\n{_excerpt(file.read_text('utf-8'), int(match[1]))}"
+        where = f"in {file.name}:\n{_excerpt(text, int(match[1]))}"
+        theirs = blamed(text, int(match[1]))
+        if theirs is not None:
+            hint = f"it is line {theirs[1]} of the source that te.extern '{theirs[0]}' was given."
     undefined = re.search(r"undefined (?:reference to|symbol:) \W?(\w+)", said)
     if match is not None:
         complaint = match[2]
     elif undefined is not None:
         complaint = f"it calls '{undefined[1]}', which no library that we link has"
+        if text and blamed(text, len(text.splitlines()) - 1) is not None:
+            hint = "the source that a te.extern was given must define all that libc does not have."
     else:
         complaint = (said.strip().splitlines() or ["it said nothing"])[-1]
     return CompileFailed(
@@ -206,7 +214,7 @@ def _failure(compiler: Compiler, name: str, said: str, file: Path | None = None)
         code="compile-failed",
         where=where,
         notes=(f"the compiler is {compiler.version}.",),
-        hints=("generated C that a compiler refuses is a defect of tilewright; please report it.",),
+        hints=(hint,),
     )
 
 

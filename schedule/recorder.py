@@ -17,6 +17,7 @@ from ..tir.side_by_side import SideBySide
 from ..tir.target import Target
 from .decisions import Decisions, Default, Replay
 from .errors import ScheduleError, ScheduleTypeError
+from .externs import check_calls, check_loops
 from .nest import Rewrite
 from .references import LoopRef, References
 from .steps import step_line
@@ -239,6 +240,7 @@ class Recorder:
     def _block(self, name: str, primitive: str) -> str:
         state = self._states[-1]
         state.references.block_key(state.func, name, primitive)
+        check_loops(state.func, name, primitive)
         return name
 
     def _tensor(self, name: str, primitive: str) -> Buffer:
@@ -271,6 +273,7 @@ class Recorder:
         state = self._states[-1]
         made = rewrite(state.func)
         check_kept(state.func, made.func, primitive)
+        check_calls(state.func, made.func, primitive)
         encoded = self._encoded(arguments)
         number = len(state.trace.steps)
         references = state.references.after(number, primitive, made)

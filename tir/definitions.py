@@ -14,7 +14,7 @@ from .buffer import Buffer
 from .errors import IRError
 from .expr import TRUE, Const, Expr, Select, Var
 from .func import PrimFunc
-from .stmt import Alloc, Block, For, IterKind, IterVar, Role, Seq, Stmt, Store
+from .stmt import Alloc, Block, Extern, For, IterKind, IterVar, Role, Seq, Stmt, Store
 from .update import Update, read_update
 from .visit import loads, stores
 
@@ -23,8 +23,10 @@ from .visit import loads, stores
 class Definition:
     """targets[indices] = value at each point of `axes`, or value combined over `reduced`.
 
-    values: one for each target. update: how they are combined; None when nothing is reduced.
+    values: one for each target, but none of a C function. update: how they are combined; None when
+    nothing is reduced.
     initial: what the reduction starts from.
+    extern: the call that gives the targets whole, where a C function does.
     Where the first axis is ordered, a value may read what the targets hold of earlier steps.
     """
 
@@ -36,6 +38,7 @@ class Definition:
     values: tuple[Expr, ...]
     update: Update | None = None
     initial: tuple[Expr, ...] = ()
+    extern: Extern | None = None
 
     @property
     def target(self) -> Buffer:
@@ -117,6 +120,10 @@ def _define(block: Block, loops: tuple[For, ...]) -> Iterator[Definition]:
             raise _not_canonical(block.name, f"'{axis.var.name}' is not a loop of its own")
     if extents:
         raise _not_canonical(block.name, f"loop '{next(iter(extents)).name}' repeats it")
+    if isinstance(block.body, Extern):
+        call = block.body
+        yield Definition(block.name, call.outputs, (), (), (), (), extern=call)
+        return
     axes = tuple(axis for axis in block.iters if axis.kind is not IterKind.REDUCE)
     if any(axis.kind is IterKind.ORDERED for axis in axes[1:]):
         raise _not_canonical(block.name, "its ordered variable is not the first")

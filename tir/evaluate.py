@@ -29,7 +29,7 @@ from .linear import linear
 from .node import Node
 from .running import running
 from .specialise import sizes_of, specialise
-from .stmt import IterKind, IterVar
+from .stmt import Extern, IterKind, IterVar
 from .update import Update
 from .visit import free_vars, substitute, transform, walk
 
@@ -129,6 +129,9 @@ def compute(
     definition: Definition, buffers: dict[Buffer, Array], working: DType | None = None
 ) -> None:
     """Add to `buffers` what `definition` computes from them; a part when its target is there."""
+    if definition.extern is not None:
+        _call(definition.extern, buffers, working)
+        return
     for target in definition.targets:
         if target not in buffers:
             buffers[target] = np.zeros(target.shape, dtype=promoted(target.type, working))
@@ -151,6 +154,14 @@ def compute(
         _contract(definition, buffers, outputs[0], working)
     else:
         _reduce(definition, buffers, outputs[0], working)
+
+
+def _call(extern: Extern, buffers: dict[Buffer, Array], working: DType | None) -> None:
+    wanted = [(buffer, promoted(buffer.type, working)) for buffer in extern.outputs]
+    made = extern.function.compute([buffers[buffer] for buffer in extern.inputs], wanted)
+    for (buffer, dtype), array in zip(wanted, made, strict=True):
+        output = buffers.setdefault(buffer, np.empty(buffer.shape, dtype))
+        output[...] = array
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from .buffer import Buffer
 from .dim import Dim
 from .errors import IRError, known_names
+from .extern import ExternFunction
 from .html import highlight
 from .node import Node
 from .printer import print_header, print_stmt
-from .stmt import Alloc, Block, Parameter, Seq, Stmt
+from .stmt import Alloc, Block, Extern, Parameter, Seq, Stmt
 from .visit import statements
 
 
@@ -56,6 +57,12 @@ class PrimFunc(Node):
     def allocations(self) -> tuple[Buffer, ...]:
         """The buffers that the body allocates, in the order of the text."""
         return tuple(node.buffer for node in statements(self.body) if isinstance(node, Alloc))
+
+    @property
+    def externs(self) -> tuple[ExternFunction, ...]:
+        """The C functions that it calls, each once, in the order of the text."""
+        found = (node.function for node in statements(self.body) if isinstance(node, Extern))
+        return tuple(dict.fromkeys(found))
 
     def block(self, name: str) -> Block:
         """The block called `name`. Raises: IRError with the blocks that exist."""

@@ -63,7 +63,7 @@ IR = Language(
             "def for in with if else pass del where counts init block and or not True False",
         ),
         (_KEYWORD, "range"),
-        (_MARK, "parallel vectorized unrolled barrier prefetch"),
+        (_MARK, "parallel vectorized unrolled barrier prefetch extern"),
         (_WORD, "alloc constant output spatial reduce ordered select cast reinterpret let"),
         (_WORD, "min max fma ramp broadcast masked exp log pow sqrt tanh erf abs float int"),
         (_WORD, "bool float16 bfloat16 float32 float64 int8 int16 int32 int64"),

@@ -20,12 +20,14 @@ from .func import PrimFunc
 from .initialise import begin_empty
 from .interpreter_checks import Cells, Points, Site
 from .interpreter_expr import ExprWriter, Text
+from .interpreter_extern import plain, watched
 from .interpreter_memory import CheckedMemory, Memory
 from .printer import Names, print_expr, print_stmt
 from .stmt import (
     Alloc,
     Barrier,
     Block,
+    Extern,
     For,
     ForKind,
     If,
@@ -156,6 +158,8 @@ class _FuncWriter(ExprWriter):
             case Barrier():
                 if self.checked:
                     self.emit("watch.barrier()")
+            case Extern():
+                self.extern(stmt)
             case Prefetch():
                 pass
             case _:
@@ -244,6 +248,12 @@ class _FuncWriter(ExprWriter):
         kept = self.keep(value) if named else value
         return lambda: self.emit(self.memory.store(store, place, kept.text, copies))
 
+    def extern(self, stmt: Extern) -> None:
+        self.visit_site(stmt)
+        names = (self.memory.array(buffer) for buffer in (*stmt.inputs, *stmt.outputs))
+        call = self.constant(("extern", stmt), partial(watched if self.checked else plain, stmt))
+        self.emit(f"{call}({self.memory.site}, {', '.join(names)})")
+
     def alloc(self, alloc: Alloc) -> None:
         buffer = alloc.buffer
         lanes = (buffer.type.lanes,) if buffer.type.lanes > 1 else ()
@@ -301,7 +311,8 @@ class _FuncWriter(ExprWriter):
             write()
 
     def watch_block(self, block: Block) -> None:
-        stored = next((node for node in statements(block.body) if isinstance(node, Store)), block)
+        own = block.body if isinstance(block.body, Extern) else block
+        stored = next((node for node in statements(own) if isinstance(node, Extern | Store)), block)
         self.visit_site(stored)
         once = block.role is Role.COMPUTE and not block.recomputed
         points = self.family("points", block, "Points(watch)")

@@ -4,7 +4,8 @@ variables.
 The text is Python's syntax, and Python's own parser reads it; nothing is evaluated. Two things are
 said by the text alone: a statement `v: float32 = ...` or `t = alloc(...)` holds until the end of
 its suite, or until `del v`; and `masked(A[i], m) = value`, a store of the lanes that `m` leaves on,
-is the only line that is not Python.
+is the only line that is not Python. One thing is not in the text: the C function behind an
+`extern(...)`, which has a reference in Python; a caller who has it gives it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .buffer import Alignment, Buffer, array
 from .dim import Dim, Extent
 from .dtype import DType
 from .expr import TRUE, Expr, Var
+from .extern import ExternFunction
 from .func import PrimFunc
 from .index_check import IndexCheck
 from .parser_expr import ExprParser, ParseError
@@ -29,6 +31,7 @@ from .stmt import (
     Alloc,
     Barrier,
     Block,
+    Extern,
     For,
     If,
     IterKind,
@@ -54,9 +57,13 @@ ROLES = {role.value: role for role in (Role.INIT, Role.COPY)}
 _MASKED_STORE = re.compile(r"^(\s*masked\(.*?\)) = ", re.MULTILINE)
 
 
-def parse(text: str) -> PrimFunc:
-    """The function that `text` describes. Raises: ParseError with the line that cannot be read."""
-    parser = _Parser(text, {})
+def parse(text: str, externs: Sequence[ExternFunction] = ()) -> PrimFunc:
+    """The function that `text` describes.
+
+    externs: the C functions that it may call, such as `PrimFunc.externs` of the one that was
+    printed. Raises: ParseError with the line that cannot be read.
+    """
+    parser = _Parser(text, {}, externs)
     tree = parser.tree()
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
         raise parser.error(
@@ -89,7 +96,8 @@ def parse_expr(text: str, names: Names) -> Expr:
 
 
 class _Parser(ExprParser):
-    def __init__(self, text: str, names: Names) -> None:
+    def __init__(self, text: str, names: Names, externs: Sequence[ExternFunction] = ()) -> None:
+        self.externs = {(one.symbol, one.digest): one for one in externs}
         self.text = textwrap.dedent(text).strip("\n")
         super().__init__(self.text, dict(names))
         self.folded: dict[str, Buffer] = {}
@@ -239,10 +247,32 @@ class _Parser(ExprParser):
                 load = self.load(element)
                 write = self.string(how) == "write"
                 return Prefetch(load.buffer, load.indices, write, self.integer(level))
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Name(id="extern"),
+                    args=[symbol, digest, ast.Tuple(elts=read), ast.Tuple(elts=written)],
+                )
+            ):
+                function = self.extern(node, self.string(symbol), self.string(digest))
+                return Extern(
+                    function, tuple(map(self.buffer, read)), tuple(map(self.buffer, written))
+                )
         raise self.error(
             node,
             f"'{ast.unparse(node).splitlines()[0]}' is no statement of the language.",
             code="parse-statement",
+        )
+
+    def extern(self, node: ast.stmt, symbol: str, digest: str) -> ExternFunction:
+        if (symbol, digest) in self.externs:
+            return self.externs[symbol, digest]
+        given = ", ".join(f"'{one}' ({text})" for one, text in self.externs) or "none"
+        raise self.error(
+            node,
+            f"the text calls the C function '{symbol}' ({digest}), which it does not hold; "
+            f"given are {given}.",
+            code="parse-extern",
+            hints=("parse(text, externs=func.externs), with the function that was printed.",),
         )
 
     def store(self, target: ast.Subscript, value: ast.expr) -> Store:

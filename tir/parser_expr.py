@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .buffer import Buffer, Load
 from .dtype import BOOL, FLOAT32, INT64, NAMES, DType
@@ -91,13 +91,16 @@ class ExprParser:
         self.text_lines = text.split("\n")
         self.names = names
 
-    def error(self, node: ast.AST, message: str, *, code: str) -> ParseError:
+    def error(
+        self, node: ast.AST, message: str, *, code: str, hints: Sequence[str] = ()
+    ) -> ParseError:
         """An error that shows the line of `node`."""
         line = int(getattr(node, "lineno", 1))
         return ParseError(
             f"parser: {message}",
             code=code,
             where=f"in line {line}:\n    {self.text_lines[line - 1].strip()}",
+            hints=hints,
         )
 
     def buffer(self, node: ast.expr) -> Buffer:

@@ -51,6 +51,7 @@ from .stmt import (
     Alloc,
     Barrier,
     Block,
+    Extern,
     For,
     ForKind,
     If,
@@ -294,10 +295,21 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
             return [(0, head), *_lines(stmt.body, names)]
         case Barrier():
             return [(0, "barrier()")]
+        case Extern():
+            return [(0, _extern(stmt, names))]
         case Prefetch():
             how = f'"{"write" if stmt.write else "read"}", {stmt.level}'
             return [(0, f"prefetch({_element(stmt.buffer, stmt.indices, names)}, {how})")]
     raise TypeError(f"printer: no text for {type(stmt).__name__}")
+
+
+def _extern(stmt: Extern, names: Names) -> str:
+    inputs, outputs = (
+        f"({', '.join(names[b] for b in buffers)}{',' * (len(buffers) == 1)})"
+        for buffers in (stmt.inputs, stmt.outputs)
+    )
+    function = stmt.function
+    return f'extern("{function.symbol}", "{function.digest}", {inputs}, {outputs})'
 
 
 def _sequence(stmt: Seq, names: Names) -> list[tuple[int, str]]:

@@ -2,8 +2,8 @@
 
 This is what a plain C loop computes: each value rounded as written, each reduction accumulated in
 the order of its definition, never by BLAS or pairwise. Only what the chosen elements depend on is
-computed; the tensors between are evaluated at the elements that are read. Of a scan every element
-is computed.
+computed; the tensors between are evaluated at the elements that are read. Of a scan, and of what a
+C function reads and gives, every element is computed.
 """
 
 from __future__ import annotations
@@ -42,9 +42,15 @@ def dependencies(
         masks[target][flat] = True
     cost = 0
     for definition in reversed(listed):
-        if definition.ordered and any(masks[target].any() for target in definition.targets):
-            for target in definition.targets:
-                masks[target][...] = True
+        whole = definition.ordered or definition.extern is not None
+        if whole and any(masks[target].any() for target in definition.targets):
+            read = () if definition.extern is None else definition.extern.inputs
+            for tensor in (*definition.targets, *read):
+                if tensor in masks:
+                    masks[tensor][...] = True
+        if definition.extern is not None:
+            cost += sum(target.size for target in definition.targets)
+            continue
         points = _points(definition, _union(masks, definition))
         cost += points.count * definition.steps
         if budget is not None and cost > budget:
@@ -63,7 +69,7 @@ def evaluate_at(
     buffers = dict(inputs)
     with np.errstate(all="ignore"):
         for definition in listed:
-            if definition.ordered:
+            if definition.ordered or definition.extern is not None:
                 compute(definition, buffers)
                 continue
             for target in definition.targets:

@@ -13,6 +13,8 @@
   element is initialised all the same. It speaks of iteration variables and belongs to what the
   block means; `predicate` belongs to where a schedule runs it.
 - An Alloc lives as long as its body. Inside a parallel loop each iteration has its own.
+- An Extern calls a C function of the user's. It is the body of a block without iteration variables,
+  at the root of a function, or stands there alone in lowered code.
 - Barrier: every thread arrives before one leaves. It stands between statements at the root of a
   function.
 - Prefetch is not an access: it may name addresses past the end; proof and interpreter ignore it.
@@ -24,10 +26,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from .buffer import Buffer
+from .buffer import Buffer, Load
 from .dim import Dim, Extent, most
 from .dtype import DType
-from .expr import TRUE, Expr, Var
+from .expr import TRUE, Const, Expr, Var
+from .extern import ExternFunction
 from .index_check import IndexCheck
 from .node import Node
 
@@ -131,6 +134,35 @@ class IterVar(Node):
     def domain(self) -> Extent:
         """How many values there are: a number, or the dim that decides it."""
         return self.extent if self.dim is None else self.dim
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extern(Stmt):
+    """Write every element of each of `outputs` with what a C function makes of `inputs`.
+
+    Its children are what a walk wants to know: a load of each element that it reads, a store of
+    each that it writes, at variables that run through the tensor. No rewriter meets those: the
+    fields are the buffers.
+    """
+
+    function: ExternFunction
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+
+    def children(self) -> tuple[Node, ...]:
+        try:
+            return self._children
+        except AttributeError:
+            found: list[Node] = []
+            for buffer in (*self.inputs, *self.outputs):
+                axes = tuple(Var(f"{buffer.name}_{axis}") for axis in range(len(buffer.shape)))
+                found += elements_of(buffer, axes)
+                if buffer in self.inputs:
+                    found.append(Load(buffer, axes))
+                else:
+                    found.append(Store(buffer, axes, Const(0, buffer.type)))
+            object.__setattr__(self, "_children", tuple(found))
+            return self._children
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,8 @@
 
 Expressions are pure and each element is assigned once, so a schedule may reorder everything but the
 accumulation of strict builds. `te.func` turns the computation behind its outputs into a PrimFunc:
-the plain loop nest, one block per te.compute. Reductions are in te_reduce, recurrences in te_scan.
+the plain loop nest, one block per te.compute. Reductions are in te_reduce, recurrences in te_scan,
+C functions in te_extern.
 """
 
 from __future__ import annotations
@@ -54,9 +55,22 @@ from .func import PrimFunc
 from .index_check import IndexCheck
 from .node import Node
 from .reduce import Reduce
-from .stmt import Alloc, Block, For, ForKind, IterKind, Parameter, Stmt, Store, iter_var, seq
+from .stmt import (
+    Alloc,
+    Block,
+    Extern,
+    For,
+    ForKind,
+    IterKind,
+    Parameter,
+    Stmt,
+    Store,
+    iter_var,
+    seq,
+)
 from .te_checks import check_element, check_elements, checked_shape, output_names
 from .te_dim import check_constant, check_dims, dim
+from .te_extern import check_symbols, extern
 from .te_reduce import (
     MAX,
     Axes,
@@ -74,7 +88,7 @@ from .te_reduce import (
     sum,
 )
 from .te_scan import scan, state
-from .tensor import Computation, Tensor
+from .tensor import Computation, ExternComputation, Tensor
 from .update import named_update
 from .visit import free_vars, substitute, transform, walk
 from .vocabulary import unknown_name
@@ -100,6 +114,7 @@ __all__ = [
     "eq",
     "erf",
     "exp",
+    "extern",
     "floor",
     "func",
     "log",
@@ -250,6 +265,7 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
                     f"name='{name}')",
                 ),
             )
+    check_symbols(name, order)
     check_dims(name, inputs, (e for made in order for e in _sizes(made)))
     return _assembled(name, inputs, outputs, order)
 
@@ -276,8 +292,9 @@ def _assembled(
         t: array(_unique(t.name, taken), t.type, t.extents) for t in inputs
     }
     for made in order:
-        for n, (own, kind) in enumerate(zip(made.names, made.types, strict=True)):
-            buffers[made, n] = array(_unique(own, taken), kind, made.shape)
+        results = zip(made.names, made.types, made.shapes, strict=True)
+        for n, (own, kind, shape) in enumerate(results):
+            buffers[made, n] = array(_unique(own, taken), kind, shape)
     body = seq(*(_nest(made, buffers) for made in order))
     kept: set[Place] = {*(_place(t) for t in outputs), *((made, 0) for made in checks)}
     for place, buffer in reversed(buffers.items()):
@@ -392,6 +409,11 @@ def _nest(made: Computation, buffers: dict[Place, Buffer]) -> Stmt:
     """The plain loop nest of one computation: a loop per axis, the ordered one first, then one per
     reduction axis.
     """
+    if isinstance(made, ExternComputation):
+        inputs = tuple(buffers[_place(tensor)] for tensor in made.arguments)
+        outputs = tuple(buffers[made, n] for n in range(len(made.names)))
+        own_name = outputs[0].name
+        return Block(own_name, (), (), Extern(made.function, inputs, outputs), family=own_name)
     reduction, order = made.reduction, made.recurrence
     axes: list[tuple[Var, Extent, IterKind]] = [
         (v, n, IterKind.SPATIAL) for v, n in zip(made.axes, made.shape, strict=True)

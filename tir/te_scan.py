@@ -113,7 +113,7 @@ def scan(
         values.append(Select(begins, _initial(made, part, axes), later))
     names = tuple(each.name for each in states)
     recurrence = Recurrence(states, time, reverse)
-    computation = Computation(names, made.shape, axes, tuple(values), recurrence)
+    computation = Computation(names, made.shape, axes, tuple(values), recurrence=recurrence)
     tensors = tuple(
         Tensor(each.name, each.type, each.shape, computation=computation, output=n)
         for n, each in enumerate(states)

@@ -5,13 +5,14 @@ A tensor is a placeholder, a state of a scan (te_scan), or one of the results of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .buffer import Buffer, Load
 from .dim import Dim, Extent
 from .dtype import DType
 from .errors import IRTypeError
 from .expr import Expr, Var
+from .extern import ExternFunction
 from .reduce import Reduce
 from .visit import walk
 
@@ -40,7 +41,7 @@ class Computation:
     shape: tuple[Extent, ...]
     axes: tuple[Var, ...]
     values: tuple[Expr, ...]
-    recurrence: Recurrence | None = None
+    recurrence: Recurrence | None = field(default=None, kw_only=True)
 
     @property
     def reduction(self) -> Reduce | None:
@@ -54,11 +55,44 @@ class Computation:
         return tuple(value.dtype for value in listed)
 
     @property
+    def shapes(self) -> tuple[tuple[Extent, ...], ...]:
+        """The shape of each tensor."""
+        return (self.shape,) * len(self.names)
+
+    @property
     def inputs(self) -> tuple[Tensor, ...]:
         """The tensors that the values read, in order of first use; not its own."""
         own = () if self.recurrence is None else self.recurrence.states
         read = (n.buffer for v in self.values for n in walk(v) if isinstance(n, Load))
         return tuple(dict.fromkeys(t for t in read if isinstance(t, Tensor) and t not in own))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExternComputation(Computation):
+    """What one te.extern says: `function` of the tensors `arguments`. It has no axes, no values.
+
+    results: the type and shape of each tensor that it gives.
+    """
+
+    function: ExternFunction
+    arguments: tuple[Tensor, ...]
+    results: tuple[tuple[DType, tuple[int, ...]], ...]
+
+    @property
+    def reduction(self) -> Reduce | None:
+        return None
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        return tuple(kind for kind, _ in self.results)
+
+    @property
+    def shapes(self) -> tuple[tuple[Extent, ...], ...]:
+        return tuple(shape for _, shape in self.results)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return tuple(dict.fromkeys(self.arguments))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,8 @@ Beyond the nodes that a stage admits, a function of every stage satisfies:
   in;
 - operands have one type; conditions, predicates and masks are truth values, one per lane;
 - a block has as many bindings as iteration variables, and its body stores, each time to another
-  buffer; where it reads other elements of these it has an ordered variable; Barriers stand at the
-  root.
+  buffer, or is an Extern; where it reads other elements of these it has an ordered variable;
+  Barriers and Externs stand at the root.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ from .stmt import (
     Alloc,
     Barrier,
     Block,
+    Extern,
     For,
     ForKind,
     If,
@@ -73,7 +74,7 @@ from .stmt import (
     Store,
 )
 from .tensor_intrinsics import TENSOR_INTRINSICS
-from .verify_types import access_problem, type_problem
+from .verify_types import access_problem, extern_problem, type_problem
 from .visit import free_vars, loads, stores
 
 
@@ -111,7 +112,8 @@ class StageSpec:
 _ARITHMETIC = (Add, Sub, Mul, Div, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, And, Or, Not)
 _BITS = (BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
 _VALUES = (Var, Dim, Const, Select, Cast, Call, Let, Load, Buffer)
-_PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_BITS, *_VALUES, For, Store, Seq, Alloc))
+_ACTIONS = (For, Store, Seq, Alloc, Extern)
+_PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_BITS, *_VALUES, *_ACTIONS))
 _BLOCKS: frozenset[type[Node]] = _PLAIN | {Block, IterVar}
 _SCHEDULED = StageSpec(
     _BLOCKS | {If, Prefetch}, tails=True, init=True, unique_blocks=True, dims=True
@@ -265,12 +267,12 @@ class _Verifier:
                     self.stmt(child, root)
             case For():
                 self.loop(stmt)
-            case Store():
+            case Store() | Prefetch():
                 self.access(stmt)
-            case Prefetch():
-                self.access(stmt)
+            case Extern() if (problem := extern_problem(stmt, self.buffers, root)) is not None:
+                raise self.error(problem, code="verify-extern")
             case Block():
-                self.block(stmt)
+                self.block(stmt, root)
             case If():
                 self.condition(stmt.condition)
                 self.stmt(stmt.then, False)
@@ -325,7 +327,7 @@ class _Verifier:
         self.stmt(loop.body, False)
         self.live.discard(loop.var)
 
-    def block(self, block: Block) -> None:
+    def block(self, block: Block, root: bool) -> None:
         self.block_form(block)
         for binding in block.bindings:
             self.expr(binding)
@@ -341,6 +343,9 @@ class _Verifier:
         self.order(block)
         self.condition(block.predicate)
         self.counts(block)
+        if isinstance(block.body, Extern) and not block.iters:
+            self.stmt(block.body, root and block.predicate == TRUE)
+            return
         for part in (block.init, block.body):
             if part is not None:
                 self.stores(block, part)
@@ -361,10 +366,7 @@ class _Verifier:
         problems = (
             (block.role not in spec.roles, f"role {block.role.value} is not admitted"),
             (guarded and not spec.guards, "a predicate or mark is not admitted"),
-            (
-                block.init is not None and not spec.init,
-                "its init is not placed",
-            ),
+            (block.init is not None and not spec.init, "its init is not placed"),
             (
                 any(it.dim is not None for it in block.iters) and not spec.dims,
                 "an axis of an extent that a call decides is not admitted",
@@ -408,8 +410,7 @@ class _Verifier:
         if block.counts == TRUE:
             return
         self.condition(block.counts)
-        own = {*self.func.dims, *(iteration.var for iteration in block.iters)}
-        others = free_vars(block.counts) - own
+        others = free_vars(block.counts) - {*self.func.dims, *(it.var for it in block.iters)}
         reduces = block.init is not None or any(it.kind is IterKind.REDUCE for it in block.iters)
         if others or not reduces or loads(block.counts):
             raise self.error(
@@ -494,7 +495,6 @@ class _Verifier:
                 for child in expr.children():
                     if isinstance(child, Expr):
                         self.expr(child)
-        problem = type_problem(expr)
-        if problem is not None:
+        if (problem := type_problem(expr)) is not None:
             raise self.error(f"in '{print_expr(expr)}' {problem}", code="verify-type")
         self.admit_lanes(expr)

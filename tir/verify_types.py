@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from .buffer import Buffer, Load
 from .dtype import DType
@@ -32,7 +32,20 @@ from .expr import (
     Sub,
 )
 from .lowered import Broadcast, Fma, Ramp, Reinterpret
-from .stmt import Prefetch, Store
+from .stmt import Extern, Prefetch, Store
+
+
+def extern_problem(extern: Extern, live: Collection[Buffer], root: bool) -> str | None:
+    """What is wrong with a call of a C function, given the buffers in scope; None for nothing."""
+    symbol, outputs = extern.function.symbol, extern.outputs
+    if not root:
+        return f"'{symbol}' is called inside a loop or a branch; expected at the root"
+    for buffer in (*extern.inputs, *outputs):
+        if buffer not in live or buffer.scope != "global" or any(buffer.dims):
+            return f"'{symbol}' is handed '{buffer.name}'; expected a whole tensor in scope"
+    if not outputs or len({*outputs} - {*extern.inputs}) != len(outputs):
+        return f"'{symbol}' writes what it reads, or nothing; expected tensors of its own"
+    return None
 
 
 def type_problem(expr: Expr) -> str | None:

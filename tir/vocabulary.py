@@ -15,6 +15,7 @@ NAMES: Mapping[str, str] = {
     "ImageParam": "te.placeholder(shape, dtype, name=...)",
     "RDom": "te.reduce_axis(extent)",
     "build": "tilewright.build(schedule)",
+    "call_extern": "te.extern(shape, dtype, inputs, source=..., symbol=..., reference=...)",
     "clamp": "te.minimum(te.maximum(x, low), high)",
     "create_prim_func": "te.func(inputs..., outputs..., name=...)",
     "create_schedule": "tilewright.Schedule(te.func(inputs..., outputs..., name=...))",

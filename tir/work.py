@@ -10,6 +10,8 @@ Counted on the definition, whatever a schedule makes of it:
   are taken one by one, so a diagonal (two indices that move together) counts as the box around it,
   and so does what the points of a reduction read that count;
 - an index that is data is taken to reach as many elements as it has values, or all;
+- a call of a C function is no operation, since nobody knows what it does; it reads and writes whole
+  tensors;
 - a size that a call decides counts as its upper bound.
 """
 
@@ -30,7 +32,7 @@ from .lowered import Fma
 from .node import Node
 from .specialise import at_most
 from .stmt import Block, IterVar, Role, Store
-from .visit import free_vars, loads, stores
+from .visit import free_vars, loads, stores, walk
 
 MOST_POINTS = (
     1 << 20
@@ -147,7 +149,7 @@ def expression_operations(expr: Node) -> int:
 
 def touched(buffer: Buffer, indices: Iterable[Expr], block: Block) -> Box:
     """For each dimension of `buffer`, the indices that a block uses, ascending."""
-    extents = {axis.var: axis.extent for axis in block.iters}
+    extents = {axis.var: axis.extent for axis in walk(block) if isinstance(axis, IterVar)}
     return tuple(
         _values(at_most(index), extents, size)
         for index, size in zip(indices, buffer.shape, strict=True)

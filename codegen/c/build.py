@@ -13,6 +13,7 @@ from ..artifact import Artifact, Entry, parameters_of, sizes_of
 from ..lower.pipeline import lower
 from ..lower.split_prepare import Prepared, split_prepare
 from .emit import emit_function
+from .externs import with_externs
 from .frame import prelude
 from .names import mangle
 from .workspace import plan_workspace
@@ -37,7 +38,8 @@ def lower_parts(func: PrimFunc, target: Target) -> Prepared:
 def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artifact:
     """The artifact of a lowered function. Its target has the features that the code uses."""
     name = parts.run.name
-    target = using(target, parts.run, *([] if parts.prepare is None else [parts.prepare]))
+    functions = (parts.run,) if parts.prepare is None else (parts.prepare, parts.run)
+    target = using(target, *functions)
     symbol = f"tw_{mangle(name)}"
     texts = [emit_function(parts.run, target, symbol)]
     prepare = None
@@ -45,7 +47,8 @@ def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artif
         prepare = entry(parts.prepare, f"{symbol}_prepare")
         texts.insert(0, emit_function(parts.prepare, target, prepare.symbol))
     body = "\n".join(texts)
-    source = f"{_header(parts.run, target, notes)}{prelude(target, body)}\n{body}"
+    whole = with_externs(body, *functions)
+    source = f"{_header(parts.run, target, notes)}{prelude(target, body)}\n{whole}"
     main = entry(parts.run, symbol)
     return Artifact(
         name,

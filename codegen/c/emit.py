@@ -15,6 +15,7 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import (
     Alloc,
     Barrier,
+    Extern,
     For,
     ForKind,
     If,
@@ -27,6 +28,7 @@ from ...tir.stmt import (
 )
 from ...tir.target import Target
 from ...tir.visit import statements, stores
+from .externs import with_externs
 from .frame import prelude
 from .isa import isa
 from .lines import Lines
@@ -47,7 +49,7 @@ def emit(func: PrimFunc, target: Target, symbol: str) -> str:
     text for.
     """
     body = emit_function(func, target, symbol)
-    return f"{prelude(target, body)}\n{body}"
+    return f"{prelude(target, body)}\n{with_externs(body, func)}"
 
 
 def emit_function(func: PrimFunc, target: Target, symbol: str, *, static: bool = False) -> str:
@@ -72,6 +74,8 @@ class _FunctionWriter:
         self.symbol = symbol
         self.isa = isa(target)
         self.lines = Lines()
+        for function in func.externs:
+            self.lines.names.reserve(function.symbol)
         self.expressions = Vectors(self.lines, self.isa)
         self.workspace: Workspace = plan_workspace(func)
 
@@ -235,6 +239,9 @@ class _FunctionWriter:
                 self.lines.add(f"{self._store(stmt)};")
             case Prefetch():
                 self._prefetch(stmt)
+            case Extern():
+                names = (self.lines.names[b] for b in (*stmt.inputs, *stmt.outputs))
+                self.lines.add(f"{stmt.function.symbol}({', '.join(names)});")
             case _:
                 raise TypeError(f"c: no statement for {type(stmt).__name__}")
 

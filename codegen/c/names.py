@@ -135,8 +135,8 @@ class Names:
         return name
 
     def reserve(self, name: str) -> str:
-        """A new identifier for the whole function. `name` must be legal and unlike what `mangle`
-        gives.
+        """Keep `name`, which must be legal, for the whole function: no identifier that is made
+        later is like it.
         """
         self._reserved.add(name)
         return name

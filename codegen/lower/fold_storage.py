@@ -1,6 +1,7 @@
 """Give each tensor between blocks no more storage than is live at once.
 
-Three steps, each checked by the proof that follows: a tensor that its only reader turns, element by
+A tensor that a C function reads or writes keeps its storage. Three steps for the others, each
+checked by the proof that follows: a tensor that its only reader turns, element by
 element, into a tensor of the same shape shares that tensor's storage; an allocation moves down to
 the loop that holds all accesses; and it shrinks to the box that one iteration touches, its indices
 taken relative to the box. Where the box moves forward over a tensor that is made as it is read (a
@@ -23,6 +24,7 @@ from ...tir.simplify import narrowed, provable
 from ...tir.stmt import (
     Alloc,
     Block,
+    Extern,
     For,
     ForKind,
     If,
@@ -71,7 +73,7 @@ class FoldStorage:
 
 def _share(func: PrimFunc) -> PrimFunc:
     for tensor in func.allocations:
-        if tensor.origin is None and tensor.scope == "global" and not tensor.aligned:
+        if tensor.origin is None and tensor.scope == "global" and _is_free(func.body, tensor):
             target = _heir(func, tensor)
             if target is not None:
                 func = func.with_body(
@@ -223,6 +225,8 @@ def _allocation(stmt: Alloc, still: dict[Var, Interval]) -> Stmt:
     buffer, body = stmt.buffer, stmt.body
     if not _touches(body, buffer):
         return _fold(body, still)
+    if _is_handed(body, buffer):
+        return Alloc(buffer, _fold(body, still))
     place = _place(body, buffer)
     if place is not body:
         return _fold(replace_stmt(body, place, Alloc(buffer, place)), still)
@@ -235,6 +239,17 @@ def _allocation(stmt: Alloc, still: dict[Var, Interval]) -> Stmt:
         return Alloc(buffer, _fold(body, still))
     small = replace(buffer, shape=shape, dims=())
     return Alloc(small, _fold(_relative(body, buffer, small, box, round_trip), still))
+
+
+def _is_free(stmt: Stmt, buffer: Buffer) -> bool:
+    """Whether nobody asks for the form that a tensor's storage has."""
+    return not buffer.aligned and not _is_handed(stmt, buffer)
+
+
+def _is_handed(stmt: Stmt, buffer: Buffer) -> bool:
+    """Whether a C function reads or writes a buffer."""
+    calls = (node for node in statements(stmt) if isinstance(node, Extern))
+    return any(buffer in (*call.inputs, *call.outputs) for call in calls)
 
 
 def _touches(stmt: Node, buffer: Buffer) -> bool:

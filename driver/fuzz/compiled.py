@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...codegen.artifact import Entry
 from ...codegen.c.build import entry
 from ...codegen.c.emit import emit_function
+from ...codegen.c.externs import with_externs
 from ...codegen.c.frame import prelude
 from ...runtime.compile import compile_shared
 from ...runtime.library import Library
@@ -25,6 +26,7 @@ THREADS = (1, 3)
 class _Part:
     """A function of a batch: its C text and how to call it."""
 
+    func: PrimFunc
     text: str
     entry: Entry
 
@@ -85,12 +87,13 @@ def _write(case: LoweredCase, number: int) -> _Written:
 
 
 def _part(func: PrimFunc, target: Target, symbol: str) -> _Part:
-    return _Part(emit_function(func, target, symbol), entry(func, symbol))
+    return _Part(func, emit_function(func, target, symbol), entry(func, symbol))
 
 
 def _library(written: Sequence[_Written], target: Target) -> Library:
     body = "\n".join(part.text for item in written for part in item.parts)
-    source = f"{prelude(target, body)}\n{body}"
+    called = with_externs(body, *(part.func for item in written for part in item.parts))
+    source = f"{prelude(target, body)}\n{called}"
     return Library(compile_shared(source, target, name="fuzz"), name="fuzz")
 
 

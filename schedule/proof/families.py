@@ -12,6 +12,7 @@ from ...tir.stmt import Block, IterKind, IterVar, Role, Store
 from ...tir.visit import loads, stores
 from ..canonical import origin_of
 from .affine import Undecided
+from .externs import without_externs
 from .statements import Statement
 
 
@@ -93,7 +94,7 @@ def read_families(canonical: PrimFunc) -> Families:
     holds = {p.buffer: p.name for p in canonical.parameters if p.role != "output"}
     shapes = {p.name: p.buffer.extents for p in canonical.parameters if p.role != "output"}
     sources: dict[tuple[str, Buffer], str] = {}
-    for block in canonical.blocks:
+    for block in without_externs(canonical).blocks:
         name = block.family or block.name
         found = stores(block.body)
         if block.role is not Role.COMPUTE or name in blocks:

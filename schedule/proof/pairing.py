@@ -26,7 +26,7 @@ from .affine import Affine, Undecided, affine
 from .condition import Cases, both, condition, differ, inside, negated
 from .data import data_of, datum_interval, without_data
 from .families import Families
-from .statements import Access, Nest, Statement, access, holding, reading
+from .statements import Access, Nest, Statement, access, holding, is_certain, reading
 
 Offsets = tuple[frozenset[tuple[int, Affine]], ...]
 
@@ -317,7 +317,7 @@ class _Pairing:
             affine(without_data(i, meant), self.env, reader.ranges) for i in canon.indices
         )
         mine = tuple(without_data(i, values) for i in nest.indices)
-        sure = exact and reader is statement
+        sure = exact and is_certain(values)
         where = both(where, holding(self.given, reader, values))
         taken = access(reader, nest.buffer, mine, where, exact=sure)
         copied = statement.role is Role.COPY

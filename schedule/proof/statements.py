@@ -11,7 +11,7 @@ its place in time.
   values and the physical indices. Two tensors that share storage mention one buffer and so the same
   cells.
 - A load at an index that depends on data may be of any element that the index can name: it is as if
-  one more loop, innermost, ran through them.
+  one more loop, innermost, ran through them. A C function loads each element of its inputs so.
 - A block whose init stands inside gets a second statement, which runs where every loop that no
   spatial binding mentions is at 0.
 """
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import conjuncts
 from ...tir.dim import Dim
-from ...tir.expr import Expr, Not, Select, Var, add, index
+from ...tir.expr import Const, Expr, Not, Select, Var, add, index
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.printer import identifier
@@ -47,7 +47,8 @@ from ...tir.stmt import (
 from ...tir.visit import loads
 from .affine import Affine, Undecided, affine, variable
 from .condition import ALWAYS, Cases, Constraint, at_least, both, condition, negated
-from .data import data_of, datum_interval, without_data
+from .data import Each, data_of, datum_interval, without_data
+from .externs import without_externs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -316,7 +317,7 @@ def read_nest(func: PrimFunc) -> Nest:
         ranges={dim: (dim.low, dim.high) for dim in func.dims},
         scopes={p.buffer: () for p in func.parameters},
     )
-    walk.visit(func.body, True)
+    walk.visit(without_externs(func).body, True)
     statements = tuple(s for s in walk.found if s.domain and _runs(s))
     accesses = tuple(a for s in statements for a in accesses_of(s))
     return Nest(func, statements, accesses)
@@ -359,7 +360,7 @@ def access(
     forms = tuple(affine(without_data(i, values), reader.env, reader.ranges) for i in indices)
     if buffer not in statement.scopes:
         raise Undecided(f"buffer '{buffer.name}' is used outside its Alloc")
-    sure = exact and reader is statement
+    sure = exact and is_certain(values)
     return Access(reader, buffer, forms, where, statement.scopes[buffer], write, sure)
 
 
@@ -377,7 +378,8 @@ def reading(
         values[datum] = index(low)
         if low == high:
             continue
-        loop = For(Var(loads(datum)[0].buffer.name), high - low + 1, ForKind.SERIAL, NOTHING)
+        name = datum.name if isinstance(datum, Each) else loads(datum)[0].buffer.name
+        loop = For(Var(name), high - low + 1, ForKind.SERIAL, NOTHING)
         loops.append(loop)
         ranges[loop.var] = (0, high - low)
         values[datum] = add(loop.var, index(low))
@@ -389,6 +391,11 @@ def reading(
     whole = (*statement.loops, *loops)
     positions = (*statement.positions, *(last for _ in loops))
     return replace(statement, loops=whole, positions=positions, ranges=ranges), values
+
+
+def is_certain(values: Mapping[Expr, Expr]) -> bool:
+    """Whether a load happens at all the values that stand for data of its indices."""
+    return all(isinstance(datum, Each) or isinstance(v, Const) for datum, v in values.items())
 
 
 def holding(given: tuple[Expr, ...], reader: Statement, values: Mapping[Expr, Expr]) -> Cases:

@@ -7,6 +7,7 @@ from typing import Protocol
 from ...tir.func import PrimFunc
 from ...tir.target import Target
 from ..decisions import Decisions
+from ..externs import check_no_calls
 from ..schedule import Schedule
 from .contraction import ContractionRule
 from .elementwise import ElementwiseRule
@@ -40,7 +41,8 @@ STRICT_RULES: tuple[Rule, ...] = (
 
 
 def rule_for(func: PrimFunc, *, strict: bool = False) -> Rule:
-    """The rule that schedules `func`."""
+    """The rule that schedules `func`. Raises: ScheduleError where it calls a C function."""
+    check_no_calls(func)
     return next(rule for rule in (STRICT_RULES if strict else RULES) if rule.matches(func))
 
 

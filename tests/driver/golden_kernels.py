@@ -270,6 +270,15 @@ def four_lanes(sch: Schedule) -> None:
         sch.vectorize(sch.split(loop, (None, 4), tail="mask")[1])
 
 
+def around_calls(sch: Schedule) -> None:
+    """Rows in vectors, which threads share; a block without loops as it is."""
+    for block in sch.blocks():
+        if sch.loops(block):
+            i, j = sch.loops(block)
+            sch.parallel(i)
+            sch.vectorize(sch.split(j, (None, 16), tail="mask")[1])
+
+
 def rolled(sch: Schedule) -> None:
     y, _ = sch.loops("Y")
     strip, y = sch.split(y, (None, 3), tail="partition")
@@ -338,6 +347,7 @@ GOLDEN: dict[str, Golden] = {
     "scan": Golden(lambda: programs.running(6, 37)),
     "scan_along_rows": Golden(lambda: programs.running(9, 21, axis=1, reverse=True)),
     "scan_of_two_states": Golden(lambda: programs.cell(5, 43)),
+    "extern": Golden(lambda: programs.ranked(5, 43), around_calls, special=0.1),
     "tracer": Golden(lambda: programs.gelu_matmul(7, 45, 30), traced),
     "four_lanes": Golden(lambda: programs.chain(5, 23), four_lanes, special=0.2),
     "rolling_buffer": Golden(lambda: programs.blur(8, 21), rolled, special=0.1),

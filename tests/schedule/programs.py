@@ -324,6 +324,51 @@ def cell(steps: int, n: int) -> PrimFunc:
     return te.func(x, f, te.scan((first, first), step, (kept, shown))[1], name="cell")
 
 
+# numbers that are not negative are in order as their bits are, NaN last
+SORT_ROWS = """\
+#include <string.h>
+
+static int after(float a, float b)
+{
+    int one, other;
+    memcpy(&one, &a, sizeof one);
+    memcpy(&other, &b, sizeof other);
+    return one > other;
+}
+
+void sort_rows(const float *from, float *to)
+{
+    for (int i = 0; i < %d; i++) {
+        const float *x = from + i * %d;
+        float *y = to + i * %d;
+        for (int j = 0; j < %d; j++) {
+            int k = j;
+            for (; k > 0 && after(y[k - 1], x[j]); k--)
+                y[k] = y[k - 1];
+            y[k] = x[j];
+        }
+    }
+}
+"""
+
+
+def in_rows(x: Array) -> Array:
+    """Each row in ascending order."""
+    return np.sort(x, axis=1)
+
+
+def ranked(m: int, n: int) -> PrimFunc:
+    """Y = 2 S + D, where a C function sorts each row of D = |A - B| into S."""
+    a, b = (te.placeholder((m, n), "float32", name=name) for name in "AB")
+    d = te.compute((m, n), lambda i, j: te.abs(a[i, j] - b[i, j]), name="D")
+    text = SORT_ROWS % (m, n, n, n)
+    s = te.extern(
+        (m, n), "float32", d, source=text, symbol="sort_rows", reference=in_rows, name="S"
+    )
+    y = te.compute((m, n), lambda i, j: s[i, j] * 2.0 + d[i, j], name="Y")
+    return te.func(a, b, y, name="ranked")
+
+
 def integers(func: PrimFunc, seed: int = 0) -> dict[str, Array]:
     """Small integers for every parameter that is not an output, by name."""
     rng = np.random.default_rng(seed)

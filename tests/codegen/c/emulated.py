@@ -15,6 +15,7 @@ import pytest
 from tilewright.codegen.artifact import Entry
 from tilewright.codegen.c.build import entry
 from tilewright.codegen.c.emit import emit_function
+from tilewright.codegen.c.externs import with_externs
 from tilewright.codegen.c.frame import prelude
 from tilewright.codegen.lower.split_prepare import Prepared
 from tilewright.tir.target import Target
@@ -38,7 +39,7 @@ def run_emulated(parts: Prepared, target: Target, given: Arrays, folder: Path) -
     texts = [emit_function(func, target, f"tw_f{n}") for n, func in enumerate(funcs)]
     entries = [entry(func, f"tw_f{n}") for n, func in enumerate(funcs)]
     body = "\n".join(texts)
-    source = f"{prelude(target, body)}\n{body}\n{_main(entries)}"
+    source = f"{prelude(target, body)}\n{with_externs(body, *funcs)}\n{_main(entries)}"
     (folder / "f.c").write_text(source, encoding="utf-8")
     named = {p.name: p for e in entries for p in e.parameters}
     made = {p.name for e in entries for p in e.parameters if p.role == "output"}
