@@ -225,8 +225,7 @@ def fma(a: Array, b: Array, c: Array) -> Array:
     Call it under np.errstate(all="ignore").
     """
     if a.dtype == np.float32:
-        wide = (x.astype(np.float64) for x in (a, b, c))
-        return fma_to_odd(*wide).astype(np.float32)
+        return _fma32(a.astype(np.float64), b.astype(np.float64), c.astype(np.float64))
     return _fma64(a, b, c) if a.dtype == np.float64 else _multiply_add(a, b, c)
 
 
@@ -237,19 +236,13 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, np.add(np.subtract(a, np.subtract(total, shadow)), np.subtract(b, shadow))
 
 
-def fma_to_odd(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c of float64 arrays whose products are exact, rounded to odd: where it is not exact,
-    the neighbour whose last bit is 1. Rounded again to a float of 51 bits or fewer, it is as if
-    rounded once.
-
-    Call it under np.errstate(all="ignore").
-    """
+def _fma32(a: Array, b: Array, c: Array) -> Array:
     total, lost = _two_sum(np.multiply(a, b), c)
     bits = np.asarray(total).view(np.int64)
     inexact = np.logical_and(np.isfinite(lost), np.not_equal(lost, 0))
     even = np.logical_and(inexact, np.equal(np.bitwise_and(bits, 1), 0))
     nudged = np.nextafter(total, np.copysign(np.inf, lost))
-    return np.asarray(np.where(even, nudged, total))
+    return np.asarray(np.where(even, nudged, total)).astype(np.float32)
 
 
 _SPLITTER = 134217729.0  # 2**27 + 1: halves of a float64 whose products are exact

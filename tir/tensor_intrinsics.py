@@ -21,7 +21,7 @@ from functools import cache, partial
 import numpy as np
 
 from . import te
-from .array_expr import ArrayEvaluator, fma_to_odd
+from .array_expr import ArrayEvaluator
 from .dtype import BFLOAT16, INT32, DType
 from .func import PrimFunc
 from .intrinsics import Intrinsic
@@ -90,29 +90,27 @@ def _add_pairs_of_bfloat16(accumulators: Array, a: Array, b: Array) -> Array:
     """Two multiply-adds in float32, that of the second elements first.
 
     Intel's manual, volume 2, VDPBF16PS: each step is fused and rounded to nearest even; subnormal
-    operands and results are zeros, whatever MXCSR says.
+    operands and results are zeros, whatever MXCSR says. In float64 the product of 16 bits is exact,
+    and its sum with 24 bits is exact or no tie of 24 bits, so the second rounding changes nothing.
     """
     with np.errstate(all="ignore"):
-        result = _flushed(np.atleast_1d(accumulators).astype(np.float64))
-        x, y = (
-            _flushed(_elements(bits, INT32, BFLOAT16).astype(np.float64)).astype(np.float64)
-            for bits in (a, b)
-        )
+        result = _flushed(np.atleast_1d(accumulators))
+        x, y = (_flushed(_elements(bits, INT32, BFLOAT16)) for bits in (a, b))
         for point in (1, 0):
-            exact = fma_to_odd(x[:, point], y[:, point], result.astype(np.float64))
-            result = _flushed(exact)
-    return result.reshape(np.shape(accumulators))
+            result = _flushed(np.add(np.multiply(x[:, point], y[:, point]), result))
+    return result.astype(np.float32).reshape(np.shape(accumulators))
 
 
-def _flushed(wide: Array) -> Array:
-    """Float64 values, exact or rounded to odd, as float32; subnormal ones as zeros of their sign.
+def _flushed(values: Array) -> Array:
+    """Values rounded to float32, in float64; subnormal ones are zeros of their sign.
 
-    A value is subnormal by what it is after rounding to 24 bits as if exponents had no end, as
-    measured on Zen 4: 2**-126 - 1.5 * 2**-151 is zero, although the nearest float32 is 2**-126.
+    Which these are is asked of a value rounded to 24 bits as if exponents had no end, as measured
+    on Zen 4: 2**-126 - 1.5 * 2**-151 is zero, although the nearest float32 is 2**-126.
     """
+    wide = values.astype(np.float64)
     rounded = np.multiply(wide, 2.0**64).astype(np.float32)
     tiny = np.less(np.abs(rounded), 2.0 ** (64 - 126))
-    return np.where(tiny, np.copysign(0.0, wide), wide).astype(np.float32)
+    return np.where(tiny, np.copysign(0.0, wide), wide.astype(np.float32)).astype(np.float64)
 
 
 @cache

@@ -71,16 +71,16 @@ def eighths(rng: np.random.Generator, buffer: Buffer) -> np.ndarray:
 
 
 def small(func: PrimFunc) -> list[np.ndarray]:
-    """Factors whose products are about the smallest normal number, then about 2**-150, so that sums
-    fall on either side of it; subnormal numbers among them.
+    """Factors whose products are the smallest normal number, then about 2**-150, so that sums fall
+    on either side of it; zeros and subnormal numbers among them.
     """
     rng = np.random.default_rng(0)
     made = []
     for b in func.inputs:
         depth = np.arange(6).reshape((6,) if len(b.shape) == 2 else (3, 1, 2))
-        exponents = np.where(depth < 2, -63, -75) + rng.integers(-1, 2, b.shape)
-        values = np.ldexp(1 + rng.integers(0, 128, b.shape) / 128, exponents)
-        values = np.where(rng.random(b.shape) < 0.1, 1e-39, values)
+        values = np.ldexp(rng.uniform(1, 2, b.shape), -75 - rng.integers(0, 2, b.shape))
+        values = np.where(rng.random(b.shape) < 0.2, rng.choice([0.0, 1e-39], b.shape), values)
+        values = np.where(depth < 2, np.where(depth == 0, 2.0**-63, 0.0), values)
         made.append((values * rng.choice([-1, 1], b.shape)).astype(b.type.numpy))
     return made
 
