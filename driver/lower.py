@@ -23,8 +23,10 @@ from ..tir.data import loose_indices
 from ..tir.errors import InternalError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.printer import print_expr
+from ..tir.stmt import For
 from ..tir.target import Target
-from ..tir.visit import loads
+from ..tir.tensor_intrinsics import tensor_intrinsic
+from ..tir.visit import loads, walk
 
 
 class DefinitionError(TilewrightError, IndexError):
@@ -117,7 +119,8 @@ def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:
 
 
 def _check_order(schedule: Schedule, canonical: PrimFunc, nest: PrimFunc) -> None:
-    """Refuse a schedule that does not keep the order of a sum."""
+    """Refuse a schedule that does not keep the order of a sum, or its roundings."""
+    _check_instructions(schedule, nest)
     found = reordered_sums(schedule.original, canonical, nest)
     if not found:
         return
@@ -133,6 +136,22 @@ def _check_order(schedule: Schedule, canonical: PrimFunc, nest: PrimFunc) -> Non
             "strict.",
         ),
     )
+
+
+def _check_instructions(schedule: Schedule, nest: PrimFunc) -> None:
+    """Refuse an instruction that rounds in its own way."""
+    func = schedule.func
+    for loop in (x for x in walk(nest.body) if isinstance(x, For) and x.intrinsic):
+        intrinsic = tensor_intrinsic(loop.intrinsic)
+        if intrinsic.liberty:
+            raise ScheduleError(
+                f"build: loop '{loop.var.name}' of '{func.name}' is computed by "
+                f"'{intrinsic.name}', which {intrinsic.liberty}; expected the order and the "
+                "roundings of the definition, since the build is strict.",
+                code="strict-intrinsic",
+                where=lambda: f"in {func.name}:\n{func}",
+                hints=(f'leave out tensorize(..., "{intrinsic.name}"), or build without strict.',),
+            )
 
 
 def _check_data(func: PrimFunc) -> None:

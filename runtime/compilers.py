@@ -29,7 +29,7 @@ _ISA_FLAGS = {
     ),
     "neon": (),  # every 64-bit ARM has it
 }
-_FEATURE_FLAGS = {"vnni": "-mavx512vnni"}
+_FEATURE_FLAGS = {"vnni": "-mavx512vnni", "bf16": "-mavx512bf16"}
 _FAMILY_FLAGS = {
     "gcc": (),
     "clang": ("-Wno-unused-command-line-argument",),

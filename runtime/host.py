@@ -26,7 +26,8 @@ _ISA_FEATURES = (
     ("neon", frozenset({"asimd"})),
     ("scalar", frozenset[str]()),
 )
-_FEATURES = {"vnni": "avx512_vnni"}  # the flag that each feature of a target is
+# the flag that each feature of a target is
+_FEATURES = {"vnni": "avx512_vnni", "bf16": "avx512_bf16"}
 
 
 class HostError(TilewrightError, ValueError):

@@ -95,6 +95,8 @@ class LoopSteps(Recorder):
         """Let an instruction compute a loop of lanes and the reduction loop directly inside of it.
 
         "vpdpbusd": 4 products of an unsigned and a signed byte, added to an int32 (AVX512-VNNI).
+        "vdpbf16ps": 2 products of bfloat16, the second one first, added to a float32 (AVX512-BF16);
+        it takes subnormal numbers as zero. A strict build refuses it.
         """
         self._do(
             "tensorize",

@@ -38,6 +38,7 @@ def check_intrinsic(func: PrimFunc, name: str, target: Target | None) -> TensorI
             func,
             f"tensorize: target '{target}' lacks '{name}'; expected c:{intrinsic.target}.",
             code="tensorize-target",
+            hints=("a Target names features of the machine; without them, vectorize the loop.",),
         )
     return intrinsic
 

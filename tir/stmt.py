@@ -3,7 +3,8 @@
 - For runs its body for var = 0 .. extent-1. `serial` and `unrolled` run in order; iterations of
   `parallel` may run at once; iterations of `vectorized` run as the lanes of one vector. A nest
   below a loop that is `blockized` or `tensorized` is one unit for a schedule; its loops run in
-  order, and code generation makes one instruction, `intrinsic`, of the tensorized one.
+  order, and code generation makes one instruction, `intrinsic`, of the tensorized one, which
+  rounds a sum of floats in its own way where it says so (tir/tensor_intrinsics.py).
 - A Block is the unit that a schedule moves: the body for one point of its iteration variables,
   which `bindings` compute from the loops around it. It runs only where `predicate` holds. `init`
   runs before the first update of its element, wherever that lands: where a schedule has not placed

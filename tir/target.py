@@ -10,7 +10,8 @@ from .errors import TargetError, TargetTypeError, known_names
 from .json_reader import Json
 
 KINDS = ("c", "python", "null")
-FEATURES = {"vnni": "avx512"}  # what some machines of an instruction set have beside it
+# what some machines of an instruction set have beside it
+FEATURES = {"vnni": "avx512", "bf16": "avx512"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class Target:
     kind: the back end: "c" compiles, "python" interprets, "null" lowers and prices but runs
     nothing.
     isa: "scalar", "avx2" (AVX2 with FMA), "avx512" (AVX-512 F, BW, DQ and VL) or "neon" (of 64-bit
-    ARM). features: what the machine has beside it: "vnni" (AVX512-VNNI, products of bytes).
+    ARM). features: what the machine has beside it: "vnni" (AVX512-VNNI, products of bytes), "bf16"
+    (AVX512-BF16, products of bfloat16).
     vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
     core starts per cycle. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared),
     dram_gb_per_s: nominal, so that plans are reproducible.

@@ -19,7 +19,12 @@ from .workspace import ALIGNMENT
 
 FILE = "model"  # the stem of the files' names
 
-_MACROS = {"avx2": "__AVX2__", "avx512": "__AVX512F__", "vnni": "__AVX512VNNI__"}
+_MACROS = {
+    "avx2": "__AVX2__",
+    "avx512": "__AVX512F__",
+    "vnni": "__AVX512VNNI__",
+    "bf16": "__AVX512BF16__",
+}
 _POOL_NAMES = re.compile(r"\btw_pool_")
 
 

@@ -349,13 +349,16 @@ def _words(dtype: DType) -> dict[str, str]:
 
 
 # accumulators, then the bits of the operands' elements
-_TENSOR = {("vpdpbusd", INT32): ("vnni", "{p}_dpbusd_epi32({0}, {1}, {2})")}
+_TENSOR = {
+    ("vpdpbusd", INT32): ("vnni", "{p}_dpbusd_epi32({0}, {1}, {2})"),
+    ("vdpbf16ps", FLOAT32): ("bf16", "{p}_dpbf16_ps({0}, (__m{w}bh)({1}), (__m{w}bh)({2}))"),
+}
 
 
 def _tensor(dtype: DType, features: Sequence[str]) -> dict[tuple[str, DType], str]:
     """The tensor intrinsics on accumulators of a type that the features have."""
     return {
-        (name, dtype): text.replace("{p}", _prefix(dtype))
+        (name, dtype): text.replace("{p}", _prefix(dtype)).replace("{w}", str(_bits(dtype)))
         for (name, element), (feature, text) in _TENSOR.items()
         if element == dtype.scalar and feature in features
     }

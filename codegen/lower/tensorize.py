@@ -49,6 +49,9 @@ class Tensorize:
                 f"loop '{loop.var.name}' is computed by '{intrinsic.name}', which '{self.target}' "
                 f"lacks; expected c:{intrinsic.target}.",
                 code="lower-intrinsic",
+                hints=(
+                    "a Target names features of the machine; without them, vectorize the loop.",
+                ),
             )
         nest, condition = _without_guard(loop)
         found = match_intrinsic(intrinsic, nest, ranges)

@@ -21,6 +21,7 @@ from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.number import integer_range
 from tilewright.tir.target import Target
+from tilewright.tir.tensor_intrinsics import VDPBF16PS, VPDPBUSD, TensorIntrinsic
 
 from ..schedule import programs
 from .kernels import KERNELS as BY_RULE
@@ -35,12 +36,18 @@ FLOATS += (1e-45, 1e-40, 1.2e-38, 6e-8, 448.0, 57344.0, 65504.0, 65520.0, 3e38, 
 @dataclass(frozen=True)
 class Golden:
     """A kernel. steps: its schedule; None where its rule makes it. special: the part of its floats
-    that are zeros, ends of ranges, infinite or no numbers.
+    that are zeros, ends of ranges, infinite or no numbers. feature: of AVX-512, which alone has the
+    kernel's instructions; empty where any instruction set will do.
     """
 
     make: Callable[[], PrimFunc]
     steps: Steps | None = None
     special: float = 0.02
+    feature: str = ""
+
+    def target(self, isa: str) -> Target:
+        """The target of an instruction set with the feature."""
+        return Target.parse(f"c:{isa}+{self.feature}" if self.feature else f"c:{isa}")
 
     def lowered(self, target: Target) -> Prepared:
         """The LOWERED functions for a target."""
@@ -308,6 +315,19 @@ def guarded(sch: Schedule) -> None:
             sch.vectorize(inner)
 
 
+def of_dots(intrinsic: TensorIntrinsic, lanes: int) -> Golden:
+    """Rows by columns, some lanes at a time, in an instruction."""
+
+    def steps(sch: Schedule) -> None:
+        programs.in_instructions(sch, intrinsic, lanes)
+        sch.stage("C", "C", sch.loops("C")[1], "register")
+
+    def make() -> PrimFunc:
+        return programs.packed_dots(intrinsic, 9, 2 * lanes, 8 * intrinsic.points)
+
+    return Golden(make, steps, special=0.1, feature=intrinsic.feature)
+
+
 GOLDEN: dict[str, Golden] = {
     **{f"rule_{name}": Golden(make) for name, make in BY_RULE.items()},
     "functions_float32": Golden(lambda: functions("float32"), special=0.4),
@@ -352,5 +372,9 @@ GOLDEN: dict[str, Golden] = {
     "four_lanes": Golden(lambda: programs.chain(5, 23), four_lanes, special=0.2),
     "rolling_buffer": Golden(lambda: programs.blur(8, 21), rolled, special=0.1),
     "rows_apart": Golden(lambda: programs.blur(8, 21), rows_apart, special=0.1),
+    "dots_of_bytes": of_dots(VPDPBUSD, 16),
+    "dots_of_bfloat16": of_dots(VDPBF16PS, 16),
+    "dots_of_bfloat16_in_eight_lanes": of_dots(VDPBF16PS, 8),
+    "dots_of_bfloat16_in_four_lanes": of_dots(VDPBF16PS, 4),
     "tails_and_threads": Golden(lambda: programs.chain(7, 23), guarded, special=0.2),
 }

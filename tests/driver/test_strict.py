@@ -13,11 +13,13 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.target import Target
+from tilewright.tir.tensor_intrinsics import VDPBF16PS, VPDPBUSD
 
-from ..schedule.programs import conv, matmul, matmul_relu
+from ..schedule.programs import conv, in_instructions, matmul, matmul_relu, packed_dots
 from ..schedule.test_rows import layer_norm, reduced
 
 AVX512 = Target.parse("c:avx512")
+VNNI, BF16 = Target.parse("c:avx512+vnni"), Target.parse("c:avx512+bf16")
 
 
 @pytest.mark.needs_cc
@@ -56,10 +58,10 @@ def _parts(sch: Schedule) -> None:
     sch.rfactor("C", sch.split(sch.loops("C")[2], (None, 2))[0])
 
 
-def refused(sch: Schedule) -> str:
+def refused(sch: Schedule, target: Target = AVX512) -> str:
     with pytest.raises(ScheduleError) as caught:
-        lower_function(sch, AVX512, strict=True)
-    assert lower_function(sch, AVX512).verdict.status == "proved"
+        lower_function(sch, target, strict=True)
+    assert lower_function(sch, target).verdict.status == "proved"
     return str(caught.value)
 
 
@@ -93,6 +95,27 @@ def test_a_schedule_that_sums_in_parts_is_refused() -> None:
         "[strict-order]\n"
     )
     assert "Note:" not in text
+
+
+def _one_instruction(sch: Schedule) -> None:
+    in_instructions(sch, VDPBF16PS, 4)
+
+
+def test_an_instruction_that_rounds_in_its_own_way_is_refused() -> None:
+    sch = Schedule(packed_dots(VDPBF16PS, 1, 4, 2)).apply(_one_instruction)
+    first, *_, last = refused(sch, BF16).splitlines()
+    assert first == (
+        "ScheduleError: build: loop 'j_1' of 'dots' is computed by 'vdpbf16ps', which adds the "
+        "second of two products first and takes subnormal numbers as zero; expected the order and "
+        "the roundings of the definition, since the build is strict. [strict-intrinsic]"
+    )
+    assert last == '  Hint: leave out tensorize(..., "vdpbf16ps"), or build without strict.'
+
+
+def test_an_instruction_of_integers_is_strict() -> None:
+    sch = Schedule(packed_dots(VPDPBUSD, 1, 4, 4))
+    in_instructions(sch, VPDPBUSD, 4)
+    assert lower_function(sch, VNNI, strict=True).verdict.status == "proved"
 
 
 def test_rules_take_long_sums_in_parts_only_where_the_build_is_not_strict() -> None:

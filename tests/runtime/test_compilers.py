@@ -109,6 +109,7 @@ def test_the_flags_name_the_instruction_set_and_no_more() -> None:
     assert isa_flags(Target.parse("c:avx2")) == ("-mavx2", "-mfma", "-mf16c")
     wide = isa_flags(Target.parse("c:avx512"))
     assert {"-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma"} <= set(wide)
+    assert isa_flags(Target.parse("c:avx512+bf16")) == (*wide, "-mavx512bf16")
 
 
 def test_warnings_are_errors_only_where_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

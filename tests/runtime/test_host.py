@@ -48,6 +48,8 @@ def test_features_are_those_of_the_best_instruction_set(tmp_path: Path) -> None:
     files = {"proc/cpuinfo": INTEL.format(more=f"{AVX512} avx512_vnni")}
     found = read_host(write(tmp_path, files))
     assert (found.features, found.instructions[0]) == (("vnni",), "avx512+vnni")
+    files = {"proc/cpuinfo": INTEL.format(more=f"{AVX512} avx512_bf16 avx512_vnni")}
+    assert read_host(write(tmp_path, files)).instructions[0] == "avx512+vnni+bf16"
     files = {"proc/cpuinfo": INTEL.format(more="avx512_vnni")}
     found = read_host(write(tmp_path, files))
     assert (found.features, found.instructions) == ((), ("avx2", "scalar"))

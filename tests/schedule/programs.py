@@ -23,6 +23,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.printer import print_stmt
 from tilewright.tir.target import Target
+from tilewright.tir.tensor_intrinsics import TensorIntrinsic
 
 Array = np.ndarray
 
@@ -120,21 +121,32 @@ def conv(
     return te.func(x, w, bias, z, name="conv2d")
 
 
-def packed_dots(m: int, n: int, k: int) -> PrimFunc:
-    """C[i, j] = the sum of A[i, k] * B[k // 4, j, k % 4], in int32: four k of a column are
-    neighbours.
+def packed_dots(intrinsic: TensorIntrinsic, m: int, n: int, k: int) -> PrimFunc:
+    """C[i, j] = the sum of A[i, k] * B[k // p, j, k % p], in the types of an intrinsic that takes p
+    points: those of a column are neighbours.
     """
-    a = te.placeholder((m, k), "uint8", name="A")
-    b = te.placeholder((k // 4, n, 4), "int8", name="B")
+    points, defined = intrinsic.points, intrinsic.define(4)
+    left, right, total = (p.dtype for p in defined.parameters)
+    a = te.placeholder((m, k), left, name="A")
+    b = te.placeholder((k // points, n, points), right, name="B")
     q = te.reduce_axis(k, name="k")
     c = te.compute(
         (m, n),
         lambda i, j: te.sum(
-            te.cast(a[i, q], "int32") * te.cast(b[q // 4, j, q % 4], "int32"), axis=q
+            te.cast(a[i, q], total) * te.cast(b[q // points, j, q % points], total), axis=q
         ),
         name="C",
     )
     return te.func(a, b, c, name="dots")
+
+
+def in_instructions(sch: Schedule, intrinsic: TensorIntrinsic, lanes: int) -> None:
+    """Let an instruction compute the innermost loops of `packed_dots`."""
+    i, j, k = sch.loops("C")
+    j, lane = sch.split(j, (None, lanes))
+    k, point = sch.split(k, (None, intrinsic.points))
+    sch.reorder(i, j, k, lane, point)
+    sch.tensorize(lane, intrinsic.name)
 
 
 def farthest(m: int, n: int) -> PrimFunc:

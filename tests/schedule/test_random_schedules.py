@@ -17,8 +17,9 @@ from tilewright.schedule.errors import ORDER_RULES
 from tilewright.schedule.recorder import RECORDED
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 
-from .programs import bag, gathered, packed_dots
+from .programs import bag, gathered, in_instructions, packed_dots
 from .switched_off import Refusal, clash, recorded, refuted, tensor_of
 
 GATHERS: tuple[Callable[[Random], PrimFunc], ...] = (
@@ -107,26 +108,20 @@ def test_random_legal_steps_keep_what_gathers_mean() -> None:
     assert tally.applied.total() > 100
 
 
-def tensorized(sch: Schedule, lanes: int) -> None:
-    i, j, k = sch.loops("C")
-    j, lane = sch.split(j, (None, lanes))
-    k, point = sch.split(k, (None, 4))
-    sch.reorder(i, j, k, lane, point)
-    sch.tensorize(lane, "vpdpbusd")
-
-
-def test_random_legal_steps_keep_what_instructions_mean() -> None:
+@pytest.mark.parametrize("intrinsic", TENSOR_INTRINSICS.values(), ids=lambda x: x.name)
+def test_random_legal_steps_keep_what_instructions_mean(intrinsic: TensorIntrinsic) -> None:
     tally, kept = Tally(), 0
     for seed in range(50):
         rng = Random(seed)
         lanes = rng.choice((4, 8, 16))
-        func = packed_dots(rng.randint(1, 4), lanes * rng.randint(1, 2), 4 * rng.randint(1, 3))
+        depth = intrinsic.points * rng.randint(1, 3)
+        func = packed_dots(intrinsic, rng.randint(1, 4), lanes * rng.randint(1, 2), depth)
         sch = Schedule(func)
-        tensorized(sch, lanes)
+        in_instructions(sch, intrinsic, lanes)
         take_random(sch, rng, 8, tally)
         kept += "tensorized" in str(sch.func)
         case = Case(func, sch.trace)
-        found = examine(case, ("avx512+vnni",))
+        found = examine(case, (intrinsic.target,))
         assert found.failure is None, f"case {seed}: {found.failure}\n{case.script('', '')}"
         assert found.proof == "proved"
     assert tally.applied.total() > 100

@@ -23,34 +23,46 @@ from tilewright.tir.target import Target
 from .programs import assert_meaning_kept, body_of, matmul, refusals, scheduled
 
 VNNI = Target.parse("c:avx512+vnni")
+BF16 = Target.parse("c:avx512+bf16")
 
 
-def dots(m: int, n: int, k: int, a_type: str = "uint8", b_type: str = "int8") -> PrimFunc:
-    """C[i, j] = the sum of A[i, k] * B[j, k], in int32."""
+def dots(
+    m: int, n: int, k: int, a_type: str = "uint8", b_type: str = "int8", total: str = "int32"
+) -> PrimFunc:
+    """C[i, j] = the sum of A[i, k] * B[j, k], in the type `total`."""
     a = te.placeholder((m, k), a_type, name="A")
     b = te.placeholder((n, k), b_type, name="B")
     q = te.reduce_axis(k, name="k")
     c = te.compute(
         (m, n),
-        lambda i, j: te.sum(te.cast(a[i, q], "int32") * te.cast(b[j, q], "int32"), axis=q),
+        lambda i, j: te.sum(te.cast(a[i, q], total) * te.cast(b[j, q], total), axis=q),
         name="C",
     )
     return te.func(a, b, c, name="dots")
 
 
-def pieces(sch: Schedule, lanes: int = 8) -> LoopRef:
-    """Four reduction points inside of the lanes of C. Returns the loop of lanes."""
+def half_dots(m: int, n: int, k: int, a_type: str = "bfloat16") -> PrimFunc:
+    """The same of bfloat16, in float32."""
+    return dots(m, n, k, a_type, "bfloat16", "float32")
+
+
+def pieces(sch: Schedule, lanes: int = 8, points: int = 4) -> LoopRef:
+    """Some reduction points inside of the lanes of C. Returns the loop of lanes."""
     sch.cache_read("C", "B", name="B_packed")
-    sch.transform_layout("B_packed", lambda j, k: (j // lanes, k // 4, j % lanes, k % 4))
+    sch.transform_layout("B_packed", lambda j, k: (j // lanes, k // points, j % lanes, k % points))
     i, j, k = sch.loops("C")
     j, lane = sch.split(j, (None, lanes))
-    k, point = sch.split(k, (None, 4))
+    k, point = sch.split(k, (None, points))
     sch.reorder(i, j, k, lane, point)
     return lane
 
 
 def tensorized(sch: Schedule) -> None:
     sch.tensorize(pieces(sch), "vpdpbusd")
+
+
+def in_pairs(sch: Schedule) -> None:
+    sch.tensorize(pieces(sch, points=2), "vdpbf16ps")
 
 
 def test_a_tensorized_nest_keeps_its_loops() -> None:
@@ -75,6 +87,22 @@ def test_a_tensorized_nest_keeps_its_loops() -> None:
 def test_its_nest_is_proved_like_plain_loops() -> None:
     sch = Schedule(dots(3, 16, 8), VNNI).apply(tensorized)
     assert tw.prove(sch, VNNI).status == "proved"
+    sch = Schedule(half_dots(3, 16, 8), BF16).apply(in_pairs)
+    assert tw.prove(sch, BF16).status == "proved"
+
+
+def test_pairs_of_bfloat16_are_the_plain_sum_of_products() -> None:
+    text = body_of(scheduled(half_dots(2, 8, 8), in_pairs))
+    assert text.partition("for k_0 in range(4):\n")[2] == (
+        '            for j_1 in tensorized(8, intrinsic="vdpbf16ps"):\n'
+        "                for k_1 in range(2):\n"
+        '                    with block("C", vi=spatial(2, i), vj=spatial(8, j_0 * 8 + j_1), '
+        "vk=reduce(8, k_0 * 2 + k_1)):\n"
+        "                        with init():\n"
+        "                            C[vi, vj] = 0.0\n"
+        '                        C[vi, vj] = C[vi, vj] + cast(A[vi, vk], "float32") * '
+        'cast(B_packed[vj // 8, vk // 2, vj % 8, vk % 2], "float32")'
+    )
 
 
 def test_initialisation_and_copies_become_vectors_along_the_lanes() -> None:
@@ -216,6 +244,15 @@ def unpacked(sch: Schedule) -> None:
     sch.tensorize(lane, "vpdpbusd")
 
 
+def columns_apart(sch: Schedule) -> None:
+    sch.cache_read("C", "B", name="B_packed")
+    sch.transform_layout("B_packed", lambda j, k: (k, j))
+    i, lane, k = sch.loops("C")
+    k, point = sch.split(k, (None, 2))
+    sch.reorder(i, k, lane, point)
+    sch.tensorize(lane, "vdpbf16ps")
+
+
 def two_blocks(sch: Schedule) -> None:
     i, _ = sch.loops("Y")
     sch.compute_at("R", i)
@@ -239,6 +276,16 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     ),
     "tensorize-match: types": (dots(2, 8, 8, "int8", "int8"), tensorized),
     "tensorize-match: neighbours": (dots(2, 8, 8), unpacked),
+    "tensorize-match: fours for pairs": (
+        half_dots(2, 8, 8),
+        lambda s: s.tensorize(pieces(s), "vdpbf16ps"),
+    ),
+    "tensorize-match: another half": (half_dots(2, 8, 8, "float16"), in_pairs),
+    "tensorize-match: pairs in another type": (
+        dots(2, 8, 8, "bfloat16", "bfloat16", "float64"),
+        in_pairs,
+    ),
+    "tensorize-match: pairs that lie apart": (half_dots(2, 8, 8), columns_apart),
     "tensorize-guard": (dots(2, 6, 8), guarded),
     "unit-block": (chain(), two_blocks),
     "unit-changed: a loop inside": (dots(2, 8, 8), with_unit(lambda s: s.unroll(_inner(s)))),
@@ -266,11 +313,25 @@ def test_each_refusal_says_what_differs(golden: Callable[[str, str], None]) -> N
     golden("errors/schedule_units.txt", refusals(CASES))
 
 
-def test_a_target_without_the_instruction_is_refused_at_the_step() -> None:
-    sch = Schedule(dots(2, 8, 8), Target.parse("c:avx512"))
+@pytest.mark.parametrize(
+    ("func", "steps", "lacking", "name", "expected"),
+    [
+        (dots(2, 8, 8), tensorized, "c:avx512", "vpdpbusd", "c:avx512+vnni"),
+        (half_dots(2, 8, 8), in_pairs, "c:avx512+vnni", "vdpbf16ps", "c:avx512+bf16"),
+        (half_dots(2, 8, 8), in_pairs, "c:avx2", "vdpbf16ps", "c:avx512+bf16"),
+    ],
+)
+def test_a_target_without_the_instruction_is_refused_at_the_step(
+    func: PrimFunc, steps: Callable[[Schedule], object], lacking: str, name: str, expected: str
+) -> None:
+    sch = Schedule(func, Target.parse(lacking))
     with pytest.raises(ScheduleError) as caught:
-        sch.apply(tensorized)
-    assert str(caught.value).splitlines()[0] == (
-        "ScheduleError: tensorize: target 'c:avx512' lacks 'vpdpbusd'; expected c:avx512+vnni. "
+        sch.apply(steps)
+    first, *_, last = str(caught.value).splitlines()
+    assert first == (
+        f"ScheduleError: tensorize: target '{lacking}' lacks '{name}'; expected {expected}. "
         "[tensorize-target]"
+    )
+    assert last == (
+        "  Hint: a Target names features of the machine; without them, vectorize the loop."
     )

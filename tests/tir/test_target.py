@@ -13,14 +13,25 @@ from tilewright.tir.target import ISAS, Target, covers
 
 
 @pytest.mark.parametrize(
-    "text", ["c:scalar", "c:avx2", "c:avx512", "c:avx512+vnni", "python", "null"]
+    "text",
+    [
+        *("c:scalar", "c:avx2", "c:avx512", "c:avx512+vnni", "c:avx512+bf16"),
+        *("c:avx512+vnni+bf16", "python", "null"),
+    ],
 )
 def test_a_target_prints_as_the_text_that_names_it(text: str) -> None:
     assert str(Target.parse(text)) == text
     assert Target.parse(str(Target.parse(text))) == Target.parse(text)
 
 
-@pytest.mark.parametrize(("text", "known"), [("c:avx512+vnmi", "'vnni'"), ("c:avx2+vnni", "none")])
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("c:avx512+vnmi", "'vnni', 'bf16'"),
+        ("c:avx512+bf61", "'bf16', 'vnni'"),
+        ("c:avx2+vnni", "none"),
+    ],
+)
 def test_an_unknown_feature_is_refused(text: str, known: str) -> None:
     with pytest.raises(TargetError) as caught:
         Target.parse(text)
@@ -44,6 +55,7 @@ def test_a_target_keeps_the_features_that_code_uses() -> None:
         ("avx512+vnni", True),
         ("avx2", True),
         ("avx2+vnni", False),
+        ("avx512+bf16", False),
         ("neon", False),
     ],
 )

@@ -1,15 +1,17 @@
-"""tir/tensor_intrinsics.py: each does what NumPy says its definition does, lane by lane."""
+"""tir/tensor_intrinsics.py: each does what exact arithmetic, rounded as it says, does in a lane."""
 
 from __future__ import annotations
 
 import pickle
+from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.parser import parse
-from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS, VPDPBUSD
+from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS, VDPBF16PS, VPDPBUSD
 from tilewright.tir.verify import Stage, VerificationError, verify
 
 LOWERED = """
@@ -36,6 +38,86 @@ def test_vpdpbusd_adds_four_products_and_wraps_around(lanes: int) -> None:
 
 def test_one_lane_is_a_number() -> None:
     assert int(VPDPBUSD.meaning(1, 0x01FF, 0x0280)) == 1 + 255 * -128 + 2
+    assert float(VDPBF16PS.meaning(np.float32(1), *pair((2, 3), (4, 5)))) == 1 + 2 * 4 + 3 * 5
+
+
+SMALLEST = Fraction(2) ** -126  # of the normal numbers
+
+
+def pair(*operands: tuple[float, float]) -> tuple[np.ndarray, ...]:
+    """The bits of one lane of each operand."""
+    return tuple(np.array(v, ml_dtypes.bfloat16).view(np.int32)[0] for v in operands)
+
+
+def normal(value: Fraction) -> Fraction:
+    """A value rounded to 24 bits, ties to even; 0 where it lies below the normal numbers then."""
+    exponent = 0
+    while abs(value) >= Fraction(2) ** (exponent + 1):
+        exponent += 1
+    while value and abs(value) < Fraction(2) ** exponent:
+        exponent -= 1
+    step = Fraction(2) ** (exponent - 23)
+    rounded = round(value / step) * step
+    return rounded if abs(rounded) >= SMALLEST else Fraction(0)
+
+
+def two_steps(c: float, a: np.ndarray, b: np.ndarray) -> Fraction:
+    """c + a[1]*b[1], then + a[0]*b[0], each rounded once."""
+    x, y = ([normal(Fraction(float(v))) for v in operand] for operand in (a, b))
+    return normal(normal(normal(Fraction(c)) + x[1] * y[1]) + x[0] * y[0])
+
+
+@pytest.mark.parametrize("lanes", VDPBF16PS.lanes)
+@pytest.mark.parametrize("size", [0, -63])
+def test_vdpbf16ps_rounds_each_of_two_steps_once(size: int, lanes: int) -> None:
+    """Products of about the size of the accumulators, or of their last bits; at -63 all that is
+    about the smallest normal number.
+    """
+    rng = np.random.default_rng(lanes)
+    for _ in range(40):
+        lower = rng.choice([0, -12], (lanes, 2))
+        values = [
+            np.ldexp(rng.uniform(-2, 2, (lanes, 2)), size + lower + rng.integers(-2, 3, (lanes, 2)))
+            for _ in range(2)
+        ]
+        a, b = (v.astype(ml_dtypes.bfloat16) for v in values)
+        c = np.ldexp(rng.uniform(-2, 2, lanes), 2 * size).astype(np.float32)
+        result = VDPBF16PS.meaning(c, a.view(np.int32)[:, 0], b.view(np.int32)[:, 0])
+        assert result.dtype == np.float32
+        expected = [two_steps(float(c[lane]), a[lane], b[lane]) for lane in range(lanes)]
+        assert [Fraction(float(value)) for value in result] == expected
+
+
+def test_vdpbf16ps_adds_the_second_product_first() -> None:
+    large, tiny = 2.0**30, 1.0
+    assert float(VDPBF16PS.meaning(np.float32(-large), *pair((tiny, large), (1, 1)))) == 1.0
+    assert float(VDPBF16PS.meaning(np.float32(-large), *pair((large, tiny), (1, 1)))) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("c", "a", "b", "expected"),
+    [
+        (1e-39, (0, 0), (0, 0), 0.0),
+        (-1e-39, (-0.0, -0.0), (0, 0), -0.0),
+        (0.0, (1e-39, 0), (1e30, 0), 0.0),
+        (-0.0, (-1e-39, 0), (1e30, -0.0), -0.0),
+        (0.0, (2.0**-100, 0), (-(2.0**-100), 0), -0.0),
+        (2.0**-126, (2.0**-75, 0), (-(2.0**-75) * 0.5, 0), 2.0**-126),  # a tie: to even
+        (2.0**-126, (2.0**-75, 0), (-(2.0**-75) * 0.75, 0), 0.0),  # the nearest is 2**-126
+        (1.0, (1e-39, 0), (np.inf, 0), np.nan),
+        (-np.inf, (1, 0), (np.inf, 0), np.nan),
+        (0.0, (3e38, 0), (3e38, 0), np.inf),
+        (-np.inf, (3e38, 1), (3e38, 1), -np.inf),
+        (np.nan, (1, 1), (1, 1), np.nan),
+    ],
+)
+def test_vdpbf16ps_takes_subnormal_numbers_as_zeros_of_their_sign(
+    c: float, a: tuple[float, float], b: tuple[float, float], expected: float
+) -> None:
+    result = VDPBF16PS.meaning(np.float32(c), *pair(a, b))
+    np.testing.assert_array_equal(result, np.float32(expected))
+    if expected == 0:
+        assert np.signbit(result) == np.signbit(expected)
 
 
 def test_lowered_code_reads_the_bits_of_neighbours() -> None:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
+
+import pytest
 
 from tilewright.codegen.c.export import export_texts, weight_offsets
 from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.driver.lower_program import lower_program
+from tilewright.runtime.compile import compile_shared
+from tilewright.runtime.compilers import isa_flags
 from tilewright.runtime.pool import pool_source
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program import Program, Tensor
@@ -42,6 +47,17 @@ def test_the_source_asks_for_its_instruction_set() -> None:
     source = export_texts(emitted(), "", FLAGS, (1, 2)).source
     assert '#if !defined(__AVX2__)\n#error "compile with -mavx2 -mfma -mf16c"\n#endif' in source
     assert "#error" not in export_texts(emitted(isa="scalar"), "", FLAGS, (1, 2)).source
+
+
+@pytest.mark.needs_cc
+def test_the_flags_of_features_define_what_the_source_asks_for() -> None:
+    target = Target.parse("c:avx512+vnni+bf16")
+    made = replace(emitted(isa="avx512"), target=target)
+    source = export_texts(made, "", isa_flags(target), (1, 2)).source
+    asked = re.findall(r"!defined\((\w+)\)", source)
+    assert asked == ["__AVX512F__", "__AVX512VNNI__", "__AVX512BF16__"]
+    missing = " || ".join(f"!defined({macro})" for macro in asked)
+    compile_shared(f"#if {missing}\n#error\n#endif\nint nothing;\n", target, name="macros")
 
 
 def test_the_pool_is_the_models_own() -> None:

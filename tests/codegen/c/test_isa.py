@@ -12,9 +12,10 @@ from tilewright.runtime.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
 from tilewright.tir.intrinsics import ALL
 from tilewright.tir.target import Target
+from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS
 
 LONGEST = 120
-X86 = ("scalar", "avx2", "avx512")  # NEON's are compiled in test_neon.py
+X86 = ("scalar", "avx2", "avx512", "avx512+vnni+bf16")  # NEON's are compiled in test_neon.py
 POINTERS = {
     "load",
     "load_masked",
@@ -73,6 +74,15 @@ def test_each_declared_intrinsic_is_an_instruction_of_avx512_or_elementary() -> 
         assert missing == []
 
 
+def test_each_tensor_intrinsic_is_an_instruction_of_its_target_alone() -> None:
+    plain = isa(Target.parse("c:avx512"))
+    for name, intrinsic in TENSOR_INTRINSICS.items():
+        tables = isa(Target.parse(f"c:{intrinsic.target}"))
+        for lanes in intrinsic.lanes:
+            dtype = intrinsic.define(lanes).outputs[0].type.with_lanes(lanes)
+            assert (tables.has(name, dtype), plain.has(name, dtype)) == (True, False)
+
+
 def test_scalar_has_no_vectors() -> None:
     tables = isa(Target())
     assert (tables.types, tables.vector_bytes) == ({}, 0)
@@ -112,6 +122,10 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
         return [scalar]
     if operation in ("shift_left", "shift_right"):
         return [vector, "3"]
+    if operation in TENSOR_INTRINSICS:
+        carried = TENSOR_INTRINSICS[operation].carried
+        assert carried is not None
+        return [vector, *[tables.types[carried.with_lanes(dtype.lanes)]] * 2]
     pointer = f"{scalar} *"
     return {
         "blend": [mask, vector, vector],
