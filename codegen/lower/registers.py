@@ -5,21 +5,24 @@ becomes a variable.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import conjuncts
 from ...tir.errors import TargetError
-from ...tir.expr import LT, Const, Expr, Select
+from ...tir.expr import LT, Const, Expr, Select, Var, const
 from ...tir.func import PrimFunc
 from ...tir.lowered import Broadcast, Ramp
 from ...tir.node import Node
-from ...tir.stmt import NOTHING, Alloc, Prefetch, Seq, Stmt, Store, seq
+from ...tir.stmt import NOTHING, Alloc, For, ForKind, Prefetch, Seq, Stmt, Store, seq
 from ...tir.target import Target
 from ...tir.visit import free_vars, transform, walk
+from ..c.isa import isa
 
 Key = tuple[Expr, ...]
+Place = tuple[tuple[int, int], ...]  # along each dimension, the first element and their number
+Places = dict[Key, Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,12 @@ class Registers:
     C_0_1[()])
 
     A store that nothing reads goes. A masked store drops its mask where the lanes that are off are
-    never read, else it keeps their old values by a Select. Without vector registers nothing
-    happens: a tile stays a small array.
-    Requires: no loop is VECTORIZED or UNROLLED. Ensures: register-scope buffers have shape ().
-    Raises: TargetError where an index is not constant, or where two vectors of a buffer overlap in
-    part.
+    never read, else it keeps their old values by a Select. A tile stays a small array without
+    vector registers, and where there is no masked memory, so that lanes that a mask would cut go
+    one by one and others as vectors.
+    Requires: no loop is VECTORIZED or UNROLLED. Ensures: other register-scope buffers have shape
+    (). Raises: TargetError where an index is not constant, or where two vectors of a buffer overlap
+    in part and there is masked memory.
     """
 
     target: Target
@@ -43,15 +47,26 @@ class Registers:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not self.target.vector_bytes:
             return func
-        return func.with_body(transform(func.body, _named))
+        has_masks = isa(self.target).masks is None
+
+        def rule(node: Node) -> Node:
+            if not isinstance(node, Alloc) or node.buffer.scope != "register":
+                return node
+            places = _places(node.buffer, node.body)
+            clash = _clash(places)
+            if clash is not None and has_masks:
+                raise _overlapping(node.buffer, *clash)
+            if clash is not None:
+                return _array(node, places)
+            return _named(node, places) if node.buffer.shape else node
+
+        return func.with_body(transform(func.body, rule))
 
 
-def _named(node: Node) -> Node:
-    if not isinstance(node, Alloc) or node.buffer.scope != "register" or not node.buffer.shape:
-        return node
+def _named(node: Alloc, places: Places) -> Node:
     buffer = node.buffer
     read = {n.indices for n in walk(node.body) if isinstance(n, Load) and n.buffer is buffer}
-    registers = {key: _register(buffer, key) for key in _keys(buffer, node.body) if key in read}
+    registers = {key: _register(buffer, key) for key in places if key in read}
     unmasked = _unmasked(buffer, node.body)
 
     def rule(item: Node) -> Node:
@@ -77,27 +92,56 @@ def _named(node: Node) -> Node:
     return body
 
 
-def _keys(buffer: Buffer, body: Stmt) -> list[Key]:
+def _array(node: Alloc, places: Places) -> Node:
+    """The tile as an array with room for whole vectors, whose masks are Selects. It begins with
+    zeros, since a Select looks at lanes that nothing has been stored to.
+    """
+    buffer = node.buffer
+    ends = zip(*(map(sum, place) for place in places.values()), strict=True)
+    whole = replace(buffer, shape=tuple(map(max, buffer.shape, map(max, ends))))
+
+    def rule(item: Node) -> Node:
+        if isinstance(item, Load) and item.buffer is buffer:
+            load = Load(whole, item.indices)
+            if item.mask is None or item.other is None:
+                return load
+            return Select(item.mask, load, item.other)
+        if isinstance(item, Store) and item.buffer is buffer:
+            old = Load(whole, item.indices)
+            value = item.value if item.mask is None else Select(item.mask, item.value, old)
+            return Store(whole, item.indices, value)
+        return item
+
+    axes = tuple(Var(f"{buffer.name}_{axis}") for axis in range(len(whole.shape)))
+    zeros: Stmt = Store(whole, axes, const(0, buffer.type))
+    for var, extent in zip(reversed(axes), reversed(whole.shape), strict=True):
+        zeros = For(var, extent, ForKind.SERIAL, zeros)
+    return Alloc(whole, seq(zeros, transform(node.body, rule)))
+
+
+def _places(buffer: Buffer, body: Stmt) -> Places:
     """The indices that the buffer is accessed with, in order; each a constant or a run of
     neighbours.
     """
-    found: dict[Key, tuple[tuple[int, int], ...]] = {}
+    found: dict[Key, Place] = {}
     for node in walk(body):
         if isinstance(node, Load | Store) and node.buffer is buffer and node.indices not in found:
             found[node.indices] = tuple(_place(buffer, i) for i in node.indices)
-    order = sorted(found, key=lambda key: found[key])
-    for first, second in pairwise(order):
-        if _overlap(found[first], found[second]):
-            raise TargetError(
-                f"registers: '{buffer.name}' is accessed as vectors that overlap in part, at "
-                f"{_text(found[first])} and {_text(found[second])}; expected the same vectors "
-                "everywhere.",
-                code="register-overlap",
-                hints=(
-                    "vectorise the same loop, by the same extent, in every block that touches it.",
-                ),
-            )
-    return order
+    return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def _clash(places: Places) -> tuple[Place, Place] | None:
+    """Two places that overlap in part."""
+    return next((pair for pair in pairwise(places.values()) if _overlap(*pair)), None)
+
+
+def _overlapping(buffer: Buffer, first: Place, second: Place) -> TargetError:
+    return TargetError(
+        f"registers: '{buffer.name}' is accessed as vectors that overlap in part, at "
+        f"{_text(first)} and {_text(second)}; expected the same vectors everywhere.",
+        code="register-overlap",
+        hints=("vectorise the same loop, by the same extent, in every block that touches it.",),
+    )
 
 
 def _place(buffer: Buffer, index: Expr) -> tuple[int, int]:

@@ -146,6 +146,7 @@ REFUSED: dict[str, tuple[PrimFunc, Steps]] = {
         lambda s: s.transform_layout("S", lambda i, j: (j, i)),
     ),
     "pad": (between(), lambda s: s.pad("S", (4, 4))),
+    "storage_align": (between(), lambda s: s.storage_align("E", 0, 16, 1)),
     "set_scope": (between(), lambda s: s.set_scope("S", "thread")),
     "pack of what it reads": (between(), lambda s: s.pack("E", 4)),
     "compute_inline": (between(), lambda s: s.compute_inline("S")),

@@ -134,6 +134,23 @@ def f(A: float32[16], C: output(float32[16])):
     )
 
 
+def test_without_masked_memory_they_are_a_small_array_of_whole_vectors() -> None:
+    text = """
+def f(A: float32[4], C: output(float32[4])):
+    T = alloc(float32[3], "register")
+    masked(T[ramp(0, 1, 4)], ramp(0, 1, 4) < broadcast(3, 4)) = A[ramp(0, 1, 4)]
+    C[2] = T[2]
+"""
+    assert str(Registers(Target.parse("c:neon"))(parse(text))).splitlines()[1:] == [
+        '    T = alloc(float32[4], "register")',
+        "    for T_0 in range(4):",
+        "        T[T_0] = 0.0",
+        "    T[ramp(0, 1, 4)] = select(ramp(0, 1, 4) < broadcast(3, 4), A[ramp(0, 1, 4)], "
+        "T[ramp(0, 1, 4)])",
+        "    C[2] = T[2]",
+    ]
+
+
 def test_a_prefetch_of_a_register_goes() -> None:
     text = TILE.replace("    C[0", '    prefetch(T[0, 0], "read", 1)\n    C[0')
     assert named(text) == named(TILE)
