@@ -369,16 +369,17 @@ def check_operands(
 ) -> None:
     """What the block reads is written before it would run inside the root statement `destination`.
 
-    An operand (other than those `given`) comes from a root statement before the destination, in
-    storage that outlives it. Where the block stays in its nest and reads the `same_points` there,
-    it may come from that nest.
+    An operand (other than those `given`) comes from a root statement before the destination. One of
+    the block's own nest may be there only in the parts that the nest reads, which later steps would
+    take for a whole tensor; so it may come from that nest only where the block stays and reads the
+    `same_points` there.
     """
     own = root_statement(func, block)
     order = {id(statement): n for n, statement in enumerate(split_allocations(func.body)[1])}
     for buffer in buffers_read(block):
         for writer in writers(func, buffer) if buffer not in given else ():
             source = root_statement(func, writer)
-            if source is own and (destination is own or allocated_in(source, buffer)):
+            if source is own:
                 if same_points and destination is own:
                     continue
                 raise refuse(

@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .bounds import bounds
 from .conditions import all_of, conjuncts
 from .exists import in_some_iteration
-from .expr import TRUE, Expr, Var
+from .expr import LE, LT, TRUE, Expr, Var, index
 from .func import PrimFunc
+from .linear import Linear, Ranges, expression, linear
 from .node import Node
 from .stmt import Alloc, Block, For, ForKind, IterKind, Role, Seq, Stmt, seq
 from .visit import free_vars, statements, substitute
@@ -18,13 +20,7 @@ from .visit import free_vars, statements, substitute
 
 def spatial_loops(block: Block, loops: Sequence[For]) -> tuple[For, ...]:
     """Those of `loops` that a variable of the block which is not reduced over runs with."""
-    used = frozenset[Var]().union(
-        *(
-            free_vars(binding)
-            for it, binding in zip(block.iters, block.bindings, strict=True)
-            if it.kind is not IterKind.REDUCE
-        )
-    )
+    used = _bound(block, reduced=False)
     return tuple(loop for loop in loops if loop.var in used)
 
 
@@ -32,20 +28,46 @@ def outer_condition(block: Block, inner_loops: Sequence[For]) -> Expr | None:
     """Where the block runs in some iteration of those of the loops around it, `inner_loops`, that
     none of its spatial variables runs over; None where that cannot be said.
 
-    What its predicate says of reduction loops is left out: a reduction begins with points that run.
+    What its predicate says of reduction loops is left out, since a reduction begins with points
+    that run; but for what it asks of loops that no variable of the block runs with.
     """
-    reduced = frozenset[Var]().union(
-        *(
-            free_vars(binding)
-            for it, binding in zip(block.iters, block.bindings, strict=True)
-            if it.kind is IterKind.REDUCE
-        )
-    )
-    kept = [c for c in conjuncts(block.predicate) if not free_vars(c) & reduced]
+    reduced = _bound(block, reduced=True)
+    bound = reduced | _bound(block, reduced=False)
+    ranges = {loop.var: (0, loop.extent - 1) for loop in inner_loops if loop.var in reduced}
+    kept = []
+    for condition in conjuncts(block.predicate):
+        used = free_vars(condition)
+        part = _needed(condition, ranges) if used & reduced and used - bound else condition
+        if not free_vars(part) & reduced:
+            kept.append(part)
     spatial = spatial_loops(block, inner_loops)
     others = [loop for loop in inner_loops if loop not in spatial]
     remaining = in_some_iteration(kept, others)
     return None if remaining is None else all_of(*remaining)
+
+
+def _bound(block: Block, *, reduced: bool) -> frozenset[Var]:
+    """The variables of loops that those of the block which are reduced over, or not, run with."""
+    pairs = zip(block.iters, block.bindings, strict=True)
+    mine = (binding for it, binding in pairs if (it.kind is IterKind.REDUCE) is reduced)
+    return frozenset[Var]().union(*map(free_vars, mine))
+
+
+def _needed(condition: Expr, ranges: Ranges) -> Expr:
+    """What a condition asks of the variables that `ranges` lack, whatever the others are; TRUE
+    where nothing is seen.
+
+    i + k // 2 < 1, for k in 0 .. 3   ->   i < 1
+    """
+    if not isinstance(condition, LT | LE):
+        return TRUE
+    form = linear(condition.a) - linear(condition.b)
+    free = tuple((a, n) for a, n in form.terms if free_vars(a).isdisjoint(ranges))
+    inner = tuple((a, n) for a, n in form.terms if not free_vars(a).isdisjoint(ranges))
+    least, _ = bounds(expression(Linear(inner, form.constant)), ranges)
+    if not free or least is None:
+        return TRUE
+    return type(condition)(expression(Linear(free, 0)), index(-least))
 
 
 _COPIED = {ForKind.BLOCKIZED: ForKind.SERIAL, ForKind.TENSORIZED: ForKind.VECTORIZED}

@@ -14,7 +14,7 @@ from ...tir.expr import Const, Expr, Var, const
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, IterKind, IterVar, Parameter, Stmt, seq
-from ...tir.visit import loads, replace_buffers, stores, transform, walk
+from ...tir.visit import free_vars, loads, replace_buffers, stores, transform, walk
 from .case import Case
 
 Fails = Callable[[Case], bool]
@@ -195,7 +195,7 @@ def _simpler(old: Expr, own: Buffer) -> Iterator[Expr]:
         keeps = not mine or any(load.buffer is own for load in loads(child))
         if isinstance(old, Load) or not isinstance(child, Expr):
             continue
-        if child.dtype == old.dtype and keeps:
+        if child.dtype == old.dtype and keeps and free_vars(child) <= free_vars(old):
             yield child
     if not mine and not isinstance(old, Var):
         yield const(1, old.dtype)

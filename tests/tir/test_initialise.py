@@ -34,7 +34,7 @@ from tilewright.tir.stmt import (
 
 from .expressions import value
 
-X, J, K, L = (Var(name) for name in "ijkl")
+X, J, K, L, N = (Var(name) for name in "ijkln")
 VI, VJ, VK = (Var(f"v{name}") for name in "ijk")
 C = Buffer("C", FLOAT32, (10, 10))
 LOOPS = [For(var, 4, ForKind.SERIAL, NOTHING) for var in (X, J, K, L)]
@@ -61,6 +61,11 @@ def test_spatial_loops_are_those_that_kept_axes_run_over() -> None:
         (TRUE, "True"),
         (X < 3, "i < 3"),
         (K < 3, "True"),  # a reduction begins with points that run
+        (X * 4 + K < 8, "True"),  # as do those of an element
+        (L * 2 + K // 2 < 2, "True"),  # but not in every iteration of l, here in the first one
+        (N * 2 + K // 2 < 2, "n * 2 < 2"),  # n is a loop further out
+        (N * 2 + K < L * 3, "n * 2 < 9"),
+        (compare(EQ, N, K), "True"),
         (X * 4 + L < 10, "i * 4 < 10"),  # some iteration of l
         (L < X, "0 < i"),
         (X < L, "i < 3"),

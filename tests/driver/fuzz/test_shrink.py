@@ -9,10 +9,11 @@ from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.expr import Call
 from tilewright.tir.intrinsics import EXP
+from tilewright.tir.parser import parse
 from tilewright.tir.stmt import For, ForKind
 from tilewright.tir.visit import walk
 
-from ...schedule.programs import matmul_relu
+from ...schedule.programs import farthest, matmul_relu
 
 
 def steps(sch: Schedule) -> None:
@@ -55,6 +56,18 @@ def test_a_function_keeps_what_the_failure_needs() -> None:
     )
     assert small.schedule().steps[-1] == "vectorize(j_1)"
     assert len(small.trace.steps) == 2
+
+
+def test_what_is_left_of_a_value_mentions_nothing_that_a_dropped_let_bound() -> None:
+    func = farthest(2, 3)
+    assert "let(" in str(func)
+
+    def fails(case: Case) -> bool:
+        parse(str(case.function))
+        return "select(" in str(case.function)
+
+    small = shrink(Case(func, Schedule(func).trace), fails)
+    assert "let(" not in str(small.function)
 
 
 def test_random_cases_shrink_to_cases() -> None:
