@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 
-from ...tir.dtype import DType
+from ...tir.dtype import INT64, DType
 from ...tir.expr import (
     EQ,
     LE,
@@ -128,13 +128,13 @@ def power_of_two(expr: Expr) -> int | None:
 
 
 def is_lane_count(expr: Compare) -> bool:
-    """Whether the lanes where a comparison holds are known by a count: base + stride * lane <
-    limit.
+    """Whether the lanes where a comparison of indices holds are known by a count: base + stride *
+    lane < limit. Numbers of other types may wrap around from lane to lane.
     """
     sides = (expr.a, expr.b)
     return (
         isinstance(expr, LT | LE)
-        and expr.a.dtype.is_integer
+        and expr.a.dtype.scalar == INT64
         and all(isinstance(side, Ramp | Broadcast) for side in sides)
         and any(isinstance(side, Ramp) for side in sides)
     )
