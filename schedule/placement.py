@@ -181,16 +181,20 @@ def check_root(func: PrimFunc, loop: For) -> None:
             )
 
 
-def check_no_parallel_inside(func: PrimFunc, loop: For, staged: str) -> None:
+def check_no_parallel_inside(func: PrimFunc, loop: For, tensor: str, primitive: str) -> None:
     """No parallel loop stands inside the loop: what is staged belongs to one thread."""
     for inner in loops_below(loop.body):
         if inner.kind is ForKind.PARALLEL:
             raise refuse(
                 func,
-                f"stage: '{staged}' would be shared by the iterations of parallel loop "
+                f"{primitive}: '{tensor}' would be shared by the iterations of parallel loop "
                 f"'{inner.var.name}'; expected a loop at or below it.",
                 code="stage-parallel",
-                hints=(f"stage at '{inner.var.name}' or at a loop inside it.",),
+                hints=(
+                    f"stage at '{inner.var.name}' or at a loop inside it."
+                    if primitive == "stage"
+                    else f"keep the accesses to '{tensor}' below '{inner.var.name}'.",
+                ),
             )
 
 

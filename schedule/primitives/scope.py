@@ -19,7 +19,7 @@ def set_scope(func: PrimFunc, buffer: Buffer, scope: str) -> Rewrite:
     What belongs to a thread has storage of its own in each iteration of the innermost loop around
     all its accesses; lowering folds it to what one iteration touches. Prefetches of the tensor are
     dropped, and in registers its alignment. Requires: such a loop, over which nothing is
-    accumulated. Raises: ScheduleError.
+    accumulated and below which none is parallel. Raises: ScheduleError.
     """
     legality.check_intermediate(func, buffer, "set_scope")
     placement.check_not_staged(func, buffer, "set_scope")
@@ -27,5 +27,6 @@ def set_scope(func: PrimFunc, buffer: Buffer, scope: str) -> Rewrite:
     moved = replace(buffer, scope=scope, aligned=aligned)
     if scope != "global":
         loop = placement.check_one_loop(func, buffer, "set_scope")
+        placement.check_no_parallel_inside(func, loop, buffer.name, "set_scope")
         func = allocate_below(func, loop.var, buffer)
     return Rewrite(func.with_body(replace_buffers(func.body, {buffer: moved})))

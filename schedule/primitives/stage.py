@@ -66,7 +66,7 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     legality.check_accesses(func, inner, buffer, "stage")
     placement.check_not_vectorized(func, node, "stage")
     placement.check_allocated_outside(func, node, buffer, "stage")
-    placement.check_no_parallel_inside(func, node, buffer.name)
+    placement.check_no_parallel_inside(func, node, buffer.name, "stage")
     name = unique_name(func, f"{buffer.name}_{SUFFIX.get(scope, scope)}")
     staged = replace(buffer, name=name, scope=scope, origin=buffer, aligned=())
     if writes(inner, buffer):

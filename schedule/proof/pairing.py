@@ -15,14 +15,27 @@ from dataclasses import dataclass, field
 from ...tir.buffer import Buffer, Load, array
 from ...tir.conditions import conjuncts
 from ...tir.dim import Extent
-from ...tir.expr import Add, Const, Expr, Let, Mul, Not, Select, Sub, Var, const, index
+from ...tir.expr import (
+    Add,
+    Const,
+    Expr,
+    Let,
+    Mul,
+    Not,
+    Select,
+    Sub,
+    Var,
+    const,
+    index,
+)
 from ...tir.lowered import Fma
-from ...tir.node import Node, field_names
+from ...tir.node import field_names
 from ...tir.printer import print_expr
 from ...tir.simplify import simplify
 from ...tir.stmt import Role, Stmt
 from ...tir.visit import loads, stores, substitute
 from .affine import Affine, Undecided, affine
+from .choices import choices, exchanged
 from .condition import Cases, both, condition, differ, inside, negated
 from .data import data_of, datum_interval, without_data
 from .families import Families
@@ -244,7 +257,7 @@ class _Pairing:
         or with constants; False where there is neither.
         """
         for expr, env in ((canon, self.env), (nest, self.statement.env)):
-            for choice in _selects(expr):
+            for part, choice in choices(expr):
                 holds = self.chosen(choice, env)
                 if holds is None:
                     continue
@@ -252,7 +265,7 @@ class _Pairing:
                 for side, branch in zip(sides, (choice.on_true, choice.on_false), strict=True):
                     if self.is_empty(self.statement, side):
                         continue
-                    taken = simplify(_exchanged(expr, choice, branch))
+                    taken = simplify(exchanged(expr, part, branch))
                     left, right = (nest, taken) if expr is canon else (taken, canon)
                     self.match(left, right, side, exact)
                 return True
@@ -429,26 +442,6 @@ def _taken(choice: Expr, number: int) -> tuple[Expr, ...]:
     """What holds where a select takes its first or second branch."""
     assert isinstance(choice, Select)
     return conjuncts(choice.condition) if number == 1 else (Not(choice.condition),)
-
-
-def _selects(expr: Expr) -> Iterator[Select]:
-    """The selects among the operands of an expression, those in indices left out."""
-    for child in expr.children():
-        if isinstance(child, Select):
-            yield child
-        if isinstance(child, Expr) and not isinstance(child, Load):
-            yield from _selects(child)
-
-
-def _exchanged(expr: Expr, old: Expr, new: Expr) -> Expr:
-    """The expression with one part of it, found by identity, exchanged."""
-
-    def visit(node: Node) -> Node:
-        return new if node is old else node.map_children(visit)
-
-    changed = visit(expr)
-    assert isinstance(changed, Expr)
-    return changed
 
 
 def _unlike(nest: Expr, canon: Expr) -> bool:

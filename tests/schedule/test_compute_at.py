@@ -276,6 +276,19 @@ def test_an_operand_is_not_left_behind_in_the_nest_that_reads_a_part_of_it() -> 
     assert "'P' computes in its nest" in refused(chain(2, 3), steps)
 
 
+def test_a_reader_of_the_diagonal_takes_the_element_of_each_column() -> None:
+    x = te.placeholder((4, 4), "float32", name="X")
+    t = te.compute((4, 4), lambda i, j: x[i, j] + 1.0, name="T")
+    y = te.compute((4,), lambda i: t[i, i] * 2.0, name="Y")
+
+    def steps(sch: Schedule) -> None:
+        i, j = sch.loops("T")
+        sch.reorder(j, i)
+        sch.reverse_compute_at("Y", j)
+
+    assert "vi=spatial(4, j + i)" in body_of(scheduled(te.func(x, y, name="diagonal"), steps))
+
+
 def test_a_reduction_over_one_element_is_complete_at_once() -> None:
     def steps(sch: Schedule) -> None:
         sch.reverse_compute_at("Y", sch.loops("C")[2])

@@ -368,6 +368,21 @@ def rank(X: int32[4], Y: output(int32[4])):
     )
 
 
+@pytest.mark.parametrize("joined", ["X[vi] < 2 and vi < {}", "vi < {} and X[vi] < 2"])
+def test_a_condition_of_indices_beside_one_of_data_may_go_where_it_holds(joined: str) -> None:
+    text = """
+def f(X: int32[4], Y: output(int32[4])):
+    for i in range(4):
+        with block("Y", vi=spatial(4, i)):
+            Y[vi] = select(X[vi] < 2, X[vi], int32(0))
+"""
+    nest = parse(text.replace("< 2", "< int32(2)"))
+    for bound, status in ((4, "proved"), (3, "proved under assumptions")):
+        condition = joined.format(bound).replace("< 2", "< int32(2)")
+        form = parse(text.replace("X[vi] < 2", condition))
+        assert prove(nest, form).status == status, bound
+
+
 @pytest.mark.parametrize("shortcuts", [True, False])
 def test_a_point_that_does_not_count_may_not_run(shortcuts: bool) -> None:
     func = causal(3, 2, 2)

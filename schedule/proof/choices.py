@@ -1,0 +1,41 @@
+"""Choices inside of an expression: what a point decides there may be gone on the other side of a
+comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...tir.buffer import Load
+from ...tir.expr import FALSE, TRUE, And, Expr, Or, Select
+from ...tir.node import Node
+from ...tir.visit import loads
+
+
+def choices(expr: Expr) -> Iterator[tuple[Expr, Select]]:
+    """The selects among the operands of an expression, those in indices left out, and conditions of
+    which one side is of indices alone, each with the select that it is.
+
+    a and b   ->   select(b, a, False)        a or b   ->   select(b, True, a)
+    """
+    for child in expr.children():
+        if isinstance(child, Select):
+            yield child, child
+        elif isinstance(child, And | Or):
+            for one, other in ((child.a, child.b), (child.b, child.a)):
+                if loads(other) and not loads(one):
+                    ends = (other, FALSE) if isinstance(child, And) else (TRUE, other)
+                    yield child, Select(one, *ends)
+        if isinstance(child, Expr) and not isinstance(child, Load):
+            yield from choices(child)
+
+
+def exchanged(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """The expression with one part of it, found by identity, exchanged."""
+
+    def visit(node: Node) -> Node:
+        return new if node is old else node.map_children(visit)
+
+    changed = visit(expr)
+    assert isinstance(changed, Expr)
+    return changed
