@@ -42,6 +42,21 @@ def test_an_open_reduction_copies_in_after_its_first_iteration() -> None:
     assert "where(0 < k_0)" in text
 
 
+def test_what_nobody_else_reads_is_copied_out_until_it_is_complete() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        outer, inner = sch.split(k, (None, 2))
+        sch.reorder(outer, i, j, inner)
+        sch.reverse_compute_at("Y", i, at="last")
+        sch.stage("C", "C", i, "register")
+
+    assert body_of(scheduled(matmul_relu(3, 4, 4), steps)).endswith(
+        '            with block("C_reg_out", v0=spatial(3, i), v1=spatial(4, j), copy="C"):\n'
+        "                where(k_0 < 1)\n"
+        "                C[v0, v1] = C_reg[v0, v1]"
+    )
+
+
 def test_an_initialisation_outside_is_copied_in_always() -> None:
     def steps(sch: Schedule) -> None:
         i, j, _ = sch.loops("C")
