@@ -15,6 +15,7 @@ from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.parser import parse
 
 from .programs import causal, conv, extremes, farthest, matmul, matmul_relu, pool
 
@@ -104,3 +105,16 @@ def test_what_rounds_is_a_float_made_by_arithmetic() -> None:
         (extremes(2, 3), False),
     ):
         assert [rounds(b) for b in func.blocks if b.init is not None] == [expected], func.name
+
+
+def test_what_an_unknown_update_does_may_round() -> None:
+    func = parse("""
+def f(X: float32[2, 3], Y: output(float32[2])):
+    for i in range(2):
+        for k in range(3):
+            with block("Y", vi=spatial(2, i), vk=reduce(3, k)):
+                with init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] * 2.0 + X[vi, vk]
+""")
+    assert rounds(func.block("Y"))

@@ -73,6 +73,20 @@ def test_without_a_convolution_a_chain_becomes_one_scale_and_one_shift(
     ]
 
 
+@pytest.mark.parametrize(
+    ("steps", "left"), [([Mul, Add], 2), ([Mul, Add, Mul], 2), ([Add, Add], 2)]
+)
+def test_scales_and_shifts_become_one_of_each_where_that_is_fewer(
+    apply: Apply, steps: list[type[Mul] | type[Add]], left: int
+) -> None:
+    b = Network()
+    value = b.add(Relu(), b.x)
+    for n, step in enumerate(steps):
+        value = b.add(step(), value, b.random(f"c{n}", 4, 1, 1), output="y" * (n == len(steps) - 1))
+    after = apply(BatchNormFolding(), b.finish((value,)))
+    assert [type(node.op) for node in after.nodes] == [Relu, Mul, Add][: left + 1]
+
+
 @pytest.mark.parametrize("read_by", ["another node", "the caller"])
 def test_a_convolution_that_others_read_keeps_its_weights(
     apply: Apply, lines: Lines, read_by: str
