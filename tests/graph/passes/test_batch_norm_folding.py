@@ -74,17 +74,19 @@ def test_without_a_convolution_a_chain_becomes_one_scale_and_one_shift(
 
 
 @pytest.mark.parametrize(
-    ("steps", "left"), [([Mul, Add], 2), ([Mul, Add, Mul], 2), ([Add, Add], 2)]
+    ("steps", "left"),
+    [([Mul, Add], [Mul, Add]), ([Mul, Add, Mul], [Mul, Add]), ([Add, Add], [Add])],
 )
 def test_scales_and_shifts_become_one_of_each_where_that_is_fewer(
-    apply: Apply, steps: list[type[Mul] | type[Add]], left: int
+    apply: Apply, steps: list[type[Mul | Add]], left: list[type[Mul | Add]]
 ) -> None:
     b = Network()
     value = b.add(Relu(), b.x)
-    for n, step in enumerate(steps):
-        value = b.add(step(), value, b.random(f"c{n}", 4, 1, 1), output="y" * (n == len(steps) - 1))
+    for step in steps[:-1]:
+        value = b.add(step(), value, b.random(b.fresh("c"), 4, 1, 1))
+    value = b.add(steps[-1](), value, b.random("last", 4, 1, 1), output="y")
     after = apply(BatchNormFolding(), b.finish((value,)))
-    assert [type(node.op) for node in after.nodes] == [Relu, Mul, Add][: left + 1]
+    assert [type(node.op) for node in after.nodes] == [Relu, *left]
 
 
 @pytest.mark.parametrize("read_by", ["another node", "the caller"])
