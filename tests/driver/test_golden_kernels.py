@@ -130,7 +130,7 @@ def test_every_instruction_set_with_the_vectors_gives_the_same_bits(
     need(target, compiler, monkeypatch)
     cases = {name: replace(lowered(name, isa), target=target) for name in ANYWHERE}
     cases = {name: case for name, case in cases.items() if fits(case, target)}
-    assert len(cases) > 0.9 * len(ANYWHERE)
+    assert len(cases) > 0.8 * len(ANYWHERE)
     found = zip(cases, run_batch(list(cases.values())), strict=True)
     failures = [f"{name}: {failure}" for name, failure in found if failure is not None]
     assert not failures, "\n".join(failures)
