@@ -10,16 +10,19 @@ from ...tir.buffer import Buffer, Load, array
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.stmt import Alloc, Block, For, ForKind, Stmt, Store, elements_of
+from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, Store, elements_of
 from ...tir.visit import free_vars, replace_buffers, replace_stmt, substitute, transform
 from .. import legality, placement
+from ..errors import refuse
 from ..nest import (
     Rewrite,
+    buffers_read,
     insert_beside,
     map_blocks,
     root_statement,
     target_of,
     unique_name,
+    writers,
     writes,
 )
 
@@ -36,6 +39,7 @@ def cache_read(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> 
     placement.check_compute(func, reader, "cache_read")
     legality.check_reads(func, reader, buffer, "cache_read")
     placement.check_before(func, reader, buffer, "cache_read")
+    _check_stored(func, buffer)
     copy_name = unique_name(func, name or f"{buffer.name}_cache")
     copy = array(copy_name, buffer.type, buffer.extents)
     redirected = replace_stmt(func.body, reader, replace_buffers(reader, {buffer: copy}))
@@ -111,6 +115,23 @@ def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> Rew
     nest, variables = _copy(copy_name, source, copy, fresh)
     changed = insert_beside(changed, anchor, nest, after=False)
     return Rewrite(changed.with_body(Alloc(copy, changed.body)), variables, (copy_name,))
+
+
+def _check_stored(func: PrimFunc, tensor: Buffer) -> None:
+    """No part of the tensor is kept in a staged copy alone, as one that nobody reads is."""
+    back = [b for b in writers(func, tensor) if b.role is Role.COPY]
+    for staged in func.allocations:
+        if staged.origin is not tensor or any(staged in buffers_read(b) for b in back):
+            continue
+        made = [b.name for b in writers(func, staged) if b.role is Role.COMPUTE]
+        if made:
+            raise refuse(
+                func,
+                f"cache_read: '{tensor.name}' lacks the part that block '{made[0]}' computes, "
+                f"which stays in '{staged.name}'; expected a tensor that is stored whole.",
+                code="cache-part",
+                hints=("call cache_read before the stage.",),
+            )
 
 
 def _whole(name: str, source: Buffer, target: Buffer) -> tuple[Stmt, tuple[Var, ...]]:

@@ -142,11 +142,19 @@ def _windows() -> PrimFunc:
     return te.func(x, y, name="shifted")
 
 
+def _part_that_stays(sch: Schedule) -> None:
+    sch.pad("P", (3, 3))
+    border, *_ = sch.decompose_padding("P", sch.loops("P")[0])
+    sch.stage(border, "P", sch.loops(border)[0], "thread")
+    sch.cache_read("Q", "P")
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "cache_read: block-reads": (matmul(2, 3, 2), lambda s: s.cache_read("C", "C")),
     "cache_read: another tensor": (chain(2, 3), lambda s: s.cache_read("Q", "bias")),
     "cache_read: writer-inside": (blur(2, 3), _writer_inside),
     "cache_read: block-role": (matmul(2, 3, 2), _of_a_copy),
+    "cache_read: cache-part": (chain(2, 3), _part_that_stays),
     "cache_write: reader-inside": (matmul_relu(2, 3, 2), _reader_inside),
     "reindex: several places": (blur(2, 3), lambda s: s.reindex("R", "X")),
     "reindex: beyond its edges": (_windows(), lambda s: s.reindex("Y", "X")),
