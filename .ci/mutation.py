@@ -44,7 +44,7 @@ AREAS = {  # area -> files that are mutated
     "memory": ("graph/memory_plan.py", "graph/memory_check.py"),
     "passes": ("graph/passes/*.py",),
 }
-MIRRORS = {  # file -> its tests, where none is named after it
+MIRRORS = {  # file -> its tests, where they are others than the one named after it
     "schedule/placement.py": ("compute_at", "inline", "loops", "recurrence", "rolling", "scope"),
     "schedule/legality.py": ("kinds", "loops", "inline", "stage", "compute_at", "recurrence"),
     "schedule/primitives/layout.py": ("layout", "padding"),

@@ -79,6 +79,17 @@ def find_clash(func: PrimFunc, orders: Orders, above: Equal = ()) -> Clash | Non
         raise Undecided(f"it takes isl more than {MAX_OPERATIONS} operations") from error
 
 
+def clash_notes(func: PrimFunc, orders: Orders, above: Equal = ()) -> tuple[str, ...] | None:
+    """None where isl shows that there is no clash as of `find_clash`; else the note of a refusal
+    that names one, and no note where it cannot be told.
+    """
+    try:
+        clash = find_clash(func, orders, above)
+    except Undecided:
+        return ()
+    return None if clash is None else (str(clash),)
+
+
 def witness(func: PrimFunc, orders: Orders, above: Equal = ()) -> Clash | None:
     """A clash as of `find_clash`; None also where it cannot be found."""
     try:

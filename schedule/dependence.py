@@ -23,7 +23,7 @@ from ..tir.simplify import simplify
 from ..tir.stmt import Block, For, Role, Seq, Store
 from ..tir.visit import blocks, enclosing_path, substitute, walk
 from .canonical import origin_of
-from .clash import find_clash, in_other_iterations
+from .clash import clash_notes, in_other_iterations
 from .errors import refuse
 from .nest import (
     bound,
@@ -34,7 +34,7 @@ from .nest import (
     targets_of,
     write_indices,
 )
-from .proof.affine import Undecided, variable
+from .proof.affine import variable
 from .proof.order import ANY, Order
 from .proof.statements import Access
 
@@ -112,18 +112,12 @@ def _check_merged(func: PrimFunc, first: For, second: For, one: Touch, two: Touc
     def earlier(a: Access, b: Access) -> Sequence[Order]:
         return later(b, a)
 
-    notes: tuple[str, ...] = ()
-    carries = False
-    try:
-        clash = find_clash(func, later, ((late, early),))
-        if clash is None:
-            clash, carries = find_clash(func, earlier, ((early, late),)), True
-    except Undecided:
-        pass
-    else:
-        if clash is None:
-            return
-        notes = (str(clash),)
+    notes = clash_notes(func, later, ((late, early),))
+    carries = notes is None
+    if notes is None:
+        notes = clash_notes(func, earlier, ((early, late),))
+    if notes is None:
+        return
     raise refuse(
         func,
         f"merge: block '{two.block.name}' {two.verb} in one iteration of loop "
@@ -188,15 +182,9 @@ def _check_not_carried(
             return in_other_iterations(a.statement, b.statement, loop)
         return (ANY,) if own and a.statement.block.family == family else ()
 
-    notes: tuple[str, ...] = ()
-    try:
-        clash = find_clash(func, orders)
-    except Undecided:
-        pass
-    else:
-        if clash is None:
-            return
-        notes = (str(clash),)
+    notes = clash_notes(func, orders)
+    if notes is None:
+        return
     raise refuse(
         func,
         f"{primitive}: block '{two.block.name}' reads in one iteration of loop '{loop.var.name}' "

@@ -64,6 +64,15 @@ def replace_buffers(node: NodeT, buffers: Mapping[Buffer, Buffer]) -> NodeT:
     return transform(node, lambda n: buffers.get(n, n) if isinstance(n, Buffer) else n)
 
 
+def replace_node(root: NodeT, old: Node, new: Node) -> NodeT:
+    """The tree with one node, found by identity, replaced."""
+
+    def visit(node: Node) -> Node:
+        return new if node is old else node.map_children(visit)
+
+    return visit(root)  # type: ignore[return-value]
+
+
 def replace_stmt(root: NodeT, old: Stmt, new: Stmt) -> NodeT:
     """The tree with the statement `old`, found by identity, replaced by `new`.
 

@@ -14,7 +14,7 @@ from ...tir.expr import Const, Expr, Var, const
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, IterKind, IterVar, Parameter, Stmt, seq
-from ...tir.visit import free_vars, loads, replace_buffers, stores, transform, walk
+from ...tir.visit import free_vars, loads, replace_buffers, replace_node, stores, transform, walk
 from .case import Case
 
 Fails = Callable[[Case], bool]
@@ -170,7 +170,7 @@ def _shorter_values(case: Case) -> Iterator[Case]:
         own = stores(block.body)[0].buffer
         for old in _values(block.body):
             for new in _simpler(old, own):
-                changed = _exchanged(nest, old, new)
+                changed = replace_node(nest, old, new)
                 nests = (*parts.nests[:position], changed, *parts.nests[position + 1 :])
                 yield replace(parts, nests=nests).case(case.trace)
 
@@ -199,17 +199,6 @@ def _simpler(old: Expr, own: Buffer) -> Iterator[Expr]:
             yield child
     if not mine and not isinstance(old, Var):
         yield const(1, old.dtype)
-
-
-def _exchanged(nest: Stmt, old: Expr, new: Expr) -> Stmt:
-    """The nest with one expression, found by identity, exchanged."""
-
-    def visit(node: Node) -> Node:
-        return new if node is old else node.map_children(visit)
-
-    changed = visit(nest)
-    assert isinstance(changed, Stmt)
-    return changed
 
 
 # -- extents --------------------------------------------------------------------------------------

@@ -70,13 +70,7 @@ def _check_axis(func: PrimFunc, buffer: Buffer, axis: int) -> None:
     last = len(buffer.shape) - 1
     if type(axis) is int and 0 <= axis < last:
         return
-    known = (
-        f"one of 0 to {last - 1}"
-        if last > 1
-        else "0"
-        if last == 1
-        else "a tensor of two axes or more"
-    )
+    known = f"0 <= axis < {last}" if last > 0 else "a tensor of two axes or more"
     raise refuse(
         func,
         f"storage_align: axis {axis!r} of '{buffer.name}' of rank {last + 1}; expected {known}: "

@@ -32,8 +32,9 @@ def cache_read(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> 
 
     C(A)   ->   for i: A_cache[i] = A[i]; C(A_cache)
 
-    Requires: the tensor is complete before the block's nest begins. Returns the new block, whose
-    tensor may be given another layout or moved by compute_at. Raises: ScheduleError.
+    Requires: the tensor is complete before the block's nest begins, and stored whole, no part of it
+    in a staged copy alone. Returns the new block, whose tensor may be given another layout or moved
+    by compute_at. Raises: ScheduleError.
     """
     reader = func.block(block)
     placement.check_compute(func, reader, "cache_read")

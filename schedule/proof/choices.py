@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from ...tir.buffer import Load
 from ...tir.expr import FALSE, TRUE, And, Expr, Or, Select
-from ...tir.node import Node
 from ...tir.visit import loads
 
 
@@ -28,14 +27,3 @@ def choices(expr: Expr) -> Iterator[tuple[Expr, Select]]:
                     yield child, Select(one, *ends)
         if isinstance(child, Expr) and not isinstance(child, Load):
             yield from choices(child)
-
-
-def exchanged(expr: Expr, old: Expr, new: Expr) -> Expr:
-    """The expression with one part of it, found by identity, exchanged."""
-
-    def visit(node: Node) -> Node:
-        return new if node is old else node.map_children(visit)
-
-    changed = visit(expr)
-    assert isinstance(changed, Expr)
-    return changed

@@ -33,9 +33,9 @@ from ...tir.node import field_names
 from ...tir.printer import print_expr
 from ...tir.simplify import simplify
 from ...tir.stmt import Role, Stmt
-from ...tir.visit import loads, stores, substitute
+from ...tir.visit import loads, replace_node, stores, substitute
 from .affine import Affine, Undecided, affine
-from .choices import choices, exchanged
+from .choices import choices
 from .condition import Cases, both, condition, differ, inside, negated
 from .data import data_of, datum_interval, without_data
 from .families import Families
@@ -265,7 +265,7 @@ class _Pairing:
                 for side, branch in zip(sides, (choice.on_true, choice.on_false), strict=True):
                     if self.is_empty(self.statement, side):
                         continue
-                    taken = simplify(exchanged(expr, part, branch))
+                    taken = simplify(replace_node(expr, part, branch))
                     left, right = (nest, taken) if expr is canon else (taken, canon)
                     self.match(left, right, side, exact)
                 return True
