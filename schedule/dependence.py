@@ -27,6 +27,7 @@ from .clash import clash_notes, in_other_iterations
 from .errors import refuse
 from .nest import (
     bound,
+    is_reduction,
     loops_around,
     loops_below,
     ranges_of,
@@ -96,9 +97,15 @@ def check_together(func: PrimFunc, first: For, second: For) -> None:
     for one, two in itertools.product(touches(first), touches(second)):
         if one.buffer is not two.buffer or not (one.write or two.write):
             continue
-        if apart(func, first, second, one, two):
+        if _updates_of_one(one.block, two.block) or apart(func, first, second, one, two):
             continue
         _check_merged(func, first, second, one, two)
+
+
+def _updates_of_one(one: Block, two: Block) -> bool:
+    """Whether two blocks are parts of the updates of one reduction, which may run in any order."""
+    update = one.role is two.role is Role.COMPUTE and is_reduction(one) and is_reduction(two)
+    return update and one.family == two.family and not one.is_ordered
 
 
 def _check_merged(func: PrimFunc, first: For, second: For, one: Touch, two: Touch) -> None:

@@ -42,6 +42,26 @@ def matmul(A: float32[13, 7], B: float32[7, 10], C: output(float32[13, 10])):
                                 C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 """
 
+BLOCKED = """
+def matmul(A: float32[3, 4], B: float32[4, 5], C: output(float32[3, 5])):
+    for i in range(3):
+        T = alloc(float32[5], "register")
+        for j in range(5):
+            with block("C_init", vi=spatial(3, i), vj=spatial(5, j), init="C"):
+                C[vi, vj] = 0.0
+        for k0 in range(2):
+            for j in range(5):
+                with block("C_in", vi=spatial(3, i), vj=spatial(5, j), copy="C"):
+                    T[vj] = C[vi, vj]
+            for j in range(5):
+                for k1 in range(2):
+                    with block("C", vi=spatial(3, i), vj=spatial(5, j), vk=reduce(4, k0 * 2 + k1)):
+                        T[vj] = T[vj] + A[vi, vk] * B[vk, vj]
+            for j in range(5):
+                with block("C_out", vi=spatial(3, i), vj=spatial(5, j), copy="C"):
+                    C[vi, vj] = T[vj]
+"""
+
 FUSED = """
 def matmul(A: float32[13, 7], B: float32[7, 10], C: output(float32[13, 10])):
     for f0 in parallel(9):
@@ -382,6 +402,7 @@ PACKED_ONCE = PackedNest(8, 16, 4, rows=4, width=8, block=4, lanes=4).text()
 
 NESTS: dict[str, tuple[Callable[[], PrimFunc], str]] = {
     "tiled": (lambda: matmul(13, 10, 7), TILED),
+    "blocked": (lambda: matmul(3, 5, 4), BLOCKED),
     "fused": (lambda: matmul(13, 10, 7), FUSED),
     "packed": (lambda: packed(9, 20, 12, 8), PACKED),
     "packed once": (lambda: packed(8, 16, 4, 8), PACKED_ONCE),

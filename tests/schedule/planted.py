@@ -133,6 +133,18 @@ PLANTED: dict[str, tuple[str, PrimFunc, str, str]] = {
         "P3",
         "as block 'C_out' left it, but block 'C' has updated it elsewhere since; C_out(",
     ),
+    "copy out too late": (
+        "blocked",
+        edited(
+            "blocked",
+            (
+                "            for j in range(5):\n                with block(\"C_out\"",
+                "        for j in range(5):\n                with block(\"C_out\"",
+            ),
+        ),
+        "P3",
+        "block 'C' has updated it elsewhere since",
+    ),
     "init inside the K loop": (
         "tiled",
         parse(

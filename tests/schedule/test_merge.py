@@ -67,6 +67,14 @@ def test_the_parts_of_a_loop_may_be_merged_again() -> None:
     scheduled(chain(2, 6), steps)
 
 
+def test_the_parts_of_a_sum_may_be_merged_though_they_add_to_the_same_elements() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.merge(*sch.loop_partition(sch.loops("S")[1], (3,)))
+
+    sch = scheduled(moments(2, 6), steps)
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
 @pytest.mark.needs_cc
 def test_the_merged_loops_compute_both_tensors_in_c() -> None:
     sch = Schedule(moments(5, 33)).apply(merged("S", "Q", 2))

@@ -176,6 +176,27 @@ def test_a_state_that_stays_inside_keeps_two_steps_for_each_panel() -> None:
     assert "C[vt % 2, vi - i_0 * 4] = C[(vt - 1) % 2, vi - i_0 * 4] * F[vt, vi]" in text
 
 
+def decay(steps: int, n: int) -> PrimFunc:
+    """Y = 2 S, where a step of S is half of the one before and X."""
+    x = te.placeholder((steps, n), "float32", name="X")
+    state = te.state((steps, n), "float32", name="S")
+    first = te.compute((1, n), lambda t, i: x[t, i], name="first")
+    step = te.compute((steps, n), lambda t, i: state[t - 1, i] * 0.5 + x[t, i], name="step")
+    s = te.scan(first, step, state)
+    return te.func(x, te.compute((steps, n), lambda t, i: s[t, i] * 2.0, name="Y"), name="decay")
+
+
+def test_one_state_that_stays_inside_keeps_two_steps_for_each_panel() -> None:
+    def panels(sch: Schedule) -> None:
+        t, i = sch.loops("S")
+        panel, lane = sch.split(i, (None, 4))
+        sch.reorder(panel, t, lane)
+        sch.reverse_compute_at("Y", lane)
+
+    text = str(folded(decay(6, 12), panels))
+    assert '    for i_0 in range(3):\n        S = alloc(float32[2, 4], "global")\n' in text
+
+
 def test_a_scan_shares_the_storage_of_a_reader_that_comes_after_all_steps() -> None:
     text = str(folded(wave(6, 5), lambda sch: None))
     assert "alloc" not in text

@@ -115,6 +115,14 @@ def test_what_joins_the_stream_from_outside_is_permuted_the_smaller_way(apply: A
     assert kinds(after, Transpose) == 3  # x, other, y
 
 
+def test_the_larger_operand_stays_as_it_is(apply: Apply) -> None:
+    b = Network()
+    other = b.add(Relu(), b.input("other", TensorType("float32", (2, 4, 6, 5))))
+    gate = b.add(GlobalAveragePool(), b.conv(b.x))
+    after = apply(ChannelsLast(), b.finish((b.add(Mul(), other, gate, output="y"),)))
+    assert kinds(after, Transpose) == 1  # x
+
+
 def test_a_channel_shuffle_stays_one_transpose(apply: Apply, lines: Lines) -> None:
     b = Network()
     value = b.add(Reshape((2, 2, 2, 6, 5)), b.conv(b.x), output="split")
