@@ -138,8 +138,8 @@ PLANTED: dict[str, tuple[str, PrimFunc, str, str]] = {
         edited(
             "blocked",
             (
-                "            for j in range(5):\n                with block(\"C_out\"",
-                "        for j in range(5):\n                with block(\"C_out\"",
+                '            for j in range(5):\n                with block("C_out"',
+                '        for j in range(5):\n                with block("C_out"',
             ),
         ),
         "P3",
