@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from ..tir.buffer import Buffer
+from ..tir.expr import Var
 from ..tir.func import PrimFunc
 from ..tir.stmt import Block, For, Role
 from .canonical import origin_of
@@ -74,9 +75,14 @@ def find_clash(func: PrimFunc, orders: Orders, above: Equal = ()) -> Clash | Non
         nest = read_nest(func)
         return _found(nest, orders, above)
     except isl.Error as error:
-        if "maximal number of operations" not in str(error):
+        if not _gave_up(error):
             raise
         raise Undecided(f"it takes isl more than {MAX_OPERATIONS} operations") from error
+
+
+def _gave_up(error: isl.Error) -> bool:
+    """Whether isl reports that it has had MAX_OPERATIONS."""
+    return "maximal number of operations" in str(error)
 
 
 def clash_notes(func: PrimFunc, orders: Orders, above: Equal = ()) -> tuple[str, ...] | None:
@@ -124,6 +130,43 @@ def _found(nest: Nest, orders: Orders, above: Equal) -> Clash | None:
     return None
 
 
+def runs_twice(
+    func: PrimFunc, block: str, tensor: Buffer, loops: Sequence[Var]
+) -> tuple[str, ...] | None:
+    """None where no two iterations of `loops` run a block for one point of its axes; else the note
+    of a refusal that names two and what they touch of a tensor, and no note where it cannot be
+    told.
+    """
+    try:
+        runs = (
+            access
+            for access in read_nest(func).accesses
+            if access.statement.name == block
+            and access.statement.role is not Role.INIT
+            and access.buffer is tensor
+        )
+        return _run_again(Sets(MAX_OPERATIONS, func.dims), next(runs), loops)
+    except Undecided:
+        return ()
+    except isl.Error as error:
+        if not _gave_up(error):
+            raise
+        return ()
+
+
+def _run_again(sets: Sets, access: Access, loops: Sequence[Var]) -> tuple[str, ...] | None:
+    one = access.statement
+    equal = tuple(zip(one.point, one.point, strict=True))
+    orders = [Order(level, "<") for level, var in enumerate(one.variables) if var in loops]
+    runs = sets.pairs(one, one.domain, one, one.domain, equal, orders)
+    if sets.empty(runs):
+        return None
+    first, second = runs_of(runs.wrap().lexmin(), one, one)
+    element = element_text(access.buffer.name, access.indices, first)
+    places = f"{iteration(one, first).place} and {iteration(one, second).place}"
+    return (f"block '{one.name}' would run twice for {element}, in iterations {places}.",)
+
+
 # -- orders that rules ask about ------------------------------------------------------------------
 
 
@@ -144,20 +187,16 @@ def written_twice(tensor: Buffer, loops: Sequence[For]) -> Orders:
 
 
 def flow_notes(
-    func: PrimFunc,
-    tensor: Buffer,
-    writers: Sequence[Block],
-    readers: Sequence[Block],
-    order: Order = ANY,
+    func: PrimFunc, tensor: Buffer, writers: Sequence[Block], readers: Sequence[Block]
 ) -> tuple[str, ...]:
-    """A run of one of the `writers` and one of the `readers` that share an element of a tensor and
-    agree with `order`, in words; nothing where none is found.
+    """A run of one of the `writers` and one of the `readers` that share an element of a tensor, in
+    words; nothing where none is found.
     """
 
     def orders(a: Access, b: Access) -> Sequence[Order]:
         wanted = a.buffer is tensor and a.write and not b.write
         ours = any(a.statement.block is x for x in writers)
-        return (order,) if wanted and ours and any(b.statement.block is x for x in readers) else ()
+        return (ANY,) if wanted and ours and any(b.statement.block is x for x in readers) else ()
 
     found = witness(func, orders)
     return () if found is None else (str(found),)

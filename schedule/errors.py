@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..tir.errors import TilewrightError
-from ..tir.expr import Var
 from ..tir.func import PrimFunc
 
 # The codes of the rules about the order in which elements are written and read, and about who
@@ -47,8 +46,3 @@ def refuse(
     return ScheduleError(
         message, code=code, where=lambda: f"in {func.name}:\n{func}", notes=notes, hints=hints
     )
-
-
-def iteration(values: Mapping[Var, int]) -> str:
-    """One concrete iteration in words: (i=0, j=3)."""
-    return "(" + ", ".join(f"{var.name}={value}" for var, value in values.items()) + ")"

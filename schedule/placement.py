@@ -7,20 +7,17 @@ it (`check_unstaged`, `check_not_staged`), and only loops at the root are shared
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 from ..tir.buffer import Buffer
-from ..tir.expr import Const, Var, index
 from ..tir.func import PrimFunc, split_allocations
 from ..tir.initialise import outer_condition
 from ..tir.printer import print_expr
 from ..tir.regions import Span, disjoint
-from ..tir.simplify import simplify
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
-from ..tir.visit import accesses, blocks, enclosing_path, statements, substitute
-from .clash import flow_notes, witness, written_twice
-from .errors import iteration, refuse
+from ..tir.visit import accesses, blocks, enclosing_path, statements
+from .clash import flow_notes, runs_twice, witness, written_twice
+from .errors import ORDER_RULES, ScheduleError, refuse
 from .legality import allocated_in, reduction_loops, runs_over
 from .nest import (
     buffers_read,
@@ -32,7 +29,6 @@ from .nest import (
     target_of,
     writers,
 )
-from .proof.order import Order
 from .recurrence import carried
 
 
@@ -270,7 +266,7 @@ def _goes_on(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> tuple
     """None where each iteration of the loop makes new elements of the tensor; else a witness, if
     one is found.
     """
-    clash = carried(func, loop, primitive)
+    clash = carried(func, loop, primitive, tensor)
     if clash is None:
         reduced = any(runs_over(b, loop.var, IterKind.REDUCE) for b in writers(func, tensor))
         if not reduced or loop.extent < 2:
@@ -405,15 +401,24 @@ def check_operands(
 
 
 def check_parts(
-    func: PrimFunc, tensor: Buffer, parts: Sequence[Span], loops: Sequence[For]
+    func: PrimFunc,
+    after: PrimFunc,
+    reader: Block,
+    tensor: Buffer,
+    parts: Sequence[Span],
+    loops: Sequence[For],
 ) -> None:
-    """Different iterations of `loops` complete different parts of a tensor."""
+    """Different iterations of `loops` complete different parts of a tensor: in `after`, where its
+    reader has moved below them, it runs once for each of its points.
+    """
     if disjoint(parts, [(loop.var, loop.extent) for loop in loops]):
+        return
+    notes = runs_twice(after, reader.name, tensor, [loop.var for loop in loops])
+    if notes is None:
         return
     still = next(
         (x for x in reversed(loops) if not disjoint(parts, [(x.var, x.extent)])), loops[-1]
     )
-    notes = overlap_notes(tensor, parts, loops)
     raise refuse(
         func,
         f"reverse_compute_at: iterations of loop '{still.var.name}' do not complete separate parts "
@@ -425,49 +430,47 @@ def check_parts(
     )
 
 
-def overlap_notes(tensor: Buffer, parts: Sequence[Span], loops: Sequence[For]) -> tuple[str, ...]:
-    """Two iterations of the loops, among the first of each, whose parts of a tensor share an
-    element, in words; nothing when there are none.
-    """
-    seen: list[tuple[dict[Var, int], list[int]]] = []
-    for point in itertools.product(*(range(min(loop.extent, 2)) for loop in loops)):
-        values = {loop.var: value for loop, value in zip(loops, point, strict=True)}
-        numbers = {var: index(value) for var, value in values.items()}
-        found = [simplify(substitute(part.low, numbers)) for part in parts]
-        lows = [int(low.value) for low in found if isinstance(low, Const)]
-        for other, other_lows in seen:
-            pairs = list(zip(lows, other_lows, parts, strict=False))
-            if len(lows) == len(parts) and all(abs(a - b) < part.extent for a, b, part in pairs):
-                element = ", ".join(str(max(a, b)) for a, b, _ in pairs)
-                both = f"iterations {iteration(other)} and {iteration(values)}"
-                return (f"the parts of {both} both hold {tensor.name}[{element}].",)
-        seen.append((values, lows))
-    return ()
+def check_before(func: PrimFunc, block: Block, tensor: Buffer, primitive: str) -> None:
+    """Everyone who writes the tensor has done so before the nest of the block begins."""
+    own = root_statement(func, block)
+    for writer in writers(func, tensor):
+        if root_statement(func, writer) is own:
+            raise _not_before(func, block, tensor, writer, primitive, "writer-inside")
 
 
-def check_before(
-    func: PrimFunc, block: Block, tensor: Buffer, primitive: str, loop: For | None = None
-) -> None:
-    """Everyone who writes the tensor has done so before the nest of the block begins.
-
-    loop: where it is copied, at the start of each iteration; None for a copy before the nest.
+def check_only_read(func: PrimFunc, block: Block, tensor: Buffer, loop: For) -> None:
+    """Nobody writes the tensor in the nest of the block, which is to be staged at `loop` as one
+    that is read.
     """
     own = root_statement(func, block)
     for writer in writers(func, tensor):
-        if root_statement(func, writer) is not own:
-            continue
-        inside = loop is None or any(writer is x for x in blocks(loop))
-        around = () if loop is None else (*loops_around(func, loop), loop)
-        raise refuse(
-            func,
-            f"{primitive}: block '{writer.name}' writes '{tensor.name}' in the nest of block "
-            f"'{block.name}'; expected it to be complete before the nest begins.",
-            code="writer-inside" if inside else "writer-beside",
-            notes=flow_notes(func, tensor, (writer,), (block,), Order(len(around)))
-            if inside
-            else (),
-            hints=(f"call {primitive} before '{writer.name}' is moved there.",),
-        )
+        if writer in blocks(loop):
+            raise refuse(
+                func,
+                f"stage: block '{block.name}' reads '{tensor.name}', which block '{writer.name}' "
+                f"writes below loop '{loop.var.name}'; expected the block that writes it.",
+                code="stage-reader",
+                hints=(
+                    f"stage it for '{writer.name}': what stands below the loop reads the staged "
+                    "buffer too.",
+                ),
+            )
+        if root_statement(func, writer) is own:
+            raise _not_before(func, block, tensor, writer, "stage", "writer-beside")
+
+
+def _not_before(
+    func: PrimFunc, block: Block, tensor: Buffer, writer: Block, primitive: str, code: str
+) -> ScheduleError:
+    notes = flow_notes(func, tensor, (writer,), (block,)) if code in ORDER_RULES else ()
+    return refuse(
+        func,
+        f"{primitive}: block '{writer.name}' writes '{tensor.name}' in the nest of block "
+        f"'{block.name}'; expected it to be complete before the nest begins.",
+        code=code,
+        notes=notes,
+        hints=(f"call {primitive} before '{writer.name}' is moved there.",),
+    )
 
 
 def check_readers_after(func: PrimFunc, block: Block, tensor: Buffer, primitive: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..tir.buffer import Buffer
 from ..tir.func import PrimFunc
 from ..tir.stmt import Block, For
 from ..tir.visit import blocks
@@ -61,13 +62,19 @@ def check_carries_nothing(func: PrimFunc, loop: For, primitive: str) -> None:
         )
 
 
-def carried(func: PrimFunc, loop: For, primitive: str) -> Clash | None:
-    """Two iterations of the loop of which one reads what a recurrence computes in the other."""
+def carried(
+    func: PrimFunc, loop: For, primitive: str, tensor: Buffer | None = None
+) -> Clash | None:
+    """Two iterations of the loop of which one reads what a recurrence computes in the other.
+
+    tensor: the one that is asked about; else all.
+    """
     if loop.extent < 2 or not any(block.is_ordered for block in blocks(loop.body)):
         return None
 
     def apart(a: Access, b: Access) -> Sequence[Order]:
-        return in_other_iterations(a.statement, b.statement, loop) if _own(a, b) else ()
+        asked = tensor is None or a.buffer is tensor
+        return in_other_iterations(a.statement, b.statement, loop) if asked and _own(a, b) else ()
 
     return _ask(func, func, primitive, apart)
 

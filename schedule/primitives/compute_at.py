@@ -25,6 +25,7 @@ from ...tir.visit import (
     substitute,
 )
 from .. import legality, placement, recurrence
+from ..clash import runs_twice
 from ..errors import refuse
 from ..nest import (
     Rewrite,
@@ -81,6 +82,9 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     ]
     box = region(accesses, moving, still, target.shape)
     once = disjoint(box, [(x.var, x.extent) for x in around])
+    spans = dict(zip(write_indices(producer, target)[0], box, strict=True))
+    moved, variables = _moved(producer, spans, still, recomputed=not once)
+    changed = _put(_without(func, producer), loop, moved, first=True)
     if is_reduction(producer) and not once:
         raise refuse(
             func,
@@ -88,12 +92,9 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
             f"'{target.name}', "
             f"and block '{block}' is a reduction; expected parts that do not overlap.",
             code="recompute-reduction",
-            notes=placement.overlap_notes(target, box, around),
+            notes=runs_twice(changed, block, target, [x.var for x in around]) or (),
             hints=(f"choose an outer loop, or leave '{block}' at the root.",),
         )
-    spans = dict(zip(write_indices(producer, target)[0], box, strict=True))
-    moved, variables = _moved(producer, spans, still, recomputed=not once)
-    changed = _put(_without(func, producer), loop, moved, first=True)
     shared = next((x for x in around if x.kind is ForKind.PARALLEL), None)
     if shared is not None and not once:
         for tensor in targets:
@@ -212,12 +213,12 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     conditions = conjuncts(producer.predicate)
     box = region(written, ranges_of(spatial), still, tensor.shape, conditions)
     outer = [x for x in around if x not in open_loops]
-    placement.check_parts(func, tensor, box, outer)
     spans = _consumer_spans(func, consumer, tensors, box)
     moved, variables = _moved(consumer, spans, still, recomputed=False)
     placement.check_kept_or_reduced(func, blocks(moved)[0], around, "reverse_compute_at")
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
+    placement.check_parts(func, changed, consumer, tensor, box, outer)
     recurrence.check_order(func, changed, (consumer,), "reverse_compute_at")
     for shared in (x for x in around if x.kind is ForKind.PARALLEL):
         legality.check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")

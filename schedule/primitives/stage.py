@@ -150,7 +150,7 @@ def _read(
     func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For
 ) -> tuple[Stmt, tuple[Var, ...]]:
     """The copy of a tensor that is only read: loops over the box that the loop's body reads."""
-    placement.check_before(func, block, buffer, "stage", node)
+    placement.check_only_read(func, block, buffer, node)
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     moving = ranges_of(loops_below(node.body))

@@ -8,6 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.schedule.schedule import Schedule
+from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
@@ -60,6 +61,22 @@ def test_a_reduction_keeps_its_accumulators_outside_of_its_loop() -> None:
     lines = body_of(sch).splitlines()
     place = next(n for n, line in enumerate(lines) if "alloc" in line)
     assert lines[place - 1] == "    for j in range(3):"
+
+
+def test_a_recurrence_carries_what_it_computes_and_not_what_it_reads() -> None:
+    x = te.placeholder((5, 3), "float32", name="X")
+    p = te.compute((5, 3), lambda t, i: x[t, i] * 2.0, name="P")
+    state = te.state((5, 3), "float32", name="S")
+    step = te.compute((5, 3), lambda t, i: state[t - 1, i] * 0.5 + p[t, i], name="step")
+    first = te.compute((1, 3), lambda t, i: x[t, i], name="first")
+    func = te.func(x, te.scan(first, step, state), name="decay")
+
+    def steps(sch: Schedule) -> None:
+        sch.compute_at("P", sch.loops("S")[1])
+        sch.set_scope("P", "register")
+
+    sch = scheduled(func, steps)
+    assert tw.prove(sch, AVX512).status == "proved"
 
 
 def _accumulated_outside(sch: Schedule) -> None:

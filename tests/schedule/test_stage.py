@@ -212,7 +212,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     ),
     "block-access: staged already": (matmul(2, 3, 2), _twice),
     "block-role": (matmul(2, 3, 2), _of_a_copy),
-    "writer-inside": (chain(2, 3), _of_what_is_computed_in_the_nest),
+    "stage-reader": (chain(2, 3), _of_what_is_computed_in_the_nest),
     "writer-beside": (chain(2, 3), _beside_what_is_computed_in_the_nest),
     "predicate-open": (
         conv(3, 3, 2, 2, pad=0, kernel=2),
