@@ -94,8 +94,8 @@ class NativeCode:
         for parameter in artifact.parameters:
             if parameter.role in ("constant", "prepared"):
                 array = empty_aligned(parameter.shape, parameter.dtype.numpy)
-                if parameter.role == "constant":
-                    array[...] = constants[parameter.name]
+                # nobody reads what `prepare` leaves out, but it is kept
+                array[...] = constants[parameter.name] if parameter.role == "constant" else 0
                 fixed[parameter.name] = array
         if artifact.prepare is not None:
             library = Library(shared, name=artifact.name)

@@ -155,8 +155,8 @@ def prepare_constants(
     for position, parameter in enumerate(artifact.constants):
         if parameter.role == "prepared" or position in artifact.read:
             known[position] = empty_aligned(parameter.shape, parameter.dtype.numpy)
-            if parameter.role != "prepared":
-                known[position][...] = bound[position]
+            # nobody reads what `prepare` leaves out, but it is kept
+            known[position][...] = 0 if parameter.role == "prepared" else bound[position]
     for launch in artifact.prepare:
         arrays = [
             known[at] if (at := item.position) in known else np.ascontiguousarray(bound[at])

@@ -27,6 +27,7 @@ from .clash import clash_notes, in_other_iterations
 from .errors import refuse
 from .nest import (
     bound,
+    buffers_read,
     is_reduction,
     loops_around,
     loops_below,
@@ -36,7 +37,7 @@ from .nest import (
     write_indices,
 )
 from .proof.affine import variable
-from .proof.order import ANY, Order
+from .proof.order import ANY, Order, orders_not_before
 from .proof.statements import Access
 
 
@@ -200,6 +201,37 @@ def _check_not_carried(
         code="loop-carries",
         notes=notes,
         hints=(f"choose a loop outside of '{loop.var.name}'.",),
+    )
+
+
+def check_complete(
+    before: PrimFunc, after: PrimFunc, moved: Sequence[Block], primitive: str
+) -> None:
+    """In `after`, which a step made of `before`, what reads a reduction among the blocks `moved`
+    still comes after all of its updates.
+    """
+    sums = [b for b in moved if b.role is Role.COMPUTE and is_reduction(b) and not b.is_ordered]
+    made = {target for block in sums for target in targets_of(block)}
+    if not any(made.intersection(buffers_read(b)) for b in moved if b.role is Role.COMPUTE):
+        return
+
+    def early(a: Access, b: Access) -> Sequence[Order]:
+        ours = any(a.statement.block is block for block in sums) and b.buffer in made
+        reader = b.statement.role is Role.COMPUTE and b.statement.family != a.statement.family
+        if not (ours and reader and a.write and not b.write):
+            return ()
+        return orders_not_before(a.statement, b.statement)
+
+    notes = clash_notes(after, early)
+    if notes is None or clash_notes(before, early) is not None:
+        return
+    raise refuse(
+        before,
+        f"{primitive}: what reads a reduction would come before some of its updates"
+        f"{'' if notes else ', as far as can be seen'}; expected it after the last one.",
+        code="reader-early",
+        notes=notes,
+        hints=(f"call {primitive} before reverse_compute_at brings the reader there.",),
     )
 
 

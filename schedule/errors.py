@@ -17,6 +17,7 @@ ORDER_RULES = frozenset(
         "loop-clash",
         "merge-order",
         "operand-later",
+        "reader-early",
         "reader-inside",
         "reduction-open",
         "reverse-overlap",

@@ -27,6 +27,7 @@ from .nest import (
     readers,
     root_statement,
     target_of,
+    targets_of,
     writers,
 )
 from .recurrence import carried
@@ -276,20 +277,21 @@ def _goes_on(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> tuple
 
 
 def check_storage_around(func: PrimFunc, block: Block, place: For | Block, primitive: str) -> None:
-    """The tensor that the block computes lives around the place that its computation moves to."""
-    tensor = target_of(block)
-    holders = [n for n in statements(func.body) if isinstance(n, Alloc) and n.buffer is tensor]
-    if all(any(node is place for node in statements(holder)) for holder in holders):
-        return
-    name = f"loop '{place.var.name}'" if isinstance(place, For) else f"block '{place.name}'"
-    raise refuse(
-        func,
-        f"{primitive}: '{tensor.name}' has storage of its own in each iteration of a loop that "
-        f"does not hold {name}.",
-        code="storage-elsewhere",
-        notes=flow_notes(func, tensor, (block,), readers(func, tensor)),
-        hints=(f"call {primitive} before the step that made it (set_scope, parallel).",),
-    )
+    """What the block computes lives around the place that its computation moves to."""
+    targets = targets_of(block)
+    holders = [n for n in statements(func.body) if isinstance(n, Alloc) and n.buffer in targets]
+    for holder in holders:
+        if any(node is place for node in statements(holder)):
+            continue
+        name = f"loop '{place.var.name}'" if isinstance(place, For) else f"block '{place.name}'"
+        raise refuse(
+            func,
+            f"{primitive}: '{holder.buffer.name}' has storage of its own in each iteration of a "
+            f"loop that does not hold {name}.",
+            code="storage-elsewhere",
+            notes=flow_notes(func, holder.buffer, (block,), readers(func, holder.buffer)),
+            hints=(f"call {primitive} before the step that made it (set_scope, parallel).",),
+        )
 
 
 def check_unmixed(func: PrimFunc, loops: Sequence[For]) -> None:

@@ -29,6 +29,7 @@ def interpret(
     *arrays: Array,
     checked: bool = False,
     barriers: bool = False,
+    whole: bool = True,
     constants: Mapping[str, Array] | None = None,
 ) -> tuple[Array, ...]:
     """Execute `func` and return its outputs.
@@ -41,12 +42,13 @@ def interpret(
     outputs that are not written. Without it an access out of bounds may go unseen.
     barriers: in a checked run, only a Barrier orders what different threads do, as in functions
     whose barriers have been placed; otherwise the end of each parallel loop does.
+    whole: whether a checked run asks for every element of an output to be written.
     Raises: InterpreterError, also for arrays that do not fit, and for an integer divided by 0.
     """
     given = _by_parameter(func, arrays, constants or {})
     func, given = _at_sizes(func, given)
     flat = [_storage(func, parameter, given.get(parameter)) for parameter in func.parameters]
-    program, run = _compiled(func, checked, barriers)
+    program, run = _compiled(func, checked, barriers, whole)
     watch = Watch(func.name, program.sites, program.slots, barriers) if checked else None
     try:
         with np.errstate(all="ignore"):
@@ -70,8 +72,10 @@ def interpret(
 
 
 @lru_cache(maxsize=128)
-def _compiled(func: PrimFunc, checked: bool, barriers: bool) -> tuple[PythonProgram, Run]:
-    program = python_program(func, checked=checked, barriers=barriers)
+def _compiled(
+    func: PrimFunc, checked: bool, barriers: bool, whole: bool
+) -> tuple[PythonProgram, Run]:
+    program = python_program(func, checked=checked, barriers=barriers, whole=whole)
     names = dict(program.constants)
     exec(compile(program.source, f"<tilewright {func.name}>", "exec"), names)  # the text is ours
     run: Run = names["run"]  # type: ignore[assignment]

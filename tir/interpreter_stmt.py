@@ -61,13 +61,13 @@ class PythonProgram:
 
 
 def python_program(
-    func: PrimFunc, *, checked: bool = False, barriers: bool = False
+    func: PrimFunc, *, checked: bool = False, barriers: bool = False, whole: bool = True
 ) -> PythonProgram:
     """The Python text of a function of any stage.
 
     Raises: InterpreterError for names that nothing binds.
     """
-    return _FuncWriter(begin_empty(func), checked, barriers).program()
+    return _FuncWriter(begin_empty(func), checked, barriers).program(whole)
 
 
 def restart(
@@ -102,12 +102,12 @@ class _FuncWriter(ExprWriter):
         self.constants |= {"restart": restart, "Cells": Cells, "Points": Points}
         self.constants |= {"poisoned": poisoned, "fresh": itertools.count(1).__next__}
 
-    def program(self) -> PythonProgram:
+    def program(self, whole: bool) -> PythonProgram:
         for number, parameter in enumerate(self.func.parameters):
             self.declare(parameter.buffer, f"arrays[{number}]", parameter.role == "output")
         self.stmt(self.func.body)
         for parameter in self.func.parameters:
-            if self.checked and parameter.role == "output":
+            if self.checked and whole and parameter.role == "output":
                 self.emit(f"{self.memory.names[parameter.buffer]}.close()")
         head = ["def run(arrays, watch):", " new = 0"]
         if self.checked:

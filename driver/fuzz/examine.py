@@ -215,14 +215,17 @@ def _lower(
             return
         values = dict(given)
         if parts.prepare is not None:
-            values |= _outputs(parts.prepare, values)
+            values |= _outputs(parts.prepare, values, whole=False)
         outputs = _outputs(parts.run, values)
         compare(name, list(outputs.values()), expected)
     found.lowered.append(LoweredCase(target, parts, given, outputs))
 
 
-def _outputs(func: PrimFunc, values: Mapping[str, Array]) -> dict[str, Array]:
-    results = interpret(func, *named(values, func), checked=True, barriers=True)
+def _outputs(
+    func: PrimFunc, values: Mapping[str, Array], *, whole: bool = True
+) -> dict[str, Array]:
+    """The outputs by name; whole: each element of them is written."""
+    results = interpret(func, *named(values, func), checked=True, barriers=True, whole=whole)
     return {b.name: array for b, array in zip(func.outputs, results, strict=True)}
 
 

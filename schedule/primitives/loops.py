@@ -11,7 +11,7 @@ from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, Stmt, Tail
 from ...tir.visit import blocks, replace_stmt, substitute
-from .. import legality, placement, recurrence
+from .. import dependence, legality, placement, recurrence
 from ..nest import Rewrite, loop_of, map_blocks, replace_loop
 
 
@@ -93,9 +93,9 @@ def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     for i: for j: s   ->   for j: for i: s
 
     te is pure and reductions commute, so every order has one meaning, in which the steps of a scan
-    find those that they read. Requires: nothing but loops stands between the outermost and the
-    innermost of them; a parallel loop stays outermost, a vectorized one innermost. Raises:
-    ScheduleError.
+    find those that they read, and what reads a reduction finds it complete. Requires: nothing but
+    loops stands between the outermost and the innermost of them; a parallel loop stays outermost, a
+    vectorized one innermost. Raises: ScheduleError.
     """
     nodes = [loop_of(func, loop) for loop in loops]
     if not nodes:
@@ -110,7 +110,9 @@ def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     for node in reversed(result):
         body = replace(node, body=body)
     changed = replace_loop(func, chain[0], body)
-    recurrence.check_order(func, changed, blocks(chain[-1].body), "reorder")
+    moved = blocks(chain[-1].body)
+    recurrence.check_order(func, changed, moved, "reorder")
+    dependence.check_complete(func, changed, moved, "reorder")
     return Rewrite(changed)
 
 

@@ -17,11 +17,15 @@ from ...tir.conditions import conjuncts
 from ...tir.dim import Extent
 from ...tir.expr import (
     Add,
+    And,
     Const,
     Expr,
     Let,
+    Max,
+    Min,
     Mul,
     Not,
+    Or,
     Select,
     Sub,
     Var,
@@ -404,6 +408,8 @@ class _Pairing:
                     for a, b in zip(left, right, strict=True)
                     if isinstance(a, Expr) and isinstance(b, Expr)
                 ]
+        if isinstance(canon, And | Or | Min | Max) and type(nest) is not type(canon):
+            yield [(nest, canon.a), (nest, canon.b)]  # both are one value, which was folded
         if isinstance(nest, Fma) and isinstance(canon, Add):
             for product, rest in ((canon.b, canon.a), (canon.a, canon.b)):
                 if isinstance(product, Mul):

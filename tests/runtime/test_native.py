@@ -44,6 +44,20 @@ def test_constants_are_copied_and_prepared_once(b: np.ndarray) -> None:
 
 
 @pytest.mark.needs_cc
+def test_what_is_prepared_begins_as_zeros(b: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[np.ndarray] = []
+
+    def dirty(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> np.ndarray:
+        made.append(np.full(shape, 7, dtype))
+        return made[-1]
+
+    monkeypatch.setattr(native, "empty_aligned", dirty)
+    monkeypatch.setattr(native.NativeEntry, "run", lambda *_: 1)  # prepare computes nothing
+    assert not load(b, b).fixed["B_twice"].any()
+    assert made
+
+
+@pytest.mark.needs_cc
 def test_a_bound_call_sees_what_its_arrays_hold_now(b: np.ndarray) -> None:
     a, y = np.zeros((ROWS, COLUMNS), np.float32), np.zeros((ROWS, COLUMNS), np.float32)
     call = load(b, b).bind((a, y), 2)

@@ -57,6 +57,7 @@ OFF: dict[str, list[tuple[object, str, object]]] = {
     "loop-clash": [(legality, "check_independent", _none)],
     "merge-order": [(dependence, "check_together", _no)],
     "operand-later": [(placement, "check_operands", _no)],
+    "reader-early": [(dependence, "check_complete", _no)],
     "reader-inside": [(placement, "check_readers_after", _no)],
     "reduction-open": [(legality, "reduction_loops", _none), (placement, "check_parts", _no)],
     "reverse-overlap": [(placement, "check_parts", _no)],

@@ -349,6 +349,12 @@ def _private_to_a_loop(sch: Schedule) -> None:
     sch.reverse_compute_at("S", sch.loops("P")[0])
 
 
+def _reordered_below_the_reader(sch: Schedule) -> None:
+    """The last step of the sum is not in the last iteration of either part of its loop."""
+    sch.reverse_compute_at("Y", sch.loops("C")[2], at="last")
+    sch.reorder(*reversed(sch.split(sch.loops("C")[2], (2, None))))
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "compute_at: consumer-outside": (
         two_readers(3),
@@ -394,6 +400,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         wider(),
         lambda s: s.reverse_compute_at("Y", s.loops("P")[0]),
     ),
+    "reorder: reader-early": (matmul_relu(2, 3, 5), _reordered_below_the_reader),
     "reverse_compute_at: reverse-overlap": (matmul_relu(2, 3, 2), _fused_and_split),
     "reverse_compute_at: loop-mixed": (row_sums(3, 4), _sums_of_fused_elements),
     "reverse_compute_at: operand-later": (

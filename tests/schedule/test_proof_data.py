@@ -407,3 +407,20 @@ def test_a_datum_of_one_possible_value_is_that_value() -> None:
     assert (
         prove(parse(str(func).replace("min(N[vi], 0)", "min(N[vi], 1)")), form).status != "proved"
     )
+
+
+def test_two_equal_conditions_of_data_may_be_one() -> None:
+    table = te.placeholder((1, 1), "int64", name="T")
+    one, zero = te.const(1, "int64"), te.const(0, "int64")
+    y = te.compute(
+        (1, 1),
+        lambda i, j: te.select(te.all_of(table[i, j] < 3, table[j, i] < 3), one, zero),
+        name="Y",
+    )
+    func = te.func(table, y, name="twice")
+    form, text = canonical_form(func), str(func)
+    once = text.replace(" and T[vj, vi] < 3", "")
+    assert once != text
+    assert prove(parse(once), form).status == "proved"
+    assert prove(parse(once.replace("< 3", "< 2")), form).status != "proved"
+    assert prove(parse(text.replace("< 3 and", "< 2 and")), form).status != "proved"

@@ -74,6 +74,7 @@ CASES: dict[str, tuple[PrimFunc, Steps]] = {
     "merge-order: a reduction": (matmul_relu(3, 3, 3), _merged_reduction),
     "init-inside": (matmul(3, 4, 3), _accumulators_anew),
     "operand-later": MOVES["reverse_compute_at: operand-later"],
+    "reader-early": MOVES["reorder: reader-early"],
     "reader-inside": COPIES["cache_write: reader-inside"],
     "reader-inside: rfactor": REDUCTIONS["rfactor: reader-inside"],
     "reduction-open": MOVES["reverse_compute_at: reduction-open"],

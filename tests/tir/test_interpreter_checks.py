@@ -163,6 +163,12 @@ def test_an_output_with_a_hole_is_found() -> None:
     )
 
 
+def test_an_output_may_have_holes_where_that_is_said() -> None:
+    func = parse("def f(y: output(float32[2])):\n    y[0] = 1.0\n")
+    (y,) = interpret(func, checked=True, whole=False)
+    assert y[0] == 1
+
+
 def test_two_parallel_iterations_that_write_one_element_race() -> None:
     text = """
         def f(a: float32[4, 6], y: output(float32[6])):
