@@ -7,8 +7,8 @@ from dataclasses import replace
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, For, Stmt, seq
-from ...tir.visit import substitute
-from .. import dependence, legality
+from ...tir.visit import statements, substitute
+from .. import dependence, legality, placement
 from ..nest import Rewrite, loop_of, remove, replace_loop
 
 
@@ -18,13 +18,18 @@ def merge(func: PrimFunc, first: Var, second: Var) -> Rewrite:
     for i in range(n): s;  for j in range(n): t   ->   for i in range(n): { s; t[j := i] }
 
     Requires: both are serial, and what both touch, one of them writing, they touch in the same
-    iteration. The loop takes over the hints of the first. Returns the loop. Raises: ScheduleError.
+    iteration; storage of a thread in one meets no parallel loop in the other. The loop takes over
+    the hints of the first. Returns the loop. Raises: ScheduleError.
     """
     one, two = loop_of(func, first), loop_of(func, second)
     for node in (one, two):
         legality.check_serial(func, node, "merge")
         legality.check_not_mirrored(func, node, "merge")
     dependence.check_siblings(func, one, two)
+    for node, other in ((one, two), (two, one)):
+        for held in (x.buffer for x in statements(node.body) if isinstance(x, Alloc)):
+            if held.scope != "global":
+                placement.check_no_parallel_inside(func, other, held.name, "merge")
     dependence.check_together(func, one, two)
     fused = Var(first.name)
     joined = For(

@@ -101,7 +101,14 @@ def shifted(n: int) -> PrimFunc:
     return te.func(x, y, name="shifted")
 
 
+def _beside_storage_of_a_thread(sch: Schedule) -> None:
+    sch.stage("Y", "X", sch.loops("Y")[0], "thread")
+    sch.parallel(sch.loops("Q")[1])
+    sch.merge(sch.loops("Q")[0], sch.loops("Y")[0])
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
+    "stage-parallel": (chain(1, 4), _beside_storage_of_a_thread),
     "merge-extent": (blur(3, 4), merged("R", "Y", 1)),
     "merge-carries": (shifted(3), merged("P", "Y", 1)),
     "merge-siblings: not next to each other": (chain(2, 3), merged("P", "Y", 1)),
