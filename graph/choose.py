@@ -2,9 +2,10 @@
 
 A group that begins with a convolution, a matrix product, a pooling, a normalisation or a softmax
 may run whole, or with only the first of its elementwise operators, the others in a kernel of their
-own; a convolution of 1x1 windows may also run as a matrix product. Every alternative is built and
-priced; the cheapest total is taken, and of equals the one with the fewest kernels. Groups that only
-move or combine elements always run whole.
+own; a convolution of 1x1 windows may also run as a matrix product, one of 3x3 windows by Winograd's
+algorithm, but not in a strict build. Every alternative is built and priced; the cheapest total is
+taken, and of equals the one with the fewest kernels. Groups that only move or combine elements
+always run whole.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from typing import get_args
 from .collapse import as_matrix_product, collapsed
 from .form import Form, form_of
 from .fusion import ordered
-from .groups import Group
+from .groups import Algorithm, Group
 from .ir import Graph
 from .ops.base import Operator
 from .ops.elementwise import Elementwise
 from .ops.registry import Movement
 from .pricing import Kernel, Pricer
+from .winograd import as_winograd
 
+_SAID: dict[Algorithm, str] = {"direct": "", "matmul": " as matmul", "winograd": " by Winograd"}
 MOVEMENT: tuple[type[Operator], ...] = get_args(Movement)
 
 
@@ -55,10 +58,7 @@ class Alternative:
     @property
     def title(self) -> str:
         """The kernels in words: "Conv (matmul) | Add+Relu"."""
-        return " | ".join(
-            part.group.title + ("" if part.group.algorithm == "direct" else " as matmul")
-            for part in self.parts
-        )
+        return " | ".join(part.group.title + _SAID[part.group.algorithm] for part in self.parts)
 
     def __str__(self) -> str:
         estimated = sum(part.kernel.price.estimated for part in self.parts)
@@ -114,10 +114,12 @@ def taken_apart(graph: Graph, group: Group, pricer: Pricer) -> Alternative:
 def _versions(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Part]:
     yield _direct(graph, group, pricer)
     form, values = form_of(graph, group)
-    product = as_matrix_product(form)
-    if product is not None:
-        matmul = Group(group.nodes, "matmul")
-        yield Part(matmul, product, values, pricer.kernel(product))
+    others: dict[Algorithm, Form | None] = {"matmul": as_matrix_product(form)}
+    if not pricer.strict:
+        others["winograd"] = as_winograd(form)
+    for algorithm, other in others.items():
+        if other is not None:
+            yield Part(Group(group.nodes, algorithm), other, values, pricer.kernel(other))
 
 
 def _direct(graph: Graph, group: Group, pricer: Pricer) -> Part:

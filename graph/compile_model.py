@@ -40,7 +40,9 @@ def compile_model(
     imported = _imported(model, options.shapes)
     tell("plan")
     check = options.verify in ("all", "rewrites")
-    planned = plan_model(imported, target, source, passes=options.passes, check=check)
+    planned = plan_model(
+        imported, target, source, passes=options.passes, check=check, strict=options.strict
+    )
     if options.require_tuned:
         _check_tuned(planned.lowered.program.functions, target, source)
     tell("build")

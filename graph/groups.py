@@ -7,7 +7,7 @@ from typing import Literal
 
 from .ir import Node
 
-Algorithm = Literal["direct", "matmul"]
+Algorithm = Literal["direct", "matmul", "winograd"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Group:
     """Nodes in order; each but the last is read by later ones, and by nobody outside.
 
     algorithm: "direct", as the operators say; "matmul", a 1x1 convolution as a matrix product on
-    flat views.
+    flat views; "winograd", a 3x3 one by Winograd's algorithm.
     """
 
     nodes: tuple[Node, ...]

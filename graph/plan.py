@@ -45,18 +45,19 @@ def plan_model(
     *,
     passes: tuple[Pass, ...] | None = None,
     check: bool = True,
+    strict: bool = False,
 ) -> Planned:
     """Optimise a graph and lower it to a Program.
 
     source: times and schedules that are known. passes: PIPELINE by default. check: compare the
-    graph before and after each pass on random numbers. Raises: InternalError where an invariant
-    does not hold.
+    graph before and after each pass on random numbers. strict: no algorithm that sums in another
+    order than the operators say. Raises: InternalError where an invariant does not hold.
     """
     clock = [time.perf_counter()]
     graph, reports = optimise(imported, PIPELINE if passes is None else passes, check=check)
     clock.append(time.perf_counter())
     fusion = fuse(graph)
-    pricer = Pricer(target, source)
+    pricer = Pricer(target, source, strict=strict)
     decisions = choose(graph, fusion.groups, pricer)
     clock.append(time.perf_counter())
     lowered = lower(graph, chosen_parts(graph, decisions))

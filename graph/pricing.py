@@ -43,11 +43,17 @@ class Kernel:
 
 
 class Pricer:
-    """Functions and prices of forms on one target; equal forms are built and priced once."""
+    """Functions and prices of forms on one target; equal forms are built and priced once.
 
-    def __init__(self, target: Target, source: ScheduleSource | None = None) -> None:
+    strict: only algorithms that add up what the operators say, in their order.
+    """
+
+    def __init__(
+        self, target: Target, source: ScheduleSource | None = None, *, strict: bool = False
+    ) -> None:
         self.target = target
         self.source = source
+        self.strict = strict
         self._kernels: dict[Form, Kernel] = {}
         self._by_key: dict[str, Kernel] = {}
 

@@ -27,7 +27,7 @@ from .cost_nest import nest_passes
 from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles, pass_seconds
 from .nest import is_reduction, targets_of
 from .rules.contraction import ContractionRule
-from .rules.default import rule_for
+from .rules.default import default_schedule, rule_for
 from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
 from .rules.reduction import ReductionRule, is_window
 from .rules.row_groups import row_groups
@@ -41,6 +41,7 @@ from .rules.structure import (
     reductions,
 )
 from .rules.tiles import candidates, tile_cycles
+from .rules.winograd import WinogradRule
 from .schedule import Schedule
 
 LAUNCH_SECONDS = 3e-7  # to enter a kernel and leave it
@@ -56,6 +57,8 @@ def estimate(what: PrimFunc | Schedule, target: Target) -> float:
 
 def _passes(func: PrimFunc, target: Target) -> list[Pass]:
     rule = rule_for(func)
+    if isinstance(rule, WinogradRule):
+        return nest_passes(default_schedule(func, target).func, target)
     sch = Schedule(func)
     inline_chains(sch, repeated=not isinstance(rule, RowsRule))
     inlined = sch.func

@@ -118,6 +118,15 @@ def writers(func: PrimFunc, buffer: Buffer) -> tuple[Block, ...]:
     return tuple(b for b in func.blocks if writes(b, buffer))
 
 
+def fixed_tensors(func: PrimFunc) -> set[Buffer]:
+    """The constants of a function, and what it computes from them alone: once, when it is built."""
+    fixed = set(func.constants)
+    for block in func.blocks:
+        if {load.buffer for load in loads(block.body)} <= fixed | set(targets_of(block)):
+            fixed.update(targets_of(block))
+    return fixed
+
+
 def root_statement(func: PrimFunc, target: Stmt) -> Stmt:
     """The statement at the root of the function that holds `target`."""
     path = (*enclosing_path(func.body, target), target)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from .stmt import IterVar
 from .visit import free_vars, loads
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
-Elements = Mapping[Buffer, Array]
+Elements = Mapping[Buffer, Array]  # flat indices, each once
 
 _CELLS = 1 << 18  # values evaluated at once
 _COLUMNS = 1 << 14  # elements accumulated at once
@@ -75,7 +76,7 @@ def evaluate_at(
             for target in definition.targets:
                 if target not in buffers:
                     buffers[target] = np.zeros(target.shape, dtype=target.type.numpy)
-            wanted = np.unique(np.concatenate([elements[t] for t in definition.targets]))
+            wanted = reduce(np.union1d, [elements[target] for target in definition.targets])
             for part in _points(definition, wanted).parts(_COLUMNS):
                 place = _place(definition, part)
                 made = _compute(definition, part, buffers)

@@ -17,6 +17,7 @@ from ...tir.func import PrimFunc
 from ...tir.linear import linear
 from ...tir.target import Target
 from ...tir.visit import free_vars
+from ..nest import fixed_tensors
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise
@@ -78,7 +79,7 @@ class ContractionRule:
             width = _group_panel(found.group, width)
         order = [it.var for it in found.reduced] if self.in_order else _reduction_order(found)
         part = None if self.in_order else _part_of_axis(found)
-        packed = _pack(sch, found, width, order, part)
+        packed = pack_weights(sch, found, width, order, part)
         _nest(sch, found, tile, width, packed, order, part, target)
 
 
@@ -124,12 +125,15 @@ def _group_panel(group: int, width: int) -> int:
     return max(d for d in range(1, min(group, width) + 1) if group % d == 0)
 
 
-def _pack(
+def pack_weights(
     sch: Schedule, found: Contraction, width: int, order: Sequence[Var], part: int | None
 ) -> str | None:
-    """Store the weights in panels of `width` columns, in the order in which the tile walks them."""
+    """Store the weights in panels of `width` columns, in the order in which the tile walks them.
+
+    Returns the block; None where they stay as they are.
+    """
     weight = found.weight
-    constant = weight.buffer in sch.func.constants
+    constant = weight.buffer in fixed_tensors(sch.func)
     contiguous = weight.indices[-1] is found.vector.var
     short = bool(found.batch) or math.prod(axis.extent for axis in found.rows) < PACK_ROWS
     if width == 1 or (contiguous and not constant and short):
@@ -202,7 +206,7 @@ def _nest(
     if parts is None:
         block, reduced = _block_reduction(sch, reduced, row_tiles)
     elif len(reduced) == 1 and row_tiles > 1:
-        reduced = _chunks(sch, reduced[0])
+        reduced = chunks(sch, reduced[0])
     blocked = [] if block is None else [block]
     if panels_first:
         outer = [loops.panel, *blocked, *rows]
@@ -227,7 +231,7 @@ def _parts(
     return outer, [*reduced[:-1], inner]
 
 
-def _chunks(sch: Schedule, loop: LoopRef) -> list[LoopRef]:
+def chunks(sch: Schedule, loop: LoopRef) -> list[LoopRef]:
     """A reduction loop in chunks, between which prefetches may stand."""
     return list(sch.split(loop, (None, PREFETCH_STEPS), tail="partition"))
 
@@ -257,4 +261,4 @@ def _block_reduction(
     inside, block = reduced[0], None
     if sch.extent(inside) > REDUCTION_BLOCK:
         block, inside = sch.split(inside, (None, REDUCTION_BLOCK), tail="partition")
-    return block, _chunks(sch, inside)
+    return block, chunks(sch, inside)

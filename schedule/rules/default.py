@@ -13,6 +13,7 @@ from .contraction import ContractionRule
 from .elementwise import ElementwiseRule
 from .reduction import ReductionRule
 from .rows import RowsRule
+from .winograd import WinogradRule
 
 
 class Rule(Protocol):
@@ -30,7 +31,13 @@ class Rule(Protocol):
 
 
 # the most special first; the last one takes everything
-RULES: tuple[Rule, ...] = (ElementwiseRule(), ContractionRule(), ReductionRule(), RowsRule())
+RULES: tuple[Rule, ...] = (
+    ElementwiseRule(),
+    WinogradRule(),
+    ContractionRule(),
+    ReductionRule(),
+    RowsRule(),
+)
 # those of strict builds, which keep the order of each sum
 STRICT_RULES: tuple[Rule, ...] = (
     ElementwiseRule(),

@@ -37,7 +37,8 @@ def tile_loops(
     sch: Schedule, block: Block, tile: Tile, width: int, lanes: int, reduced: Sequence[Var]
 ) -> TiledLoops:
     """Split the row axes and the last spatial axis of a block for a tile of `width` columns."""
-    loops = dict(zip((it.var for it in block.iters), sch.loops(block.name), strict=True))
+    own = sch.loops(block.name)[-len(block.iters) :]
+    loops = dict(zip((it.var for it in block.iters), own, strict=True))
     spatial = [it.var for it in block.iters if it.kind.value == "spatial"]
     rows = [loops[var] for var in spatial[:-1]]
     inner: list[LoopRef] = []
@@ -62,12 +63,14 @@ def finish_tile(
     *,
     parts: LoopRef | None = None,
     alone: bool = False,
+    shared: bool = True,
 ) -> None:
     """Order the loops, keep the tile in registers and run what follows on it, where that has the
     tile's vectors and reads it element by element; else it has a nest of its own. alone: leave
     what follows as it is.
 
-    outer: the loops around the tile, the first of which runs in parallel, unless it is `parts`;
+    outer: the loops around the tile, the first of which runs in parallel, unless it is `parts` or
+    not `shared`;
     reduced: the loops inside, around the tile's own. parts: the loop of `outer` each of whose
     iterations sums anew in registers; the sums are added up in memory, which rounds less than one
     long sum.
@@ -79,7 +82,7 @@ def finish_tile(
     for loop in loops.inner[:-1]:
         sch.unroll(loop)
     sch.vectorize(loops.inner[-1])
-    if sch.extent(ordered[0]) > 1 and ordered[0] != parts:
+    if shared and sch.extent(ordered[0]) > 1 and ordered[0] != parts:
         sch.parallel(ordered[0])
     place = ordered[-1]
     summed = name if parts is None else sch.rfactor(name, parts)

@@ -20,7 +20,8 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
 from .programs import farthest, matmul, moments
-from .test_rules import TARGETS, check, softmax
+from .rule_checks import check
+from .test_rules import TARGETS, softmax
 
 
 def layer_norm(*shape: int, axes: int = 1) -> PrimFunc:

@@ -6,65 +6,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.first_half import contraction, lower_to_nest
-from tilewright.codegen.lower.pipeline import lower
-from tilewright.schedule.canonical import canonical_form
-from tilewright.schedule.decisions import Decisions, Random
-from tilewright.schedule.proof.prove import prove
+from tilewright.schedule.decisions import Random
 from tilewright.schedule.rules.default import default_schedule, rule_for
 from tilewright.schedule.rules.last_axis import turned_axis, turning_points
 from tilewright.schedule.rules.structure import contraction as contraction_of
 from tilewright.schedule.rules.tiles import candidates, tile_cycles
-from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.dtype import FLOAT32, FLOAT64
-from tilewright.tir.evaluate import evaluate
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
 from tilewright.tir.target import Target
-from tilewright.tir.verify import Stage, verify
 
 from .programs import (
-    assert_replays,
     braid,
     cell,
     chain,
     conv,
-    integers,
     matmul,
     matmul_relu,
     pool,
     running,
     wave,
 )
+from .rule_checks import check
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
-
-
-def check(func: PrimFunc, target: str, decisions: Decisions | None = None) -> Schedule:
-    """The rule's schedule is right: values, stages, proof, replay; it can be lowered to the end."""
-    machine = Target.parse(target)
-    sch = default_schedule(func, machine, decisions)
-    verify(sch.func, Stage.SCHEDULED)
-    contracted = contraction(sch.func, machine)
-    nest = lower_to_nest(contracted)
-    verify(nest, Stage.NEST)
-    lower(nest, machine)
-    arrays = integers(func)
-    expected = evaluate(func, arrays)
-    for lowered, barriers in ((sch.func, False), (nest, True)):
-        results = interpret(lowered, *arrays.values(), checked=True, barriers=barriers)
-        for buffer, result in zip(func.outputs, results, strict=True):
-            np.testing.assert_allclose(result, expected[buffer.name], rtol=2e-6, atol=1e-30)
-    verdict = prove(nest, canonical_form(contracted))
-    assert verdict.status == "proved", str(verdict)
-    assert_replays(sch)
-    return sch
 
 
 def softmax(rows: int, columns: int) -> PrimFunc:

@@ -1,0 +1,41 @@
+"""Is the schedule that a rule makes right?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.codegen.lower.pipeline import lower
+from tilewright.schedule.canonical import canonical_form
+from tilewright.schedule.decisions import Decisions
+from tilewright.schedule.proof.prove import prove
+from tilewright.schedule.rules.default import default_schedule
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir.evaluate import evaluate
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.interpreter import interpret
+from tilewright.tir.target import Target
+from tilewright.tir.verify import Stage, verify
+
+from .programs import assert_replays, integers
+
+
+def check(func: PrimFunc, target: str, decisions: Decisions | None = None) -> Schedule:
+    """The rule's schedule is right: values, stages, proof, replay; it can be lowered to the end."""
+    machine = Target.parse(target)
+    sch = default_schedule(func, machine, decisions)
+    verify(sch.func, Stage.SCHEDULED)
+    contracted = contraction(sch.func, machine)
+    nest = lower_to_nest(contracted)
+    verify(nest, Stage.NEST)
+    lower(nest, machine)
+    arrays = integers(func)
+    expected = evaluate(func, arrays)
+    for lowered, barriers in ((sch.func, False), (nest, True)):
+        results = interpret(lowered, *arrays.values(), checked=True, barriers=barriers)
+        for buffer, result in zip(func.outputs, results, strict=True):
+            np.testing.assert_allclose(result, expected[buffer.name], rtol=2e-6, atol=1e-30)
+    verdict = prove(nest, canonical_form(contracted))
+    assert verdict.status == "proved", str(verdict)
+    assert_replays(sch)
+    return sch
