@@ -96,7 +96,7 @@ def as_winograd(form: Form) -> Form | None:
     op = first.op
     if type(op) is not Conv or not form.operands[first.inputs[1]].constant:
         return None
-    if not _is_plain(op, form.operands[first.inputs[1]].type):
+    if not _is_plain(op, form.operands[first.inputs[1]].type) or not form.result.elements:
         return None
     values = {field.name: getattr(op, field.name) for field in fields(op)}
     return replace(form, steps=(Step(Winograd(**values), first.inputs), *rest))

@@ -198,7 +198,7 @@ def _after(sch: Schedule, stages: Sequence[Block], together: int, target: Target
     if place is None:
         _share_out(sch, tiles, target)
         return None
-    outer = [loop for loop in tiles[: tiles.index(place)] if sch.extent(loop) > 1]
+    outer = [loop for loop in tiles[: tiles.index(place)] if sch.extent(loop) != 1]
     place = sch.fuse(*outer, place) if outer else place
     if sch.extent(place) > 1:
         sch.parallel(place)

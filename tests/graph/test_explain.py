@@ -26,8 +26,8 @@ def network() -> Graph:
     """Two convolutions, their sum, and the same as a vector."""
     builder = GraphBuilder("net")
     x = builder.input("x", TensorType("float32", (1, 8, 8, 4)))
-    w = builder.constant("w", np.ones((3, 3, 4, 8), np.float32))
-    conv = Conv(pads=(1, 1, 1, 1), layout="NHWC")
+    w = builder.constant("w", np.ones((5, 5, 4, 8), np.float32))
+    conv = Conv(pads=(2, 2, 2, 2), layout="NHWC")
     a, b = builder.add(conv, x, w, output="a"), builder.add(conv, builder.add(Relu(), x), w)
     y = builder.add(Sum(), a, b, output="y")
     builder.add(Reshape((512,)), y, output="flat")
@@ -54,7 +54,7 @@ def test_every_fact_has_a_line() -> None:
         "of node 'a' (Conv) in one operator",
         "view: node 'flat' (Reshape) is 'y' under another shape",
         "copy: 2.0 KiB to output 'flat'",
-        "weights 1.1 KiB (shared) + 3.0 KiB per context",
+        "weights 3.1 KiB (shared) + 3.0 KiB per context",
         "  2 tensors packed by size, first fit; lower bound 3072 bytes, arena 3072 bytes (+0.0%)",
     ]
 
