@@ -52,7 +52,7 @@ def measure(name: str, threads: int, rounds: int) -> list[Row]:
         arguments = [v for n, v in values.items() if n not in bound]
         calls[how] = kernel.bind_copies(*arguments, threads=threads)
     work, moved = operations(func), bytes_moved(func)
-    results, repeated = paired_rounds(calls, work, threads, rounds)
+    results, found = paired_rounds(calls, work, threads, rounds)
     return [
         Row(
             name,
@@ -61,7 +61,7 @@ def measure(name: str, threads: int, rounds: int) -> list[Row]:
             result.seconds * 1e3,
             result.gflops,
             moved / result.seconds / 1e9,
-            repeated,
+            found.repeated,
         )
         for how, result in results.items()
     ]

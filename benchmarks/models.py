@@ -3,8 +3,9 @@ weights, and the files in the folder that TILEWRIGHT_MODELS names.
 
     python -m benchmarks.models [NAME ...] [--threads 1 2] [--rounds 7] [--write]
 
-Latency is the median of the rounds, on arrays bound beforehand where a system can do that; `ratio`
-is ours over the peer's, median of the rounds' own ratios. Every system's output is compared with
+Latency is the median of the rounds, on arrays bound beforehand; "times ours" is a system's time over
+ours, median of the rounds' own ratios. Systems, rounds and ratios are those of `tilewright bench`.
+Every system's output is compared with
 the float64 reference before anything is timed. Before that each model is compiled in a fresh
 process: its seconds and its peak of memory stand in a table of their own.
 """
@@ -20,12 +21,14 @@ import numpy as np
 from onnx import ModelProto, version_converter
 
 import tilewright as tw
+from tilewright.cli.comparison import OURS, load_systems
 from tilewright.cli.engines import engine_operations
+from tilewright.cli.peers import installed
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.reference import evaluate
 from tilewright.graph.samples import Sample
 
-from . import compiling, peers, report
+from . import compiling, report
 from .exported import EXPORTED, NAMES, sample_of
 from .rounds import paired_rounds
 
@@ -74,32 +77,28 @@ def _rows(
     threads: int,
     rounds: int,
 ) -> list[Row]:
-    context = engine.context(threads=threads)
-    outputs = {spec.name: np.empty(spec.shape, spec.dtype) for spec in engine.outputs}
-    context.bind(sample.inputs, outputs)
-    calls = {"tilewright": context.run}
-    for peer in peers.available():
-        calls[peer] = peers.CALLS[peer](data, sample.inputs, threads)
+    systems = load_systems(engine, data, sample.inputs, installed(), threads)
     (name, reference), *_ = wanted.items()
     scale = float(np.abs(reference).max())
-    errors = {}
-    for system, call in calls.items():
-        result = call()
-        found = outputs[name] if system == "tilewright" else _first(result)
-        errors[system] = float(np.abs(found - reference).max()) / scale
-    results, _ = paired_rounds(calls, float(engine_operations(engine) or 0), threads, rounds)
-    ours = results["tilewright"].seconds
+    errors = {
+        system: float(np.abs(session.outputs()[name] - reference).max()) / scale
+        for system, session in systems.items()
+    }
+    calls = {system: session.call for system, session in systems.items()}
+    operations = float(engine_operations(engine) or 0)
+    results, found = paired_rounds(calls, operations, threads, rounds)
     return [
-        Row(sample.name, threads, s, r.seconds * 1e3, r.seconds / ours, errors[s], r.share)
-        for s, r in results.items()
+        Row(
+            sample.name,
+            threads,
+            system,
+            result.seconds * 1e3,
+            found.ratio(system, OURS).median,
+            errors[system],
+            result.share,
+        )
+        for system, result in results.items()
     ]
-
-
-def _first(result: object) -> np.ndarray:
-    """The first output of a peer's call."""
-    # type: ignore[attr-defined]
-    values = result if isinstance(result, list) else list(result.values())
-    return np.asarray(values[0])
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -144,7 +143,7 @@ def main() -> None:
         print(_table(found), flush=True)
         rows += found
     if options.write:
-        report.write("models", _table(rows), [asdict(row) for row in rows], peers.available())
+        report.write("models", _table(rows), [asdict(row) for row in rows], installed())
         report.write("compiling", compiling.table(cold), [asdict(row) for row in cold], ())
 
 

@@ -4,19 +4,12 @@ for.
 
 from __future__ import annotations
 
-import datetime
 import json
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-import tilewright
-from tilewright.runtime.compilers import find_compiler
-from tilewright.runtime.host import host
-
-from . import peers
+from tilewright.cli.conditions import conditions
+from tilewright.cli.peers import Peer
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -27,24 +20,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
-def conditions(systems: Sequence[str]) -> dict[str, str]:
-    """The machine, the date and the versions."""
-    found = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "cpu": host().model,
-        "isa": host().isa,
-        "compiler": find_compiler().version,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "tilewright": tilewright.__version__,
-    }
-    return {**found, **{name: peers.version(name) for name in systems}}
-
-
-def write(name: str, text: str, rows: Sequence[object], systems: Sequence[str]) -> None:
+def write(name: str, text: str, rows: Sequence[object], peers: Sequence[Peer]) -> None:
     """Keep a result as results/NAME.json and results/NAME.md."""
     RESULTS.mkdir(exist_ok=True)
-    about = conditions(systems)
+    about = conditions(peers)
     (RESULTS / f"{name}.json").write_text(
         json.dumps({"conditions": about, "rows": rows}, indent=1) + "\n"
     )

@@ -19,8 +19,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
+from tilewright.cli.peers import installed
 
-from . import peers, report
+from . import report
 from .gelu_matmul import SHAPES, fast, gelu_matmul
 from .rounds import paired_rounds
 
@@ -84,20 +85,21 @@ def measure(shape: tuple[int, int, int], threads: int, rounds: int) -> list[Row]
     x = np.random.default_rng(99).standard_normal((rows, inner), dtype=np.float32)
     copies = -(-ROTATED_BYTES // (4 * columns * inner))
     schedule = tw.Schedule(gelu_matmul(*shape)).apply(fast)
-    ours, theirs = [], {name: [] for name in peers.available()}
+    ours, theirs = [], {peer: [] for peer in installed()}
     for seed in range(copies):
         constants = weights(columns, inner, seed)
         kernel = tw.build(schedule, constants=constants, verify="all" if seed == 0 else "off")
         ours.append(kernel.bind_copies(x, threads=threads))
         model = onnx_model(*shape, constants) if theirs else b""
-        for name, made in theirs.items():
-            made.append(peers.CALLS[name](model, {"X": x}, threads))
+        for peer, made in theirs.items():
+            made.append(peer.load(model, {"X": x}, ("Y",), threads).call)
     found = []
     for cache in ("warm", "cold"):
         pick = (lambda made: made[0]) if cache == "warm" else rotating
-        calls = {"tilewright": pick(ours), **{name: pick(made) for name, made in theirs.items()}}
+        calls = {"tilewright": pick(ours)}
+        calls |= {peer.name: pick(made) for peer, made in theirs.items()}
         flops = 2.0 * rows * columns * inner
-        results, repeated = paired_rounds(calls, flops, threads, rounds)
+        results, found_rounds = paired_rounds(calls, flops, threads, rounds)
         label = "x".join(map(str, shape))
         for name, result in results.items():
             found.append(
@@ -109,7 +111,7 @@ def measure(shape: tuple[int, int, int], threads: int, rounds: int) -> list[Row]
                     result.gflops,
                     flops / result.low / 1e9,
                     result.share,
-                    repeated,
+                    found_rounds.repeated,
                 )
             )
     return found
@@ -147,7 +149,7 @@ def main() -> None:
     )
     print(table)
     if options.write:
-        report.write("tracer", table, [asdict(row) for row in rows], peers.available())
+        report.write("tracer", table, [asdict(row) for row in rows], installed())
 
 
 if __name__ == "__main__":

@@ -12,14 +12,17 @@ INTERRUPTED = 130  # as a shell reports Ctrl-C
 _CODES = {
     "CheckError": MISMATCH,
     "InternalError": MISMATCH,
+    "PeerDiffers": MISMATCH,
     "VerifyError": MISMATCH,
     "CompileFailed": ENVIRONMENT,
     "CompilerNotFound": ENVIRONMENT,
     "HostError": ENVIRONMENT,
     "LibraryError": ENVIRONMENT,
+    "PeerMissing": ENVIRONMENT,
     "ModelFileError": USAGE,
     "OptionError": USAGE,
     "ModelError": UNSUPPORTED,
+    "PeerFailed": UNSUPPORTED,
 }
 _USAGE_PREFIX = "shapes-"  # errors about what `--shapes` says, or should have said
 

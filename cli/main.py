@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..tir.errors import TilewrightError
-from . import compile, demo, doctor, explain, export_c, fuzz, run
+from . import bench, compile, demo, doctor, explain, export_c, fuzz, run
 from .errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, exit_code
 
-VERBS = (demo, run, compile, export_c, explain, fuzz, doctor)
+VERBS = (demo, run, bench, compile, export_c, explain, fuzz, doctor)
 
 _EPILOG = """\
 exit codes:

@@ -181,6 +181,10 @@ class Engine:
         count = self._threads(threads)
         return Context(self.interface, self._code.frame(count), count)
 
+    def random_inputs(self, seed: int = 0) -> dict[str, Array]:
+        """Random arrays that a run takes: normal numbers; integers that are indices are 0 and 1."""
+        return random_inputs(self.inputs, seed, indices=bool(self._checks))
+
     def verify(
         self,
         inputs: Mapping[str, Array] | None = None,
@@ -206,7 +210,7 @@ class Engine:
                 code="engine-reference",
                 hints=("engine.save(path, keep_weights=True) keeps it in the file.",),
             )
-        given = self._random_inputs(seed) if inputs is None else dict(inputs)
+        given = self.random_inputs(seed) if inputs is None else dict(inputs)
         got = self.run(given)
         return compare_outputs(self.name, got, self._reference(given), atol, rtol)
 
@@ -227,7 +231,7 @@ class Engine:
                 "an engine of a compiled target.",
                 code="engine-profile",
             )
-        given = self._random_inputs() if inputs is None else inputs
+        given = self.random_inputs() if inputs is None else inputs
         arrays = self.interface.accept(given)
         count = self._threads(threads)
         frame = self._code.frame(count)
@@ -260,9 +264,6 @@ class Engine:
             return self._frames.pop()
         except IndexError:
             return self._code.frame(threads)
-
-    def _random_inputs(self, seed: int = 0) -> dict[str, Array]:
-        return random_inputs(self.inputs, seed, indices=bool(self._checks))
 
     def _threads(self, threads: int | None) -> int:
         count = threads if threads is not None else self._default_threads

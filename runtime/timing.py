@@ -10,7 +10,7 @@ before each call, memory of twice the last-level cache is read and written.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal
@@ -71,12 +71,17 @@ def compare(
     evict = Evictor() if cache == "cold" else None
     samples: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(rounds):
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
+        for name in in_turn(names, turn):
             if evict is not None:
                 evict()
             samples[name].append(sample(calls[name], repeats[name]))
     return {name: summarise(samples[name], repeats[name], cache) for name in names}
+
+
+def in_turn(names: Sequence[str], turn: int) -> list[str]:
+    """The names in the order of a round: every round begins with another one."""
+    first = turn % len(names)
+    return [*names[first:], *names[:first]]
 
 
 def calibrate(call: Call) -> int:

@@ -82,15 +82,17 @@ def compare_outputs(
     expected: Mapping[str, Array],
     atol: float | None = None,
     rtol: float | None = None,
+    *,
+    slack: float = 1.0,
 ) -> Report:
     """Compare outputs by name.
 
     atol, rtol: |got - expected| <= atol + rtol * |expected|, element by element. Where neither is
-    given, the error may be the share RELATIVE, of float32 1e-5, of the largest magnitude of the
-    output.
+    given, the error may be `slack` times the share RELATIVE, of float32 1e-5, of the largest
+    magnitude of the output.
     """
     return Report(
-        engine, tuple(_compare(name, got[name], expected[name], atol, rtol) for name in got)
+        engine, tuple(_compare(name, got[name], expected[name], atol, rtol, slack) for name in got)
     )
 
 
@@ -115,7 +117,12 @@ def random_inputs(
 
 
 def _compare(
-    name: str, got: Array, expected: Array, atol: float | None, rtol: float | None
+    name: str,
+    got: Array,
+    expected: Array,
+    atol: float | None,
+    rtol: float | None,
+    slack: float,
 ) -> OutputReport:
     kind = dtype(got.dtype)
     found, wanted = got.astype(np.float64), expected.astype(np.float64)
@@ -129,7 +136,7 @@ def _compare(
     if not kind.is_float:
         allowed = np.zeros(wanted.shape)
     elif atol is None and rtol is None:
-        allowed = np.full(wanted.shape, RELATIVE[str(kind)] * float(magnitude.max()))
+        allowed = np.full(wanted.shape, slack * RELATIVE[str(kind)] * float(magnitude.max()))
     else:
         allowed = (atol or 0.0) + (rtol or 0.0) * magnitude
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,0 +1,158 @@
+"""`tilewright bench`: time a model beside other systems, in one process and in the same rounds.
+First every system's outputs must be equal to ours; exit code 1 where one differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from .arguments import add_json, add_model, add_verb, counts, described_by, seconds, whole
+from .errors import MISMATCH, OK, UsageError
+from .text import working
+
+if TYPE_CHECKING:
+    from ..runtime.engine import Engine
+    from .arguments import Verbs
+    from .comparison import Block, Tolerance
+    from .peers import Peer
+
+_FEWEST = 7  # rounds; fewer make no interval of 95 %
+_EXAMPLES = """\
+  tilewright bench model.onnx --against onnxruntime
+  tilewright bench model.onnx --against onnxruntime,openvino --threads 1,2
+  tilewright bench model.onnx --against openvino --shapes batch:8 --duration 20
+  tilewright bench model.onnx --against onnxruntime --load-inputs in.npz --json
+"""
+
+
+def add_parser(verbs: Verbs) -> None:
+    """The verb and its options."""
+    parser = add_verb(
+        verbs,
+        "bench",
+        "time a model beside other systems",
+        described_by(__doc__),
+        _EXAMPLES,
+        "MODEL --against PEER,...",
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--against",
+        required=True,
+        type=_names,
+        metavar="PEER,...",
+        help='onnxruntime, openvino; pip install -e ".[peers]" brings them',
+    )
+    parser.add_argument(
+        "--load-inputs", metavar="FILE", help=".npz by name, or .npy for one input; else random"
+    )
+    parser.add_argument("--seed", type=whole, default=0, help="of random inputs (default 0)")
+    parser.add_argument("--atol", type=float, metavar="A", help="allowed: A + R * |ours|")
+    parser.add_argument(
+        "--rtol", type=float, metavar="R", help="default: 1e-4 of the largest magnitude"
+    )
+    parser.add_argument(
+        "--threads", type=counts, metavar="N,...", help="time at these numbers of threads"
+    )
+    parser.add_argument(
+        "--rounds", type=_rounds, default=_FEWEST, metavar="N", help="at least 7 (default 7)"
+    )
+    parser.add_argument(
+        "--warmup", type=whole, default=3, metavar="N", help="runs first (default 3)"
+    )
+    parser.add_argument(
+        "--iterations", type=whole, metavar="N", help="calls in a round; 0: do not time"
+    )
+    parser.add_argument(
+        "--duration",
+        type=seconds,
+        default=5.0,
+        metavar="S",
+        help="time for S seconds at each number of threads (default 5)",
+    )
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile, check, time; nothing is compiled where a peer is missing."""
+    from .comparison import Tolerance  # start-up
+    from .comparison_text import Comparison
+    from .conditions import conditions
+    from .described import described
+    from .engines import SUFFIX, engine_of
+    from .peers import chosen
+
+    peers = chosen(arguments.against)
+    if arguments.model.endswith(SUFFIX):
+        raise UsageError(
+            f"bench: '{arguments.model}' is an engine; expected a model, which peers run too.",
+            code="cli-bench-engine",
+        )
+    engine = engine_of(arguments)
+    tolerance = Tolerance(arguments.atol, arguments.rtol)
+    found = Comparison(
+        str(engine.interface),
+        str(engine.parts.artifact.target),
+        arguments.load_inputs or f"random, seed {arguments.seed}",
+        _allowed(engine, tolerance),
+        conditions(peers),
+        peers,
+        _blocks(arguments, engine, peers, tolerance),
+    )
+    if arguments.json:
+        print(json.dumps({**described(engine), **found.to_json()}, indent=1))
+    else:
+        print(found)
+    return OK if found.is_equal else MISMATCH
+
+
+def _blocks(
+    arguments: argparse.Namespace,
+    engine: Engine,
+    peers: tuple[Peer, ...],
+    tolerance: Tolerance,
+) -> tuple[Block, ...]:
+    from ..runtime.host import default_threads  # start-up
+    from .comparison import Effort, compare_systems
+    from .peer_model import peer_model
+    from .tensors import load_inputs
+
+    inputs = (
+        engine.random_inputs(arguments.seed)
+        if arguments.load_inputs is None
+        else load_inputs(arguments.load_inputs, engine.inputs)
+    )
+    model = peer_model(arguments.model, engine.inputs)
+    threads = arguments.threads or (default_threads(),)
+    effort = Effort(arguments.rounds, arguments.warmup, arguments.iterations, arguments.duration)
+    with working("comparing"):
+        return tuple(compare_systems(engine, model, inputs, peers, threads, tolerance, effort))
+
+
+def _allowed(engine: Engine, tolerance: Tolerance) -> str:
+    """The tolerance in words."""
+    if tolerance.atol is not None or tolerance.rtol is not None:
+        return f"{tolerance.atol or 0:g} + {tolerance.rtol or 0:g} * |ours|, element by element"
+    from ..runtime.verification import RELATIVE  # start-up
+    from .comparison import SLACK
+
+    names = dict.fromkeys(spec.dtype.name for spec in engine.outputs)
+    shares = [f"{SLACK * RELATIVE[name]:.0e} ({name})" for name in names if name in RELATIVE]
+    parts = [f"{' and '.join(shares)} of an output's largest magnitude"] if shares else []
+    if len(shares) < len(names):
+        parts.append("integers are the same")
+    return "; ".join(parts)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(","))
+
+
+def _rounds(text: str) -> int:
+    found = whole(text)
+    if found < _FEWEST:
+        raise argparse.ArgumentTypeError(f"'{text}' is below {_FEWEST} rounds")
+    return found

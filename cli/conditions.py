@@ -1,0 +1,36 @@
+"""What measurements are true for: the machine, the date, the versions of all that took part."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..runtime.compilers import CompilerNotFound, find_compiler
+from ..runtime.host import host
+from ..runtime.version import tool_version
+from .peers import Peer
+
+
+def conditions(peers: Iterable[Peer]) -> dict[str, str]:
+    """Each by its name, as text."""
+    here = host()
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "cpu": here.model or "not told",
+        "isa": here.isa,
+        "compiler": _compiler(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "tilewright": tool_version(),
+        **{peer.name: peer.version() for peer in peers},
+    }
+
+
+def _compiler() -> str:
+    try:
+        return find_compiler().version
+    except CompilerNotFound:
+        return "none"
