@@ -3,11 +3,11 @@ weights, and the files in the folder that TILEWRIGHT_MODELS names.
 
     python -m benchmarks.models [NAME ...] [--threads 1 2] [--rounds 7] [--write]
 
-Latency is the median of the rounds, on arrays bound beforehand; "times ours" is a system's time over
-ours, median of the rounds' own ratios. Systems, rounds and ratios are those of `tilewright bench`.
-Every system's output is compared with
-the float64 reference before anything is timed. Before that each model is compiled in a fresh
-process: its seconds and its peak of memory stand in a table of their own.
+Latency is the median of the rounds, on arrays bound beforehand; "times ours" is a system's time
+over ours, the median of the rounds' own ratios. Systems and rounds are those of `tilewright bench`.
+Every system's output is compared with the float64 reference before anything is timed. Before that
+each model is compiled in a fresh process: its seconds and its peak of memory stand in a table of
+their own.
 """
 
 from __future__ import annotations
