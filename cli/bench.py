@@ -126,10 +126,10 @@ def _blocks(
         else load_inputs(arguments.load_inputs, engine.inputs)
     )
     model = peer_model(arguments.model, engine.inputs)
-    threads = arguments.threads or (default_threads(),)
+    threads = tuple(dict.fromkeys(arguments.threads or (default_threads(),)))
     effort = Effort(arguments.rounds, arguments.warmup, arguments.iterations, arguments.duration)
     with working("comparing"):
-        return tuple(compare_systems(engine, model, inputs, peers, threads, tolerance, effort))
+        return compare_systems(engine, model, inputs, peers, threads, tolerance, effort)
 
 
 def _allowed(engine: Engine, tolerance: Tolerance) -> str:

@@ -54,8 +54,7 @@ class Effort:
 class Block:
     """What was found at one number of threads.
 
-    reports: each peer's outputs beside ours. rounds: None where an output differs, or where nothing
-    was to be timed.
+    reports: each peer's outputs beside ours. rounds: None where nothing was timed.
     """
 
     threads: int
@@ -83,19 +82,27 @@ def compare_systems(
     threads: Sequence[int],
     tolerance: Tolerance,
     effort: Effort,
-) -> Iterator[Block]:
-    """A block for each number of threads; none after one in which outputs differ.
+) -> tuple[Block, ...]:
+    """A block for each number of threads. Nothing is timed where an output differs at any of them.
 
+    One number's systems at a time are in memory, so all but the first's are loaded twice.
     Raises: PeerFailed, PeerDiffers.
     """
-    for count in threads:
-        sessions = load_systems(engine, model, inputs, peers, count)
-        reports = tuple(_reports(sessions, tolerance))
-        equal = all(reports)
-        rounds = _timed(engine, sessions, count, effort) if equal and effort.calls != 0 else None
-        yield Block(count, reports, rounds)
-        if not equal:
-            return
+    systems: dict[str, Session] = {}
+    reports: dict[int, tuple[Report, ...]] = {}
+    for count in reversed(threads):
+        systems.clear()
+        systems.update(load_systems(engine, model, inputs, peers, count))
+        reports[count] = tuple(_reports(systems, tolerance))
+    if effort.calls == 0 or not all(report for found in reports.values() for report in found):
+        return tuple(Block(count, reports[count], None) for count in threads)
+    blocks = []
+    for number, count in enumerate(threads):
+        if number:
+            systems.clear()
+            systems.update(load_systems(engine, model, inputs, peers, count))
+        blocks.append(Block(count, reports[count], _timed(engine, systems, count, effort)))
+    return tuple(blocks)
 
 
 def load_systems(
