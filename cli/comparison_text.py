@@ -110,7 +110,7 @@ def _check(report: Report, threads: int) -> Iterator[str]:
 def _latency(threads: int, rounds: Rounds) -> Iterator[str]:
     count = max(len(calls) for parts in rounds.seconds.values() for calls in parts)
     number = len(rounds.seconds[OURS])
-    again = f"; {rounds.repeated} repeated, the machine was slow" if rounds.repeated else ""
+    again = f"; {rounds.repeated} slow ones repeated" if rounds.repeated else ""
     yield f"{_threads(threads)}: {number} rounds of {count} calls of each system in turns{again}"
     yield from table(HEADS, [_row(rounds, system) for system in rounds.seconds]).splitlines()
     ratios = [_ratio_row(rounds, system) for system in rounds.seconds if system != OURS]

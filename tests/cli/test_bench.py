@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright.cli.bench import _allowed
+from tilewright.cli.comparison import Tolerance
 from tilewright.cli.conditions import conditions
 from tilewright.cli.peers import PEERS
 
@@ -151,6 +155,30 @@ def test_sizes_that_a_model_leaves_open_are_stated_for_peers_too(
     done = tilewright("bench", open_model, *asked)
     assert done.code == 0
     assert fake.loads[0][1]["x"].shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "tolerance", "words"),
+    [
+        (
+            (np.float32, ml_dtypes.bfloat16),
+            Tolerance(),
+            "1e-04 (float32) and 2e-01 (bfloat16) of an output's largest magnitude",
+        ),
+        (
+            (np.float32, np.int64),
+            Tolerance(),
+            "1e-04 (float32) of an output's largest magnitude; integers are the same",
+        ),
+        ((np.int64,), Tolerance(), "integers are the same"),
+        ((np.float32,), Tolerance(rtol=1e-3), "0 + 0.001 * |ours|, element by element"),
+    ],
+)
+def test_what_is_allowed_is_said_for_each_type(
+    kinds: tuple[type, ...], tolerance: Tolerance, words: str
+) -> None:
+    outputs = [SimpleNamespace(dtype=np.dtype(kind)) for kind in kinds]
+    assert _allowed(SimpleNamespace(outputs=outputs), tolerance) == words
 
 
 def test_the_help_names_every_peer(tilewright: Command) -> None:
