@@ -70,14 +70,13 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the model once, then do what the options ask for."""
-    from ..runtime.verification import random_inputs  # start-up
-    from .tensors import load_inputs, save_outputs
+    from .tensors import load_inputs, save_outputs  # start-up
 
     engine = _engine(arguments)
     if arguments.save_engine is not None:
         engine.save(arguments.save_engine)
     inputs: dict[str, Array] = (
-        random_inputs(engine.inputs, arguments.seed)
+        engine.random_inputs(arguments.seed)
         if arguments.load_inputs is None
         else load_inputs(arguments.load_inputs, engine.inputs)
     )

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import pytest
 
 from tilewright.cli.latency import HEADS, Latency, latency_table
@@ -47,6 +48,16 @@ def test_a_single_input_may_come_from_npy(tilewright: Command, tiny: Path) -> No
 def test_the_seed_chooses_the_random_inputs(tilewright: Command, tiny: Path) -> None:
     outputs = [tilewright("run", tiny, *QUICK, "--seed", seed).out for seed in "001"]
     assert outputs[0] == outputs[1] != outputs[2]
+
+
+def test_random_indices_lie_in_what_they_index(tilewright: Command, tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 17]>
+        words (int64[4] ids) => (float[4, 3] rows)
+        <float[2, 3] table = {0, 1, 2, 3, 4, 5}> { rows = Gather (table, ids) }
+    """
+    path = tmp_path / "words.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert tilewright("run", path, *QUICK, "--check").code == 0
 
 
 def test_check_ends_with_0_when_equal_and_with_1_when_not(tilewright: Command, tiny: Path) -> None:
