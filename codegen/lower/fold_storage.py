@@ -133,11 +133,13 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
 
 def _goes_on(func: PrimFunc, makers: list[Block], readers: list[Block]) -> bool:
     """Whether a recurrence among the makers may still look back at what a reader has replaced: one
-    loop holds both.
+    loop holds both, or the reader stands before it.
     """
+    place = {id(block): number for number, block in enumerate(blocks(func.body))}
     for one, other in itertools.product((b for b in makers if b.is_ordered), readers):
         around = [n for n in enclosing_path(func.body, one) if isinstance(n, For)]
-        if any(any(block is other for block in blocks(loop)) for loop in around):
+        together = any(any(block is other for block in blocks(loop)) for loop in around)
+        if together or place[id(other)] < place[id(one)]:
             return True
     return False
 
