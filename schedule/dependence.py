@@ -23,7 +23,7 @@ from ..tir.simplify import simplify
 from ..tir.stmt import Block, For, Role, Seq, Store
 from ..tir.visit import blocks, enclosing_path, substitute, walk
 from .canonical import origin_of
-from .clash import clash_notes, in_other_iterations
+from .clash import Orders, clash_notes, in_other_iterations
 from .errors import refuse
 from .nest import (
     bound,
@@ -207,32 +207,42 @@ def _check_not_carried(
 def check_complete(
     before: PrimFunc, after: PrimFunc, moved: Sequence[Block], primitive: str
 ) -> None:
-    """In `after`, which a step made of `before`, what reads a reduction among the blocks `moved`
-    still comes after all of its updates.
+    """In `after`, which a step made of `before`, what one of the blocks `moved` reads of another is
+    still complete by then.
     """
-    sums = [b for b in moved if b.role is Role.COMPUTE and is_reduction(b) and not b.is_ordered]
-    made = {target for block in sums for target in targets_of(block)}
-    if not any(made.intersection(buffers_read(b)) for b in moved if b.role is Role.COMPUTE):
-        return
+    computing = [block for block in moved if block.role is Role.COMPUTE]
+    read = {buffer for block in computing for buffer in buffers_read(block)}
+    made = dict.fromkeys(target for block in computing for target in targets_of(block))
+    for tensor in (target for target in made if target in read):
+        orders = _before_complete(tensor)
+        notes = clash_notes(after, orders)
+        if notes is None or clash_notes(before, orders) is not None:  # computed again, as before
+            continue
+        raise refuse(
+            before,
+            f"{primitive}: '{tensor.name}' would be read before it is complete"
+            f"{'' if notes else ', as far as can be seen'}; expected its readers after all of its "
+            "writers.",
+            code="reader-early",
+            notes=notes,
+            hints=(
+                f"call {primitive} before the step that brought them together "
+                "(reverse_compute_at, rolling_buffer).",
+            ),
+        )
 
-    def early(a: Access, b: Access) -> Sequence[Order]:
-        ours = any(a.statement.block is block for block in sums) and b.buffer in made
-        reader = b.statement.role is Role.COMPUTE and b.statement.family != a.statement.family
-        if not (ours and reader and a.write and not b.write):
+
+def _before_complete(tensor: Buffer) -> Orders:
+    """A run that writes an element of a tensor does not come before one that reads it."""
+
+    def orders(a: Access, b: Access) -> Sequence[Order]:
+        one, two = a.statement, b.statement
+        ours = a.buffer is tensor and a.write and not b.write
+        if not ours or one.role is not Role.COMPUTE or two.role is not Role.COMPUTE:
             return ()
-        return orders_not_before(a.statement, b.statement)
+        return () if one.block.family == two.block.family else orders_not_before(one, two)
 
-    notes = clash_notes(after, early)
-    if notes is None or clash_notes(before, early) is not None:
-        return
-    raise refuse(
-        before,
-        f"{primitive}: what reads a reduction would come before some of its updates"
-        f"{'' if notes else ', as far as can be seen'}; expected it after the last one.",
-        code="reader-early",
-        notes=notes,
-        hints=(f"call {primitive} before reverse_compute_at brings the reader there.",),
-    )
+    return orders
 
 
 def writes_apart(func: PrimFunc, loop: For, buffer: Buffer) -> bool:

@@ -93,7 +93,7 @@ def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     for i: for j: s   ->   for j: for i: s
 
     te is pure and reductions commute, so every order has one meaning, in which the steps of a scan
-    find those that they read, and what reads a reduction finds it complete. Requires: nothing but
+    find those that they read, and what reads a tensor finds it complete. Requires: nothing but
     loops stands between the outermost and the innermost of them; a parallel loop stays outermost, a
     vectorized one innermost. Raises: ScheduleError.
     """

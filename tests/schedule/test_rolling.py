@@ -163,7 +163,14 @@ def test_a_window_may_not_be_staged_where_its_block_has_a_tail() -> None:
     assert "[loop-carries]" in refused(blur(4, 3), steps)
 
 
+def _out_of_turn(sch: Schedule) -> None:
+    """Rows whose window begins in an iteration that comes later."""
+    rolled(sch)
+    sch.reorder(*reversed(sch.split(sch.loops("Y")[0], (None, 2))))
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
+    "reader-early: reorder": (blur(4, 3), _out_of_turn),
     "rolling-window: nothing is shared": (
         chain(2, 3),
         lambda s: (
