@@ -6,14 +6,20 @@ from __future__ import annotations
 
 from .dim import Dim
 from .expr import BitAnd, Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, ShiftRight, Var
-from .linear import UNBOUNDED, Interval, Ranges, interval, linear, total
+from .linear import UNBOUNDED, Interval, Linear, Ranges, interval, linear, total
 from .lowered import Ramp
 from .number import integer_range
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval:
     """The interval of `expr`; (None, None) where nothing is known."""
-    form = linear(expr)
+    if isinstance(expr, Var):
+        return _atom(expr, ranges)
+    return form_bounds(linear(expr), ranges)
+
+
+def form_bounds(form: Linear, ranges: Ranges) -> Interval:
+    """The interval of the expression of a linear form."""
     low, high = interval(form, {atom: _atom(atom, ranges) for atom, _ in form.terms})
     if len(form.terms) < 2:
         return low, high

@@ -29,6 +29,8 @@ class Kind(Enum):
     FLOAT8_E4M3FN = "float8_e4m3fn"
     FLOAT8_E5M2 = "float8_e5m2"
 
+    __hash__ = object.__hash__  # members are unique; Enum's own hashes the name every time
+
 
 @dataclass(frozen=True, slots=True)
 class DType:

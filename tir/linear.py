@@ -74,20 +74,47 @@ def combine(terms: Iterable[tuple[Expr, int]], constant: int) -> Linear:
 
 def linear(expr: Expr) -> Linear:
     """The linear form of an integer expression."""
-    match expr:
-        case Const():
-            return Linear((), int(expr.value))
-        case Add():
-            return linear(expr.a) + linear(expr.b)
-        case Sub():
-            return linear(expr.a) - linear(expr.b)
-        case Mul():
-            a, b = linear(expr.a), linear(expr.b)
-            if not b.terms:
-                return a.scaled(b.constant)
-            if not a.terms:
-                return b.scaled(a.constant)
-    return Linear(((expr, 1),), 0)
+    terms, constant = collected(expr)
+    return Linear(tuple(terms.items()), constant)
+
+
+Terms = dict[Expr, int]
+
+
+def collected(expr: Expr) -> tuple[Terms, int]:
+    """The terms of a linear form, for the caller to change, and its constant."""
+    if isinstance(expr, Const):
+        return {}, int(expr.value)
+    if isinstance(expr, Add | Sub):
+        terms, constant = collected(expr.a)
+        sign = 1 if isinstance(expr, Add) else -1
+        more, other = collected(expr.b)
+        merge(terms, more, sign)
+        return terms, constant + sign * other
+    if isinstance(expr, Mul):
+        a, b = collected(expr.a), collected(expr.b)
+        if not b[0]:
+            return scaled(*a, b[1])
+        if not a[0]:
+            return scaled(*b, a[1])
+    return {expr: 1}, 0
+
+
+def merge(terms: Terms, more: Terms, sign: int) -> None:
+    """Add `sign` times the terms `more` to `terms`."""
+    for atom, coefficient in more.items():
+        merged = terms.get(atom, 0) + sign * coefficient
+        if merged:
+            terms[atom] = merged
+        else:
+            del terms[atom]
+
+
+def scaled(terms: Terms, constant: int, factor: int) -> tuple[Terms, int]:
+    """Terms and constant times `factor`."""
+    if factor == 0:
+        return {}, 0
+    return {atom: c * factor for atom, c in terms.items()}, constant * factor
 
 
 def _quotient(a: Expr, b: Const) -> Expr:

@@ -9,19 +9,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from operator import attrgetter
 from typing import Self, TypeVar
 
 NodeT = TypeVar("NodeT", bound="Node")
 
 
+# by class, of which there are a few dozen
 _FIELDS: dict[type, tuple[str, ...]] = {}
+_VALUES: dict[type, Callable[[Node], object]] = {}
 
 
 def field_names(kind: type) -> tuple[str, ...]:
     """The fields of the node class `kind` that take part in comparison, in order of definition."""
-    if kind not in _FIELDS:
-        _FIELDS[kind] = tuple(field.name for field in fields(kind) if field.compare)
-    return _FIELDS[kind]
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = _FIELDS[kind] = tuple(field.name for field in fields(kind) if field.compare)
+    return found
+
+
+def _values(node: Node) -> object:
+    """What the fields of `node` hold, as one value to compare and to hash."""
+    kind = type(node)
+    getter = _VALUES.get(kind)
+    if getter is None:
+        names = field_names(kind)
+        getter = _VALUES[kind] = attrgetter(*names) if names else _nothing
+    return getter(node)
+
+
+def _nothing(node: Node) -> object:
+    """The fields of a node that has none."""
+    return ()
 
 
 class Node:
@@ -35,17 +54,16 @@ class Node:
         try:
             return self._hash
         except AttributeError:
-            values = tuple(getattr(self, name) for name in field_names(type(self)))
-            value = hash((type(self).__name__, values))
+            value = hash((type(self).__name__, _values(self)))
             object.__setattr__(self, "_hash", value)
             return value
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if type(self) is not type(other) or hash(self) != hash(other):
+        if not isinstance(other, Node) or type(self) is not type(other):
             return False
-        return all(getattr(self, n) == getattr(other, n) for n in field_names(type(self)))
+        return hash(self) == hash(other) and bool(_values(self) == _values(other))
 
     def map_children(self, visit: Callable[[Node], Node]) -> Self:
         """This node with `visit` applied to each child; the same object when no child changed."""
@@ -55,9 +73,7 @@ class Node:
             if isinstance(old, Node):
                 new: object = visit(old)
             elif isinstance(old, tuple):
-                new = tuple(visit(item) if isinstance(item, Node) else item for item in old)
-                if all(a is b for a, b in zip(new, old, strict=True)):
-                    continue
+                new = _mapped(old, visit)
             else:
                 continue
             if new is not old:
@@ -78,6 +94,15 @@ class Node:
                     found += [item for item in value if isinstance(item, Node)]
             object.__setattr__(self, "_children", tuple(found))
             return self._children
+
+
+def _mapped(old: tuple[object, ...], visit: Callable[[Node], Node]) -> tuple[object, ...]:
+    """The tuple with `visit` applied to the nodes in it; the same object when none changed."""
+    new = [visit(item) if isinstance(item, Node) else item for item in old]
+    for one, other in zip(new, old, strict=True):
+        if one is not other:
+            return tuple(new)
+    return old
 
 
 def _rebuild(node: NodeT, changed: dict[str, object]) -> NodeT:

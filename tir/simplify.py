@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from .bounds import bounds, intersect
-from .buffer import Load
+from .bounds import bounds, form_bounds, intersect
 from .dim import Dim
 from .dtype import BOOL, INT64, DType
 from .expr import (
@@ -24,21 +23,17 @@ from .expr import (
     TRUE,
     Add,
     And,
-    Call,
-    Cast,
     Compare,
     Const,
     Expr,
     FloorDiv,
     FloorMod,
-    Let,
     Max,
     Min,
     Mul,
     Not,
     Or,
     Select,
-    ShiftLeft,
     Sub,
     Var,
     compare,
@@ -61,7 +56,8 @@ from .linear import (
 )
 from .lowered import Broadcast, Ramp
 from .stmt import NOTHING, Alloc, Block, For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
-from .visit import free_vars, substitute, walk
+from .sums import is_data, simplify_sum
+from .visit import free_vars, substitute
 
 Known = dict[Var, Interval]
 
@@ -80,11 +76,15 @@ def simplify_stmt(stmt: Stmt, ranges: Ranges | None = None) -> Stmt:
 
 
 def _expr(expr: Expr, ranges: Ranges) -> Expr:
-    if isinstance(expr, Select):
-        return _select(expr, ranges)
     if isinstance(expr, Var):
         low, high = ranges.get(expr, UNBOUNDED)
         return expr if low is None or low != high else const(low, expr.type)
+    if isinstance(expr, Const):
+        return expr
+    if isinstance(expr, Select):
+        return _select(expr, ranges)
+    if isinstance(expr, Add | Sub | Mul) and expr.dtype == INT64 and not is_data(expr):
+        return simplify_sum(expr, ranges, lambda part: _expr(part, ranges))
     node = expr.map_children(
         lambda child: _expr(child, ranges) if isinstance(child, Expr) else child
     )
@@ -118,7 +118,7 @@ def _integer(node: Expr, ranges: Ranges) -> Expr:
 
 
 def _integer_rules(node: Expr, ranges: Ranges) -> Expr:
-    if _is_data(node):
+    if is_data(node):
         return node
     low, high = bounds(node, ranges)
     if low is not None and low == high:
@@ -140,11 +140,6 @@ def _integer_rules(node: Expr, ranges: Ranges) -> Expr:
     return node
 
 
-def _is_data(expr: Expr) -> bool:
-    """Whether the value comes from a tensor, a conversion or a call: it is no index arithmetic."""
-    return any(isinstance(node, Load | Cast | Call | Let | ShiftLeft) for node in walk(expr))
-
-
 def _may_wrap(dtype: DType) -> bool:
     """Whether arithmetic on variables may wrap around: that on int64 is index arithmetic, proved
     not to.
@@ -153,7 +148,7 @@ def _may_wrap(dtype: DType) -> bool:
 
 
 def _extremum(node: Expr, a: Expr, b: Expr, ranges: Ranges) -> Expr:
-    low, high = bounds(expression(linear(a) - linear(b)), ranges)
+    low, high = form_bounds(linear(a) - linear(b), ranges)
     smaller, larger = (a, b) if isinstance(node, Min) else (b, a)
     if high is not None and high <= 0:  # a <= b
         return smaller
@@ -172,7 +167,7 @@ def _floordiv(a: Expr, divisor: int, ranges: Ranges) -> Expr:
         return _floordiv(a.a, divisor * int(a.b.value), ranges)
     form = linear(a)
     quotient, rest = _divided(form, divisor)
-    low, high = bounds(expression(rest), ranges)
+    low, high = form_bounds(rest, ranges)
     if low is not None and high is not None and low // divisor == high // divisor:
         # (q*c + r)//c -> q + r//c, and r//c is one number
         return expression(Linear(quotient.terms, quotient.constant + low // divisor))
@@ -203,7 +198,7 @@ def _common_factor(form: Linear, divisor: int, ranges: Ranges) -> tuple[Linear, 
         if factor == 1:
             continue
         kept, dropped = _divided(form, factor)
-        low, high = bounds(expression(dropped), ranges)
+        low, high = form_bounds(dropped, ranges)
         if low is not None and high is not None and low >= 0 and high < factor:
             return kept, factor
     return None
@@ -211,7 +206,7 @@ def _common_factor(form: Linear, divisor: int, ranges: Ranges) -> tuple[Linear, 
 
 def _floormod(a: Expr, divisor: int, ranges: Ranges) -> Expr:
     _, rest = _divided(linear(a), divisor)
-    low, high = bounds(expression(rest), ranges)
+    low, high = form_bounds(rest, ranges)
     if low is not None and high is not None and low // divisor == high // divisor:
         # (q*c + r)%c -> r - c*(r//c), and r//c is one number
         return expression(Linear(rest.terms, rest.constant - low // divisor * divisor))
@@ -230,7 +225,7 @@ def _boolean(node: Expr, ranges: Ranges) -> Expr:
             return b if is_const(a, 0) else a if is_const(b, 0) or a == b else node
         case Not(Const() as a):
             return const(not a.value, BOOL)
-        case Not(Not(a)) if not _is_data(a):
+        case Not(Not(a)) if not is_data(a):
             return a
     if isinstance(node, Compare) and node.a.dtype.is_integer and node.a.dtype.lanes == 1:
         return _compare(node, ranges)
@@ -245,10 +240,10 @@ def _compare(node: Compare, ranges: Ranges) -> Expr:
     if isinstance(node.a, Const) and isinstance(node.b, Const):
         return compare(type(node), node.a, node.b)
     a, b = linear(node.a), linear(node.b)
-    if _may_wrap(node.a.dtype) or _is_data(node):
+    if _may_wrap(node.a.dtype) or is_data(node):
         return node
     form = rejoin(a - b)
-    low, high = bounds(expression(form), ranges)
+    low, high = form_bounds(form, ranges)
     decided: bool | None = None
     match node:
         case LT():
@@ -470,12 +465,12 @@ def narrowed(ranges: Ranges, condition: Expr) -> Known:
 def _leaves_one(form: Linear, limit: int, ranges: Known) -> bool:
     """Whether a sum of at most -limit, constant apart, is one number, and lanes take part in it."""
     lanes = any(isinstance(ranges.get(a), LaneRange) for a, _ in form.terms if isinstance(a, Var))
-    return lanes and bounds(expression(Linear(form.terms, 0)), ranges)[0] == -limit
+    return lanes and form_bounds(Linear(form.terms, 0), ranges)[0] == -limit
 
 
 def _narrow(ranges: Known, var: Var, coefficient: int, rest: Linear, limit: int) -> None:
     """Use coefficient * var + rest + (limit - rest.constant) <= 0."""
-    least, _ = bounds(expression(Linear(rest.terms, 0)), ranges)
+    least, _ = form_bounds(Linear(rest.terms, 0), ranges)
     if least is None:
         return
     if coefficient > 0:

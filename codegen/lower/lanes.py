@@ -90,7 +90,8 @@ def address(
     known = {**ranges, lane: (0, lanes - 1)} if lanes > 1 else ranges
     offset = simplify(flat_offset(buffer, indices), known)
     if lanes > 1:
-        offset = simplify(settle(offset, lane, lanes), known)
+        settled = settle(offset, lane, lanes)
+        offset = offset if settled is offset else simplify(settled, known)
     moved = linear_in(offset, lane, values or {})
     base, stride = moved if moved is not None else (index(0), None)
     return Access(offset, lane, lanes, base, stride, values or {})
