@@ -23,7 +23,7 @@ class ProgramArtifact:
     constants: all of them; role "constant" (bound at build) or "prepared" (computed by `prepare`).
     read: the positions of those that the model's entry takes, in the order of its arguments.
     kernels: every function that a launch names, by symbol; texts: the C definitions of each; main:
-    those of the model's entry. `c.program_source.program_sources` makes whole sources of them.
+    those of the model's entry. `c.program_source` makes whole sources of them.
     body: what the model's entry does; launches name symbols, and slices of the space "constant"
     count in `constants`.
     prepare: launches that compute the prepared constants, to be run once, in order.

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 
 from ..codegen.artifact import Parameter
 from ..codegen.c.program import emit_program
-from ..codegen.c.program_source import program_sources
 from ..codegen.program_artifact import ProgramArtifact
 from ..runtime.arrays import ArgumentTypeError, Array
-from ..runtime.compile import SharedObject, compile_many
+from ..runtime.compile import SharedObject, Units
 from ..runtime.engine import Engine, Reference
 from ..runtime.engine_parts import EngineParts
-from ..runtime.host import allowed_cpus
 from ..runtime.model import Model, StoredModel
 from ..runtime.pool import pool_object
 from ..runtime.program_code import prepare_constants
@@ -27,6 +25,7 @@ from ..tir.program import Program, place_syncs, verify_program
 from ..tir.target import Target
 from .build import Verify, resolve_target
 from .check_program import KernelCheck, KernelChecker, ProgramCheckError
+from .compile_ahead import CompileAhead
 from .lower_program import LoweredKernel, LoweredProgram, lower_program
 
 
@@ -102,13 +101,20 @@ def _compiled(
     notes = list(options.notes)
     clock = _Clock()
     while True:
-        lowered = lower_program(
-            program, target, source=source, strict=options.strict, by_rule=by_rule, known=known
-        )
-        clock.lap("lower")
-        artifact = emit_program(lowered.program, target, notes=_traces(lowered))
-        sources = program_sources(artifact, allowed_cpus())
-        shared = compile_many(sources, artifact.target, name="model")
+        with Units("model") as units:
+            ahead = CompileAhead(program.name, target, units)
+            lowered = lower_program(
+                program,
+                target,
+                source=source,
+                strict=options.strict,
+                by_rule=by_rule,
+                known=known,
+                made=ahead.add,
+            )
+            clock.lap("lower")
+            artifact = emit_program(lowered.program, target, texts=ahead.texts)
+            shared = ahead.finish(artifact)
         clock.lap("compile")
         checks = _checks(artifact, shared, lowered) if _checked(options) else {}
         clock.lap("check")
@@ -225,11 +231,6 @@ def _symbols(artifact: ProgramArtifact, lowered: LoweredProgram) -> dict[str, st
     """Symbols of the functions of the lowered program, by name."""
     names = [func.name for func in lowered.program.functions]
     return {name: entry.symbol for name, entry in zip(names, artifact.kernels, strict=True)}
-
-
-def _traces(lowered: LoweredProgram) -> dict[str, str]:
-    """The schedule of every kernel, as a comment for its source."""
-    return {name: "\n".join(k.lowered.schedule.steps) for name, k in lowered.kernels.items()}
 
 
 def _kernel_report(

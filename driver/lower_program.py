@@ -6,7 +6,7 @@ of the program, one set for each choice of constants; Syncs are placed anew.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ..schedule.source import ScheduleSource
@@ -27,6 +27,11 @@ class LoweredKernel:
     run: PrimFunc
     prepare: PrimFunc | None
     seconds: float
+
+    @property
+    def functions(self) -> tuple[PrimFunc, ...]:
+        """What it adds to the program, in order."""
+        return (self.run,) if self.prepare is None else (self.prepare, self.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,13 @@ def lower_program(
     strict: bool = False,
     by_rule: frozenset[str] = frozenset(),
     known: dict[str, LoweredKernel] | None = None,
+    made: Callable[[LoweredKernel], object] | None = None,
 ) -> LoweredProgram:
     """Lower every distinct function.
 
     by_rule: names of kernels that do not ask `source`. known: kernels by workload key, to which
-    those that are made are added.
+    those that are made are added. made: is called with each kernel of the result as soon as it is
+    there, in order.
     Raises: ScheduleError, TargetError; InternalError when a proof refutes what legality allowed.
     """
     known = {} if known is None else known
@@ -70,6 +77,8 @@ def lower_program(
             chosen = None if name in by_rule else source
             known[key] = _lower(func, target, chosen, strict)
         kernels[name] = _renamed(known[key], func)
+        if made is not None:
+            made(kernels[name])
     joined = _Joined(program, kernels, kernel_of)
     return LoweredProgram(place_syncs(joined.program()), kernels, kernel_of)
 
@@ -116,7 +125,7 @@ class _Joined:
         body = tuple(map(self._step, self._program.body))
         functions: list[PrimFunc] = []
         for kernel in self._kernels.values():
-            functions += [kernel.run] if kernel.prepare is None else [kernel.prepare, kernel.run]
+            functions += kernel.functions
         return replace(
             self._program,
             constants=tuple(self._constants),

@@ -1,7 +1,8 @@
 """C text in, shared object out, kept in the cache.
 
 The object is keyed by its source, the flags, and the compiler's identity; several translation units
-are compiled at once, one process per CPU, and linked into one object. No libm, no BLAS, no threads
+are compiled at once, one process per CPU, each kept by its own key, and linked into one object. No
+libm, no BLAS, no threads
 are linked: on Linux a source that calls what libc itself does not have is refused here.
 """
 
@@ -12,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from .headers import discard_header, precompiled_header
 from .host import allowed_cpus, is_foreign
 from .log import log
 
-OBJECTS = "objects"  # the kind of our cache entries
+OBJECTS, UNITS = "objects", "units"  # kinds of our cache entries
 
 _FORMAT = "1"
 _SHOWN_LINES = 2  # of source, around the line that the compiler refused
@@ -77,6 +78,11 @@ def compile_many(
 
     Raises: CompilerNotFound, CompileFailed; TargetError for another kind of processor.
     """
+    if len(sources) > 1:
+        with Units(name, flags=flags, cache=cache) as units:
+            for source in sources:
+                units.add(source, target)
+            return units.link()
     _check_target(target, name)
     cache = cache if cache is not None else user_cache()
     compiler = find_compiler()
@@ -87,11 +93,84 @@ def compile_many(
         return SharedObject(kept, cache.path(OBJECTS, key), compiler.version, 0.0)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        job = _Job(compiler, every_flag, cache, Path(folder))
-        binary = job.link(sources, name)
+        job, output = _Job(compiler, cache, Path(folder)), Path(folder, "whole.so")
+        job.compile(job.write(sources[0], name), every_flag, link_flags(), output)
+        binary = output.read_bytes()
     seconds = time.perf_counter() - began
-    log.debug("compile: '%s', %d source(s), %.0f ms", name, len(sources), seconds * 1e3)
+    log.debug("compile: '%s', %.0f ms", name, seconds * 1e3)
     return SharedObject(binary, cache.put(OBJECTS, key, binary), compiler.version, seconds)
+
+
+class Units:
+    """Translation units of one shared object, compiled while others are still being written.
+
+    with Units("model") as units:
+        units.add(source, target)
+        shared = units.link()
+
+    Leaving it early waits for what runs and drops the rest.
+    """
+
+    def __init__(
+        self, name: str, *, flags: tuple[str, ...] = (), cache: Cache | None = None
+    ) -> None:
+        """flags: added to those of each unit's target. Raises: CompilerNotFound."""
+        self._name = name
+        self._flags = flags
+        self._cache = cache if cache is not None else user_cache()
+        self._compiler = find_compiler()
+        self._folder = tempfile.TemporaryDirectory(prefix="tilewright-")
+        self._workers = ThreadPoolExecutor(max_workers=allowed_cpus())
+        self._keys: list[str] = []
+        self._objects: list[Future[tuple[Path, float]]] = []
+
+    def __enter__(self) -> Units:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._workers.shutdown(cancel_futures=True)
+        self._folder.cleanup()
+
+    def add(self, source: str, target: Target) -> None:
+        """Compile a unit, some time before `link` returns. Raises: TargetError."""
+        _check_target(target, self._name)
+        flags = (*compile_flags(target), *self._compiler.flags, *self._flags)
+        key = cache_key(_FORMAT, self._compiler.identity, *flags, source)
+        name = f"{self._name}_{len(self._keys)}"
+        self._keys.append(key)
+        self._objects.append(self._workers.submit(self._object, source, name, flags, key))
+
+    def link(self) -> SharedObject:
+        """The object of all units. Raises: CompileFailed."""
+        objects, seconds = zip(*(made.result() for made in self._objects), strict=True)
+        key = cache_key(_FORMAT, self._compiler.identity, *link_flags(), *self._keys)
+        version, place = self._compiler.version, self._cache.path(OBJECTS, key)
+        kept = self._cache.get(OBJECTS, key)
+        if kept is not None:
+            return SharedObject(kept, place, version, sum(seconds))
+        began = time.perf_counter()
+        binary = self._job.link(objects, self._name)
+        spent = sum(seconds) + time.perf_counter() - began
+        log.debug("compile: '%s', %d units, %.0f ms", self._name, len(objects), spent * 1e3)
+        return SharedObject(binary, self._cache.put(OBJECTS, key, binary), version, spent)
+
+    @property
+    def _job(self) -> _Job:
+        return _Job(self._compiler, self._cache, Path(self._folder.name))
+
+    def _object(
+        self, source: str, name: str, flags: tuple[str, ...], key: str
+    ) -> tuple[Path, float]:
+        """The object file of one unit, and the seconds that making it took."""
+        output = Path(self._folder.name, f"{_file_name(name)}.o")
+        kept = self._cache.get(UNITS, key)
+        if kept is not None:
+            output.write_bytes(kept)
+            return output, 0.0
+        began = time.perf_counter()
+        self._job.compile(self._job.write(source, name), flags, ("-c",), output)
+        self._cache.put(UNITS, key, output.read_bytes())
+        return output, time.perf_counter() - began
 
 
 def assembly(source: str, target: Target, *, name: str = "kernel") -> str:
@@ -103,10 +182,10 @@ def assembly(source: str, target: Target, *, name: str = "kernel") -> str:
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         compiler = find_compiler()
         flags = (*compile_flags(target), *compiler.flags)
-        job = _Job(compiler, flags, user_cache(), Path(folder))
+        job = _Job(compiler, user_cache(), Path(folder))
         file = job.write(source, name)
         output = file.with_suffix(".s")
-        job.compile(file, ("-S",), output)
+        job.compile(file, flags, ("-S",), output)
         return output.read_text(encoding="utf-8", errors="replace")
 
 
@@ -125,20 +204,12 @@ class _Job:
     """One use of the compiler, in a folder that lasts as long."""
 
     compiler: Compiler
-    flags: tuple[str, ...]
     cache: Cache
     folder: Path
 
-    def link(self, sources: Sequence[str], name: str) -> bytes:
-        """The shared object of the sources."""
+    def link(self, objects: Sequence[Path], name: str) -> bytes:
+        """The shared object of object files."""
         output = self.folder / f"{_file_name(name)}.so"
-        if len(sources) == 1:
-            self.compile(self.write(sources[0], name), link_flags(), output)
-            return output.read_bytes()
-        files = [self.write(source, f"{name}_{index}") for index, source in enumerate(sources)]
-        objects = [file.with_suffix(".o") for file in files]
-        with ThreadPoolExecutor(max_workers=allowed_cpus()) as workers:
-            list(workers.map(lambda file, made: self.compile(file, ("-c",), made), files, objects))
         command = [*self.compiler.command, *link_flags(), *map(str, objects), "-o", str(output)]
         done = self._run(command)
         if done.returncode != 0:
@@ -151,10 +222,12 @@ class _Job:
         file.write_text(source, encoding="utf-8")
         return file
 
-    def compile(self, file: Path, how: tuple[str, ...], output: Path) -> None:
+    def compile(
+        self, file: Path, flags: tuple[str, ...], how: tuple[str, ...], output: Path
+    ) -> None:
         """Run the compiler on one file; without the precompiled header where that is to blame."""
-        header = precompiled_header(self.compiler, self.flags, file.read_text("utf-8"), self.cache)
-        plain = [*self.compiler.command, *self.flags, file.name, *how, "-o", str(output)]
+        header = precompiled_header(self.compiler, flags, file.read_text("utf-8"), self.cache)
+        plain = [*self.compiler.command, *flags, file.name, *how, "-o", str(output)]
         if header is not None:
             if self._run([*plain, "-include", str(header)]).returncode == 0:
                 return

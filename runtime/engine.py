@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Literal
 
-from ..codegen.c.program_source import program_sources
+from ..codegen.c.program_source import program_source
 from ..tir.errors import TilewrightError
 from ..tir.html import details, plain
 from .arrays import ArgumentTypeError, Array
@@ -106,7 +106,7 @@ class Engine:
     @property
     def source(self) -> str:
         """The generated source text; empty where nothing was compiled."""
-        return "" if self.parts.shared is None else program_sources(self.parts.artifact)[0]
+        return "" if self.parts.shared is None else program_source(self.parts.artifact)
 
     @property
     def memory_plan(self) -> MemoryPlan:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+import threading
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,7 @@ _TEXT = """\
 #include <string.h>
 """
 _MARK = "#include <immintrin.h>"
+_ONE_AT_A_TIME = threading.Lock()  # units that are compiled at once want the same header
 
 
 def precompiled_header(
@@ -42,9 +44,9 @@ def precompiled_header(
     if folder is None:
         return None
     header = folder / "tilewright.h"
-    if _is_whole(compiled_form(header, compiler)) or _make(compiler, flags, header):
-        return header
-    return None
+    with _ONE_AT_A_TIME:
+        made = _is_whole(compiled_form(header, compiler)) or _make(compiler, flags, header)
+    return header if made else None
 
 
 def compiled_form(header: Path, compiler: Compiler) -> Path:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...tir.func import PrimFunc
 from ...tir.program import Copy, Launch, Program, Slice, Step, Sync, Tensor, verify_program
 from ...tir.target import Target
 from ..artifact import Entry, Parameter
@@ -29,35 +30,74 @@ class Scratch:
     thread_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """One function of a program as C: what it is called, its definitions, and the target with the
+    features that they use.
+    """
+
+    symbol: str
+    text: str
+    target: Target
+
+
+class KernelTexts:
+    """The functions of a program as C, each written as soon as it is there."""
+
+    def __init__(self, name: str, target: Target) -> None:
+        """For the program called `name`."""
+        self._target = target
+        self._base = program_symbol(name)
+        self._taken = {self._base}
+        self._written: dict[str, KernelText] = {}
+
+    def add(self, func: PrimFunc, note: str = "") -> KernelText:
+        """Write a function of stage LOWERED, with a comment above it."""
+        wanted = symbol = f"{self._base}_{mangle(func.name)}"
+        count = 0
+        while symbol in self._taken or f"{symbol}_body" in self._taken:  # emission adds the second
+            count += 1
+            symbol = f"{wanted}_{count}"
+        self._taken |= {symbol, f"{symbol}_body"}
+        target = using(self._target, func)
+        text = _comment(note) + emit_function(func, target, symbol)
+        self._written[func.name] = made = KernelText(symbol, text, target)
+        return made
+
+    def __getitem__(self, name: str) -> KernelText:
+        """What was written of the function called `name`."""
+        return self._written[name]
+
+
 def emit_program(
-    program: Program, target: Target, *, notes: Mapping[str, str] | None = None
+    program: Program, target: Target, *, texts: KernelTexts | None = None
 ) -> ProgramArtifact:
     """The C definitions of a program.
 
     Requires: functions of stage LOWERED, for this target; Syncs where launches depend.
-    notes: a comment for a function, by name.
+    texts: what was written of them already.
     Raises: IRError for a program that is not well formed.
     """
     verify_program(program)
-    target = using(target, *program.functions)
-    symbols = _symbols(program)
+    if texts is None:
+        texts = KernelTexts(program.name, target)
+        for func in program.functions:
+            texts.add(func)
+    written = {f.name: texts[f.name] for f in program.functions}
+    symbols = {name: made.symbol for name, made in written.items()}
     kernels = {f.name: entry(f, symbols[f.name]) for f in program.functions}
-    texts = [
-        _comment((notes or {}).get(f.name, "")) + emit_function(f, target, symbols[f.name])
-        for f in program.functions
-    ]
     body = tuple(_with_symbol(step, symbols) for step in program.body)
     offsets, most = _scratch(body, {kernel.symbol: kernel for kernel in kernels.values()})
     made = ProgramArtifact(
         name=program.name,
         symbol=program_symbol(program.name),
-        target=target,
+        target=using(target, *program.functions),
         inputs=_parameters(program.inputs, "input"),
         constants=_constants(program),
         read=_read(program),
         outputs=_parameters(program.outputs, "output"),
         kernels=tuple(kernels.values()),
-        texts=tuple(texts),
+        texts=tuple(text.text for text in written.values()),
         main="",
         body=body,
         prepare=tuple(replace(p, function=symbols[p.function]) for p in program.prepare),
@@ -71,22 +111,6 @@ def emit_program(
 def program_symbol(name: str) -> str:
     """The symbol of the entry of a program called `name`."""
     return f"tw_model_{mangle(name)}"
-
-
-def _symbols(program: Program) -> dict[str, str]:
-    """Function name -> symbol, all different."""
-    base = program_symbol(program.name)
-    taken = {base}
-    symbols: dict[str, str] = {}
-    for func in program.functions:
-        wanted = symbol = f"{base}_{mangle(func.name)}"
-        count = 0
-        while symbol in taken or f"{symbol}_body" in taken:  # emission adds the second one
-            count += 1
-            symbol = f"{wanted}_{count}"
-        taken |= {symbol, f"{symbol}_body"}
-        symbols[func.name] = symbol
-    return symbols
 
 
 def _with_symbol(step: Step, symbols: Mapping[str, str]) -> Step:

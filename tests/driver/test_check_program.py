@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tilewright.codegen.c.program import emit_program
-from tilewright.codegen.c.program_source import program_sources
+from tilewright.codegen.c.program_source import program_source
 from tilewright.driver.check_program import KernelCheck, KernelChecker, ProgramCheckError
 from tilewright.driver.lower_program import lower_program
-from tilewright.runtime.compile import compile_many
+from tilewright.runtime.compile import compile_shared
 from tilewright.tir.target import Target
 
 from ..tiny_program import tiny
@@ -20,9 +20,9 @@ def checked(old: str = "", new: str = "", name: str = "add") -> KernelCheck:
     """The check of one kernel of the tiny model, its C changed behind everybody's back."""
     lowered = lower_program(tiny(), TARGET)
     artifact = emit_program(lowered.program, TARGET)
-    (text,) = program_sources(artifact)
+    text = program_source(artifact)
     assert old in text
-    shared = compile_many((text.replace(old, new) if old else text,), TARGET)
+    shared = compile_shared(text.replace(old, new) if old else text, TARGET)
     kernel = lowered.kernels[name]
     prepare = f"{artifact.symbol}_{name}_prepare" if kernel.prepare is not None else None
     return KernelChecker(artifact, shared).check(kernel.func, f"{artifact.symbol}_{name}", prepare)

@@ -11,7 +11,7 @@ import pytest
 
 from tilewright.codegen.c.build import write_artifact
 from tilewright.codegen.c.program import emit_program
-from tilewright.codegen.c.program_source import program_sources
+from tilewright.codegen.c.program_source import program_source
 from tilewright.driver.lower import lower_function
 from tilewright.driver.lower_program import lower_program
 from tilewright.graph.importers.onnx import import_onnx
@@ -60,9 +60,8 @@ def kernel_source(name: str, isa: str) -> str:
 def model_sources(isa: str) -> tuple[str, ...]:
     target = Target.parse(f"c:{isa}")
     planned = plan_model(import_onnx(tiny_model().model), target, check=False)
-    return program_sources(
-        emit_program(lower_program(planned.lowered.program, target).program, target), 2
-    )
+    made = emit_program(lower_program(planned.lowered.program, target).program, target)
+    return (program_source(made),)
 
 
 def test_the_kernels_are_of_every_rule() -> None:

@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.runtime import compile as compile_module
 from tilewright.runtime.cache import Cache, user_cache
-from tilewright.runtime.compile import CompileFailed, assembly, compile_many, compile_shared
+from tilewright.runtime.compile import (
+    CompileFailed,
+    SharedObject,
+    Units,
+    assembly,
+    compile_many,
+    compile_shared,
+)
 from tilewright.runtime.compilers import find_compiler
 from tilewright.runtime.library import Library
 from tilewright.tir.target import Target
@@ -199,3 +207,50 @@ def test_the_user_s_cache_is_the_default() -> None:
     assert folder is not None
     assert shared.path is not None
     assert shared.path.is_relative_to(folder)
+
+
+def units_of(values: list[int], cache: Cache) -> SharedObject:
+    with Units("parts", cache=cache) as units:
+        for index, number in enumerate(values):
+            units.add(f"int part{index}(void) {{ return {number}; }}\n", SCALAR)
+        return units.link()
+
+
+@pytest.mark.needs_cc
+def test_units_are_kept_one_by_one_and_only_new_ones_are_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(tmp_path)
+    compiled: list[str] = []
+    compile_one = compile_module._Job.compile
+
+    def counted(job: compile_module._Job, file: Path, *rest: object) -> None:
+        compiled.append(file.stem)
+        compile_one(job, file, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compile_module._Job, "compile", counted)
+    first = units_of([1, 2], cache)
+    assert sorted(compiled) == ["parts_0", "parts_1"]
+    second = units_of([1, 3], cache)
+    assert compiled[2:] == ["parts_1"]
+    library = Library(second, name="parts")
+    assert [answer(library, f"part{index}") for index in range(2)] == [1, 3]
+    again = units_of([1, 2], cache)
+    assert (again.binary, again.path, again.seconds) == (first.binary, first.path, 0.0)
+
+
+@pytest.mark.needs_cc
+def test_a_unit_that_is_refused_is_an_error_of_link(tmp_path: Path) -> None:
+    with Units("parts", cache=Cache(tmp_path)) as units:
+        units.add(SOURCE, SCALAR)
+        units.add("int wrong(void) { return }\n", SCALAR)
+        with pytest.raises(CompileFailed, match="the C compiler refused 'parts_1'"):
+            units.link()
+
+
+@pytest.mark.needs_cc
+def test_units_that_are_given_up_leave_no_file(tmp_path: Path) -> None:
+    with Units("parts", cache=Cache(tmp_path)) as units:
+        units.add(SOURCE, SCALAR)
+        folder = units._job.folder
+    assert not folder.exists()
