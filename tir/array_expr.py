@@ -54,6 +54,7 @@ from .expr import (
     Var,
 )
 from .lowered import Fma, Reinterpret
+from .offsets import offsets
 from .printer import print_expr
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
@@ -190,6 +191,9 @@ class ArrayEvaluator:
         if self._view is not None and (seen := self._view(load)) is not None:
             return seen
         data = self._buffers[load.buffer]
+        inside = offsets(load, self._visit) if data.shape == load.buffer.shape else None
+        if inside is not None:
+            return data.reshape(-1).take(inside)
         indices = [np.asarray(self._visit(index)) for index in load.indices]
         flat = np.asarray(0)
         for dimension, (index, size) in enumerate(zip(indices, data.shape, strict=True)):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from .buffer import Buffer, Load
 from .definitions import Definition
 from .evaluate import COMBINE, compute, join
 from .expr import Expr, Var
+from .offsets import offsets
 from .stmt import IterVar
 from .visit import free_vars, loads
 
@@ -76,8 +76,10 @@ def evaluate_at(
             for target in definition.targets:
                 if target not in buffers:
                     buffers[target] = np.zeros(target.shape, dtype=target.type.numpy)
-            wanted = reduce(np.union1d, [elements[target] for target in definition.targets])
-            for part in _points(definition, wanted).parts(_COLUMNS):
+            wanted = np.zeros(definition.target.size, dtype=bool)
+            for target in definition.targets:
+                wanted[elements[target]] = True
+            for part in _points(definition, np.flatnonzero(wanted)).parts(_COLUMNS):
                 place = _place(definition, part)
                 made = _compute(definition, part, buffers)
                 for target, found in zip(definition.targets, made, strict=True):
@@ -153,9 +155,11 @@ def _mark(definition: Definition, load: Load, points: _Points, mask: Array) -> N
     for part in points.parts(_COLUMNS):
         for _, steps in _steps(definition, part.count):
             find = ArrayEvaluator({**part.values, **steps}, {}).evaluate
-            flat = np.asarray(0)
-            for index, size in zip(load.indices, load.buffer.shape, strict=True):
-                flat = flat * size + np.clip(find(index), 0, size - 1)
+            flat = offsets(load, find)
+            if flat is None:
+                flat = np.asarray(0)
+                for index, size in zip(load.indices, load.buffer.shape, strict=True):
+                    flat = flat * size + np.clip(find(index), 0, size - 1)
             mask[flat] = True
 
 
