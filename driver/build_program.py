@@ -96,10 +96,36 @@ def _compiled(
     source: ScheduleSource | None,
     options: ProgramOptions,
 ) -> EngineParts:
+    clock = _Clock()
+    code = _code(program, target, source, options, clock)
+    bound = {i: constants[tensor.name] for i, tensor in enumerate(program.constants)}
+    kept = prepare_constants(code.artifact, code.shared, bound)
+    clock.lap("prepare")
+    report = EngineReport(code.kernels, code.notes, clock.laps)
+    return _parts(code.artifact, code.shared, kept, report, program, constants, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """The code of a program, checked, and what is reported of it."""
+
+    artifact: ProgramArtifact
+    shared: SharedObject
+    kernels: tuple[KernelReport, ...]
+    notes: tuple[str, ...]
+
+
+def _code(
+    program: Program,
+    target: Target,
+    source: ScheduleSource | None,
+    options: ProgramOptions,
+    clock: _Clock,
+) -> _Code:
+    """Lower, compile and check; what was lowered is gone when constants are prepared."""
     known: dict[str, LoweredKernel] = {}
     by_rule: frozenset[str] = frozenset()
     notes = list(options.notes)
-    clock = _Clock()
     while True:
         with Units("model") as units:
             ahead = CompileAhead(program.name, target, units)
@@ -129,14 +155,10 @@ def _compiled(
             for name, reason in failures.items()
         ]
         by_rule |= frozenset(failures)
-    bound = {i: constants[tensor.name] for i, tensor in enumerate(program.constants)}
-    kept = prepare_constants(artifact, shared, bound)
-    clock.lap("prepare")
     kernels = tuple(
         _kernel_report(name, artifact, lowered, checks.get(name)) for name in lowered.kernels
     )
-    report = EngineReport(kernels, tuple(notes), clock.laps)
-    return _parts(artifact, shared, kept, report, program, constants, options)
+    return _Code(artifact, shared, kernels, tuple(notes))
 
 
 def _interpreted(

@@ -121,7 +121,7 @@ class _Weights:
         digest = hashlib.sha256(dense.reshape(-1).view(np.uint8).data).digest()
         key = (dense.dtype.name, dense.shape, digest)
         name = self._known.setdefault(key, str(len(self._known)))
-        self.arrays.setdefault(name, dense)
+        self.arrays.setdefault(name, array)  # not `dense`, which may be a copy
         return {**described, "key": name}
 
 

@@ -158,12 +158,18 @@ def prepare_constants(
             # nobody reads what `prepare` leaves out, but it is kept
             known[position][...] = 0 if parameter.role == "prepared" else bound[position]
     for launch in artifact.prepare:
-        arrays = [
-            known[at] if (at := item.position) in known else np.ascontiguousarray(bound[at])
-            for item in launch.arguments
-        ]
-        NativeEntry(library, artifact.kernel(launch.function), {}).run(arrays, default_threads())
+        _prepare(library, artifact, launch, {**bound, **known})
     return tuple(
         known[position] if position in artifact.read else None
         for position in range(len(artifact.constants))
     )
+
+
+def _prepare(
+    library: Library, artifact: ProgramArtifact, launch: Launch, arrays: Mapping[int, Array]
+) -> None:
+    """Run one launch of `prepare`; the copies that it needs of weights that are not dense go with
+    it.
+    """
+    dense = [np.ascontiguousarray(arrays[item.position]) for item in launch.arguments]
+    NativeEntry(library, artifact.kernel(launch.function), {}).run(dense, default_threads())

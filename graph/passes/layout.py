@@ -126,7 +126,9 @@ class _Mover:
         if isinstance(constant, Splat):
             return self.builder.constant(name, replace(constant, shape=result))
         if constant is not None:
-            return self.builder.constant(name, owned(array_of(constant).transpose(permutation)))
+            seen = array_of(constant).transpose(permutation)  # no copy: most of a model is weights
+            seen.flags.writeable = False
+            return self.builder.constant(name, seen)
         op = Reshape(result) if _keeps_order(shape, permutation) else Transpose(permutation)
         return self.builder.add(op, base, output=name)
 

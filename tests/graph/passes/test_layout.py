@@ -248,3 +248,17 @@ def test_any_network_keeps_its_meaning(steps: list[tuple[int, int, int]]) -> Non
     expected, got = evaluate(graph, feeds), evaluate(after, feeds)
     for name in graph.outputs:
         np.testing.assert_allclose(got[name], expected[name], rtol=1e-9, atol=1e-9)
+
+
+def test_permuted_weights_take_no_memory_of_their_own() -> None:
+    g = Network()
+    before = g.finish((g.conv(g.x, output="y"),))
+    after = ChannelsLast()(before)
+    (conv,) = (node for node in after.nodes if isinstance(node.op, Conv))
+    (weights,) = (w for w in before.constants.values() if len(w.shape) == 4)
+    seen = after.constants[conv.inputs[1]]
+    assert isinstance(weights, np.ndarray)
+    assert isinstance(seen, np.ndarray)
+    assert seen.shape == (3, 3, 4, 4)
+    assert np.shares_memory(seen, weights)
+    assert not seen.flags.writeable
