@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from .dim import Dim, Extent, dims_of, most
 from .dtype import INT64, DType
 from .errors import IRError
 from .expr import Cast, Expr, const
-from .node import Node
+from .node import Leaf
 from .number import index_number
 
 
@@ -24,7 +23,7 @@ class Alignment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Buffer(Node):
+class Buffer(Leaf):
     """A row-major array. Two Buffers are equal only when they are one object.
 
     scope: "global" (parameters and workspace), "thread" (private to a thread) or "register".
@@ -101,12 +100,6 @@ class Buffer(Node):
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
-    def map_children(self, visit: Callable[[Node], Node]) -> Self:
-        return self
-
-    def children(self) -> tuple[Node, ...]:
-        return ()
-
     def __getitem__(self, indices: Expr | int | tuple[Expr | int, ...]) -> Load:
         listed = indices if isinstance(indices, tuple) else (indices,)
         if len(listed) != len(self.shape):
@@ -136,8 +129,10 @@ class Load(Expr):
 
     @property
     def dtype(self) -> DType:
-        lanes = max((index.dtype.lanes for index in self.indices), default=1)
-        return self.buffer.type.with_lanes(max(lanes, self.buffer.type.lanes))
+        lanes = self.buffer.type.lanes
+        for index in self.indices:
+            lanes = max(lanes, index.dtype.lanes)
+        return self.buffer.type.with_lanes(lanes)
 
 
 def as_index(index: Expr | int, name: str) -> Expr:

@@ -25,12 +25,12 @@ import operator
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, cast
 
 from .dtype import BOOL, INT64, DType, Kind
 from .dtype import dtype as as_dtype
 from .intrinsics import ABS, POW, Intrinsic
-from .node import Node
+from .node import Leaf, Node
 from .number import check_number, nearest
 from .operand_checks import (
     check_bits,
@@ -104,7 +104,7 @@ class Expr(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Var(Expr):
+class Var(Leaf, Expr):
     """A named value bound by a loop, a block or a Let. Two Vars are equal only when they are one
     object.
     """
@@ -119,15 +119,9 @@ class Var(Expr):
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
-    def map_children(self, visit: Callable[[Node], Node]) -> Self:
-        return self
-
-    def children(self) -> tuple[Node, ...]:
-        return ()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Const(Expr):
+class Const(Leaf, Expr):
     """A number. Equal when type and bits are equal: 1, 1.0 and True differ, NaN equals NaN, 0.0 and
     -0.0 differ.
     """
@@ -152,8 +146,8 @@ class Const(Expr):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Binary(Expr):
-    """Base of the arithmetic operators: both operands and the result have one type."""
+class Pair(Expr):
+    """Base of what has two operands, and, where nothing else is said, their type."""
 
     a: Expr
     b: Expr
@@ -161,6 +155,19 @@ class Binary(Expr):
     @property
     def dtype(self) -> DType:
         return self.a.dtype
+
+    def map_children(self, visit: Callable[[Node], Node]) -> Self:
+        a, b = visit(self.a), visit(self.b)
+        same = a is self.a and b is self.b
+        return self if same else type(self)(cast(Expr, a), cast(Expr, b))
+
+    def children(self) -> tuple[Node, ...]:
+        return self.a, self.b
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binary(Pair):
+    """Base of the arithmetic operators: both operands and the result have one type."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,11 +236,8 @@ class ShiftRight(Binary):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compare(Expr):
+class Compare(Pair):
     """Base of the comparisons of two values of one type; the result is bool."""
-
-    a: Expr
-    b: Expr
 
     @property
     def dtype(self) -> DType:
@@ -261,27 +265,13 @@ class LE(Compare):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class And(Expr):
+class And(Pair):
     """Both truth values hold; b is evaluated only when a holds."""
-
-    a: Expr
-    b: Expr
-
-    @property
-    def dtype(self) -> DType:
-        return self.a.dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Or(Expr):
+class Or(Pair):
     """One of the truth values holds; b is evaluated only when a does not hold."""
-
-    a: Expr
-    b: Expr
-
-    @property
-    def dtype(self) -> DType:
-        return self.a.dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)

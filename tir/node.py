@@ -68,7 +68,7 @@ class Node:
     def map_children(self, visit: Callable[[Node], Node]) -> Self:
         """This node with `visit` applied to each child; the same object when no child changed."""
         changed: dict[str, object] = {}
-        for name in field_names(type(self)):
+        for name in _FIELDS.get(type(self)) or field_names(type(self)):
             old = getattr(self, name)
             if isinstance(old, Node):
                 new: object = visit(old)
@@ -94,6 +94,20 @@ class Node:
                     found += [item for item in value if isinstance(item, Node)]
             object.__setattr__(self, "_children", tuple(found))
             return self._children
+
+
+class Leaf(Node):
+    """A node that holds no others."""
+
+    __slots__ = ()
+
+    def map_children(self, visit: Callable[[Node], Node]) -> Self:
+        """This node."""
+        return self
+
+    def children(self) -> tuple[Node, ...]:
+        """None."""
+        return ()
 
 
 def _mapped(old: tuple[object, ...], visit: Callable[[Node], Node]) -> tuple[object, ...]:

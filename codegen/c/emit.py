@@ -100,11 +100,8 @@ class _FunctionWriter:
             f"    {name}({_wrapped([a.value for a in arguments], '        ')});",
             "}",
         ]
-        ignored = [
-            n
-            for n in (_words(a.declaration)[-1] for a in arguments)
-            if n not in _words(self._body())
-        ]
+        used = frozenset(_words(self._body()))
+        ignored = [n for n in (_words(a.declaration)[-1] for a in arguments) if n not in used]
         first = [f"    {', '.join(f'(void){n}' for n in ignored)};"] if ignored else []
         return "\n".join([self._title(), head, "{", *first, self._body(), "}", "", *entry]) + "\n"
 

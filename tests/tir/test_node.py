@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tilewright.tir.buffer import Load
-from tilewright.tir.expr import Add, Const, Expr, Select, Var, index
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.dtype import INT64
+from tilewright.tir.expr import LT, Add, And, Const, Expr, Select, Var, index
 from tilewright.tir.node import Node, field_names
 from tilewright.tir.stmt import For, Store
 
@@ -30,6 +31,28 @@ def test_map_children_rebuilds_only_what_changed() -> None:
     assert changed == Add(left, index(7))
     assert isinstance(changed, Add)
     assert changed.a is left
+
+
+def test_a_pair_maps_both_operands_and_keeps_its_kind() -> None:
+    for kind in (Add, LT, And):
+        pair = kind(X, Y)
+        assert pair.children() == (X, Y)
+        assert pair.map_children(lambda child: child) is pair
+        turned = pair.map_children(lambda child: Y if child is X else X)
+        assert turned == kind(Y, X)
+
+
+def test_a_leaf_visits_nothing() -> None:
+    for leaf in (X, index(1), Buffer("A", INT64, (4,))):
+        assert leaf.children() == ()
+        assert leaf.map_children(lambda child: X) is leaf
+
+
+def test_nodes_in_a_tuple_are_mapped_and_the_tuple_is_kept_where_none_changed() -> None:
+    load = Load(Buffer("A", INT64, (4, 4)), (X, Y))
+    assert load.map_children(lambda child: child) is load
+    moved = load.map_children(lambda child: index(2) if child is Y else child)
+    assert moved.indices == (X, index(2))
 
 
 def test_fields_take_part_in_comparison_in_order_of_definition() -> None:
