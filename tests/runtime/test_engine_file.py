@@ -17,7 +17,7 @@ from tilewright.runtime.arrays import address
 from tilewright.runtime.engine import Engine
 from tilewright.runtime.engine_format import EngineFileError, Requirements, platform_name
 from tilewright.runtime.engine_reader import EngineFile
-from tilewright.runtime.engine_writer import to_bytes, write_file
+from tilewright.runtime.engine_writer import _Weights, to_bytes, write_file
 
 from ..tiny_engine import tiny_engine
 from ..tiny_program import image
@@ -291,3 +291,16 @@ def test_requirements_say_what_differs() -> None:
         f"it was built for beos-alpha; this is {platform_name()}.",
         "its code follows convention 9 of tilewright 0.1.0; this version follows 1.",
     )
+
+
+def test_equal_weights_stand_once_wherever_they_lie() -> None:
+    weights = _Weights()
+    one = np.arange(600, dtype=np.float32).reshape(20, 30)
+    other = one.copy()
+    other[-1, -1] = -0.0
+    zero = other.copy()
+    zero[-1, -1] = 0.0
+    places = [weights.place(a) for a in (one, one.copy(), other, zero, one.T, one.T.copy().T)]
+    keys = [place["key"] for place in places]  # type: ignore[call-overload, index]
+    assert keys == ["0", "0", "1", "2", "3", "0"]
+    assert [array.shape for array in weights.arrays.values()] == [(20, 30)] * 3 + [(30, 20)]
