@@ -193,7 +193,7 @@ class ArrayEvaluator:
         data = self._buffers[load.buffer]
         inside = offsets(load, self._visit) if data.shape == load.buffer.shape else None
         if inside is not None:
-            return data.reshape(-1).take(inside)
+            return self._promoted(load, data.reshape(-1).take(inside))
         indices = [np.asarray(self._visit(index)) for index in load.indices]
         flat = np.asarray(0)
         for dimension, (index, size) in enumerate(zip(indices, data.shape, strict=True)):
@@ -203,8 +203,14 @@ class ArrayEvaluator:
                 index = np.clip(index, 0, max(size - 1, 0))
             flat = flat * size + index
         if data.size == 0:
-            return np.zeros(flat.shape, dtype=data.dtype)
-        return data.reshape(-1).take(flat)
+            return self._promoted(load, np.zeros(flat.shape, dtype=data.dtype))
+        return self._promoted(load, data.reshape(-1).take(flat))
+
+    def _promoted(self, load: Load, found: Array) -> Array:
+        """What was gathered, in the type to compute in: a table may be in its own."""
+        if self._working is None or not load.buffer.type.is_float:
+            return found
+        return found.astype(self._working.numpy, copy=False)
 
     def _check_outside(self, load: Load, dimension: int, index: Array, outside: Array) -> None:
         wrong = outside if self._active is None else np.logical_and(outside, self._active)

@@ -31,7 +31,7 @@ from .running import running
 from .specialise import sizes_of, specialise
 from .stmt import Extern, IterKind, IterVar
 from .update import Update
-from .visit import free_vars, substitute, transform, walk
+from .visit import free_vars, loads, substitute, transform, walk
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 Arrays = Mapping[str, Array] | Sequence[Array]
@@ -67,15 +67,35 @@ def evaluate(
     """
     working = None if dtype is None else as_dtype(dtype)
     func = at_sizes(func, arrays)
+    listed = definitions(func)
+    tables = _tables(listed)
     buffers = {
-        buffer: array.astype(promoted(buffer.type, working), copy=False)
+        buffer: array
+        if buffer in tables
+        else array.astype(promoted(buffer.type, working), copy=False)
         for buffer, array in bind(func, arrays).items()
     }
     with np.errstate(all="ignore"):
-        for definition in definitions(func):
+        for definition in listed:
             compute(definition, buffers, working)
     kept = (*func.outputs, *(func.allocations if intermediates else ()))
     return {buffer.name: buffers[buffer] for buffer in kept}
+
+
+def _tables(listed: Sequence[Definition]) -> frozenset[Buffer]:
+    """What is read where data says and nowhere else: elements are promoted as they are gathered,
+    for most of a table is not.
+    """
+    gathered: set[Buffer] = set()
+    others: set[Buffer] = set()
+    for definition in listed:
+        if definition.extern is not None:
+            others.update(definition.extern.inputs)
+            continue
+        for load in (x for e in (*definition.values, *definition.initial) for x in loads(e)):
+            is_data = any(loads(index) for index in load.indices)
+            (gathered if is_data else others).add(load.buffer)
+    return frozenset(gathered - others)
 
 
 def at_sizes(func: PrimFunc, arrays: Arrays) -> PrimFunc:

@@ -181,3 +181,41 @@ def test_large_kernels_take_less_than_a_second() -> None:
         began = time.perf_counter()
         evaluate(func, arrays, "float64")
         assert time.perf_counter() - began < 1.0
+
+
+def gathered(*, twice: bool) -> PrimFunc:
+    """Rows of a table by number; read `twice`, its first column is added."""
+    table = te.placeholder((9, 3), "float32", name="T")
+    rows = te.placeholder((4,), "int64", name="rows")
+
+    def element(i: te.Var, j: te.Var) -> te.Expr:
+        row = table[te.clamp_index(rows[i], 9), j]
+        return row * row + table[i, 0] if twice else row * row
+
+    return te.func(table, rows, te.compute((4, 3), element, name="C"), name="gathered")
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_rows_of_a_table_are_promoted_as_they_are_read(twice: bool) -> None:
+    table = np.random.default_rng(0).standard_normal((9, 3), dtype=np.float32)
+    rows = np.array([8, 0, 3, 3])
+    wide = table.astype(np.float64)
+    wanted = wide[rows] ** 2 + (wide[:4, :1] if twice else 0.0)
+    found = evaluate(gathered(twice=twice), [table, rows], "float64")["C"]
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_table_is_not_promoted_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: list[dict[str, str]] = []
+    compute = module.compute
+
+    def seen(definition: object, buffers: dict[module.Buffer, module.Array], *rest: object) -> None:
+        kinds.append({buffer.name: array.dtype.name for buffer, array in buffers.items()})
+        compute(definition, buffers, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "compute", seen)
+    arrays = [np.zeros((9, 3), np.float32), np.zeros(4, np.int64)]
+    for twice in (False, True):
+        evaluate(gathered(twice=twice), arrays, "float64")
+    assert [kind["T"] for kind in kinds] == ["float32", "float64"]
