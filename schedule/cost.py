@@ -21,13 +21,14 @@ from ..tir.dtype import DType
 from ..tir.func import PrimFunc
 from ..tir.stmt import Block, IterKind
 from ..tir.target import Target
-from ..tir.visit import loads, stores
+from ..tir.visit import loads
 from ..tir.work import block_work, points_of
 from .cost_nest import nest_passes
-from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles, pass_seconds
+from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles, pass_seconds, values_of
 from .nest import is_reduction, targets_of
 from .rules.contraction import ContractionRule
-from .rules.default import default_schedule, rule_for
+from .rules.default import Rule, default_schedule, rule_for
+from .rules.depthwise import DepthwiseRule, inline_padding, window_cycles
 from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
 from .rules.reduction import ReductionRule, is_window
 from .rules.row_groups import row_groups
@@ -61,11 +62,13 @@ def _passes(func: PrimFunc, target: Target) -> list[Pass]:
         return nest_passes(default_schedule(func, target).func, target)
     sch = Schedule(func)
     inline_chains(sch, repeated=not isinstance(rule, RowsRule))
+    if isinstance(rule, DepthwiseRule):
+        inline_padding(sch)
     inlined = sch.func
     if isinstance(rule, RowsRule):
         groups = [(*group.members, group.anchor) for group in row_groups(inlined)]
         return [_row_pass(inlined, tuple(map(inlined.block, names)), target) for names in groups]
-    tiled = isinstance(rule, ContractionRule | ReductionRule)
+    tiled = isinstance(rule, ContractionRule | DepthwiseRule | ReductionRule)
     anchor = reductions(inlined)[0] if tiled else None
     epilogue = pointwise_output(inlined, anchor) if anchor is not None else None
     found = []
@@ -73,16 +76,21 @@ def _passes(func: PrimFunc, target: Target) -> list[Pass]:
         if block is epilogue:
             continue
         own = [block, epilogue] if block is anchor and epilogue is not None else [block]
-        product = contraction(block) if isinstance(rule, ContractionRule) else None
-        cycles = (
-            _contraction_cycles(product, target)
-            if product is not None
-            else _block_cycles(block, target, _lanes(block, target))
-        )
+        cycles = _anchor_cycles(block, rule, target) if block is anchor else None
+        if cycles is None:
+            cycles = _block_cycles(block, target, _lanes(block, target))
         if len(own) == 2:
             cycles += _block_cycles(own[1], target, _lanes(own[1], target))
         found.append(_pass(inlined, own, cycles, target))
     return found
+
+
+def _anchor_cycles(block: Block, rule: Rule, target: Target) -> float | None:
+    """Cycles of what a rule keeps in a register tile; None for what goes vector by vector."""
+    if isinstance(rule, DepthwiseRule):
+        return window_cycles(block, target)
+    product = contraction(block) if isinstance(rule, ContractionRule) else None
+    return None if product is None else _contraction_cycles(product, target)
 
 
 def _row_pass(func: PrimFunc, own: Sequence[Block], target: Target) -> Pass:
@@ -143,7 +151,7 @@ def _best_tile_cycles(
 
 def _block_cycles(block: Block, target: Target, lanes: int) -> float:
     """Cycles of a block that is no register tile."""
-    values = [store.value for store in stores(block.body)]
+    values = values_of(block)
     chains = (CHAINS if free_axes(block) else 1) if block.is_ordered else 0
     own = targets_of(block)
     read = sum(1 for load in loads(block.body) if load.buffer not in own)

@@ -16,10 +16,10 @@ from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc, split_allocations
 from ..tir.stmt import Block, For, ForKind, IterKind, Role, Stmt
 from ..tir.target import Target
-from ..tir.visit import blocks, free_vars, loads, statements, stores
+from ..tir.visit import blocks, free_vars, loads, statements
 from ..tir.work import block_work
 from .canonical import origin_of
-from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles
+from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles, values_of
 from .nest import is_reduction, loops_around, targets_of
 
 LOADS_PER_CYCLE = 2
@@ -87,7 +87,6 @@ def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
     repeats = math.prod(
         loop.extent for loop in around if loop not in unrolled and loop not in vectors
     )
-    found = stores(block.body)
     own = targets_of(block)
     lanes = min(target.lanes(buffer.type) for buffer in own)
     width = math.prod(-(-loop.extent // lanes) for loop in vectors)
@@ -100,7 +99,7 @@ def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
         read += math.prod(loop.extent for loop in unrolled if loop.var in moving)
     stored = sum(1 for buffer in own if buffer.scope != "register")
     writes = 0 if is_reduction(block) else copies * stored
-    arithmetic = sum(arithmetic_cycles(store.value, target) for store in found)
+    arithmetic = sum(arithmetic_cycles(value, target) for value in values_of(block))
     busy = [copies * arithmetic, read / LOADS_PER_CYCLE, writes]
     if is_reduction(block):
         busy.append(LATENCY)

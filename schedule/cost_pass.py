@@ -7,10 +7,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..tir.buffer import Load
-from ..tir.expr import Add, Call, Div, Expr, Max, Min, Mul, Select, Sub
+from ..tir.expr import Add, Call, Const, Div, Expr, Max, Min, Mul, Select, Sub
 from ..tir.lowered import Fma
 from ..tir.node import Node
+from ..tir.stmt import Block, IterKind
 from ..tir.target import Target
+from ..tir.visit import free_vars, stores, transform
 
 LATENCY = 4.0  # cycles until the result of an addition can be used
 FORWARDING = 5.0  # until what was stored can be loaded again
@@ -47,6 +49,24 @@ def pass_seconds(item: Pass, target: Target) -> float:
         bandwidth = memory
     traffic = item.moved / bandwidth + item.constant / memory
     return max(item.cycles / item.threads / clock, traffic) + BARRIER_SECONDS
+
+
+def values_of(block: Block) -> list[Expr]:
+    """The values that a block stores. Padding inside of a sum goes: the tiles at a border are
+    variants of their own, without a choice, unless it lies along the vectors.
+    """
+    values = [store.value for store in stores(block.body)]
+    if all(it.kind is not IterKind.REDUCE for it in block.iters):
+        return values
+    last = {it.var for it in [it for it in block.iters if it.kind is IterKind.SPATIAL][-1:]}
+
+    def inside(node: Node) -> Node:
+        match node:
+            case Select(condition, Load() as data, Const()) if not free_vars(condition) & last:
+                return data
+        return node
+
+    return [transform(value, inside) for value in values]
 
 
 def arithmetic_cycles(value: Node, target: Target) -> float:

@@ -37,11 +37,12 @@ from ...tir.stmt import (
     Tail,
     seq,
 )
-from ...tir.visit import blocks, free_vars, fresh_copy, statements, stores, substitute
+from ...tir.visit import blocks, free_vars, fresh_copy, statements, stores, substitute, walk
 from .hoist_guards import mixed
 
 Ranges = dict[Var, Interval]
 MAX_PIECES = 8
+MAX_BORDER = 3  # iterations of a loop that a border is in
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ def _edges(loop: For, ranges: Ranges) -> list[tuple[int, int]]:
                 cuts |= {max(0, min(loop.extent, point)) for point in decided.points}
         for decided in _begun(block, loop.var, inner):
             cuts |= {max(0, min(loop.extent, point)) for point in decided.points}
+        cuts |= _borders(block, loop, inner)
         last = max(last, stop)
     if not below or loop.kind is ForKind.PARALLEL or _is_masked(loop):
         last = loop.extent
@@ -203,6 +205,28 @@ def _begun(block: Block, var: Var, ranges: Ranges) -> Iterator[_Decided]:
                 if found is not None:
                     yield found
             value = value.on_false
+
+
+def _borders(block: Block, loop: For, ranges: Ranges) -> set[int]:
+    """The iterations at which what a reduction reads begins or ceases to be padding: each of those
+    that are in doubt stands alone, so that its taps are decided where they are unrolled.
+    """
+    if not any(it.kind is IterKind.REDUCE for it in block.iters):
+        return set()
+    bound = dict(zip((it.var for it in block.iters), block.bindings, strict=True))
+    found: set[int] = set()
+    for node in (n for store in stores(block.body) for n in walk(store.value)):
+        for part in conjuncts(node.condition) if isinstance(node, Select) else ():
+            condition = simplify(substitute(part, bound), ranges)
+            decided = (
+                _decide(condition, loop.var, ranges) if isinstance(condition, Compare) else None
+            )
+            if decided is None:
+                continue
+            first, last = (max(0, min(loop.extent, p)) for p in sorted(decided.points))
+            if last - first <= MAX_BORDER:
+                found |= {*range(first, last + 1)}
+    return found
 
 
 def _decide(condition: Compare, var: Var, ranges: Ranges) -> _Decided | None:

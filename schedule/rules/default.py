@@ -10,6 +10,7 @@ from ..decisions import Decisions
 from ..externs import check_no_calls
 from ..schedule import Schedule
 from .contraction import ContractionRule
+from .depthwise import DepthwiseRule
 from .elementwise import ElementwiseRule
 from .reduction import ReductionRule
 from .rows import RowsRule
@@ -35,6 +36,7 @@ RULES: tuple[Rule, ...] = (
     ElementwiseRule(),
     WinogradRule(),
     ContractionRule(),
+    DepthwiseRule(),
     ReductionRule(),
     RowsRule(),
 )
@@ -42,6 +44,7 @@ RULES: tuple[Rule, ...] = (
 STRICT_RULES: tuple[Rule, ...] = (
     ElementwiseRule(),
     ContractionRule(in_order=True),
+    DepthwiseRule(),
     ReductionRule(),
     RowsRule(in_order=True),
 )

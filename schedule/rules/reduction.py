@@ -1,5 +1,4 @@
-"""Rule for reductions over windows or whole axes: pooling, depthwise convolution, means, sums of
-squares.
+"""Rule for reductions over windows or whole axes: pooling, means, sums of squares.
 
 The last axis that is kept runs in vectors, a few rows of it stay in registers, what follows runs on
 the accumulators.
@@ -20,7 +19,7 @@ from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
 from .row_groups import row_axis
 from .structure import inline_chains, is_plain_store, is_pointwise, pointwise_output, reductions
-from .tiled import finish_tile, tile_loops
+from .tiled import finish_tile, shared_first, tile_loops
 from .tiles import Tile
 
 ACCUMULATORS = 8  # enough to hide the latency of an addition
@@ -88,10 +87,7 @@ def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool 
     tile = Tile(1, rows, max(1, min(vectors, ACCUMULATORS // rows)))
     order = [it.var for it in reduced]
     loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
-    outer = [*loops.rows, loops.panel]
-    widest = max(outer, key=sch.extent)
-    if sch.extent(outer[0]) < target.threads:
-        outer = [widest, *(loop for loop in outer if loop is not widest)]
+    outer = shared_first(sch, [*loops.rows, loops.panel], target)
     finish_tile(sch, block.name, loops, outer, loops.reduced, target, alone=alone)
     if math.prod(it.extent for it in reduced) <= UNROLLED_TAPS:
         for loop in loops.reduced:

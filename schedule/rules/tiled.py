@@ -53,6 +53,14 @@ def tile_loops(
     )
 
 
+def shared_first(sch: Schedule, outer: Sequence[LoopRef], target: Target) -> list[LoopRef]:
+    """Nested loops, the longest outermost where the first has too few iterations to share out."""
+    if sch.extent(outer[0]) >= target.threads:
+        return list(outer)
+    widest = max(outer, key=sch.extent)
+    return [widest, *(loop for loop in outer if loop is not widest)]
+
+
 def finish_tile(
     sch: Schedule,
     name: str,

@@ -48,7 +48,7 @@ def step_cycles(rows: int, vectors: int, target: Target) -> float:
     return max(arithmetic, loads, float(FMA_LATENCY))
 
 
-def _pieces(extent: int, size: int) -> tuple[tuple[int, int], ...]:
+def pieces(extent: int, size: int) -> tuple[tuple[int, int], ...]:
     """(count, size) of the full pieces of an extent and of the incomplete one."""
     whole, rest = divmod(extent, size)
     return tuple(p for p in ((whole, size), (1, rest)) if p[0] and p[1])
@@ -62,9 +62,9 @@ def tile_cycles(
     """
     lanes = target.lanes(dtype)
     total = 0.0
-    for hn, h in _pieces(outer, tile.outer_rows):
-        for wn, w in _pieces(inner, tile.rows):
-            for vn, v in _pieces(-(-columns // lanes), tile.vectors):
+    for hn, h in pieces(outer, tile.outer_rows):
+        for wn, w in pieces(inner, tile.rows):
+            for vn, v in pieces(-(-columns // lanes), tile.vectors):
                 total += hn * wn * vn * (steps * step_cycles(h * w, v, target) + TILE_OVERHEAD)
     return total
 

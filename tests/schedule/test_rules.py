@@ -46,21 +46,6 @@ def softmax(rows: int, columns: int) -> PrimFunc:
     return te.func(x, y, name="softmax")
 
 
-def depthwise(height: int, width: int, channels: int, *, stride: int = 1) -> PrimFunc:
-    x = te.placeholder((1, height + 2, width + 2, channels), "float32", name="X")
-    w = te.placeholder((3, 3, channels), "float32", name="W", constant=True)
-    r, s = te.reduce_axis(3, name="r"), te.reduce_axis(3, name="s")
-    shape = (1, (height - 1) // stride + 1, (width - 1) // stride + 1, channels)
-    y = te.compute(
-        shape,
-        lambda n, h, v, c: te.sum(
-            x[n, h * stride + r, v * stride + s, c] * w[r, s, c], axis=(r, s)
-        ),
-        name="Y",
-    )
-    return te.func(x, w, y, name="depthwise")
-
-
 def transpose(m: int, n: int) -> PrimFunc:
     x = te.placeholder((m, n), "float32", name="X")
     return te.func(x, te.compute((n, m), lambda i, j: x[j, i], name="Y"), name="transpose")
@@ -235,8 +220,6 @@ OTHERS: dict[str, tuple[str, Callable[[], PrimFunc]]] = {
     "pool of one window": ("reduction", lambda: pool(3, 3, 17)),
     "pool of batches": ("reduction", lambda: pool(5, 5, 6, batch=2, stride=1)),
     "pool in float64": ("reduction", lambda: pool(5, 5, 9, dtype="float64")),
-    "depthwise": ("reduction", lambda: depthwise(5, 6, 20)),
-    "depthwise, strided": ("reduction", lambda: depthwise(5, 6, 3, stride=2)),
     "mean over rows": ("reduction", lambda: mean(9, 21)),
     "mean of one row": ("reduction", lambda: mean(1, 3)),
     "maximum beside one number": ("reduction", lambda: largest_moved(9, 21)),

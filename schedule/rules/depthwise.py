@@ -1,0 +1,201 @@
+"""Rule for windows that are weighted column by column: depthwise convolution.
+
+Vectors run along the channels, a tile of a few rows and columns of outputs stays in registers, what
+it reads is loaded once for all its taps, and the padding is no copy: it is taken into the sum, and
+the tiles at a border are variants of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...tir.buffer import Load
+from ...tir.expr import Const, Select, Var
+from ...tir.func import PrimFunc
+from ...tir.linear import linear
+from ...tir.stmt import Block, IterKind, IterVar
+from ...tir.target import Target
+from ...tir.visit import free_vars, loads, stores
+from ..nest import readers, target_of
+from ..schedule import Schedule
+from .elementwise import schedule_pointwise, vector_lanes
+from .reduction import ACCUMULATORS, is_window
+from .structure import inline_chains, is_pointwise, pointwise_output, product_of, reductions
+from .tiled import finish_tile, shared_first, tile_loops
+from .tiles import Tile, pieces
+
+UNROLLED_TAPS = 25
+MOST_PADDING = 6  # elements of an axis, up to which padding is taken into the sum
+LOAD_SHARE = 0.35  # of a load, in multiply-adds that do not run beside it; measured
+CHOICES = 12  # tiles that a tuner may choose from
+
+
+@dataclass(frozen=True, slots=True)
+class DepthwiseRule:
+    """One reduction over sliding windows that weighs each column on its own, pointwise blocks
+    around it.
+    """
+
+    name: str = "depthwise"
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Whether the function is one such reduction."""
+        anchors = reductions(func)
+        others = [block for block in func.blocks if block not in anchors]
+        return len(anchors) == 1 and is_depthwise(anchors[0]) and all(map(is_pointwise, others))
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps."""
+        inline_chains(sch)
+        inline_padding(sch)
+        (anchor,) = reductions(sch.func)
+        epilogue = pointwise_output(sch.func, anchor)
+        for block in sch.func.blocks:
+            if block is not anchor and block is not epilogue:
+                schedule_pointwise(sch, block.name, target)
+        _schedule(sch, anchor, target)
+
+
+def is_depthwise(block: Block) -> bool:
+    """Whether the block sums products of data and weights that both walk memory along its last
+    axis, the data in windows that slide along another one.
+    """
+    product = product_of(block)
+    if product is None or not is_window(block):
+        return False
+    last = [it for it in block.iters if it.kind is IterKind.SPATIAL][-1]
+    along = all(last.var in free_vars(load.indices[-1]) for load in product if load.indices)
+    return along and all(load.indices for load in product) and bool(_sliding(block))
+
+
+def _sliding(block: Block) -> set[Var]:
+    """The kept axes along which windows slide: they share an index of the data with a reduced
+    one.
+    """
+    data = _data(block)
+    kept = {it.var for it in block.iters if it.kind is IterKind.SPATIAL}
+    mixed = (free_vars(index) for index in data.indices) if data is not None else ()
+    return {var for used in mixed if used - kept for var in used & kept}
+
+
+def _data(block: Block) -> Load | None:
+    """What the windows slide over, perhaps inside of padding."""
+    kept = {it.var for it in block.iters if it.kind is IterKind.SPATIAL}
+    for load in loads(block.body):
+        if any(free_vars(index) & kept and free_vars(index) - kept for index in load.indices):
+            return load
+    return None
+
+
+def inline_padding(sch: Schedule) -> None:
+    """Take padding into the sums that alone read it: a narrow border of constants around a
+    tensor.
+    """
+    for name in sch.blocks():
+        block = sch.func.block(name)
+        if is_pointwise(block) and _is_padding(sch.func, block):
+            sch.compute_inline(name)
+
+
+def _is_padding(func: PrimFunc, block: Block) -> bool:
+    target = target_of(block)
+    users = readers(func, target)
+    if target not in func.allocations or not users or not all(map(is_depthwise, users)):
+        return False
+    value = stores(block.body)[0].value
+    if not isinstance(value, Select) or not isinstance(value.on_true, Load):
+        return False
+    source = value.on_true.buffer
+    if not isinstance(value.on_false, Const) or len(source.shape) != len(target.shape):
+        return False
+    wider = [a - b for a, b in zip(target.extents, source.extents, strict=True)]
+    return all(0 <= more <= MOST_PADDING for more in wider) and wider[-1] == 0
+
+
+def _schedule(sch: Schedule, block: Block, target: Target) -> None:
+    """Tile the sum for registers, with what follows on the accumulators."""
+    reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
+    lanes = vector_lanes(block, target)
+    tiles = window_tiles(block, target)
+    tile = Tile(*sch.sample_categorical([found.to_json() for found in tiles[:CHOICES]]))
+    order = [it.var for it in reduced]
+    loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
+    rows = [row for row in loops.rows if sch.extent(row) > 1]
+    units = [row for row in loops.rows if row not in rows]
+    # the windows of a row of tiles share what they read: panels stand outside of it
+    inside = max(0, len(rows) - 1)
+    places = sorted(range(len(rows) + 1), key=lambda place: (place != inside, place))
+    place = int(sch.sample_categorical(places))
+    outer = shared_first(sch, [*rows[:place], loops.panel, *rows[place:], *units], target)
+    finish_tile(sch, block.name, loops, outer, loops.reduced, target)
+    copies = 1
+    for loop in reversed(loops.reduced):
+        copies *= sch.extent(loop)
+        if copies <= UNROLLED_TAPS:
+            sch.unroll(loop)
+
+
+def window_tiles(block: Block, target: Target) -> list[Tile]:
+    """Tiles of rows and vectors, cheapest first by the model; those whose accumulators leave no
+    registers for data and weights come last.
+    """
+    spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
+    rows = spatial[:-1]
+    sliding = _sliding(block)
+    outer = rows[-2].extent if len(rows) > 1 and rows[-2].var in sliding else 1
+    inner = rows[-1].extent if rows else 1
+    vectors = -(-spatial[-1].extent // vector_lanes(block, target))
+    sizes = itertools.product(_sizes(outer, 4), _sizes(inner, 8), _sizes(vectors, 2))
+    found = [tile for tile in (Tile(*s) for s in sizes) if tile.accumulators <= 2 * ACCUMULATORS]
+    price = {tile: _cycles(block, rows, tile, target) for tile in found}
+    return sorted(
+        found, key=lambda t: (t.accumulators > ACCUMULATORS, price[t], t.accumulators, t.to_json())
+    )
+
+
+def window_cycles(block: Block, target: Target) -> float:
+    """Cycles of the best tile over all rows and columns; without a fused multiply-add each step is
+    two instructions.
+    """
+    spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
+    if 0 in (it.extent for it in block.iters):
+        return 0.0
+    vectors = -(-spatial[-1].extent // vector_lanes(block, target))
+    others = math.prod(it.extent for it in spatial[:-3])
+    best = _cycles(block, spatial[:-1], window_tiles(block, target)[0], target)
+    return best * vectors * others * (1 if target.has_fma else 2)
+
+
+def _sizes(extent: int, limit: int) -> Sequence[int]:
+    return range(1, max(1, min(extent, limit)) + 1)
+
+
+def _cycles(block: Block, rows: Sequence[IterVar], tile: Tile, target: Target) -> float:
+    """Cycles per vector of columns for all rows of the last two axes, by tiles: multiply-adds, and
+    the part of the loads of data and weights that does not run beside them.
+    """
+    taps = math.prod(it.extent for it in block.iters if it.kind is IterKind.REDUCE)
+    outer = rows[-2] if len(rows) > 1 else None
+    inner = rows[-1] if rows else None
+    total = 0.0
+    for hn, h in pieces(outer.extent if outer else 1, tile.outer_rows):
+        for wn, w in pieces(inner.extent if inner else 1, tile.rows):
+            moved = {axis.var: n for axis, n in ((outer, h), (inner, w)) if axis is not None}
+            adds = h * w * taps + LOAD_SHARE * (_read(block, moved) + taps)
+            total += hn * wn * adds / target.fma_per_cycle
+    return total
+
+
+def _read(block: Block, moved: dict[Var, int]) -> int:
+    """Elements of the data along one column that a tile reads: the box of its windows."""
+    data = _data(block)
+    extents = {it.var: it.extent for it in block.iters if it.kind is IterKind.REDUCE} | moved
+    box = 1
+    for index in data.indices if data is not None else ():
+        form = linear(index)
+        reach = (abs(c) * (extents.get(a, 1) - 1) for a, c in form.terms if isinstance(a, Var))
+        box *= 1 + sum(reach)
+    return box
