@@ -30,6 +30,7 @@ from .rules.contraction import ContractionRule
 from .rules.default import Rule, default_schedule, rule_for
 from .rules.depthwise import DepthwiseRule, inline_padding, window_cycles
 from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
+from .rules.groups import group_cycles, is_grouped
 from .rules.reduction import ReductionRule, is_window
 from .rules.row_groups import row_groups
 from .rules.rows import RowsRule, in_vectors
@@ -133,12 +134,14 @@ def _contraction_cycles(found: Contraction, target: Target) -> float:
     inner = rows[-1].extent if rows else 1
     batch = math.prod(axis.extent for axis in (*found.batch, *rows[:-2]))
     steps = math.prod(axis.extent for axis in found.reduced)
-    columns = min(found.group, found.vector.extent)
-    groups = found.vector.extent // max(1, columns)
-    if 0 in (outer, inner, columns):
+    if 0 in (outer, inner, found.vector.extent):
         return 0.0
-    best = _best_tile_cycles(outer, inner, columns, steps, found.weight.buffer.type, target)
-    return best * batch * groups * (1 if target.has_fma else 2)
+    if is_grouped(found):
+        best = group_cycles(found, target)
+    else:
+        dtype = found.weight.buffer.type
+        best = _best_tile_cycles(outer, inner, found.vector.extent, steps, dtype, target)
+    return best * batch * (1 if target.has_fma else 2)
 
 
 @cache

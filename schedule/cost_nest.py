@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ..tir.buffer import Buffer
 from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc, split_allocations
-from ..tir.stmt import Block, For, ForKind, IterKind, Role, Stmt
+from ..tir.stmt import Block, For, ForKind, IterKind, Role, Stmt, Tail
 from ..tir.target import Target
 from ..tir.visit import blocks, free_vars, loads, statements
 from ..tir.work import block_work
@@ -90,7 +90,7 @@ def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
     own = targets_of(block)
     lanes = min(target.lanes(buffer.type) for buffer in own)
     width = math.prod(-(-loop.extent // lanes) for loop in vectors)
-    copies = math.prod(loop.extent for loop in unrolled) * width
+    copies = math.prod(_copies(loop, target) for loop in unrolled) * width
     read = 0.0
     for load in loads(block.body):
         if load.buffer.scope == "register" or load.buffer in own:
@@ -106,6 +106,14 @@ def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
     if _next_step_waits(block, around):
         busy.append(LATENCY + FORWARDING)
     return repeats * float(max(busy))
+
+
+def _copies(loop: For, target: Target) -> float:
+    """Copies of the body of an unrolled loop; the short one at the end takes half the time where
+    the units are half as wide as a register.
+    """
+    short = loop.tail is Tail.PARTITION and target.fma_per_cycle == 1
+    return loop.extent - 0.5 if short else loop.extent
 
 
 def _next_step_waits(block: Block, around: Sequence[For]) -> bool:

@@ -3,7 +3,9 @@ steps of the schedule.
 
 A loop is cut where a predicate is decided differently on the two sides: a loop that a split marked
 "partition" or "mask" at its incomplete iteration, and a reduction loop at the iterations that a
-guard names (first K block, last K block). So is the loop over the steps of a scan, behind the first
+guard names (first K block, last K block). An unrolled loop that is marked "partition" ends in a
+copy of its own, whose vectors are as long as what is left. A loop is cut where the padding inside
+of a sum begins and ends. So is the loop over the steps of a scan, behind the first
 ones: where its values choose the initial part. A serial loop falls into several loops, a parallel
 loop gets an If, so that its share-out stays whole. A loop all of whose blocks are off from some
 iteration on becomes shorter. What stays undecided remains a predicate.
@@ -102,7 +104,33 @@ def _piece(loop: For, start: int, stop: int, ranges: Ranges, *, first: bool) -> 
     inner = {**ranges, var: iterations(piece)}
     body = simplify_stmt(substitute(body, {loop.var: value}), inner)
     body = _visit(body, inner)
+    if _is_unrolled_apart(loop):
+        body = _shorter(body, inner)
     return body if stop - start == 1 else replace(piece, body=body)
+
+
+def _shorter(body: Stmt, ranges: Ranges) -> Stmt:
+    """A body whose vectors end where all its blocks do, so that they may be narrower ones."""
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, For) or node.kind is not ForKind.VECTORIZED:
+            return node.map_children(visit) if isinstance(node, Stmt) else node
+        inner = {**ranges, node.var: (0, node.extent - 1)}
+        stop = max(
+            (
+                min((d.off_from for d in _decisions(block, node.var, inner)), default=node.extent)
+                for block in blocks(node)
+            ),
+            default=node.extent,
+        )
+        if not 0 < stop < node.extent:
+            return node
+        known = {**ranges, node.var: (0, stop - 1)}
+        return replace(node, extent=stop, body=simplify_stmt(node.body, known))
+
+    result = visit(body)
+    assert isinstance(result, Stmt)
+    return result
 
 
 def _branches(loop: For, edges: list[tuple[int, int]], ranges: Ranges) -> Stmt:
@@ -137,7 +165,8 @@ def _edges(loop: For, ranges: Ranges) -> list[tuple[int, int]]:
     if not below or loop.kind is ForKind.PARALLEL or _is_masked(loop):
         last = loop.extent
     cuts = {0, last, *(cut for cut in cuts if cut < last)}
-    if loop.kind in (ForKind.VECTORIZED, ForKind.UNROLLED) or len(cuts) > MAX_PIECES:
+    whole = loop.kind is ForKind.UNROLLED and not _is_unrolled_apart(loop)
+    if whole or loop.kind is ForKind.VECTORIZED or len(cuts) > MAX_PIECES:
         cuts = {0, last}
     ordered = sorted(cuts)
     return list(itertools.pairwise(ordered))
@@ -145,6 +174,11 @@ def _edges(loop: For, ranges: Ranges) -> list[tuple[int, int]]:
 
 def _is_masked(loop: For) -> bool:
     return loop.kind is ForKind.VECTORIZED
+
+
+def _is_unrolled_apart(loop: For) -> bool:
+    """Whether the last one of the copies of a body is to have loops of its own length."""
+    return loop.kind is ForKind.UNROLLED and loop.tail is Tail.PARTITION
 
 
 def _cuts(loop: For, block: Block) -> bool:

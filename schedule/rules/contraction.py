@@ -21,6 +21,7 @@ from ..nest import fixed_tensors
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise
+from .groups import Panel, choose_panel, has_short_end, is_grouped
 from .row_groups import row_axis
 from .structure import (
     Contraction,
@@ -72,15 +73,11 @@ class ContractionRule:
         for block in sch.func.blocks:
             if block is not anchor and block is not epilogue:
                 schedule_pointwise(sch, block.name, target)
-        tile = _choose_tile(sch, found, target)
-        lanes = target.lanes(found.weight.buffer.type)
-        width = tile.vectors * lanes
-        if found.group < found.vector.extent:
-            width = _group_panel(found.group, width)
+        panel = _choose(sch, found, target)
         order = [it.var for it in found.reduced] if self.in_order else _reduction_order(found)
         part = None if self.in_order else _part_of_axis(found)
-        packed = pack_weights(sch, found, width, order, part)
-        _nest(sch, found, tile, width, packed, order, part, target)
+        packed = pack_weights(sch, found, panel.width, order, part)
+        _nest(sch, found, panel, packed, order, part, target)
 
 
 def _is_dot(func: PrimFunc, found: Contraction) -> bool:
@@ -91,14 +88,20 @@ def _is_dot(func: PrimFunc, found: Contraction) -> bool:
     return few and found.weight.buffer not in func.constants and row_axis(found.block) is not None
 
 
+def _choose(sch: Schedule, found: Contraction, target: Target) -> Panel:
+    if is_grouped(found):
+        return choose_panel(sch, found, target)
+    tile = _choose_tile(sch, found, target)
+    return Panel(tile, tile.vectors * target.lanes(found.weight.buffer.type))
+
+
 def _choose_tile(sch: Schedule, found: Contraction, target: Target) -> Tile:
     rows = found.rows
     outer = rows[-2].extent if len(rows) > 1 else 1
     inner = rows[-1].extent if rows else 1
     steps = math.prod(axis.extent for axis in found.reduced)
-    columns = min(found.group, found.vector.extent)
     dtype = found.weight.buffer.type
-    tiles = candidates(outer, inner, columns, steps, dtype, target)
+    tiles = candidates(outer, inner, found.vector.extent, steps, dtype, target)
     if _rows_meet(found):
         most = target.l1_bytes // SET_SPAN + 1
         tiles.sort(key=lambda tile: tile.outer_rows * tile.rows > most)
@@ -116,13 +119,6 @@ def _rows_meet(found: Contraction) -> bool:
     along = zip(data.indices, data.buffer.strides, strict=True)
     step = sum(linear(item).coefficient(row) * stride for item, stride in along)
     return step * data.buffer.type.bytes % SET_SPAN == 0
-
-
-def _group_panel(group: int, width: int) -> int:
-    """The widest divisor of a group's columns that is at most `width`: a panel never straddles two
-    groups.
-    """
-    return max(d for d in range(1, min(group, width) + 1) if group % d == 0)
 
 
 def pack_weights(
@@ -188,8 +184,7 @@ def _part_of_axis(found: Contraction) -> int | None:
 def _nest(
     sch: Schedule,
     found: Contraction,
-    tile: Tile,
-    width: int,
+    panel: Panel,
     packed: str | None,
     order: Sequence[Var],
     part: int | None,
@@ -197,7 +192,9 @@ def _nest(
 ) -> None:
     lanes = target.lanes(found.weight.buffer.type)
     name = found.block.name
-    loops = tile_loops(sch, found.block, tile, width, lanes, order)
+    width = panel.width
+    short = is_grouped(found) and has_short_end(width, lanes)
+    loops = tile_loops(sch, found.block, panel.tile, width, lanes, order, short=short)
     batch, rows = list(loops.rows[: len(found.batch)]), list(loops.rows[len(found.batch) :])
     row_tiles = math.prod(sch.extent(loop) for loop in rows)
     panels_first = _panels_first(sch, found, rows, loops.panel, target)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ...tir.expr import Var
 from ...tir.stmt import Block
 from ...tir.target import Target
+from ..loop_steps import TailName
 from ..nest import targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
@@ -24,19 +25,30 @@ class TiledLoops:
 
     rows: the row loops outside the tile, outermost first; panel: the loop over panels of columns.
     inner: the loops of the tile, rows, vectors, lanes; reduced: the reduction loops in the order
-    asked for.
+    asked for. short: whether the last vector is as long as what is left, not masked.
     """
 
     rows: tuple[LoopRef, ...]
     panel: LoopRef
     inner: tuple[LoopRef, ...]
     reduced: tuple[LoopRef, ...]
+    short: bool = False
 
 
 def tile_loops(
-    sch: Schedule, block: Block, tile: Tile, width: int, lanes: int, reduced: Sequence[Var]
+    sch: Schedule,
+    block: Block,
+    tile: Tile,
+    width: int,
+    lanes: int,
+    reduced: Sequence[Var],
+    *,
+    short: bool = False,
 ) -> TiledLoops:
-    """Split the row axes and the last spatial axis of a block for a tile of `width` columns."""
+    """Split the row axes and the last spatial axis of a block for a tile of `width` columns.
+
+    short: let the last vector be as long as what is left.
+    """
     own = sch.loops(block.name)[-len(block.iters) :]
     loops = dict(zip((it.var for it in block.iters), own, strict=True))
     spatial = [it.var for it in block.iters if it.kind.value == "spatial"]
@@ -47,9 +59,10 @@ def tile_loops(
             rows[-depth], inside = sch.split(rows[-depth], (None, size), tail="partition")
             inner.insert(0, inside)
     panel, columns = sch.split(loops[spatial[-1]], (None, width), tail="mask")
-    vectors, lane = sch.split(columns, (None, min(lanes, width)), tail="mask")
+    ends: TailName = "partition" if short else "mask"
+    vectors, lane = sch.split(columns, (None, min(lanes, width)), tail=ends)
     return TiledLoops(
-        tuple(rows), panel, (*inner, vectors, lane), tuple(loops[var] for var in reduced)
+        tuple(rows), panel, (*inner, vectors, lane), tuple(loops[var] for var in reduced), short
     )
 
 
@@ -99,7 +112,7 @@ def finish_tile(
     if parts is not None:
         *tile, part = sch.reverse_compute_at(name, place, at="each")
         sch.reorder(part, *tile)
-        _vectors(sch, tile, lanes)
+        _vectors(sch, tile, lanes, short=loops.short)
     if epilogue is None:
         return
     own = epilogue.name
@@ -107,7 +120,7 @@ def finish_tile(
     if _shares_vectors(epilogue, sch.func.block(name), target) and sch.attempt(
         lambda s: moved.extend(s.reverse_compute_at(own, place, at="last"))
     ):
-        _vectors(sch, moved, lanes)
+        _vectors(sch, moved, lanes, short=loops.short)
     else:
         schedule_pointwise(sch, own, target)
 
@@ -116,10 +129,11 @@ def _shares_vectors(epilogue: Block, block: Block, target: Target) -> bool:
     return vector_lanes(epilogue, target) == vector_lanes(block, target)
 
 
-def _vectors(sch: Schedule, loops: Sequence[LoopRef], lanes: int) -> None:
+def _vectors(sch: Schedule, loops: Sequence[LoopRef], lanes: int, *, short: bool = False) -> None:
     """Run a block over a tile in the tile's own vectors."""
     *rows, columns = loops
-    vectors, lane = sch.split(columns, (None, lanes), tail="mask")
+    ends: TailName = "partition" if short else "mask"
+    vectors, lane = sch.split(columns, (None, lanes), tail=ends)
     for loop in (*rows, vectors):
         sch.unroll(loop)
     sch.vectorize(lane)
