@@ -66,9 +66,14 @@ def is_depthwise(block: Block) -> bool:
     product = product_of(block)
     if product is None or not is_window(block):
         return False
-    last = [it for it in block.iters if it.kind is IterKind.SPATIAL][-1]
-    along = all(last.var in free_vars(load.indices[-1]) for load in product if load.indices)
-    return along and all(load.indices for load in product) and bool(_sliding(block))
+    kept = {it.var for it in block.iters if it.kind is IterKind.SPATIAL}
+    last = [it.var for it in block.iters if it.var in kept][-1]
+    along = all(load.indices and last in free_vars(load.indices[-1]) for load in product)
+    data = _data(block)
+    weights = [load for load in product if load is not data]
+    used = {var for load in weights for index in load.indices for var in free_vars(index)}
+    sliding = _sliding(block)
+    return along and len(weights) == 1 and bool(sliding - {last}) and not used & kept - {last}
 
 
 def _sliding(block: Block) -> set[Var]:
