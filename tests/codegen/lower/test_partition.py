@@ -14,7 +14,15 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.printer import print_stmt
 from tilewright.tir.verify import Stage, verify
 
-from ...schedule.programs import assert_same_values, chain, conv, matmul, matmul_relu, running
+from ...schedule.programs import (
+    assert_same_values,
+    chain,
+    conv,
+    matmul,
+    matmul_relu,
+    pool,
+    running,
+)
 
 
 def cut(func: PrimFunc, steps: Callable[[Schedule], object]) -> str:
@@ -170,4 +178,36 @@ def test_the_steps_of_a_scan_are_cut_behind_the_first_ones() -> None:
         "    for i_1 in range(2):",
         "        for j in range(3):",
         '            with block("S", vi=ordered(7, i_0 * 2 + i_1 + 2), vj=spatial(3, j)):',
+    ]
+
+
+def test_a_loop_is_cut_where_the_padding_inside_of_a_sum_begins_and_ends() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.compute_inline("X_pad")
+        _, h, v, *_ = sch.loops("Y")
+        h0, h1 = sch.split(h, (None, 2), tail="partition")
+        sch.reorder(h0, v, h1)
+
+    text = cut(pool(8, 8, 3, stride=1, pad=1), steps)
+    assert "select" not in text
+    assert "where" not in text
+    assert "for h_0 in range(2):\n    for h_1 in range(2):" in text  # between the first and last
+    assert "\n    for v in range(6):\n        for h_1 in range(2):" in text
+
+
+def test_the_last_copy_of_an_unrolled_loop_may_have_vectors_of_its_own_length() -> None:
+    def steps(sch: Schedule) -> None:
+        vectors, lanes = sch.split(sch.loops("Q")[1], (None, 8), tail="partition")
+        sch.unroll(vectors)
+        sch.vectorize(lanes)
+
+    text = only(cut(chain(1, 19), steps), "Q")
+    assert text.splitlines()[:7] == [
+        "for j_0 in unrolled(2):",
+        "    for j_1 in vectorized(8):",
+        '        with block("Q", vi=spatial(1, 0), vj=spatial(19, j_0 * 8 + j_1)):',
+        "            Q[0, vj] = max(P[0, vj], 0.0)",
+        "for j_1 in vectorized(3):",
+        '    with block("Q", vi=spatial(1, 0), vj=spatial(19, j_1 + 16)):',
+        "        Q[0, vj] = max(P[0, vj], 0.0)",
     ]
