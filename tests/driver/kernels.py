@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright import te
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.winograd import Winograd
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 
@@ -61,6 +63,21 @@ def depthwise() -> PrimFunc:
         name="Y",
     )
     return te.func(x, w, y, name="depthwise")
+
+
+def depthwise_padded() -> PrimFunc:
+    """Channels last in the weights too; the borders are inside the sum."""
+    x = te.placeholder((1, 7, 9, 20), "float32", name="X")
+    w = te.placeholder((3, 3, 1, 20), "float32", name="W", constant=True)
+    op = Conv(pads=(1, 1, 1, 1), groups=20, layout="NHWC")
+    return te.func(x, w, *op.express(x, w, name="Y"), name="depthwise_padded")
+
+
+def winograd() -> PrimFunc:
+    x = te.placeholder((1, 7, 6, 20), "float32", name="X")
+    w = te.placeholder((3, 3, 20, 18), "float32", name="W", constant=True)
+    op = Winograd(pads=(1, 1, 1, 1), layout="NHWC")
+    return te.func(x, w, *op.express(x, w, name="Y"), name="winograd")
 
 
 def pooling() -> PrimFunc:
@@ -123,6 +140,8 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         matmul,
         convolution,
         depthwise,
+        depthwise_padded,
+        winograd,
         pooling,
         softmax,
         norm,
