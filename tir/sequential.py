@@ -52,14 +52,14 @@ def dependencies(
         if definition.extern is not None:
             cost += sum(target.size for target in definition.targets)
             continue
-        points = _points(definition, _union(masks, definition))
-        cost += points.count * definition.steps
+        flat = _union(masks, definition)
+        cost += _count(definition, flat) * definition.steps
         if budget is not None and cost > budget:
             return None
         expressions = (*definition.values, *definition.initial)
         for load in {load for expr in expressions for load in loads(expr)}:
             if load.buffer in masks:
-                _mark(definition, load, points, masks[load.buffer])
+                _mark(definition, load, flat, masks[load.buffer])
     return {target: np.flatnonzero(mask) for target, mask in masks.items()}
 
 
@@ -79,7 +79,7 @@ def evaluate_at(
             wanted = np.zeros(definition.target.size, dtype=bool)
             for target in definition.targets:
                 wanted[elements[target]] = True
-            for part in _points(definition, np.flatnonzero(wanted)).parts(_COLUMNS):
+            for part in _parts(definition, np.flatnonzero(wanted)):
                 place = _place(definition, part)
                 made = _compute(definition, part, buffers)
                 for target, found in zip(definition.targets, made, strict=True):
@@ -102,28 +102,41 @@ class _Points:
     count: int
     values: Mapping[Var, Array]
 
-    def parts(self, size: int) -> Iterator[_Points]:
-        """These points, at most `size` at a time."""
-        for low in range(0, self.count, size):
-            high = min(low + size, self.count)
-            yield _Points(high - low, {v: a[low:high] for v, a in self.values.items()})
+
+def _parts(definition: Definition, flat: Array) -> Iterator[_Points]:
+    """The points that define the elements `flat` of the target, some at a time; all points where
+    that is not plain.
+    """
+    extents, shape = _shapes(definition)
+    total = len(flat) if definition.plain else math.prod(extents)
+    for low in range(0, total, _COLUMNS):
+        high = min(low + _COLUMNS, total)
+        some = flat[low:high].astype(np.int64) if definition.plain else np.arange(low, high)
+        if not shape:
+            yield _Points(len(some), {})
+            continue
+        places = np.unravel_index(some, shape)
+        inside = np.ones(len(some), dtype=bool)
+        for place, extent in zip(places, extents, strict=True):
+            inside &= place < extent
+        found = {a.var: p[inside] for a, p in zip(definition.axes, places, strict=True)}
+        yield _Points(int(np.count_nonzero(inside)), found)
 
 
-def _points(definition: Definition, flat: Array) -> _Points:
-    """The points that define the elements `flat` of the target; all where that is not plain."""
-    extents = [axis.extent for axis in definition.axes]
+def _count(definition: Definition, flat: Array) -> int:
+    """How many points that are."""
+    extents, shape = _shapes(definition)
     if not definition.plain:
-        flat, shape = np.arange(math.prod(extents)), extents
-    else:
-        shape = list(definition.target.shape)
-    if not shape:
-        return _Points(len(flat), {})
-    places = np.unravel_index(flat.astype(np.int64), shape)
-    inside = np.ones(len(flat), dtype=bool)
-    for place, extent in zip(places, extents, strict=True):
-        inside &= place < extent
-    found = {a.var: p[inside] for a, p in zip(definition.axes, places, strict=True)}
-    return _Points(int(np.count_nonzero(inside)), found)
+        return math.prod(extents)
+    if shape == extents:
+        return len(flat)
+    return sum(part.count for part in _parts(definition, flat))
+
+
+def _shapes(definition: Definition) -> tuple[list[int], list[int]]:
+    """The extents of the axes, and the sizes that places among them are counted in."""
+    extents = [axis.extent for axis in definition.axes]
+    return extents, list(definition.target.shape) if definition.plain else extents
 
 
 def _place(definition: Definition, points: _Points) -> tuple[Array, ...]:
@@ -146,21 +159,21 @@ def _steps(definition: Definition, columns: int) -> Iterator[tuple[int, dict[Var
         yield len(flat), values
 
 
-def _mark(definition: Definition, load: Load, points: _Points, mask: Array) -> None:
+def _mark(definition: Definition, load: Load, flat: Array, mask: Array) -> None:
     """Set the elements that `load` may read; all of them where its indices are data."""
     known = {axis.var for axis in definition.axes + definition.reduced}
     if any(loads(index) or free_vars(index) - known for index in load.indices):
         mask[...] = True
         return
-    for part in points.parts(_COLUMNS):
+    for part in _parts(definition, flat):
         for _, steps in _steps(definition, part.count):
             find = ArrayEvaluator({**part.values, **steps}, {}).evaluate
-            flat = offsets(load, find)
-            if flat is None:
-                flat = np.asarray(0)
+            read = offsets(load, find)
+            if read is None:
+                read = np.asarray(0)
                 for index, size in zip(load.indices, load.buffer.shape, strict=True):
-                    flat = flat * size + np.clip(find(index), 0, size - 1)
-            mask[flat] = True
+                    read = read * size + np.clip(find(index), 0, size - 1)
+            mask[read] = True
 
 
 def _compute(
