@@ -7,6 +7,7 @@ from __future__ import annotations
 from ...tir.func import PrimFunc
 from ...tir.target import Target
 from .contract import Contract
+from .drop_unread import DropUnread
 from .fit_dims import FitDims
 from .fold_storage import FoldStorage
 from .guard_dims import GuardDims
@@ -29,6 +30,7 @@ def lower_to_nest(func: PrimFunc) -> PrimFunc:
         PlaceInit(),  # first: a cut loop copies the initialisation along with its reduction
         GuardDims(),  # before loops are cut: a point that does not exist is a condition like others
         Partition(),  # makes every variant; what follows sees boxes without undecided tails
+        DropUnread(),  # sees the loops as they are cut: a piece may hold nothing but its copies
         FitDims(),  # sees the loops as they are cut; outermost, so that nothing runs in vain
         HoistGuards(),  # sees the loops as they are cut; what follows sees a tile's own storage
         FoldStorage(),  # the box of each variant is its own
