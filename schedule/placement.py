@@ -142,13 +142,14 @@ def check_not_staged(func: PrimFunc, tensor: Buffer, primitive: str) -> None:
 
 
 def check_not_vectorized(func: PrimFunc, loop: For, primitive: str) -> None:
-    """The loop may hold more than one block: it is not the lanes of a vector."""
-    if loop.kind is not ForKind.VECTORIZED:
+    """The loop may hold more than one block: neither it nor one around it is a vector's lanes."""
+    lanes = [x for x in (*loops_around(func, loop), loop) if x.kind is ForKind.VECTORIZED]
+    if not lanes:
         return
     raise refuse(
         func,
-        f"{primitive}: loop '{loop.var.name}' is vectorized; expected a loop that may hold other "
-        "statements.",
+        f"{primitive}: loop '{lanes[0].var.name}' is vectorized; expected a loop that may hold "
+        "other statements.",
         code="loop-vectorized",
         hints=("choose the loop around it.",),
     )
