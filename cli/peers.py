@@ -63,17 +63,25 @@ class Peer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OnnxRuntime:
-    """ONNX Runtime on its CPU provider; inputs and outputs are bound."""
+class _Package:
+    """A peer that is imported and installed under one name each."""
 
-    name: str = "onnxruntime"
-    requirement: str = "onnxruntime"
+    name: str
+    requirement: str
 
     def is_installed(self) -> bool:
         return find_spec(self.name) is not None
 
     def version(self) -> str:
         return version(self.requirement)
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxRuntime(_Package):
+    """ONNX Runtime on its CPU provider; inputs and outputs are bound."""
+
+    name: str = "onnxruntime"
+    requirement: str = "onnxruntime"
 
     def settings(self, threads: int) -> Mapping[str, str]:
         return {"intra_op_num_threads": str(threads), "inter_op_num_threads": "1"}
@@ -104,17 +112,11 @@ class OnnxRuntime:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenVino:
+class OpenVino(_Package):
     """OpenVINO on its CPU plug-in, held to float32; inputs are bound, outputs are not copied."""
 
     name: str = "openvino"
     requirement: str = "openvino"
-
-    def is_installed(self) -> bool:
-        return find_spec(self.name) is not None
-
-    def version(self) -> str:
-        return version(self.requirement)
 
     def settings(self, threads: int) -> Mapping[str, str]:
         return {

@@ -8,7 +8,8 @@ and the element that both touch.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import islpy as isl
@@ -71,18 +72,19 @@ def find_clash(func: PrimFunc, orders: Orders, above: Equal = ()) -> Clash | Non
     above: forms of which the one of the first run is the greater.
     Raises: Undecided for what integer sets cannot express, or not within MAX_OPERATIONS.
     """
+    with _limited():
+        return _found(read_nest(func), orders, above)
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    """Raise Undecided where isl has had MAX_OPERATIONS."""
     try:
-        nest = read_nest(func)
-        return _found(nest, orders, above)
+        yield
     except isl.Error as error:
-        if not _gave_up(error):
+        if "maximal number of operations" not in str(error):
             raise
         raise Undecided(f"it takes isl more than {MAX_OPERATIONS} operations") from error
-
-
-def _gave_up(error: isl.Error) -> bool:
-    """Whether isl reports that it has had MAX_OPERATIONS."""
-    return "maximal number of operations" in str(error)
 
 
 def clash_notes(func: PrimFunc, orders: Orders, above: Equal = ()) -> tuple[str, ...] | None:
@@ -145,12 +147,9 @@ def runs_twice(
             and access.statement.role is not Role.INIT
             and access.buffer is tensor
         )
-        return _run_again(Sets(MAX_OPERATIONS, func.dims), next(runs), loops)
+        with _limited():
+            return _run_again(Sets(MAX_OPERATIONS, func.dims), next(runs), loops)
     except Undecided:
-        return ()
-    except isl.Error as error:
-        if not _gave_up(error):
-            raise
         return ()
 
 
