@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.runtime import program_code
 from tilewright.runtime.host import host_target
 from tilewright.runtime.program_code import NativeProgram, prepare_constants
 from tilewright.tir.program import Launch
@@ -52,6 +53,21 @@ def test_constants_that_no_run_reads_are_dropped() -> None:
         assert (ours is None) == (theirs is None)
         if ours is not None and theirs is not None:
             assert np.array_equal(ours, theirs)
+
+
+def test_what_is_prepared_begins_as_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = tiny_engine().parts
+    assert parts.shared is not None
+    monkeypatch.setattr(
+        program_code, "empty_aligned", lambda shape, dtype: np.full(shape, 7, dtype)
+    )
+    monkeypatch.setattr(program_code.NativeEntry, "run", lambda *_: 1)  # computes nothing
+    bound = dict(enumerate(constants().values()))
+    made = prepare_constants(parts.artifact, parts.shared, bound)
+    pairs = zip(parts.artifact.constants, made, strict=True)
+    prepared = [array for parameter, array in pairs if parameter.role == "prepared"]
+    assert prepared
+    assert not any(array.any() for array in prepared if array is not None)
 
 
 def test_the_object_is_for_this_machine() -> None:
