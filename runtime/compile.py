@@ -2,8 +2,8 @@
 
 The object is keyed by its source, the flags, and the compiler's identity; several translation units
 are compiled at once, one process per CPU, each kept by its own key, and linked into one object. No
-libm, no BLAS, no threads
-are linked: on Linux a source that calls what libc itself does not have is refused here.
+libm, no BLAS, no threads are linked: on Linux a source that calls what libc itself does not have is
+refused here.
 """
 
 from __future__ import annotations
@@ -61,40 +61,20 @@ def compile_shared(
 ) -> SharedObject:
     """Compile one C source; `flags` are added to the target's.
 
-    Raises: CompilerNotFound, CompileFailed.
-    """
-    return compile_many((source,), target, name=name, flags=flags, cache=cache)
-
-
-def compile_many(
-    sources: Sequence[str],
-    target: Target,
-    *,
-    name: str = "kernel",
-    flags: tuple[str, ...] = (),
-    cache: Cache | None = None,
-) -> SharedObject:
-    """Compile the translation units at once, one per CPU, and link them into one shared object.
-
     Raises: CompilerNotFound, CompileFailed; TargetError for another kind of processor.
     """
-    if len(sources) > 1:
-        with Units(name, flags=flags, cache=cache) as units:
-            for source in sources:
-                units.add(source, target)
-            return units.link()
     _check_target(target, name)
     cache = cache if cache is not None else user_cache()
     compiler = find_compiler()
     every_flag = (*compile_flags(target), *compiler.flags, *flags)
-    key = cache_key(_FORMAT, compiler.identity, *every_flag, *link_flags(), *sources)
+    key = cache_key(_FORMAT, compiler.identity, *every_flag, *link_flags(), source)
     kept = cache.get(OBJECTS, key)
     if kept is not None:
         return SharedObject(kept, cache.path(OBJECTS, key), compiler.version, 0.0)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         job, output = _Job(compiler, cache, Path(folder)), Path(folder, "whole.so")
-        job.compile(job.write(sources[0], name), every_flag, link_flags(), output)
+        job.compile(job.write(source, name), every_flag, link_flags(), output)
         binary = output.read_bytes()
     seconds = time.perf_counter() - began
     log.debug("compile: '%s', %.0f ms", name, seconds * 1e3)

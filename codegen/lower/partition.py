@@ -5,10 +5,10 @@ A loop is cut where a predicate is decided differently on the two sides: a loop 
 "partition" or "mask" at its incomplete iteration, and a reduction loop at the iterations that a
 guard names (first K block, last K block). An unrolled loop that is marked "partition" ends in a
 copy of its own, whose vectors are as long as what is left. A loop is cut where the padding inside
-of a sum begins and ends. So is the loop over the steps of a scan, behind the first
-ones: where its values choose the initial part. A serial loop falls into several loops, a parallel
-loop gets an If, so that its share-out stays whole. A loop all of whose blocks are off from some
-iteration on becomes shorter. What stays undecided remains a predicate.
+of a sum begins and ends. So is the loop over the steps of a scan, behind the first ones: where its
+values choose the initial part. A serial loop falls into several loops, a parallel loop gets an If,
+so that its share-out stays whole. A loop all of whose blocks are off from some iteration on becomes
+shorter. What stays undecided remains a predicate.
 """
 
 from __future__ import annotations

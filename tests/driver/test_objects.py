@@ -17,12 +17,13 @@ from tilewright.driver.lower_program import lower_program
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.plan import plan_model
 from tilewright.graph.samples import tiny_model
-from tilewright.runtime.compile import compile_many
+from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.compilers import isa_flags
 from tilewright.runtime.host import is_foreign
 from tilewright.schedule.rules.default import RULES, rule_for
 from tilewright.tir.target import ISAS, Target
 
+from ..linked import linked
 from .kernels import KERNELS
 
 pytestmark = pytest.mark.needs_cc
@@ -73,7 +74,7 @@ def test_the_kernels_are_of_every_rule() -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_imports_three_functions_at_most(name: str, isa: str, tmp_path: Path) -> None:
     path = tmp_path / "kernel.so"
-    shared = compile_many((kernel_source(name, isa),), Target.parse(f"c:{isa}"))
+    shared = compile_shared(kernel_source(name, isa), Target.parse(f"c:{isa}"))
     path.write_bytes(shared.binary)
     check_imports(path)
 
@@ -82,7 +83,7 @@ def test_a_kernel_imports_three_functions_at_most(name: str, isa: str, tmp_path:
 @pytest.mark.parametrize("isa", COMPILED)
 def test_a_model_imports_three_functions_at_most(isa: str, tmp_path: Path) -> None:
     path = tmp_path / "model.so"
-    path.write_bytes(compile_many(model_sources(isa), Target.parse(f"c:{isa}")).binary)
+    path.write_bytes(linked(model_sources(isa), Target.parse(f"c:{isa}")).binary)
     check_imports(path)
 
 
@@ -108,6 +109,6 @@ def test_the_check_sees_another_import(tmp_path: Path) -> None:
         pytest.skip("no nm")
     path = tmp_path / "bad.so"
     text = "#include <stdlib.h>\nvoid *made(void);\nvoid *made(void) { return malloc(3); }\n"
-    path.write_bytes(compile_many((text,), Target()).binary)
+    path.write_bytes(compile_shared(text, Target()).binary)
     with pytest.raises(AssertionError):
         check_imports(path)

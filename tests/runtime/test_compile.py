@@ -14,12 +14,13 @@ from tilewright.runtime.compile import (
     SharedObject,
     Units,
     assembly,
-    compile_many,
     compile_shared,
 )
 from tilewright.runtime.compilers import find_compiler
 from tilewright.runtime.library import Library
 from tilewright.tir.target import Target
+
+from ..linked import linked
 
 SCALAR = Target.parse("c:scalar")
 SOURCE = "int answer(void)\n{\n    return 42;\n}\n"
@@ -76,7 +77,7 @@ def test_without_a_cache_it_works_too() -> None:
 def test_several_translation_units_become_one_object() -> None:
     sources = [f"int part{index}(void) {{ return {index}; }}\n" for index in range(3)]
     sources.append("int part2(void);\nint answer(void) { return 40 + part2(); }\n")
-    library = Library(compile_many(sources, SCALAR, name="parts"), name="parts")
+    library = Library(linked(sources, SCALAR, name="parts"), name="parts")
     assert [answer(library, f"part{index}") for index in range(3)] == [0, 1, 2]
     assert answer(library) == 42
 

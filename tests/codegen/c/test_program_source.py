@@ -16,10 +16,10 @@ from tilewright.codegen.c.program_source import (
 )
 from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.driver.lower_program import lower_program
-from tilewright.runtime.compile import compile_many
 from tilewright.runtime.host import host_target
 from tilewright.tir.target import Target
 
+from ...linked import linked
 from ...tiny_program import tiny
 
 
@@ -65,7 +65,7 @@ def test_an_object_imports_three_functions_of_libc_at_most(tmp_path: Path) -> No
     made = emitted(host_target())
     halves = (made.texts[:2], (declarations(made), *made.texts[2:], made.main))
     units = [unit_source(made.name, made.target, half) for half in halves]
-    shared = compile_many(units, made.target)
+    shared = linked(units, made.target)
     file = tmp_path / "model.so"
     file.write_bytes(shared.binary)
     done = subprocess.run(

@@ -1,0 +1,16 @@
+"""Several translation units as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.runtime.compile import SharedObject, Units
+from tilewright.tir.target import Target
+
+
+def linked(sources: Sequence[str], target: Target, name: str = "kernel") -> SharedObject:
+    """The object of the units, compiled at once."""
+    with Units(name) as units:
+        for source in sources:
+            units.add(source, target)
+        return units.link()
