@@ -93,7 +93,7 @@ def compare_systems(
     for count in reversed(threads):
         systems.clear()
         systems.update(load_systems(engine, model, inputs, peers, count))
-        reports[count] = tuple(_reports(systems, tolerance))
+        reports[count] = tuple(output_reports(systems, tolerance))
     if effort.calls == 0 or not all(report for found in reports.values() for report in found):
         return tuple(Block(count, reports[count], None) for count in threads)
     blocks = []
@@ -125,7 +125,8 @@ def load_systems(
     }
 
 
-def _reports(sessions: Mapping[str, Session], tolerance: Tolerance) -> Iterator[Report]:
+def output_reports(sessions: Mapping[str, Session], tolerance: Tolerance) -> Iterator[Report]:
+    """Each peer's outputs beside ours. Raises: PeerDiffers where a shape differs."""
     ours = sessions[OURS].outputs()
     for system, session in sessions.items():
         if system == OURS:

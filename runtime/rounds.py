@@ -113,9 +113,16 @@ class Gate:
 
 
 def interleave(
-    calls: Mapping[str, Call], counts: Mapping[str, int], rounds: int, gate: Gate | None = None
+    calls: Mapping[str, Call],
+    counts: Mapping[str, int],
+    rounds: int,
+    gate: Gate | None = None,
+    *,
+    ahead: Call | None = None,
 ) -> Rounds:
-    """Time systems in turns. counts: how many calls of each make its part of a round."""
+    """Time systems in turns. counts: how many calls of each make its part of a round. ahead: what
+    runs before each call, untimed.
+    """
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in calls}
     peaks: list[float] = []
     done = repeated = 0
@@ -125,7 +132,9 @@ def interleave(
             repeated += 1
             sleep(_PAUSE)
             continue
-        taken = {name: _part(calls[name], counts[name]) for name in in_turn(list(calls), done)}
+        taken = {
+            name: _part(calls[name], counts[name], ahead) for name in in_turn(list(calls), done)
+        }
         if gate is not None and before is not None:
             after = gate.rate()
             if gate.refuses(after):
@@ -138,8 +147,13 @@ def interleave(
     return Rounds({name: tuple(parts) for name, parts in found.items()}, tuple(peaks), repeated)
 
 
-def _part(call: Call, count: int) -> tuple[float, ...]:
+def _part(call: Call, count: int, ahead: Call | None) -> tuple[float, ...]:
     """The seconds of each of `count` calls, after a rest and a call that does not count."""
     sleep(_REST)
     call()
-    return tuple(sample(call, 1) for _ in range(count))
+    taken = []
+    for _ in range(count):
+        if ahead is not None:
+            ahead()
+        taken.append(sample(call, 1))
+    return tuple(taken)

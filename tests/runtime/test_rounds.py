@@ -154,3 +154,10 @@ def test_a_gate_wants_nearly_what_one_thread_reaches_times_the_threads() -> None
     made = Gate.of(1, 0.0)
     assert made.rate() > 0
     assert not made.refuses(0.0)  # its patience is over
+
+
+def test_what_runs_ahead_of_each_call_is_not_timed(clock: Clock) -> None:
+    calls = {"a": clock.call("a", lambda: 1.0)}
+    found = interleave(calls, {"a": 2}, 1, ahead=clock.call("-", lambda: 50.0))
+    assert found.seconds == {"a": ((1.0, 1.0),)}
+    assert "".join(clock.log) == "a-a-a"
