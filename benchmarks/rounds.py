@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tilewright.runtime.rounds import Gate, Rounds, interleave
-from tilewright.runtime.timing import calibrate
+from tilewright.runtime.timing import MIN_SAMPLE, calibrate, sample
 
 PATIENCE = 30.0  # seconds to wait for a machine that is shared
 
@@ -26,10 +27,20 @@ class Paired:
 
 
 def paired_rounds(
-    calls: Mapping[str, Callable[[], object]], flops: float, threads: int, rounds: int
+    calls: Mapping[str, Callable[[], object]],
+    flops: float,
+    threads: int,
+    rounds: int,
+    *,
+    part: float = MIN_SAMPLE,
 ) -> tuple[dict[str, Paired], Rounds]:
-    """Measure all calls in turns, in each round as many as last a millisecond."""
+    """Measure all calls in turns, in each round as many of each as last `part` seconds, at least a
+    millisecond.
+    """
     counts = {name: calibrate(call) for name, call in calls.items()}
+    if part > MIN_SAMPLE:
+        for name, call in calls.items():
+            counts[name] = max(1, math.ceil(part / sample(call, counts[name])))
     found = interleave(calls, counts, rounds, Gate.of(threads, PATIENCE))
     return {name: _summary(found, name, flops) for name in calls}, found
 
