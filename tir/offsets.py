@@ -28,6 +28,19 @@ def offsets(load: Load, value: Callable[[Expr], Array]) -> Indices | None:
 
     value: the value of an expression at all points, an array that broadcasts against others.
     """
+    parts = offset_parts(load, value)
+    if parts is None:
+        return None
+    flat, *others = sorted(parts.values(), key=np.size)
+    for other in others:
+        flat = np.add(flat, other)
+    return flat.astype(np.int64, copy=False)
+
+
+def offset_parts(load: Load, value: Callable[[Expr], Array]) -> Parts | None:
+    """The flat indices that `offsets` gives, as the arrays that they are sums of: each varies along
+    axes of its own.
+    """
     whole: Parts = {frozenset(): np.asarray(0)}
     for index, size in zip(load.indices, load.buffer.shape, strict=True):
         if index.dtype != INT64:
@@ -38,10 +51,7 @@ def offsets(load: Load, value: Callable[[Expr], Array]) -> Indices | None:
         whole = {axes: part * size for axes, part in whole.items()}
         for axes, part in parts.items():
             _put(whole, axes, part)
-    flat, *others = sorted(whole.values(), key=np.size)
-    for other in others:
-        flat = np.add(flat, other)
-    return flat.astype(np.int64, copy=False)
+    return whole
 
 
 def _parts(index: Expr, value: Callable[[Expr], Array]) -> Parts | None:
