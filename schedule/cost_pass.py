@@ -72,21 +72,31 @@ def values_of(block: Block) -> list[Expr]:
 def arithmetic_cycles(value: Node, target: Target) -> float:
     """Cycles to compute one value, or one vector of it, from what is in registers.
 
-    Index arithmetic is free; a*b+c is one instruction where the target has it.
+    Equal parts are computed once. Index arithmetic is free; a*b+c is one instruction where the
+    target has it.
     """
-    if isinstance(value, Load):
-        return 0.0
-    own = 0.0
-    children = value.children()
-    match value:
+    cycles, seen, waiting = 0.0, set[Node](), [value]
+    while waiting:
+        node = waiting.pop()
+        if node in seen or isinstance(node, Load):
+            continue
+        seen.add(node)
+        own, operands = _instruction(node, target)
+        is_index = isinstance(node, Expr) and not node.dtype.is_float
+        cycles += 0.0 if is_index else own
+        waiting += operands
+    return cycles
+
+
+def _instruction(node: Node, target: Target) -> tuple[float, tuple[Node, ...]]:
+    """The cycles of a node itself, and what it is computed from."""
+    match node:
         case Add(a, Mul(b, c)) | Add(Mul(b, c), a) if target.has_fma:
-            own, children = 1 / target.fma_per_cycle, (a, b, c)
+            return 1 / target.fma_per_cycle, (a, b, c)
         case Call(intrinsic):
-            own = CALL_CYCLES.get(intrinsic.name, 1 / target.fma_per_cycle)
+            return CALL_CYCLES.get(intrinsic.name, 1 / target.fma_per_cycle), node.children()
         case Div():
-            own = DIVISION_CYCLES
+            return DIVISION_CYCLES, node.children()
         case Add() | Sub() | Mul() | Min() | Max() | Fma() | Select():
-            own = 1 / target.fma_per_cycle
-    if isinstance(value, Expr) and not value.dtype.is_float:
-        own = 0.0
-    return own + sum(arithmetic_cycles(child, target) for child in children)
+            return 1 / target.fma_per_cycle, node.children()
+    return 0.0, node.children()

@@ -10,6 +10,7 @@ from tilewright.schedule.cost import LAUNCH_SECONDS, estimate
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
+from tilewright.tir.expr import Expr, Var
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
@@ -111,3 +112,15 @@ def test_steps_that_wait_for_each_other_take_longer() -> None:
 
 def test_the_same_function_has_the_same_price_twice() -> None:
     assert estimate(softmax(1000), TARGET) == estimate(softmax(1000), TARGET)
+
+
+def test_what_an_expression_holds_twice_is_computed_once() -> None:
+    x = te.placeholder((4096,), "float32", name="x")
+
+    def twice(i: Var) -> Expr:
+        return te.exp(x[i]) * (1.0 + te.exp(x[i]))
+
+    once = te.func(x, te.compute((4096,), lambda i: te.exp(x[i]), name="y"), name="once")
+    both = te.func(x, te.compute((4096,), twice, name="y"), name="both")
+    exp = estimate(once, TARGET) - LAUNCH_SECONDS
+    assert estimate(both, TARGET) - LAUNCH_SECONDS < 1.5 * exp
