@@ -3,10 +3,11 @@
  * tw_pool_run calls an entry once per thread, thread 0 being the caller, and returns when all have returned.
  * A waiter spins for a bounded time, then sleeps in the kernel: on Linux with futex, elsewhere on a condition
  * variable. Where a region has more threads than there are CPUs, nobody spins. A caller that finds the pool
- * busy (another thread's region, or its own) runs its region alone, with one thread. Threads are started when
- * a region first needs them and never stopped; a forked child starts its own. Workers take over the caller's
- * floating-point mode, so that rounding and denormals do not depend on the thread. A thread that finds another
- * one of its region on its CPU moves to a free one: a scheduler may leave two there for seconds.
+ * busy (another thread's region, or its own) runs its region alone, with one thread, and so does one that finds
+ * regions of others on all CPUs but one: callers share out the CPUs. Threads are started when a region first
+ * needs them and never stopped; a forked child starts its own. Workers take over the caller's floating-point
+ * mode, so that rounding and denormals do not depend on the thread. A thread that finds another one of its region
+ * on its CPU, at the start or after it slept, moves to a free one: a scheduler may leave two there for seconds.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -38,6 +39,7 @@ static const long SPIN_NS = 50000; /* how long a waiter spins where every thread
 struct gate {
     _Alignas(LINE) atomic_uint value;
     atomic_uint sleepers;
+    atomic_int place; /* of start[t]: 1 + the CPU on which thread t of the region was seen; 0: not yet */
 };
 
 /* The region that runs now; its caller writes it before a start gate opens. */
@@ -46,18 +48,19 @@ struct region {
     void *const *args;
     int threads;
     long spin_ns;
-    unsigned number;
     unsigned long long float_mode;
 };
 
 static struct region region;
-static struct gate start[MAX_THREADS];           /* start[t] lets worker t take part; start[0] is not used */
+static struct gate start[MAX_THREADS];           /* start[t] lets worker t take part; start[0] has only a place */
 static struct gate barrier, finished;
 static _Alignas(LINE) atomic_int missing;        /* threads that the barrier still waits for */
 static _Alignas(LINE) atomic_int running;        /* workers that have not left the region */
 static _Alignas(LINE) atomic_flag busy = ATOMIC_FLAG_INIT;
+static _Alignas(LINE) atomic_int in_use;         /* threads of all regions that run now */
+static _Thread_local int held;                   /* those of regions that this thread is inside of, as caller */
 static atomic_int started;                       /* workers alive in this process */
-static int cpus;                                 /* CPUs that this process may use, as of the last growth */
+static atomic_int cpus;                          /* CPUs that this process may use, as of the last growth */
 static int forks_handled;
 
 #if defined(__SSE__)
@@ -121,13 +124,14 @@ static void gate_open(struct gate *gate)
         wake(&gate->value);
 }
 
-static void gate_wait(struct gate *gate, unsigned seen, long spin_ns)
+/* Wait until the gate has moved on from `seen`; whether the thread slept. */
+static int gate_wait(struct gate *gate, unsigned seen, long spin_ns)
 {
     long deadline = 0;
     do {
         for (int check = 0; check < CHECKS_PER_CLOCK; check++) {
             if (atomic_load_explicit(&gate->value, memory_order_acquire) != seen)
-                return;
+                return 0;
             relax();
         }
         if (deadline == 0)
@@ -136,23 +140,31 @@ static void gate_wait(struct gate *gate, unsigned seen, long spin_ns)
     atomic_fetch_add(&gate->sleepers, 1);
     sleep_while(&gate->value, seen);
     atomic_fetch_sub(&gate->sleepers, 1);
+    return 1;
 }
 
 #if defined(__linux__)
-static atomic_uint claims[CPU_SETSIZE]; /* the last region that had a thread on each CPU */
+/* Whether another thread of the region was seen on a CPU. */
+static int is_taken(int cpu, int self)
+{
+    for (int thread = 0; thread < region.threads; thread++)
+        if (thread != self && atomic_load_explicit(&start[thread].place, memory_order_relaxed) == 1 + cpu)
+            return 1;
+    return 0;
+}
 
-/* Claim the CPU that this thread runs on for its region, or, where that is taken, move to one that is not. */
-static void take_cpu(unsigned number)
+/* Note the CPU that this thread runs on; where another one of the region is there, move to one that is free. */
+static void take_cpu(int self)
 {
     int here = sched_getcpu();
     cpu_set_t allowed, chosen;
-    if (here < 0 || here >= CPU_SETSIZE || atomic_exchange(&claims[here], number) != number)
-        return;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    atomic_store_explicit(&start[self].place, 1 + here, memory_order_relaxed);
+    if (here < 0 || !is_taken(here, self) || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
         return;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &allowed) || atomic_exchange(&claims[cpu], number) == number)
+        if (!CPU_ISSET(cpu, &allowed) || is_taken(cpu, self))
             continue;
+        atomic_store_explicit(&start[self].place, 1 + cpu, memory_order_relaxed);
         CPU_ZERO(&chosen);
         CPU_SET(cpu, &chosen);
         if (sched_setaffinity(0, sizeof chosen, &chosen) == 0) /* moves at once; then free to go again */
@@ -161,15 +173,16 @@ static void take_cpu(unsigned number)
     }
 }
 #else
-static void take_cpu(unsigned number) { (void)number; }
+static void take_cpu(int self) { (void)self; }
 #endif
 
 static void team_barrier(void *state, int thread)
 {
     unsigned seen = atomic_load_explicit(&barrier.value, memory_order_relaxed);
-    (void)state, (void)thread;
+    (void)state;
     if (atomic_fetch_sub_explicit(&missing, 1, memory_order_acq_rel) != 1) {
-        gate_wait(&barrier, seen, region.spin_ns);
+        if (gate_wait(&barrier, seen, region.spin_ns) && region.spin_ns > 0)
+            take_cpu(thread); /* who wakes one up may have drawn it to its own CPU */
         return;
     }
     atomic_store_explicit(&missing, region.threads, memory_order_relaxed);
@@ -193,7 +206,7 @@ static void *worker_main(void *thread)
         if (region.float_mode != float_mode())
             set_float_mode(region.float_mode);
         if (spin_ns > 0)
-            take_cpu(region.number);
+            take_cpu(self);
         region.entry(region.args, &together, self, region.threads);
         if (atomic_fetch_sub(&running, 1) == 1) /* the last: from here on `region` is the caller's again */
             gate_open(&finished);
@@ -207,6 +220,7 @@ static void after_fork_in_child(void)
     memset(&barrier, 0, sizeof barrier);
     memset(&finished, 0, sizeof finished);
     atomic_store(&started, 0);
+    atomic_store(&in_use, held);
     atomic_flag_clear(&busy);
 #if !TW_FUTEX
     pthread_mutex_init(&mutex, NULL);
@@ -233,7 +247,7 @@ static int grow(int wanted)
     sigset_t all, before;
     if (!forks_handled++)
         pthread_atfork(NULL, NULL, after_fork_in_child);
-    cpus = allowed_cpus();
+    atomic_store(&cpus, allowed_cpus());
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; alive < wanted; alive++) {
@@ -247,18 +261,42 @@ static int grow(int wanted)
     return alive;
 }
 
-/* Run a region on up to `threads` threads; returns how many took part (1 where the pool was busy). */
+/* How many of `threads` threads a region may have beside the regions of other callers. */
+static int share_of(int threads)
+{
+    int others = atomic_load(&in_use) - held;
+    if (others <= 0 || threads <= 1)
+        return threads;
+    if (atomic_load(&cpus) == 0)
+        atomic_store(&cpus, allowed_cpus());
+    int left = atomic_load(&cpus) - others;
+    return threads <= left ? threads : left > 1 ? left : 1;
+}
+
+static void hold(int threads)
+{
+    held += threads;
+    atomic_fetch_add(&in_use, threads);
+}
+
+/* Run a region on up to `threads` threads; returns how many took part (1 where others run on the other CPUs). */
 int tw_pool_run(tw_entry entry, void *const *args, int threads)
 {
+    threads = share_of(threads);
     if (threads <= 1 || atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) {
+        hold(1);
         entry(args, &alone, 0, 1);
+        hold(-1);
         return 1;
     }
     threads = 1 + grow((threads < MAX_THREADS ? threads : MAX_THREADS) - 1);
+    hold(threads);
     unsigned seen = atomic_load(&finished.value);
-    region = (struct region){entry, args, threads, threads <= cpus ? SPIN_NS : 0, region.number + 1, float_mode()};
+    region = (struct region){entry, args, threads, threads <= atomic_load(&cpus) ? SPIN_NS : 0, float_mode()};
+    for (int thread = 1; thread < threads; thread++)
+        atomic_store_explicit(&start[thread].place, 0, memory_order_relaxed);
     if (region.spin_ns > 0)
-        take_cpu(region.number);
+        take_cpu(0);
     atomic_store(&missing, threads);
     atomic_store(&running, threads - 1);
     for (int thread = 1; thread < threads; thread++)
@@ -267,6 +305,7 @@ int tw_pool_run(tw_entry entry, void *const *args, int threads)
     if (threads > 1)
         gate_wait(&finished, seen, region.spin_ns);
     atomic_flag_clear_explicit(&busy, memory_order_release);
+    hold(-threads);
     return threads;
 }
 

@@ -24,6 +24,9 @@ pytestmark = pytest.mark.needs_cc
 # rounds: args = {long *cells, long count}. In each round every thread writes its cell, then, after
 # a barrier, reads all: a cell that is not at the round's number counts as an error in cells[63].
 SOURCE = """\
+#define _GNU_SOURCE
+#include <stddef.h>
+#include <time.h>
 struct tw_team { void (*barrier)(void *state, int thread); void *state; };
 
 void rounds(void *const *args, const struct tw_team *team, int thread, int threads)
@@ -59,6 +62,26 @@ void nested(void *const *args, const struct tw_team *team, int thread, int threa
         (*(const tw_run *)args[1])(inner, args, 4);
 }
 
+/* args: {int *inside, int *leave}: stays until it may leave. */
+void stay(void *const *args, const struct tw_team *team, int thread, int threads)
+{
+    (void)team, (void)thread, (void)threads;
+    *(volatile int *)args[0] = 1;
+    while (!*(volatile int *)args[1])
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+}
+
+/* args: {draw}: the others sleep at the barrier; the first that wakes is on the CPU of thread 0. */
+void late(void *const *args, const struct tw_team *team, int thread, int threads)
+{
+    (void)threads;
+    if (thread == 0) {
+        nanosleep(&(struct timespec){0, 50000000}, NULL);
+        (*(int (*const *)(void))args[0])();
+    }
+    team->barrier(team->state, thread);
+}
+
 /* args: {float *tiny, float *halves}: halving a denormal gives 0 where denormals are flushed. */
 void halve(void *const *args, const struct tw_team *team, int thread, int threads)
 {
@@ -66,13 +89,16 @@ void halve(void *const *args, const struct tw_team *team, int thread, int thread
     ((float *)args[1])[thread] = *(const volatile float *)args[0] * 0.5f;
 }
 """
-# What the pool asks about CPUs, answered by the test: every thread stands on CPU 3 of 2, 3 and 5.
+# What the pool asks about CPUs, answered by the test: every thread begins on CPU 3 of 2, 3 and 5;
+# the next that asks after `draw` is back there.
 CROWDED = """\
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdatomic.h>
-static atomic_int moves, last, back;
-static int answer_here(void) { return 3; }
+static atomic_int moves, last, back, drawn;
+static _Thread_local int here = 3;
+static int answer_here(void) { return here = atomic_exchange(&drawn, 0) ? 3 : here; }
+int draw(void) { return drawn = 1; }
 static int answer_allowed(int who, size_t size, cpu_set_t *set)
 {
     (void)who, (void)size;
@@ -91,7 +117,7 @@ static int answer_move(int who, size_t size, const cpu_set_t *set)
         for (int cpu = 0; cpu < 8; cpu++)
             if (CPU_ISSET(cpu, set)) {
                 moves++;
-                last = cpu;
+                here = last = cpu;
             }
     return 0;
 }
@@ -204,6 +230,23 @@ def test_eight_python_threads_at_once_all_get_their_results() -> None:
     assert run_rounds(2, 1)[62] == 2
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process has all CPUs")
+def test_callers_at_the_same_time_share_out_the_cpus() -> None:
+    found = in_a_process("""
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+        inside, leave = np.zeros(1, np.int32), np.zeros(1, np.int32)
+        other = threading.Thread(target=lambda: region("stay", inside, leave, threads=1))
+        other.start()
+        while not inside[0]:
+            time.sleep(0.001)
+        print(int(run_rounds(2, 1)[62]), pool.threads_started())
+        leave[0] = 1
+        other.join()
+        print(int(run_rounds(2, 1)[62]), pool.threads_started())
+    """)
+    assert found == "1 0\n2 1\n"
+
+
 @pytest.mark.parametrize("flags", [(), ("-DTW_NO_FUTEX",)])
 def test_a_forked_child_runs_on_two_threads_within_a_second(flags: tuple[str, ...]) -> None:
     found = in_a_process(
@@ -284,8 +327,21 @@ def test_a_thread_that_finds_its_cpu_taken_moves_to_a_free_one_and_stays_free_to
             run_rounds(threads, 1)
             print(threads, *(count() for count in counts))
     """)
-    # of two threads on CPU 3 one goes to CPU 2, the first that is free; of three another to CPU 5
-    assert found == "1 0 0 0\n2 1 1 2\n2 2 2 2\n3 4 4 5\n"
+    # of two threads on CPU 3 one goes to CPU 2, the first that is free, and stays; a third to CPU 5
+    assert found == "1 0 0 0\n2 1 1 2\n2 1 1 2\n3 2 2 5\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a thread its CPU")
+def test_a_thread_that_was_drawn_to_another_s_cpu_while_it_slept_moves_away() -> None:
+    found = in_a_process("""
+        shared = compile_shared(CROWDED + pool_source(), Target(), flags=("-pthread",))
+        pool.use_pool(shared)
+        moves, draw = (Library(shared, name="pool", pinned=True).entry(name, "tw_count")
+                       for name in ("count_moves", "draw"))
+        region("late", np.array([int(ffi.cast("uintptr_t", draw))], np.uintp), threads=2)
+        print(moves())
+    """)
+    assert found == "2\n"  # at the start, and when it woke at the barrier
 
 
 def test_a_process_ends_while_its_workers_spin() -> None:
@@ -299,7 +355,7 @@ def test_importing_starts_nothing() -> None:
 def test_the_pool_needs_no_flags_of_an_instruction_set() -> None:
     shared = pool_object()
     assert Library(shared, name="pool").entry("tw_pool_started", "tw_count")() >= 0
-    assert len(pool_source().splitlines()) <= 290
+    assert len(pool_source().splitlines()) <= 320
 
 
 @pytest.mark.bench
