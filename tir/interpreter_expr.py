@@ -49,7 +49,7 @@ from .expr import (
 )
 from .interpreter_checks import InterpreterError
 from .interpreter_memory import Memory, Place
-from .lowered import Broadcast, Fma, Ramp, Reinterpret
+from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret
 from .number import integer_range
 from .stmt import Store
 from .visit import walk
@@ -186,11 +186,22 @@ class ExprWriter:
                 value = self.expr(expr.value, active)
                 self.bound[expr.var] = value if value.text.isidentifier() else self.keep(value)
                 return self.expr(expr.body, active)
+            case Lanes():
+                return self._part(expr)
         raise InterpreterError(
             f"interpreter: '{type(expr).__name__}' cannot be executed; "
             "expected an expression of a function.",
             code="interpreter-expression",
         )
+
+    def _part(self, expr: Lanes) -> Text:
+        value = self.expr(expr.value)
+        if expr.count > 1:
+            return self._wrapped(f"{{}}[{expr.first}:{expr.first + expr.count}]", value)
+        lane = self._wrapped(f"{{}}[{expr.first}]", value)
+        if expr.dtype.is_float:
+            return lane
+        return Text(f"int({lane})", *integer_range(expr.dtype), lane.depth + 1)
 
     def _var(self, var: Var) -> Text:
         if var not in self.bound:

@@ -1,4 +1,6 @@
-"""Expressions of lowered code alone: vectors, bits read as another type, the fused multiply-add."""
+"""Expressions of lowered code alone: vectors and parts of them, bits read as another type, the
+fused multiply-add.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +47,21 @@ class Broadcast(Expr):
     @property
     def dtype(self) -> DType:
         return self.value.dtype.with_lanes(self.lanes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lanes(Expr):
+    """`count` lanes of a vector, from lane `first` on, which is a multiple of `count`. Lowered code
+    only.
+    """
+
+    value: Expr
+    first: int
+    count: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype.with_lanes(self.count)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

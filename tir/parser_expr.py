@@ -44,7 +44,7 @@ from .expr import (
 )
 from .intrinsics import ALL as INTRINSICS
 from .intrinsics import by_name
-from .lowered import Broadcast, Fma, Ramp, Reinterpret
+from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret
 from .tensor_intrinsics import TENSOR_INTRINSICS
 
 BINARY: dict[type[ast.operator], type[Binary]] = {
@@ -75,6 +75,7 @@ ARGUMENTS = {
     "let": 3,
     "ramp": 3,
     "broadcast": 2,
+    "lanes": 3,
     "fma": 3,
     **{intrinsic.name: intrinsic.arity for intrinsic in (*INTRINSICS, *TENSOR_INTRINSICS.values())},
 }
@@ -263,6 +264,8 @@ class ExprParser:
                 return Ramp(self.expr(args[0]), self.integer(args[1]), self.integer(args[2]))
             case "broadcast":
                 return Broadcast(self.expr(args[0]), self.integer(args[1]))
+            case "lanes":
+                return Lanes(self.expr(args[0]), self.integer(args[1]), self.integer(args[2]))
             case "fma":
                 return Fma(self.expr(args[0]), self.expr(args[1]), self.expr(args[2]))
         intrinsic = TENSOR_INTRINSICS.get(name) or by_name(name)

@@ -45,7 +45,7 @@ from .expr import (
     Sub,
     Var,
 )
-from .lowered import Broadcast, Fma, Ramp, Reinterpret
+from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret
 from .reduce import Reduce
 from .stmt import (
     Alloc,
@@ -202,6 +202,8 @@ def _call(expr: Expr, names: Names) -> str:
             return f"ramp({args(expr.base)}, {expr.stride}, {expr.lanes})"
         case Broadcast():
             return f"broadcast({args(expr.value)}, {expr.lanes})"
+        case Lanes():
+            return f"lanes({args(expr.value)}, {expr.first}, {expr.count})"
         case Fma():
             return f"fma({args(expr.a, expr.b, expr.c)})"
     raise TypeError(f"printer: no text for {type(expr).__name__}")

@@ -31,7 +31,7 @@ from .expr import (
     ShiftRight,
     Sub,
 )
-from .lowered import Broadcast, Fma, Ramp, Reinterpret
+from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret
 from .stmt import Extern, Prefetch, Store
 
 
@@ -79,6 +79,9 @@ def type_problem(expr: Expr) -> str | None:
             return _scalar_integer("the base", expr.base.dtype)
         case Broadcast():
             return _lanes("the value", expr.value.dtype, 1)
+        case Lanes(value, first, count):
+            if first % count or not 0 <= first <= value.dtype.lanes - count:
+                return f"the value is {value.dtype}; it has no {count} lanes from lane {first} on"
     return None
 
 

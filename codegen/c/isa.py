@@ -305,6 +305,7 @@ def _vector(dtype: DType, *, avx512: bool) -> dict[tuple[str, DType], str]:
         texts |= _INT32 if dtype.scalar == INT32 else {}
         texts |= _MASK_VECTOR
     texts["lane_numbers"] = "{n}"
+    texts |= _parts(dtype)
     words = _words(dtype)
     table: dict[tuple[str, DType], str] = {}
     for name, text in texts.items():
@@ -312,6 +313,25 @@ def _vector(dtype: DType, *, avx512: bool) -> dict[tuple[str, DType], str]:
             text = text.replace("{" + word + "}", value)
         table[name, dtype] = text
     return table
+
+
+def _parts(dtype: DType) -> dict[str, str]:
+    """Lanes out of a register, by the number of the part: one of them, a quarter or a half."""
+    held = "(__v{l}si)" if dtype.scalar == INT32 else ""
+    texts = {"lanes_1": f"({held}{{0}})[{{1}}]"}
+    kind = "f" if dtype.is_float else "i"
+    for parts in (2, 4):
+        bits, lanes = _bits(dtype) // parts, dtype.lanes // parts
+        if bits < 128 or lanes < MIN_LANES:
+            continue
+        if _bits(dtype) == 256:
+            suffix = _suffix(dtype) if dtype.is_float else "si256"
+            name = f"extract{kind}128_{suffix}"
+        else:
+            size = f"{dtype.bits}x{lanes}"
+            name = f"extract{kind}{size}_{_suffix(dtype)}"
+        texts[f"lanes_{lanes}"] = f"{{p}}_{name}({{0}}, {{1}})"
+    return texts
 
 
 def _words(dtype: DType) -> dict[str, str]:

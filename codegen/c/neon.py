@@ -23,6 +23,7 @@ _BOTH = {
     "le": "vcleq_{s}({0}, {1})",
     "blend": "vbslq_{s}({0}, {1}, {2})",  # mask, on, off
     "lane_numbers": "{n}",
+    "lanes_1": "{0}[{1}]",
     "mask_and": "vandq_{m}({0}, {1})",
     "mask_or": "vorrq_{m}({0}, {1})",
     "mask_not": "{not}({0}{ones})",

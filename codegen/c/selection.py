@@ -86,6 +86,11 @@ def operation(expr: Expr) -> tuple[str, DType]:
     return _NAMES.get(type(expr), type(expr).__name__), expr.dtype
 
 
+def lanes_operation(count: int) -> str:
+    """The name of the operation that takes `count` lanes out of a vector."""
+    return f"lanes_{count}"
+
+
 def negated(expr: Expr) -> Expr | None:
     """The float whose sign `expr` turns: x * -1, x / -1, or -0.0 - x; None for what does not.
 

@@ -35,12 +35,19 @@ from ...tir.expr import (
     is_const,
 )
 from ...tir.linear import expression, linear
-from ...tir.lowered import Broadcast, Ramp, Reinterpret
+from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret
 from ...tir.simplify import simplify
 from ...tir.stmt import Store
 from ..lower.lanes import Access, access, narrow, narrow_scalar
 from .scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
-from .selection import is_lane_count, negated, operation, power_of_two, shift_count
+from .selection import (
+    is_lane_count,
+    lanes_operation,
+    negated,
+    operation,
+    power_of_two,
+    shift_count,
+)
 
 
 class Vectors(Scalars):
@@ -80,6 +87,8 @@ class Vectors(Scalars):
                 return self._ramp(expr)
             case Select():
                 return self._blend(expr)
+            case Lanes():
+                return self._lanes(expr)
             case Reinterpret(Load() as load) if load.dtype.lanes != expr.dtype.lanes:
                 return self.isa.apply("load", expr.dtype, self._bits_at(load))
         name, dtype = operation(expr)
@@ -147,6 +156,15 @@ class Vectors(Scalars):
         return self.isa.apply(
             "add", expr.dtype, self._broadcast(Broadcast(expr.base, expr.lanes)), text
         )
+
+    def _scalar(self, expr: Expr) -> tuple[str, int]:
+        return (self._lanes(expr), ATOM) if isinstance(expr, Lanes) else super()._scalar(expr)
+
+    def _lanes(self, expr: Lanes) -> str:
+        """Lanes of a register, by the number of the part."""
+        part = str(expr.first // expr.count)
+        value = self.vector(expr.value)
+        return self.isa.apply(lanes_operation(expr.count), expr.value.dtype, value, part)
 
     def _lane_numbers(self, dtype: DType) -> str:
         """The vector 0, 1, 2, ..., which is declared once, at the top of the function."""

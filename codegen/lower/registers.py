@@ -13,16 +13,18 @@ from ...tir.conditions import conjuncts
 from ...tir.errors import TargetError
 from ...tir.expr import LT, Const, Expr, Select, Var, const
 from ...tir.func import PrimFunc
-from ...tir.lowered import Broadcast, Ramp
+from ...tir.lowered import Broadcast, Lanes, Ramp
 from ...tir.node import Node
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Prefetch, Seq, Stmt, Store, seq
 from ...tir.target import Target
 from ...tir.visit import free_vars, transform, walk
-from ..c.isa import isa
+from ..c.isa import Isa, isa
+from ..c.selection import lanes_operation
 
 Key = tuple[Expr, ...]
 Place = tuple[tuple[int, int], ...]  # along each dimension, the first element and their number
 Places = dict[Key, Place]
+Parts = dict[Key, tuple[Key, int]]  # of loads: the vector that a part belongs to, its first lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,10 @@ class Registers:
     C[0, ramp(16, 1, 16)] = fma(a, b, C[0, ramp(16, 1, 16)])      ->      C_0_1[()] = fma(a, b,
     C_0_1[()])
 
-    A store that nothing reads goes. A masked store drops its mask where the lanes that are off are
-    never read, else it keeps their old values by a Select. A tile stays a small array without
-    vector registers, and where there is no masked memory, so that lanes that a mask would cut go
-    one by one and others as vectors.
+    A load of a part of a vector takes lanes of its register. A store that nothing reads goes. A
+    masked store drops its mask where the lanes that are off are never read, else it keeps their old
+    values by a Select. A tile stays a small array without vector registers, and where there is no
+    masked memory, so that lanes that a mask would cut go one by one and others as vectors.
     Requires: no loop is VECTORIZED or UNROLLED. Ensures: other register-scope buffers have shape
     (). Raises: TargetError where an index is not constant, or where two vectors of a buffer overlap
     in part and there is masked memory.
@@ -47,29 +49,36 @@ class Registers:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not self.target.vector_bytes:
             return func
-        has_masks = isa(self.target).masks is None
+        tables = isa(self.target)
+        has_masks = tables.masks is None
 
         def rule(node: Node) -> Node:
             if not isinstance(node, Alloc) or node.buffer.scope != "register":
                 return node
             places = _places(node.buffer, node.body)
+            parts = _parts(node.buffer, node.body, places, tables)
+            places = {key: place for key, place in places.items() if key not in parts}
             clash = _clash(places)
             if clash is not None and has_masks:
                 raise _overlapping(node.buffer, *clash)
             if clash is not None:
                 return _array(node, places)
-            return _named(node, places) if node.buffer.shape else node
+            return _named(node, places, parts) if node.buffer.shape else node
 
         return func.with_body(transform(func.body, rule))
 
 
-def _named(node: Alloc, places: Places) -> Node:
+def _named(node: Alloc, places: Places, parts: Parts) -> Node:
     buffer = node.buffer
-    read = {n.indices for n in walk(node.body) if isinstance(n, Load) and n.buffer is buffer}
+    found = {n.indices for n in walk(node.body) if isinstance(n, Load) and n.buffer is buffer}
+    read = {parts[key][0] if key in parts else key for key in found}
     registers = {key: _register(buffer, key) for key in places if key in read}
-    unmasked = _unmasked(buffer, node.body)
+    unmasked = _unmasked(buffer, node.body, parts)
 
     def rule(item: Node) -> Node:
+        if isinstance(item, Load) and item.buffer is buffer and item.indices in parts:
+            whole, first = parts[item.indices]
+            return Lanes(Load(registers[whole], ()), first, item.dtype.lanes)
         if isinstance(item, Load) and item.buffer is buffer:
             load = Load(registers[item.indices], ())
             if item.mask is None or item.other is None:
@@ -130,6 +139,38 @@ def _places(buffer: Buffer, body: Stmt) -> Places:
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
+def _parts(buffer: Buffer, body: Stmt, places: Places, tables: Isa) -> Parts:
+    """The loads of a part of a vector that is stored whole, where there is an instruction for it.
+
+    A vector of 16 that is read by fours, a vector of 4 that is read one by one.
+    """
+    accesses = [n for n in walk(body) if isinstance(n, Load | Store) and n.buffer is buffer]
+    stored = [n for n in accesses if isinstance(n, Store)]
+    kept = {n.indices for n in accesses if isinstance(n, Store) or n.mask is not None}
+    wholes = {store.indices for store in stored if store.mask is None}
+    found: Parts = {}
+    for key, place in places.items():
+        for whole in wholes if key not in kept else ():
+            first = _first_lane(place, places[whole])
+            count, lanes = (max(n for _, n in where) for where in (place, places[whole]))
+            kind = buffer.type.with_lanes(lanes)
+            if first is not None and tables.has(lanes_operation(count), kind):
+                found[key] = whole, first
+    return found
+
+
+def _first_lane(part: Place, whole: Place) -> int | None:
+    """Where in a vector a part of it begins, at a multiple of its length; None where it is no
+    part.
+    """
+    first = 0
+    for (start, count), (begin, lanes) in zip(part, whole, strict=True):
+        if not begin <= start <= start + count <= begin + lanes or (start - begin) % count:
+            return None
+        first += start - begin
+    return first if part != whole else None
+
+
 def _clash(places: Places) -> tuple[Place, Place] | None:
     """Two places that overlap in part."""
     return next((pair for pair in pairwise(places.values()) if _overlap(*pair)), None)
@@ -184,13 +225,14 @@ def _register(buffer: Buffer, key: Key) -> Buffer:
     return Buffer(name, buffer.type.with_lanes(lanes), (), "register", buffer.origin)
 
 
-def _unmasked(buffer: Buffer, body: Stmt) -> set[Key]:
+def _unmasked(buffer: Buffer, body: Stmt, parts: Parts) -> set[Key]:
     """The registers of which each read needs no lane that a masked store to it leaves out."""
     reads: dict[Key, set[Expr | None]] = {}
     writes: dict[Key, set[Expr]] = {}
     for node in walk(body):
         if isinstance(node, Load) and node.buffer is buffer:
-            reads.setdefault(node.indices, set()).add(node.mask)
+            key = parts[node.indices][0] if node.indices in parts else node.indices
+            reads.setdefault(key, set()).add(node.mask)
         elif isinstance(node, Store) and node.buffer is buffer and node.mask is not None:
             writes.setdefault(node.indices, set()).add(node.mask)
     return {

@@ -4,7 +4,8 @@ blocks in general.
 What makes a row is computed row by row, in one loop, so that its intermediates stay close. A
 reduction along the contiguous axis keeps a few vectors of partial results, which are then joined
 vector by vector, then four by four, then one by one: in the same order whatever the number of
-threads.
+threads. All of them, and what there is one of for each row, live in registers. Where the row is
+itself made just before, element by element, one loop makes and reduces it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
+from ...tir.visit import loads
 from ..nest import is_reduction, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
@@ -26,6 +29,7 @@ from .scan import schedule_scan
 from .structure import inline_chains, is_elementwise
 
 MOST_VECTORS = 8  # of partial results
+LONGEST_SUM = 512  # terms of one partial result that stands alone
 FEW = 4  # partial results that are joined one by one
 
 
@@ -66,25 +70,34 @@ def schedule_rows(
     """Compute the blocks of a group in one loop over the rows; in_order: no reduction in parts."""
     names = [*group.members, group.anchor]
     work = sum(_points(sch.func.block(name)) for name in names)
+    makers = {name: _maker(sch, name, before, target) for before, name in pairwise(names)}
     cut = () if in_order else names
-    parts = {name: _in_parts(sch, sch.func.block(name), target) for name in cut}
+    parts = {name: _in_parts(sch, name, target, alone=bool(makers.get(name))) for name in cut}
     listed = [part for name in names for part in (*parts.get(name, ()), name)]
     *_, row = rows = sch.loops(group.anchor)[: group.rows]
     below = {name: sch.compute_at(name, row) for name in reversed(listed[:-1])}
     below[group.anchor] = sch.loops(group.anchor)[group.rows :]
+    chunks: dict[str, LoopRef] = {}  # of elements: the loop over their vectors
     for name in listed:
         block = sch.func.block(name)
         partial = any(name in made for made in parts.values())
-        if partial or (name != group.anchor and is_reduction(block)):
+        number = all(sch.extent(loop) == 1 for loop in below[name])  # one, of each row
+        if partial or (name != group.anchor and (is_reduction(block) or number)):
             for tensor in targets_of(block):
-                sch.set_scope(tensor.name, "thread")
+                sch.set_scope(tensor.name, "register")
             block = sch.func.block(name)
         if partial:
-            _partial(sch, block, below[name], target)
+            joins = all(name != made[0] for made in parts.values() if made)
+            steps = _partial(sch, block, below[name], target, joins=joins)
+            for reduction, maker in makers.items():
+                if maker and parts[reduction][:1] == (name,):
+                    sch.merge(chunks[maker], steps)
         elif is_reduction(block):
             _joined(sch, block, below[name], row)
         else:
-            _elements(sch, block, below[name], target)
+            chunk = _elements(sch, block, below[name], target)
+            if chunk is not None:
+                chunks[name] = chunk
     outer = [loop for loop in rows if sch.extent(loop) > 1]
     if outer and work >= SERIAL_ELEMENTS:
         parallelize(sch, outer, target)
@@ -101,13 +114,33 @@ def in_vectors(block: Block, target: Target) -> int:
     return lanes if axis and alone and 1 < lanes <= 2 * axis.extent else 0
 
 
-def _in_parts(sch: Schedule, block: Block, target: Target) -> tuple[str, ...]:
-    """Cut a reduction along a row into the blocks of partial results: vectors, one vector, few."""
+def _maker(sch: Schedule, name: str, before: str, target: Target) -> str:
+    """The block `before` a reduction along a row that makes, in vectors as long, the row that it
+    reads; "" where it does not.
+
+    The two then share a loop: each vector is reduced as it is made, into one vector of partial
+    results, since the making takes longer than an addition waits for the one before it.
+    """
+    block, made = sch.func.block(name), sch.func.block(before)
+    axis, lanes = row_axis(block), in_vectors(block, target)
+    if axis is None or not lanes or not is_elementwise(made) or vector_lanes(made, target) != lanes:
+        return ""
+    read = {load.buffer for load in loads(block.body)}
+    whole = made.iters[-1].extent == axis.extent and lanes <= axis.extent <= LONGEST_SUM * lanes
+    return before if whole and read & set(targets_of(made)) else ""
+
+
+def _in_parts(sch: Schedule, name: str, target: Target, *, alone: bool) -> tuple[str, ...]:
+    """Cut a reduction along a row into the blocks of partial results: vectors, or one `alone`; one
+    vector; few.
+    """
+    block = sch.func.block(name)
     axis, lanes = row_axis(block), in_vectors(block, target)
     if axis is None or not lanes:
         return ()
     made: list[str] = []
-    for size in (_vectors(-(-axis.extent // lanes)) * lanes, lanes, FEW):
+    vectors = 1 if alone else _vectors(-(-axis.extent // lanes))
+    for size in (vectors * lanes, lanes, FEW):
         steps = sch.loops(block.name)[-1]
         if not made or size < sch.extent(steps):
             _, part = sch.split(steps, (None, size), tail="mask")
@@ -124,15 +157,21 @@ def _vectors(count: int) -> int:
     return min(sizes, key=lambda n: (-(-count // n) + n, -(-count // n) * n))
 
 
-def _partial(sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target) -> None:
-    """Partial results in vectors, kept in registers while they grow."""
-    part, first, *others = loops
+def _partial(
+    sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target, *, joins: bool
+) -> LoopRef:
+    """Partial results in vectors, which live in registers; joins: of partial results, all of whose
+    registers are named in the code. Returns the loop over the steps.
+    """
+    part, *others, steps = loops
     lanes = min(vector_lanes(block, target), sch.extent(part))
     vector, lane = sch.split(part, (None, lanes))
-    sch.reorder(first, *others, vector, lane)
+    sch.reorder(steps, *others, vector, lane)
     sch.unroll(vector)
     sch.vectorize(lane)
-    sch.stage(block.name, targets_of(block)[0].name, first, "register")
+    if joins:
+        sch.unroll(steps)
+    return steps
 
 
 def _joined(sch: Schedule, block: Block, loops: Sequence[LoopRef], row: LoopRef) -> None:
@@ -145,12 +184,18 @@ def _joined(sch: Schedule, block: Block, loops: Sequence[LoopRef], row: LoopRef)
         sch.stage(block.name, tensor.name, place, "register")
 
 
-def _elements(sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target) -> None:
-    """The elements of a row in vectors."""
+def _elements(
+    sch: Schedule, block: Block, loops: Sequence[LoopRef], target: Target
+) -> LoopRef | None:
+    """The elements of a row in vectors; returns the loop over these, if there is one."""
     lanes = vector_lanes(block, target)
-    if loops and lanes > 1 and sch.extent(loops[-1]) >= lanes // 2:
-        _, lane = sch.split(loops[-1], (None, lanes), tail="mask")
-        sch.vectorize(lane)
+    if not loops or lanes == 1 or sch.extent(loops[-1]) < lanes // 2:
+        return None
+    chunk, lane = sch.split(loops[-1], (None, lanes), tail="mask")
+    sch.vectorize(lane)
+    if all(sch.extent(loop) == 1 for loop in loops[:-1]):
+        sch.reorder(chunk, *loops[:-1], lane)
+    return chunk
 
 
 def _share_out(sch: Schedule, block: Block, target: Target) -> None:

@@ -275,6 +275,19 @@ def test_vectors_do_in_each_lane_what_scalars_do(
     assert np.array_equal(q, checked[1])
 
 
+def test_lanes_of_a_vector_are_a_shorter_one_or_a_number() -> None:
+    func = parse(
+        """
+        def f(a: int32[8], y: output(int32[4])):
+            v: int32x8 = a[ramp(0, 1, 8)]
+            y[ramp(0, 1, 4)] = lanes(v, 4, 4)
+            y[1] = lanes(v, 2, 1) + lanes(lanes(v, 4, 4), 3, 1)
+        """
+    )
+    a = np.array([0, 1, 2**31 - 1, 3, 4, 5, 6, 1], np.int32)
+    assert list(result_of(func, a)) == [4, -(2**31), 6, 1]
+
+
 def test_lanes_that_a_select_leaves_out_load_nothing() -> None:
     func = parse(
         """

@@ -81,6 +81,7 @@ def lowered(x: float32[21], y: output(float32[21])):
         acc[1] = masked(x[ramp(i * 8, 1, 8)], on, broadcast(0.0, 8))
         bits: int32x8 = reinterpret(acc[1], "int32x8") + broadcast(int32(-3), 8)
         masked(y[ramp(i * 8, 1, 8)], on) = reinterpret(bits, "float32x8")
+        y[i] = lanes(acc[1], 3, 1)
         masked(y[0], i == 0) = masked(x[1], i < 2)
 """
 

@@ -28,7 +28,7 @@ from tilewright.tir.expr import (
     const,
 )
 from tilewright.tir.intrinsics import EXP
-from tilewright.tir.lowered import Broadcast, Fma, Ramp, Reinterpret
+from tilewright.tir.lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret
 from tilewright.tir.printer import Names, identifier, print_expr, print_stmt
 from tilewright.tir.stmt import (
     NOTHING,
@@ -98,6 +98,7 @@ STORE = Store(S, (), ELEMENT)
         (Let(V, Add(X, J), Mul(V, V)), "let(v, i + j, v * v)"),
         (Ramp(X, 2, 8), "ramp(i, 2, 8)"),
         (Broadcast(X, 8), "broadcast(i, 8)"),
+        (Lanes(Ramp(X, 2, 8), 4, 4), "lanes(ramp(i, 2, 8), 4, 4)"),
         (Fma(ELEMENT, ELEMENT, ELEMENT), "fma(A[i, j], A[i, j], A[i, j])"),
         (Load(S, ()), "S[()]"),
         (

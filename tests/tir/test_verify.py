@@ -451,6 +451,10 @@ def test_operands_have_one_type(value: Expr, problem: str) -> None:
         ),
         ("A[ramp(A[0], 1, 4)]", "the base is float32; expected one integer"),
         ("broadcast(broadcast(A[0], 4), 4)", "the value is float32x4; expected 1 lanes"),
+        (
+            "lanes(broadcast(A[0], 4), 3, 2)",
+            "the value is float32x4; it has no 2 lanes from lane 3 on",
+        ),
     ],
 )
 def test_operators_have_operands_of_their_kind(value: str, problem: str) -> None:

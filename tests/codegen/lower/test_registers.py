@@ -122,16 +122,45 @@ def test_vectors_that_overlap_in_part_are_refused() -> None:
 def f(A: float32[16], C: output(float32[16])):
     T = alloc(float32[16], "register")
     T[ramp(0, 1, 16)] = A[ramp(0, 1, 16)]
-    C[ramp(0, 1, 8)] = T[ramp(8, 1, 8)]
+    C[ramp(0, 1, 8)] = T[ramp(4, 1, 8)]
 """
     with pytest.raises(TargetError) as caught:
         named(text)
     assert str(caught.value) == (
         "TargetError: registers: 'T' is accessed as vectors that overlap in part, at [0:16] "
-        "and [8:16]; "
+        "and [4:12]; "
         "expected the same vectors everywhere. [register-overlap]\n"
         "  Hint: vectorise the same loop, by the same extent, in every block that touches it."
     )
+
+
+def test_a_part_of_a_vector_is_lanes_of_its_register() -> None:
+    text = """
+def f(A: float32[16], C: output(float32[4])):
+    T = alloc(float32[16], "register")
+    S = alloc(float32[4], "register")
+    T[ramp(0, 1, 16)] = A[ramp(0, 1, 16)]
+    S[ramp(0, 1, 4)] = T[ramp(4, 1, 4)] + T[ramp(12, 1, 4)]
+    C[0] = S[3] + T[7]
+"""
+    assert named(text).splitlines()[1:] == [
+        '    T = alloc(float32x16[()], "register")',
+        '    S = alloc(float32x4[()], "register")',
+        "    T[()] = A[ramp(0, 1, 16)]",
+        "    S[()] = lanes(T[()], 4, 4) + lanes(T[()], 12, 4)",
+        "    C[0] = lanes(S[()], 3, 1) + lanes(T[()], 7, 1)",
+    ]
+
+
+def test_a_part_of_a_vector_that_is_only_stored_masked_stays_apart() -> None:
+    text = """
+def f(A: float32[16], C: output(float32[4])):
+    T = alloc(float32[16], "register")
+    masked(T[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16)) = A[ramp(0, 1, 16)]
+    C[ramp(0, 1, 4)] = T[ramp(4, 1, 4)]
+"""
+    with pytest.raises(TargetError, match="overlap in part"):
+        named(text)
 
 
 def test_without_masked_memory_they_are_a_small_array_of_whole_vectors() -> None:
