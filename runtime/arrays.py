@@ -243,6 +243,8 @@ def _sizes(call: str, arguments: Sequence[Argument], arrays: Sequence[Array]) ->
     """The sizes that a call decides. Raises: ArgumentValueError where two arrays disagree."""
     found: dict[Size, tuple[int, str]] = {}
     for argument, array in zip(arguments, arrays, strict=True):
+        if not argument.sizes:
+            continue
         for n, size in zip(array.shape, argument.sizes, strict=False):
             if size is None:
                 continue

@@ -34,6 +34,8 @@ class Interface:
         self._outputs = tuple(_argument(parameter) for parameter in artifact.outputs)
         self.inputs = tuple(TensorSpec(a.name, a.dtype, a.shape) for a in self._inputs)
         self.outputs = tuple(TensorSpec(a.name, a.dtype, a.shape) for a in self._outputs)
+        self._input_names = tuple(spec.name for spec in self.inputs)
+        self._output_names = tuple(spec.name for spec in self.outputs)
 
     def __str__(self) -> str:
         inputs, outputs = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
@@ -52,16 +54,14 @@ class Interface:
                 code="engine-inputs",
                 hints=(f"{{{', '.join(f'{spec.name!r}: ...' for spec in self.inputs)}}}",),
             )
-        self._check_names("input", inputs, self.inputs)
-        for spec in self.inputs:
-            if spec.name not in inputs:
-                raise ArgumentTypeError(
-                    f"{self.name}: input '{spec.name}' is missing; expected {spec}.",
-                    code="engine-missing",
-                )
-        values = [inputs[spec.name] for spec in self.inputs]
+        try:
+            values = [inputs[name] for name in self._input_names]
+        except KeyError:
+            values = []
+        if len(inputs) != len(values):
+            raise self._names_error(inputs)
         if out:
-            self._check_names("output", out, self.outputs)
+            self._check_names("output", out, self._output_names)
             values += [
                 out[argument.name] if argument.name in out else argument.new()
                 for argument in self._outputs
@@ -75,20 +75,26 @@ class Interface:
 
         Raises: ArgumentTypeError for an unknown name.
         """
-        by_name = {spec.name: array for spec, array in zip(self.outputs, arrays, strict=True)}
+        by_name = dict(zip(self._output_names, arrays, strict=True))
         if outputs is None:
             return by_name
         wanted = dict.fromkeys(outputs)
-        self._check_names("output", wanted, self.outputs)
+        self._check_names("output", wanted, self._output_names)
         return {name: by_name[name] for name in wanted}
 
-    def _check_names(
-        self, kind: str, given: Iterable[str], expected: tuple[TensorSpec, ...]
-    ) -> None:
-        names = {spec.name for spec in expected}
+    def _names_error(self, inputs: Mapping[str, object]) -> ArgumentTypeError:
+        """What is wrong with the names of inputs, which are not those of the model."""
+        self._check_names("input", inputs, self._input_names)
+        spec = next(spec for spec in self.inputs if spec.name not in inputs)
+        return ArgumentTypeError(
+            f"{self.name}: input '{spec.name}' is missing; expected {spec}.",
+            code="engine-missing",
+        )
+
+    def _check_names(self, kind: str, given: Iterable[str], expected: tuple[str, ...]) -> None:
         for name in given:
-            if name not in names:
-                listed = known_names(str(name), (spec.name for spec in expected))
+            if name not in expected:
+                listed = known_names(str(name), expected)
                 raise ArgumentTypeError(
                     f"{self.name}: there is no {kind} '{name}'; the {kind}s are: {listed}.",
                     code="engine-name",
