@@ -12,11 +12,11 @@ from ..tir.errors import known_names
 from ..tir.expr import Var
 from ..tir.func import PrimFunc
 from ..tir.printer import print_expr
-from ..tir.stmt import UNITS, Block, For, ForKind, Stmt, Store
+from ..tir.stmt import UNITS, Block, For, ForKind, Store
 from ..tir.target import Target, covers
 from ..tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 from ..tir.tensor_match import Mismatch, match_intrinsic
-from ..tir.visit import blocks, free_vars, walk
+from ..tir.visit import blocks, free_vars, statements
 from .errors import refuse
 from .nest import bound, loops_around, ranges_of
 
@@ -107,11 +107,11 @@ def check_kept(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
 
 
 def _units(func: PrimFunc) -> list[For]:
-    return [node for node in walk(func.body) if isinstance(node, For) and node.kind in UNITS]
+    return [s for s in statements(func.body) if isinstance(s, For) and s.kind in UNITS]
 
 
 def _shape(loop: For) -> Shape:
     """The loops inside of a unit, and what else but stores stands there."""
-    inner = [x for x in walk(loop.body) if isinstance(x, Stmt) and not isinstance(x, Store)]
+    inner = [x for x in statements(loop.body) if not isinstance(x, Store)]
     loops = tuple((x.var, x.extent, x.kind) for x in inner if isinstance(x, For))
     return loops, tuple(type(node).__name__ for node in inner)

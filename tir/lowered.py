@@ -4,10 +4,13 @@ fused multiply-add.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self, cast
 
 from .dtype import DType
 from .expr import Expr
+from .node import Node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +51,13 @@ class Broadcast(Expr):
     def dtype(self) -> DType:
         return self.value.dtype.with_lanes(self.lanes)
 
+    def map_children(self, visit: Callable[[Node], Node]) -> Self:
+        value = visit(self.value)
+        return self if value is self.value else type(self)(cast(Expr, value), self.lanes)
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.value,)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lanes(Expr):
@@ -75,3 +85,12 @@ class Fma(Expr):
     @property
     def dtype(self) -> DType:
         return self.a.dtype
+
+    def map_children(self, visit: Callable[[Node], Node]) -> Self:
+        a, b, c = visit(self.a), visit(self.b), visit(self.c)
+        if a is self.a and b is self.b and c is self.c:
+            return self
+        return type(self)(cast(Expr, a), cast(Expr, b), cast(Expr, c))
+
+    def children(self) -> tuple[Node, ...]:
+        return self.a, self.b, self.c

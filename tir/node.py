@@ -44,7 +44,7 @@ def _nothing(node: Node) -> object:
 
 
 class Node:
-    """A typed, immutable tree node."""
+    """A typed, immutable tree node. Its constructor takes its fields in order."""
 
     __slots__ = ("__weakref__", "_children", "_hash")
     _hash: int
@@ -63,22 +63,20 @@ class Node:
             return True
         if not isinstance(other, Node) or type(self) is not type(other):
             return False
-        return hash(self) == hash(other) and bool(_values(self) == _values(other))
+        mine, theirs = getattr(self, "_hash", None), getattr(other, "_hash", None)
+        if mine is not None and theirs is not None and mine != theirs:
+            return False
+        return bool(_values(self) == _values(other))
 
     def map_children(self, visit: Callable[[Node], Node]) -> Self:
         """This node with `visit` applied to each child; the same object when no child changed."""
-        changed: dict[str, object] = {}
-        for name in _FIELDS.get(type(self)) or field_names(type(self)):
-            old = getattr(self, name)
-            if isinstance(old, Node):
-                new: object = visit(old)
-            elif isinstance(old, tuple):
-                new = _mapped(old, visit)
-            else:
-                continue
-            if new is not old:
-                changed[name] = new
-        return _rebuild(self, changed) if changed else self
+        kind = type(self)
+        names = _FIELDS.get(kind) or field_names(kind)
+        held = _values(self)
+        old = held if len(names) > 1 else (held,)
+        assert isinstance(old, tuple)
+        new = _mapped(old, visit)
+        return self if new is old else kind(*new)
 
     def children(self) -> tuple[Node, ...]:
         """The nodes directly below this one, in order of definition; found once, and kept."""
@@ -111,14 +109,19 @@ class Leaf(Node):
 
 
 def _mapped(old: tuple[object, ...], visit: Callable[[Node], Node]) -> tuple[object, ...]:
-    """The tuple with `visit` applied to the nodes in it; the same object when none changed."""
-    new = [visit(item) if isinstance(item, Node) else item for item in old]
-    for one, other in zip(new, old, strict=True):
-        if one is not other:
-            return tuple(new)
-    return old
-
-
-def _rebuild(node: NodeT, changed: dict[str, object]) -> NodeT:
-    values = {name: getattr(node, name) for name in field_names(type(node))}
-    return type(node)(**{**values, **changed})
+    """The tuple with `visit` applied to the nodes in it, and in the tuples in it; the same object
+    when none changed.
+    """
+    changed: list[object] | None = None
+    for position, item in enumerate(old):
+        if isinstance(item, Node):
+            new: object = visit(item)
+        elif isinstance(item, tuple) and item:
+            new = _mapped(item, visit)
+        else:
+            continue
+        if new is not item:
+            if changed is None:
+                changed = list(old)
+            changed[position] = new
+    return old if changed is None else tuple(changed)

@@ -12,6 +12,7 @@ import math
 from dataclasses import replace
 
 from .bounds import bounds, form_bounds, intersect
+from .buffer import Load
 from .dim import Dim
 from .dtype import BOOL, INT64, DType
 from .expr import (
@@ -55,11 +56,22 @@ from .linear import (
     total,
 )
 from .lowered import Broadcast, Ramp
+from .node import NodeT
 from .stmt import NOTHING, Alloc, Block, For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
 from .sums import is_data, simplify_sum
 from .visit import free_vars, substitute
 
-Known = dict[Var, Interval]
+
+class Known(dict[Var, Interval]):
+    """The ranges of one scope, complete when it is first asked, and what its loads became: one that
+    stands in several places, as one object, is simplified once.
+    """
+
+    __slots__ = ("loads",)
+
+    def __init__(self, ranges: Ranges) -> None:
+        super().__init__(ranges)
+        self.loads: dict[int, tuple[Load, Expr]] = {}  # by identity of the loads, which are kept
 
 
 def simplify(expr: Expr, ranges: Ranges | None = None) -> Expr:
@@ -72,7 +84,7 @@ def simplify_stmt(stmt: Stmt, ranges: Ranges | None = None) -> Stmt:
 
     A loop that runs once is replaced by its body; a loop that never runs disappears.
     """
-    return _stmt(stmt, dict(ranges or {}))
+    return _stmt(stmt, Known(ranges or {}))
 
 
 def _expr(expr: Expr, ranges: Ranges) -> Expr:
@@ -85,9 +97,11 @@ def _expr(expr: Expr, ranges: Ranges) -> Expr:
         return _select(expr, ranges)
     if isinstance(expr, Add | Sub | Mul) and expr.dtype == INT64 and not is_data(expr):
         return simplify_sum(expr, ranges, lambda part: _expr(part, ranges))
-    node = expr.map_children(
-        lambda child: _expr(child, ranges) if isinstance(child, Expr) else child
-    )
+    if isinstance(expr, Load) and isinstance(ranges, Known):
+        if id(expr) not in ranges.loads:
+            ranges.loads[id(expr)] = expr, _operands(expr, ranges)
+        return ranges.loads[id(expr)][1]
+    node = _operands(expr, ranges)
     if isinstance(node, Compare | And | Or | Not):
         return _boolean(node, ranges)
     if not isinstance(node, Add | Sub | Mul | FloorDiv | FloorMod | Min | Max):
@@ -95,6 +109,13 @@ def _expr(expr: Expr, ranges: Ranges) -> Expr:
     if not node.dtype.is_integer:
         return node
     return _integer(node, ranges) if node.dtype.lanes == 1 else _vector(node)
+
+
+def _operands(node: NodeT, ranges: Ranges) -> NodeT:
+    """The node with its expressions simplified."""
+    return node.map_children(
+        lambda child: _expr(child, ranges) if isinstance(child, Expr) else child
+    )
 
 
 def _vector(node: Expr) -> Expr:
@@ -246,22 +267,12 @@ def _compare(node: Compare, ranges: Ranges) -> Expr:
     low, high = form_bounds(form, ranges)
     decided: bool | None = None
     match node:
-        case LT():
-            decided = (
-                True
-                if high is not None and high < 0
-                else False
-                if low is not None and low >= 0
-                else None
-            )
-        case LE():
-            decided = (
-                True
-                if high is not None and high <= 0
-                else False
-                if low is not None and low > 0
-                else None
-            )
+        case LT() | LE():
+            least = 0 if isinstance(node, LT) else 1  # the least difference that is too large
+            if high is not None and high < least:
+                decided = True
+            elif low is not None and low >= least:
+                decided = False
         case EQ() | NE():
             apart = (low is not None and low > 0) or (high is not None and high < 0)
             same = low == high == 0
@@ -334,15 +345,11 @@ def _stmt(stmt: Stmt, ranges: Known) -> Stmt:
             return stmt if same else LetStmt(stmt.var, value, inner)
         case Store():
             return _store(stmt, ranges)
-    return stmt.map_children(
-        lambda child: _expr(child, ranges) if isinstance(child, Expr) else child
-    )
+    return _operands(stmt, ranges)
 
 
 def _store(stmt: Store, ranges: Ranges) -> Stmt:
-    node = stmt.map_children(
-        lambda child: _expr(child, ranges) if isinstance(child, Expr) else child
-    )
+    node = _operands(stmt, ranges)
     if node.mask is not None and isinstance(node.mask, Broadcast):
         if is_const(node.mask.value, 0):
             return NOTHING
@@ -356,7 +363,7 @@ def _for(stmt: For, ranges: Known) -> Stmt:
         return NOTHING
     if stmt.extent == 1 and stmt.kind is not ForKind.PARALLEL:
         return _stmt(substitute(stmt.body, {stmt.var: const(0, stmt.var.type)}), ranges)
-    body = _stmt(stmt.body, {**ranges, stmt.var: iterations(stmt)})
+    body = _stmt(stmt.body, Known({**ranges, stmt.var: iterations(stmt)}))
     if body == NOTHING:
         return NOTHING
     return stmt if body is stmt.body else replace(stmt, body=body)
@@ -385,7 +392,7 @@ def _block(stmt: Block, ranges: Known) -> Stmt:
     outer, ranges = ranges, narrowed(ranges, predicate)
     kept = {**ranges, **{var: outer[var] for var in outer if _is_point(ranges[var])}}
     bindings = tuple(_expr(binding, kept) for binding in stmt.bindings)
-    inner = dict(ranges)
+    inner = Known(ranges)
     for it, binding in zip(stmt.iters, bindings, strict=True):
         values = _within(bounds(binding, ranges), it.extent, stmt.padded)
         in_lanes = any(isinstance(ranges.get(var), LaneRange) for var in free_vars(binding))
@@ -439,7 +446,7 @@ def narrowed(ranges: Ranges, condition: Expr) -> Known:
     """The ranges where `condition` holds: comparisons of sums with constants are used, others are
     not.
     """
-    result: Known = dict(ranges)
+    result = Known(ranges)
     match condition:
         case And(a, b):
             return narrowed(narrowed(result, a), b)

@@ -86,7 +86,9 @@ class Role(Enum):
 class Stmt(Node):
     """An action; it has no value."""
 
-    __slots__ = ()
+    __slots__ = ("_loads", "_statements")
+    _loads: tuple[Load, ...]  # what tir/visit.py found below it, and keeps here
+    _statements: tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from types import UnionType
+from typing import TypeVar, cast, overload
 
 from .buffer import Buffer, Load
 from .expr import Expr, Let, Var
-from .node import Node
+from .node import Leaf, Node
 from .stmt import Alloc, Block, For, IterVar, LetStmt, Prefetch, Seq, Stmt, Store, seq
 
 NodeT = TypeVar("NodeT", bound=Node)
@@ -20,19 +21,53 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(top.children()))
+        below = top.children()
+        if below:
+            stack += below[::-1]
 
 
-def statements(node: Node) -> Iterator[Stmt]:
-    """Every statement of the tree as `walk` yields them, without a look into expressions."""
+@overload
+def found_in(node: Node, kinds: type[NodeT]) -> list[NodeT]: ...
+
+
+@overload
+def found_in(node: Node, kinds: UnionType) -> list[Node]: ...
+
+
+def found_in(node: Node, kinds: type[Node] | UnionType) -> Sequence[Node]:
+    """The nodes of the tree that are of one of the `kinds`, as `walk` yields them."""
+    found: list[Node] = []
     stack = [node]
     while stack:
         top = stack.pop()
-        if isinstance(top, Stmt):
-            yield top
-        below = [child for child in top.children() if isinstance(child, Stmt)]
-        below.reverse()
-        stack += below
+        if isinstance(top, kinds):
+            found.append(top)
+        below = top.children()
+        if below:
+            stack += below[::-1]
+    return found
+
+
+def statements(node: Node) -> tuple[Stmt, ...]:
+    """Every statement of the tree as `walk` yields them, without a look into expressions; found
+    once for each statement, and kept.
+    """
+    if not isinstance(node, Stmt):
+        return tuple(_statements_below(node))
+    try:
+        return node._statements
+    except AttributeError:
+        found = (node, *_statements_below(node))
+        object.__setattr__(node, "_statements", found)
+        return found
+
+
+def _statements_below(node: Node) -> list[Stmt]:
+    found: list[Stmt] = []
+    for child in () if isinstance(node, Store) else node.children():
+        if isinstance(child, Stmt):
+            found += statements(child)
+    return found
 
 
 def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
@@ -48,20 +83,43 @@ def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
     return result  # type: ignore[return-value]
 
 
+def exchange(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:
+    """The tree with `rule`, which knows nothing but the node, applied as `transform` does.
+
+    A part of an expression that stands in several places as one object is rewritten once, and
+    stays one object.
+    """
+    done: dict[int, Node] = {}  # by identity: `node` holds what these are of
+
+    def visit(current: Node) -> Node:
+        if isinstance(current, Leaf):
+            return rule(current)
+        if not isinstance(current, Expr):
+            return rule(current.map_children(visit))
+        found = done.get(id(current))
+        if found is None:
+            found = done[id(current)] = rule(current.map_children(visit))
+        return found
+
+    result = visit(node)
+    assert isinstance(result, Node)
+    return result  # type: ignore[return-value]
+
+
 def substitute(node: NodeT, values: Mapping[Var, Expr]) -> NodeT:
     """The tree with variables replaced by expressions. Bound variables are unique objects, so
     nothing is captured.
     """
     if not values:
         return node
-    return transform(node, lambda n: values.get(n, n) if isinstance(n, Var) else n)
+    return exchange(node, lambda n: values.get(n, n) if isinstance(n, Var) else n)
 
 
 def replace_buffers(node: NodeT, buffers: Mapping[Buffer, Buffer]) -> NodeT:
     """The tree with every mention of a buffer exchanged."""
     if not buffers:
         return node
-    return transform(node, lambda n: buffers.get(n, n) if isinstance(n, Buffer) else n)
+    return exchange(node, lambda n: buffers.get(n, n) if isinstance(n, Buffer) else n)
 
 
 def replace_node(root: NodeT, old: Node, new: Node) -> NodeT:
@@ -94,17 +152,24 @@ def free_vars(node: Node) -> frozenset[Var]:
     """The variables that `node` mentions and does not bind."""
     bound = set()
     used = set()
-    for item in walk(node):
-        if isinstance(item, For | LetStmt | IterVar | Let):
-            bound.add(item.var)
-        elif isinstance(item, Var):
+    for item in found_in(node, Var | For | LetStmt | IterVar | Let):
+        if isinstance(item, Var):
             used.add(item)
+        elif isinstance(item, For | LetStmt | IterVar | Let):
+            bound.add(item.var)
     return frozenset(used - bound)
 
 
 def loads(node: Node) -> tuple[Load, ...]:
-    """Every Load in the tree, in the order of the text."""
-    return tuple(n for n in walk(node) if isinstance(n, Load))
+    """Every Load in the tree, in the order of the text; kept where that is a statement."""
+    if not isinstance(node, Stmt):
+        return tuple(found_in(node, Load))
+    try:
+        return node._loads
+    except AttributeError:
+        found = tuple(found_in(node, Load))
+        object.__setattr__(node, "_loads", found)
+        return found
 
 
 def stores(node: Node) -> tuple[Store, ...]:
@@ -148,7 +213,8 @@ def enclosing_path(root: Node, target: Node) -> tuple[Node, ...]:
 
 def accesses(node: Node) -> tuple[Load | Store | Prefetch, ...]:
     """Every Load, Store and Prefetch, in the order of the text."""
-    return tuple(n for n in walk(node) if isinstance(n, Load | Store | Prefetch))
+    found = found_in(node, Load | Store | Prefetch)
+    return cast("tuple[Load | Store | Prefetch, ...]", tuple(found))
 
 
 def blocks(node: Node) -> tuple[Block, ...]:

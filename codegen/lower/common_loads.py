@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
-from ...tir.buffer import Load
+from ...tir.buffer import Buffer, Load
 from ...tir.expr import And, Const, Expr, Let, Or, Select, Var
 from ...tir.func import PrimFunc
 from ...tir.lowered import Broadcast, Reinterpret
 from ...tir.node import Node
 from ...tir.stmt import LetStmt, Prefetch, Seq, Stmt, Store, seq
-from ...tir.visit import transform, walk
+from ...tir.visit import found_in, loads, transform, walk
 
 NodeT = TypeVar("NodeT", bound=Node)
 
@@ -76,13 +76,15 @@ class _Group:
     value: Expr
     first: int
     last: int
-    uses: int = 0
-    var: Var = field(default_factory=lambda: Var(""))
+    uses: int
+    var: Var
+    read: frozenset[Buffer]  # what a store ends it with
 
 
 def _groups(run: Sequence[Store | Prefetch]) -> list[_Group]:
     """The values of a run, those inside others first."""
     open_groups: dict[Expr, _Group] = {}
+    read_here: set[Buffer] = set()  # all that was read by a group
     found: list[_Group] = []
     for position, stmt in enumerate(run):
         if isinstance(stmt, Prefetch):
@@ -90,23 +92,21 @@ def _groups(run: Sequence[Store | Prefetch]) -> list[_Group]:
         for value in _values(stmt):
             group = open_groups.get(value)
             if group is None:
-                group = open_groups[value] = _Group(value, position, position)
-                group.var = Var(_name(value), value.dtype)
+                read = frozenset(load.buffer for load in loads(value))
+                var = Var(_name(value), value.dtype)
+                group = open_groups[value] = _Group(value, position, position, 0, var, read)
                 found.append(group)
+                read_here |= read
             group.last = position
             group.uses += 1
-        for value in [v for v in open_groups if _reads(v, stmt)]:
-            del open_groups[value]
+        if stmt.buffer in read_here:
+            open_groups = {v: g for v, g in open_groups.items() if stmt.buffer not in g.read}
     return found
-
-
-def _reads(value: Expr, store: Store) -> bool:
-    return any(isinstance(node, Load) and node.buffer is store.buffer for node in walk(value))
 
 
 def _values(stmt: Store) -> Iterator[Expr]:
     """The loads, broadcasts and masks that the statement is sure to evaluate, inner ones first."""
-    bound = {node.var for node in walk(stmt) if isinstance(node, Let)}
+    bound = {node.var for node in found_in(stmt, Let)}
     listed = (*stmt.indices, stmt.value, *(() if stmt.mask is None else (stmt.mask,)))
     for part in listed:
         for value in _sure(part):

@@ -17,7 +17,7 @@ from ...tir.lowered import Broadcast, Lanes, Ramp
 from ...tir.node import Node
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Prefetch, Seq, Stmt, Store, seq
 from ...tir.target import Target
-from ...tir.visit import free_vars, transform, walk
+from ...tir.visit import accesses, exchange, found_in, free_vars, transform
 from ..c.isa import Isa, isa
 from ..c.selection import lanes_operation
 
@@ -70,7 +70,7 @@ class Registers:
 
 def _named(node: Alloc, places: Places, parts: Parts) -> Node:
     buffer = node.buffer
-    found = {n.indices for n in walk(node.body) if isinstance(n, Load) and n.buffer is buffer}
+    found = {n.indices for n in found_in(node.body, Load) if n.buffer is buffer}
     read = {parts[key][0] if key in parts else key for key in found}
     registers = {key: _register(buffer, key) for key in places if key in read}
     unmasked = _unmasked(buffer, node.body, parts)
@@ -95,7 +95,7 @@ def _named(node: Alloc, places: Places, parts: Parts) -> Node:
             return NOTHING  # a register is near enough
         return seq(*item.body) if isinstance(item, Seq) and NOTHING in item.body else item
 
-    body: Stmt = transform(node.body, rule)
+    body: Stmt = exchange(node.body, rule)
     for register in reversed(registers.values()):
         body = Alloc(register, body)
     return body
@@ -133,8 +133,9 @@ def _places(buffer: Buffer, body: Stmt) -> Places:
     neighbours.
     """
     found: dict[Key, Place] = {}
-    for node in walk(body):
-        if isinstance(node, Load | Store) and node.buffer is buffer and node.indices not in found:
+    for node in accesses(body):
+        held = node.buffer is buffer and not isinstance(node, Prefetch)
+        if held and node.indices not in found:
             found[node.indices] = tuple(_place(buffer, i) for i in node.indices)
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
@@ -144,9 +145,9 @@ def _parts(buffer: Buffer, body: Stmt, places: Places, tables: Isa) -> Parts:
 
     A vector of 16 that is read by fours, a vector of 4 that is read one by one.
     """
-    accesses = [n for n in walk(body) if isinstance(n, Load | Store) and n.buffer is buffer]
-    stored = [n for n in accesses if isinstance(n, Store)]
-    kept = {n.indices for n in accesses if isinstance(n, Store) or n.mask is not None}
+    own = [n for n in accesses(body) if n.buffer is buffer and not isinstance(n, Prefetch)]
+    stored = [n for n in own if isinstance(n, Store)]
+    kept = {n.indices for n in own if isinstance(n, Store) or n.mask is not None}
     wholes = {store.indices for store in stored if store.mask is None}
     found: Parts = {}
     for key, place in places.items():
@@ -229,11 +230,13 @@ def _unmasked(buffer: Buffer, body: Stmt, parts: Parts) -> set[Key]:
     """The registers of which each read needs no lane that a masked store to it leaves out."""
     reads: dict[Key, set[Expr | None]] = {}
     writes: dict[Key, set[Expr]] = {}
-    for node in walk(body):
-        if isinstance(node, Load) and node.buffer is buffer:
+    for node in accesses(body):
+        if node.buffer is not buffer:
+            continue
+        if isinstance(node, Load):
             key = parts[node.indices][0] if node.indices in parts else node.indices
             reads.setdefault(key, set()).add(node.mask)
-        elif isinstance(node, Store) and node.buffer is buffer and node.mask is not None:
+        elif isinstance(node, Store) and node.mask is not None:
             writes.setdefault(node.indices, set()).add(node.mask)
     return {
         key

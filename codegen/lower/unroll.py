@@ -12,7 +12,7 @@ from ...tir.node import Node
 from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, LetStmt, Stmt, seq
 from ...tir.target import Target
-from ...tir.visit import transform, walk
+from ...tir.visit import exchange, found_in, transform, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +79,15 @@ def _copy(body: Stmt, var: Var, step: int) -> Stmt:
     """The body for var = step; copies but the first have variables and allocations of their own."""
     values: dict[Var, Expr] = {var: index(step)}
     buffers: dict[Buffer, Buffer] = {}
-    for node in walk(body) if step else ():
-        if isinstance(node, For | LetStmt | Let):
+    for node in found_in(body, For | LetStmt | Let | Alloc) if step else ():
+        if isinstance(node, Alloc):
+            buffers[node.buffer] = replace(node.buffer)
+        elif isinstance(node, For | LetStmt | Let):
             values[node.var] = Var(node.var.name, node.var.type)
-        elif isinstance(node, Alloc):
-            old = node.buffer
-            buffers[old] = replace(old)
 
     def rule(node: Node) -> Node:
         if isinstance(node, Var):
             return values.get(node, node)
         return buffers.get(node, node) if isinstance(node, Buffer) else node
 
-    return transform(body, rule)
+    return exchange(body, rule)

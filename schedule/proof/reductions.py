@@ -22,7 +22,7 @@ from .affine import Undecided
 from .condition import ALWAYS
 from .coverage import groups_of
 from .families import Families, Family
-from .flow import END, Flow, reaching
+from .flow import END, Flow, Reaching, reaching
 from .order import Order, common_loops, orders_before, text_before
 from .pairing import Pairs, Tagged
 from .sets import Sets
@@ -148,6 +148,7 @@ def _stale(
     can come between.
     """
     fresh = read.access.fresh
+    reached: Reaching | None = None  # asked of isl once
     for change in changes:
         common = common_loops(change.statement, read.statement)
         if common < len(fresh) or (sets.shortcuts and same_element_same_cell(change, read)):
@@ -163,7 +164,8 @@ def _stale(
             continue
         if _pair(sets, change, read, orders) is None:
             continue
-        found = _overtaken(sets, change, read, local, orders)
+        reached = reached or reaching(sets, local, [read])
+        found = _overtaken(sets, change, read, reached, orders)
         if found is not None:
             return found
     return None
@@ -187,13 +189,13 @@ def _copied(change: Tagged, write: Tagged, read: Tagged) -> bool:
 
 
 def _overtaken(
-    sets: Sets, change: Tagged, read: Tagged, writes: Sequence[Tagged], orders: Sequence[Order]
+    sets: Sets, change: Tagged, read: Tagged, reached: Reaching, orders: Sequence[Order]
 ) -> Finding | None:
     """isl's answer: a write that reaches the read, with a run of `change` between the two."""
     equal = tuple(zip(change.element, read.element, strict=True))
     u, r = change.statement, read.statement
     later = sets.pairs(u, change.access.where, r, read.access.where, equal, orders)
-    for reach in reaching(sets, writes, [read]).reaches:
+    for reach in reached.reaches:
         w = reach.write.statement
         before = sets.pairs(w, ALWAYS, u, ALWAYS, (), orders_before(w, u))
         both = sets.unnamed(reach.runs).reverse().range_product(later.reverse())

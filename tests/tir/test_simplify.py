@@ -312,3 +312,14 @@ def test_arithmetic_on_data_is_left_as_written() -> None:
         assert simplify(expr) is expr
     doubled = Not(Not(LT(data, four)))
     assert simplify(doubled) is doubled
+
+
+def test_a_load_that_stands_in_two_places_stays_one_object() -> None:
+    i, a, c = Var("i"), Buffer("A", FLOAT32, (8,)), Buffer("C", FLOAT32, (8,))
+    shared = Load(a, (i + 1 - 1,))
+    loop = For(i, 8, ForKind.SERIAL, Store(c, (i,), shared * shared))
+    made = simplify_stmt(loop)
+    assert isinstance(made, For)
+    assert isinstance(made.body, Store)
+    assert made.body.value == a[i] * a[i]
+    assert made.body.value.children()[0] is made.body.value.children()[1]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.expr import Add, Expr, Var, const, index
+from tilewright.tir.equal import equal
+from tilewright.tir.expr import Add, Expr, Mul, Var, const, index
 from tilewright.tir.node import Node
 from tilewright.tir.printer import print_stmt
 from tilewright.tir.stmt import (
@@ -26,6 +27,8 @@ from tilewright.tir.visit import (
     accesses,
     blocks,
     enclosing_path,
+    exchange,
+    found_in,
     free_vars,
     fresh_copy,
     loads,
@@ -133,3 +136,32 @@ def test_seq_flattens_and_a_single_statement_stands_for_itself() -> None:
     assert seq(seq(COPY, INNER), COPY) == Seq((COPY, INNER, COPY))
     assert seq() == NOTHING
     assert const(0.0, "float32") == const(0.0, "float32")
+
+
+def test_exchange_rewrites_what_stands_in_two_places_once() -> None:
+    i, a = Var("i"), Buffer("A", FLOAT32, (8,))
+    shared = Load(a, (i + 1,))
+    store = Store(Buffer("C", FLOAT32, (8,)), (i,), shared * shared)
+    changed = substitute(store, {i: index(3)})
+    assert isinstance(changed.value, Mul)
+    assert changed.value.a is changed.value.b
+    read = Load(a, (Add(index(3), index(1)),))
+    assert equal(changed, Store(store.buffer, (index(3),), read * read))
+    assert exchange(store, lambda node: node) is store
+
+
+def test_statements_and_loads_are_found_once_and_kept() -> None:
+    i, a, c = Var("i"), Buffer("A", FLOAT32, (8,)), Buffer("C", FLOAT32, (8,))
+    store = Store(c, (i,), a[i] + a[i + 1])
+    loop = For(i, 7, ForKind.SERIAL, seq(store, store))
+    assert statements(loop) == (loop, loop.body, store, store)
+    assert statements(loop) is statements(loop)
+    assert [load.buffer for load in loads(loop)] == [a, a, a, a]
+    assert loads(loop) is loads(loop)
+    assert statements(store.value) == ()
+    assert found_in(loop, Store) == [store, store]
+    assert found_in(store, Load | Var) == list(loads_and_vars(store))
+
+
+def loads_and_vars(store: Store) -> list[Load | Var]:
+    return [node for node in walk(store) if isinstance(node, Load | Var)]
