@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..driver.collector import fewer_collections
 from ..runtime.engine import Engine
 from ..runtime.host import host_target
 from ..runtime.report import bytes_text
@@ -79,7 +80,8 @@ def compile(
         # here, because a hit must not wait for what only a build needs
         from .compile_model import compile_model
 
-        engine = compile_model(model, resolved, options, tell)
+        with fewer_collections():
+            engine = compile_model(model, resolved, options, tell)
         if key:
             keep_engine(key, engine)
     if max_bytes is not None:
