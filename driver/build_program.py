@@ -4,7 +4,6 @@ one object, each kernel is checked, and what depends on constants alone is compu
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,6 +24,7 @@ from ..tir.program import Program, place_syncs, verify_program
 from ..tir.target import Target
 from .build import Verify, resolve_target
 from .check_program import KernelCheck, KernelChecker, ProgramCheckError
+from .clock import Clock, Laps
 from .compile_ahead import CompileAhead
 from .lower_program import LoweredKernel, LoweredProgram, lower_program
 
@@ -36,7 +36,7 @@ class ProgramOptions:
     strict: no contraction, no re-association. verify: "all" and "kernels" check every kernel.
     notes: lines for the report. lower_bound_bytes: below which no arena can be. keep_weights: keep
     program and original weights, so that a saved engine can be built anew. imported: the model as
-    it was imported, for `verify`.
+    it was imported, for `verify`. seconds: what those who made the program took, for the report.
     """
 
     strict: bool = False
@@ -47,6 +47,7 @@ class ProgramOptions:
     imported: StoredModel | None = None
     threads: int | None = None
     max_contexts: int | None = None
+    seconds: Laps = ()
 
 
 def build_program(
@@ -96,12 +97,12 @@ def _compiled(
     source: ScheduleSource | None,
     options: ProgramOptions,
 ) -> EngineParts:
-    clock = _Clock()
+    clock = Clock()
     code = _code(program, target, source, options, clock)
     bound = {i: constants[tensor.name] for i, tensor in enumerate(program.constants)}
     kept = prepare_constants(code.artifact, code.shared, bound)
     clock.lap("prepare")
-    report = EngineReport(code.kernels, code.notes, clock.laps)
+    report = EngineReport(code.kernels, code.notes, (*options.seconds, *clock.laps))
     return _parts(code.artifact, code.shared, kept, report, program, constants, options)
 
 
@@ -120,7 +121,7 @@ def _code(
     target: Target,
     source: ScheduleSource | None,
     options: ProgramOptions,
-    clock: _Clock,
+    clock: Clock,
 ) -> _Code:
     """Lower, compile and check; what was lowered is gone when constants are prepared."""
     known: dict[str, LoweredKernel] = {}
@@ -138,10 +139,11 @@ def _code(
                 known=known,
                 made=ahead.add,
             )
-            clock.lap("lower")
+            clock.lap("lower", ahead.seconds)
             artifact = emit_program(lowered.program, target, texts=ahead.texts)
             shared = ahead.finish(artifact)
-        clock.lap("compile")
+        clock.lap("wait for cc")
+        clock.add("cc, beside the others", shared.seconds)
         checks = _checks(artifact, shared, lowered) if _checked(options) else {}
         clock.lap("check")
         failures = {name: check.verdict for name, check in checks.items() if not check.ok}
@@ -273,22 +275,3 @@ def _kernel_report(
         check_seconds=0.0 if check is None else check.seconds,
         error=None if check is None else check.error,
     )
-
-
-class _Clock:
-    """Seconds of each part of a build, by name; parts of the same name add up."""
-
-    def __init__(self) -> None:
-        self._seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        """End a part."""
-        now = time.perf_counter()
-        self._seconds[name] = self._seconds.get(name, 0.0) + now - self._last
-        self._last = now
-
-    @property
-    def laps(self) -> tuple[tuple[str, float], ...]:
-        """The parts, in order."""
-        return tuple(self._seconds.items())

@@ -5,6 +5,8 @@ Which of them share a translation unit depends on their order and length alone.
 
 from __future__ import annotations
 
+import time
+
 from ..codegen.c.program import KernelTexts
 from ..codegen.c.program_source import declarations, unit_source
 from ..codegen.program_artifact import ProgramArtifact
@@ -22,6 +24,7 @@ class CompileAhead:
     def __init__(self, name: str, target: Target, units: Units) -> None:
         """For the program called `name`."""
         self.texts = KernelTexts(name, target)
+        self.seconds: list[tuple[str, float]] = []  # of lowering and writing, by their parts
         self._name = name
         self._target = target
         self._units = units
@@ -30,6 +33,8 @@ class CompileAhead:
 
     def add(self, kernel: LoweredKernel) -> None:
         """Write a kernel, its schedule in a comment, and compile it when a unit is full."""
+        began = time.perf_counter()
+        self.seconds += kernel.lowered.seconds
         for func in kernel.functions:
             trace = kernel.lowered.schedule.steps if func is kernel.run else ()
             made = self.texts.add(func, "\n".join(trace))
@@ -37,6 +42,7 @@ class CompileAhead:
             self._features.update(made.target.features)
         if sum(map(len, self._waiting)) >= UNIT:
             self._compile()
+        self.seconds.append(("write", time.perf_counter() - began))
 
     def finish(self, artifact: ProgramArtifact) -> SharedObject:
         """The object of all kernels and the program's entry. Raises: CompileFailed."""

@@ -4,7 +4,6 @@ log; codegen's first half; the proof; codegen's second half.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from ..codegen.c.build import lower_parts
@@ -27,6 +26,7 @@ from ..tir.stmt import For
 from ..tir.target import Target
 from ..tir.tensor_intrinsics import tensor_intrinsic
 from ..tir.visit import loads, walk
+from .clock import Clock, Laps
 
 
 class DefinitionError(TilewrightError, IndexError):
@@ -49,7 +49,7 @@ class Lowered:
     nest: PrimFunc
     verdict: Verdict
     parts: Prepared
-    seconds: tuple[tuple[str, float], ...]
+    seconds: Laps
 
 
 def choose_schedule(
@@ -89,7 +89,7 @@ def lower_function(
     Raises: ScheduleError, TargetError; DefinitionError for a function that reads outside of a
     tensor; InternalError when the proof refutes what legality allowed.
     """
-    clock = _Clock()
+    clock = Clock()
     schedule, rule = choose_schedule(what, target, source, strict=strict)
     _check_data(schedule.original)
     clock.lap("schedule")
@@ -104,7 +104,7 @@ def lower_function(
     clock.lap("prove")
     parts = lower_parts(nest, target)
     clock.lap("lower to code")
-    return Lowered(schedule, rule, canonical, nest, verdict, parts, tuple(clock.laps))
+    return Lowered(schedule, rule, canonical, nest, verdict, parts, clock.laps)
 
 
 def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:
@@ -183,17 +183,3 @@ def _check_definition(func: PrimFunc) -> None:
             notes=(f"found by {failure.property}; {' and '.join(map(str, failure.iterations))}.",),
             hints=("te.select(inside, tensor[...], value) reads only where `inside` holds.",),
         )
-
-
-class _Clock:
-    """Seconds of each part, by name."""
-
-    def __init__(self) -> None:
-        self.laps: list[tuple[str, float]] = []
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        """End a part."""
-        now = time.perf_counter()
-        self.laps.append((name, now - self._last))
-        self._last = now

@@ -12,6 +12,7 @@ from onnx import ModelProto
 
 from ..driver.build_program import ProgramOptions, build_program
 from ..driver.check_program import ProgramCheckError
+from ..driver.clock import Clock
 from ..runtime.arrays import Array
 from ..runtime.engine import Engine
 from ..schedule.source import ScheduleSource, as_source
@@ -37,7 +38,9 @@ def compile_model(
     """What `compile` does where no engine is kept; `tell` is called with the name of each stage."""
     source = as_source(options.schedules)
     tell("import")
+    clock = Clock()
     imported = _imported(model, options.shapes)
+    clock.lap("import")
     tell("plan")
     check = options.verify in ("all", "rewrites")
     planned = plan_model(
@@ -47,7 +50,10 @@ def compile_model(
         _check_tuned(planned.lowered.program.functions, target, source)
     tell("build")
     how = ProgramOptions(
-        strict=options.strict, verify=options.verify, max_contexts=options.max_contexts
+        strict=options.strict,
+        verify=options.verify,
+        max_contexts=options.max_contexts,
+        seconds=(*clock.laps, *planned.seconds),
     )
     return _build(_Job(planned, target, source, how))
 

@@ -5,11 +5,10 @@ One function, top to bottom.
 
 from __future__ import annotations
 
-import itertools
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..driver.clock import Clock, Laps
 from ..schedule.source import ScheduleSource
 from ..tir.target import Target
 from .choose import Decision, choose, chosen_parts, taken_apart
@@ -35,7 +34,7 @@ class Planned:
     decisions: tuple[Decision, ...]
     lowered: LoweredModel
     pricer: Pricer
-    seconds: tuple[tuple[str, float], ...]
+    seconds: Laps
 
 
 def plan_model(
@@ -53,18 +52,16 @@ def plan_model(
     graph before and after each pass on random numbers. strict: no algorithm that sums in another
     order than the operators say. Raises: InternalError where an invariant does not hold.
     """
-    clock = [time.perf_counter()]
+    clock = Clock()
     graph, reports = optimise(imported, PIPELINE if passes is None else passes, check=check)
-    clock.append(time.perf_counter())
+    clock.lap("passes", [("check of passes", report.check_seconds) for report in reports])
     fusion = fuse(graph)
     pricer = Pricer(target, source, strict=strict)
     decisions = choose(graph, fusion.groups, pricer)
-    clock.append(time.perf_counter())
+    clock.lap("choose")
     lowered = lower(graph, chosen_parts(graph, decisions))
-    clock.append(time.perf_counter())
-    laps = (b - a for a, b in itertools.pairwise(clock))
-    seconds = tuple(zip(("passes", "fusion", "plan"), laps, strict=True))
-    return Planned(imported, graph, reports, fusion, decisions, lowered, pricer, seconds)
+    clock.lap("plan")
+    return Planned(imported, graph, reports, fusion, decisions, lowered, pricer, clock.laps)
 
 
 def apart(planned: Planned, functions: Sequence[str]) -> Planned:

@@ -48,7 +48,7 @@ class EngineReport:
     """How an engine was built.
 
     notes: lines of those who made the program, such as each fusion that was missed, and why.
-    seconds: what each part of the build took, by name.
+    seconds: what each part of the build took, by name; all but those "beside the others" add up.
     """
 
     kernels: tuple[KernelReport, ...] = ()
