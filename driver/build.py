@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from ..codegen.c.build import write_artifact
@@ -16,9 +16,10 @@ from ..schedule.schedule import Schedule
 from ..schedule.source import Chooser, ScheduleSource, as_source
 from ..schedule.verdict import Verdict
 from ..tir import te
-from ..tir.errors import TargetError, TilewrightError
+from ..tir.errors import TargetError, TilewrightError, known_names
 from ..tir.func import PrimFunc
 from ..tir.target import Target
+from ..tir.tensor_intrinsics import TENSOR_INTRINSICS
 from ..tir.work import bytes_moved, operations
 from .check import check_chain, check_kernel
 from .interpreted import interpreted
@@ -52,6 +53,26 @@ def check_buildable(what: object, caller: str) -> None:
     )
 
 
+def _check_allowed(allow: Sequence[str], strict: bool) -> None:
+    """Each name is that of an instruction with a liberty, and the build is not strict."""
+    known = [name for name, unit in TENSOR_INTRINSICS.items() if unit.liberty]
+    for name in (allow,) if isinstance(allow, str) else allow:
+        if isinstance(allow, str) or name not in known:
+            raise BuildError(
+                f"build: allow names {name!r}; expected a tuple of instructions that take a "
+                f"liberty: {known_names(str(name), known)}.",
+                code="build-allow",
+            )
+        if strict:
+            unit = TENSOR_INTRINSICS[name]
+            raise BuildError(
+                f"build: allow names '{name}', which {unit.liberty}; expected no such instruction, "
+                "since the build is strict.",
+                code="build-allow-strict",
+                hints=("leave out allow, or build without strict.",),
+            )
+
+
 def prove(sch: PrimFunc | Schedule, target: Target | str | None = None) -> Verdict:
     """Prove, by P1 to P5, that the lowered nest of a schedule, or a function's own plain loops,
     computes what the function defines. Raises: TargetError, BuildError.
@@ -68,6 +89,7 @@ def build(
     schedules: ScheduleSource | Chooser | None = None,
     constants: Mapping[str, object] | None = None,
     strict: bool = False,
+    allow: Sequence[str] = (),
     verify: Verify = "all",
 ) -> Kernel:
     """Compile a function for a target: this machine's CPU by default.
@@ -75,9 +97,11 @@ def build(
     what: a PrimFunc, scheduled by `schedules` or else by the rule that recognises it; or a
     Schedule.
     constants: an array for each constant parameter; what depends on them alone is computed now.
-    strict: no contraction, no re-association. verify: "all" and "kernels" run the kernel once on
-    poisoned data against the reference. A kernel for another kind of processor ("c:neon" on x86) is
-    proved and written, but neither compiled nor run.
+    strict: no contraction, no re-association. allow: instructions that a rule may use although
+    their results differ from those of the definition, by name: ("vdpbf16ps",).
+    verify: "all" and "kernels" run the kernel once on poisoned data against the reference.
+    A kernel for another kind of processor ("c:neon" on x86) is proved and written, but neither
+    compiled nor run.
     Raises: BuildError, DefinitionError, ScheduleError, TargetError, ArgumentError,
     CompilerNotFound, CheckError.
     """
@@ -89,6 +113,7 @@ def build(
             f"build: verify is {verify!r}; expected one of {known}.",
             code="build-verify",
         )
+    _check_allowed(allow, strict)
     if resolved.kind == "python":
         func = what.func if isinstance(what, Schedule) else what
         return interpreted(func, resolved, constants or {})
@@ -98,7 +123,9 @@ def build(
             code="build-target",
             hints=("tw.prove and kernel source need no run; tw.build(..., target='c').",),
         )
-    lowered = lower_function(what, resolved, source=as_source(schedules), strict=strict)
+    lowered = lower_function(
+        what, resolved, source=as_source(schedules), strict=strict, allow=allow
+    )
     artifact = write_artifact(lowered.parts, resolved, notes="\n".join(lowered.schedule.steps))
     original = lowered.schedule.original
     work = Work(operations(original), bytes_moved(original))

@@ -4,6 +4,7 @@ log; codegen's first half; the proof; codegen's second half.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..codegen.c.build import lower_parts
@@ -58,15 +59,19 @@ def choose_schedule(
     source: ScheduleSource | None = None,
     *,
     strict: bool = False,
+    allow: Sequence[str] = (),
 ) -> tuple[Schedule, str]:
-    """The schedule to build and who made it: the caller, the source, or the rule that fits."""
+    """The schedule to build and who made it: the caller, the source, or the rule that fits.
+
+    allow: the tensor intrinsics with a liberty that a rule may use.
+    """
     if isinstance(what, Schedule):
         return what, what.origin
     found = source.schedule(what, target) if source is not None else None
     if found is not None:
         return found, found.origin
-    made = default_schedule(what, target, strict=strict)
-    return made, rule_for(what, strict=strict).name
+    made = default_schedule(what, target, strict=strict, allow=allow)
+    return made, rule_for(what, target, strict=strict, allow=allow).name
 
 
 def prove_schedule(schedule: Schedule, target: Target, *, strict: bool = False) -> Verdict:
@@ -81,16 +86,18 @@ def lower_function(
     *,
     source: ScheduleSource | None = None,
     strict: bool = False,
+    allow: Sequence[str] = (),
 ) -> Lowered:
     """Schedule, lower and prove one function, and write its code.
 
     strict: no contraction, and each sum of floats in the order of its definition: the roundings are
-    those of the definition. Rules keep that order; a schedule that does not is refused.
+    those of the definition. Rules keep that order; a schedule that does not is refused. allow: the
+    tensor intrinsics with a liberty that a rule may use.
     Raises: ScheduleError, TargetError; DefinitionError for a function that reads outside of a
     tensor; InternalError when the proof refutes what legality allowed.
     """
     clock = Clock()
-    schedule, rule = choose_schedule(what, target, source, strict=strict)
+    schedule, rule = choose_schedule(what, target, source, strict=strict, allow=allow)
     _check_data(schedule.original)
     clock.lap("schedule")
     scheduled = contraction(schedule.func, target, strict=strict)

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..tir.target import Target
+from ..tir.errors import TargetError
+from ..tir.target import Target, covers
+from ..tir.tensor_intrinsics import TENSOR_INTRINSICS
 from .arrays import Array, address, empty_aligned
 from .cache import cache_key, user_cache
 from .compile import compile_shared
@@ -31,6 +33,7 @@ _READ_BYTES = 1 << 27  # per call of a read probe, about; a few milliseconds
 _STRIDE = 128  # bytes between the results of two threads
 _ROUNDS = 7
 _REGIONS = 2_000
+_DOT_PROBES = {"vpdpbusd": "tw_probe_bytes", "vdpbf16ps": "tw_probe_bfloat16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,27 @@ def fma_peak(threads: int = 1, target: Target | None = None) -> Probe:
     result = empty_aligned((threads * _STRIDE,), np.dtype(np.uint8))
     run = _Region(library, "tw_probe_fma", threads, (_number(_FMA_ITERATIONS), result))
     return Probe(run, float(flops * _FMA_ITERATIONS * threads), threads)
+
+
+def dot_peak(unit: str, threads: int = 1, target: Target | None = None) -> Probe:
+    """A probe of the peak of "vpdpbusd" or "vdpbf16ps" beside that of multiply-adds; `rate` gives
+    G operations per second, a product and a sum being two.
+
+    Raises: TargetError where the target lacks the instruction; CompilerNotFound, CompileFailed,
+    LibraryError.
+    """
+    machine = target or host_target()
+    intrinsic = TENSOR_INTRINSICS[unit]
+    if not covers((machine.instructions,), intrinsic.target):
+        raise TargetError(
+            f"dot_peak: target '{machine}' lacks '{unit}'; expected c:{intrinsic.target}.",
+            code="probe-target",
+        )
+    library = _probes(machine)
+    work = int(library.entry("tw_probe_flops", "tw_count")()) * intrinsic.points
+    result = empty_aligned((threads * _STRIDE,), np.dtype(np.uint8))
+    run = _Region(library, _DOT_PROBES[unit], threads, (_number(_FMA_ITERATIONS), result))
+    return Probe(run, float(work * _FMA_ITERATIONS * threads), threads)
 
 
 def read_peak(threads: int, size: int, target: Target | None = None) -> Probe:

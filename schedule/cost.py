@@ -29,6 +29,7 @@ from .nest import is_reduction, targets_of
 from .rules.contraction import ContractionRule
 from .rules.default import Rule, default_schedule, rule_for
 from .rules.depthwise import DepthwiseRule, inline_padding, window_cycles
+from .rules.dots import DotsRule
 from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
 from .rules.groups import group_cycles, is_grouped
 from .rules.reduction import ReductionRule, is_window
@@ -58,8 +59,8 @@ def estimate(what: PrimFunc | Schedule, target: Target) -> float:
 
 
 def _passes(func: PrimFunc, target: Target) -> list[Pass]:
-    rule = rule_for(func)
-    if isinstance(rule, WinogradRule):
+    rule = rule_for(func, target)
+    if isinstance(rule, WinogradRule | DotsRule):
         return nest_passes(default_schedule(func, target).func, target)
     sch = Schedule(func)
     inline_chains(sch, repeated=not isinstance(rule, RowsRule))

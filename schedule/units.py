@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from ..tir.conditions import conjuncts
 from ..tir.errors import known_names
-from ..tir.expr import Var
+from ..tir.expr import LE, LT, Expr, Var
 from ..tir.func import PrimFunc
 from ..tir.printer import print_expr
-from ..tir.stmt import UNITS, Block, For, ForKind, Store
+from ..tir.stmt import UNITS, Block, For, ForKind, Store, Tail
 from ..tir.target import Target, covers
 from ..tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 from ..tir.tensor_match import Mismatch, match_intrinsic
@@ -61,7 +61,9 @@ def check_one_block(func: PrimFunc, loop: For, primitive: str) -> None:
 
 
 def check_definition(func: PrimFunc, loop: For, intrinsic: TensorIntrinsic, primitive: str) -> None:
-    """The nest of a loop is what an intrinsic's definition says, without a condition."""
+    """The nest of a loop is what an intrinsic's definition says, without a condition but those of
+    tails, which are known where the loops around it are cut.
+    """
     (block,) = blocks(loop)
     found = match_intrinsic(intrinsic, loop, ranges_of(loops_around(func, loop)))
     if isinstance(found, Mismatch):
@@ -75,14 +77,26 @@ def check_definition(func: PrimFunc, loop: For, intrinsic: TensorIntrinsic, prim
     inside = {found.lanes.var, found.points.var}
     guards = (*conjuncts(block.predicate), *conjuncts(bound(block, block.counts)))
     for guard in guards:
-        if free_vars(guard) & inside:
+        if free_vars(guard) & inside and not _is_tail(guard, inside, loops_around(func, loop)):
             raise refuse(
                 func,
                 f"{primitive}: block '{block.name}' runs only where {print_expr(guard)}; expected "
-                "no condition on the loops of an instruction.",
+                "no condition on the loops of an instruction but that of a tail that is cut.",
                 code="tensorize-guard",
-                hints=("split by divisors of the extents, or pad the tensors to multiples.",),
+                hints=('split with tail="mask", or by divisors of the extents.',),
             )
+
+
+def _is_tail(guard: Expr, inside: set[Var], around: tuple[For, ...]) -> bool:
+    """Whether a condition of an instruction's lanes, or of its points, is one number at the end of
+    loops that are cut there.
+    """
+    used = free_vars(guard)
+    outside = [loop for loop in around if loop.var in used - inside]
+    marks = {loop.tail for loop in outside}
+    whole = used == {loop.var for loop in outside} | (used & inside)
+    cut = bool(marks & {Tail.PARTITION, Tail.MASK}) and Tail.GUARD not in marks
+    return isinstance(guard, LT | LE) and len(used & inside) == 1 and whole and cut
 
 
 def check_kept(before: PrimFunc, after: PrimFunc, primitive: str) -> None:

@@ -358,12 +358,17 @@ def _store(stmt: Store, ranges: Ranges) -> Stmt:
     return node
 
 
-def _for(stmt: For, ranges: Known) -> Stmt:
+def _for(stmt: For, ranges: Known, *, in_unit: bool = False) -> Stmt:
     if stmt.extent == 0:
         return NOTHING
-    if stmt.extent == 1 and stmt.kind is not ForKind.PARALLEL:
+    if stmt.extent == 1 and stmt.kind is not ForKind.PARALLEL and not in_unit:
         return _stmt(substitute(stmt.body, {stmt.var: const(0, stmt.var.type)}), ranges)
-    body = _stmt(stmt.body, Known({**ranges, stmt.var: iterations(stmt)}))
+    values = LaneRange((0, stmt.extent - 1)) if in_unit else iterations(stmt)
+    known = Known({**ranges, stmt.var: values})
+    if stmt.kind is ForKind.TENSORIZED and isinstance(stmt.body, For):
+        body = _for(stmt.body, known, in_unit=True)
+    else:
+        body = _stmt(stmt.body, known)
     if body == NOTHING:
         return NOTHING
     return stmt if body is stmt.body else replace(stmt, body=body)
@@ -394,9 +399,10 @@ def _block(stmt: Block, ranges: Known) -> Stmt:
     bindings = tuple(_expr(binding, kept) for binding in stmt.bindings)
     inner = Known(ranges)
     for it, binding in zip(stmt.iters, bindings, strict=True):
-        values = _within(bounds(binding, ranges), it.extent, stmt.padded)
+        found = bounds(binding, ranges)
+        values = _within(found, it.extent, stmt.padded)
         in_lanes = any(isinstance(ranges.get(var), LaneRange) for var in free_vars(binding))
-        inner[it.var] = LaneRange(values) if in_lanes else values
+        inner[it.var] = LaneRange(found if _is_point(values) else values) if in_lanes else values
     body = _stmt(stmt.body, narrowed(inner, stmt.counts))
     init = None if stmt.init is None else _stmt(stmt.init, inner)
     counts = _expr(stmt.counts, inner)

@@ -114,6 +114,15 @@ static inline int32_t tw_load_i32(const void *from)
 """,
         (),
     ),
+    "tw_load_first": (
+        """\
+static inline int32_t tw_load_first(const void *p, size_t n)
+{
+    return *(int32_t *)memcpy(&(int32_t){ 0 }, p, n);
+}
+""",
+        (),
+    ),
     "tw_to_f32": (
         """\
 static inline float tw_to_f32(int32_t bits)

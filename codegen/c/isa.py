@@ -376,12 +376,21 @@ _TENSOR = {
 
 
 def _tensor(dtype: DType, features: Sequence[str]) -> dict[tuple[str, DType], str]:
-    """The tensor intrinsics on accumulators of a type that the features have."""
-    return {
+    """The tensor intrinsics on accumulators of a type that the features have, and loads of some of
+    the elements of their operands.
+    """
+    table = {
         (name, dtype): text.replace("{p}", _prefix(dtype)).replace("{w}", str(_bits(dtype)))
         for (name, element), (feature, text) in _TENSOR.items()
         if element == dtype.scalar and feature in features
     }
+    if dtype.scalar == INT32 and features:
+        for bits in (8, 16):  # pointer, mask of a bit per element
+            mask = f"(__mmask{_bits(dtype) // bits}){{1}}"
+            table[f"load_bits_masked_{bits}", dtype] = (
+                f"{_prefix(dtype)}_maskz_loadu_epi{bits}({mask}, {{0}})"
+            )
+    return table
 
 
 def _conversions(

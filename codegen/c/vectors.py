@@ -38,7 +38,7 @@ from ...tir.linear import expression, linear
 from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret
 from ...tir.simplify import simplify
 from ...tir.stmt import Store
-from ..lower.lanes import Access, access, narrow, narrow_scalar
+from ..lower.lanes import Access, access, lane_value, narrow, narrow_scalar
 from .scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
 from .selection import (
     is_lane_count,
@@ -90,7 +90,7 @@ class Vectors(Scalars):
             case Lanes():
                 return self._lanes(expr)
             case Reinterpret(Load() as load) if load.dtype.lanes != expr.dtype.lanes:
-                return self.isa.apply("load", expr.dtype, self._bits_at(load))
+                return self._bits(load, expr.dtype)
         name, dtype = operation(expr)
         if not self.isa.has(name, dtype):
             raise self.unknown(expr)
@@ -301,16 +301,41 @@ class Vectors(Scalars):
         return self.vector(load.other)
 
     def _reinterpret(self, expr: Reinterpret) -> tuple[str, int]:
-        if isinstance(expr.value, Load) and expr.value.dtype.lanes > 1:
-            return f"tw_load_i{expr.type.bits}({self._bits_at(expr.value)})", ATOM
-        return super()._reinterpret(expr)
+        load = expr.value
+        if not isinstance(load, Load) or load.dtype.lanes == 1:
+            return super()._reinterpret(expr)
+        at = self._neighbours(load)
+        if load.mask is None:
+            return f"tw_load_i{expr.type.bits}({at})", ATOM
+        on = self._bits_on(load, load.mask)
+        count = on.bit_length()
+        if on != (1 << count) - 1:
+            raise self.unknown(load)
+        return f"tw_load_first({at}, {count * load.buffer.type.bytes})", ATOM
 
-    def _bits_at(self, load: Load) -> str:
-        """Where the bits of a load of neighbours begin."""
+    def _bits(self, load: Load, dtype: DType) -> str:
+        """The elements of a load of neighbours as the lanes of a wider type."""
+        at = self._neighbours(load)
+        if load.mask is None:
+            return self.isa.apply("load", dtype, at)
+        on = self._bits_on(load, load.mask)
+        if on == (1 << load.dtype.lanes) - 1:
+            return self.isa.apply("load", dtype, at)
+        return self.isa.apply(f"load_bits_masked_{load.buffer.type.bits}", dtype, at, hex(on))
+
+    def _neighbours(self, load: Load) -> str:
+        """Where a load of neighbours begins."""
         found = access(load.buffer, load.indices, self.lines.ranges)
-        if found.stride != 1 or load.mask is not None:
+        if found.stride != 1:
             raise self.unknown(load)
         return self._pointer(load.buffer, found.base)
+
+    def _bits_on(self, load: Load, mask: Expr) -> int:
+        """A mask that is known now, as a bit per element."""
+        lanes = [simplify(lane_value(mask, n), {}) for n in range(mask.dtype.lanes)]
+        if not all(isinstance(lane, Const) for lane in lanes):
+            raise self.unknown(load)
+        return sum(1 << n for n, lane in enumerate(lanes) if is_const(lane, 1))
 
     def _addresses(self, load: Load, found: Access) -> tuple[str, str]:
         """A pointer, and the distances in elements from there as a vector of int32."""

@@ -113,6 +113,22 @@ def _of_lane(expr: Expr, lane: Var, values: dict[Var, Expr]) -> Expr:
     return expr.map_children(lambda c: _of_lane(c, lane, values) if isinstance(c, Expr) else c)
 
 
+def lane_value(expr: Expr, lane: int) -> Expr:
+    """What a vector expression without loads is in one lane, as a scalar."""
+    match expr:
+        case Ramp():
+            moved = const(lane * expr.stride, expr.base.dtype)
+            return add(lane_value(expr.base, lane), moved)
+        case Broadcast():
+            return lane_value(expr.value, lane)
+        case Cast(value, kind):
+            inner = lane_value(value, lane)
+            if isinstance(inner, Const) and kind.is_integer and inner.type.is_integer:
+                return const(inner.value, kind.scalar)
+            return Cast(inner, kind.scalar)
+    return expr.map_children(lambda c: lane_value(c, lane) if isinstance(c, Expr) else c)
+
+
 def linear_in(
     expr: Expr, var: Var, others: Mapping[Var, Expr] | None = None
 ) -> tuple[Expr, int] | None:

@@ -4,11 +4,11 @@ steps of the schedule.
 A loop is cut where a predicate is decided differently on the two sides: a loop that a split marked
 "partition" or "mask" at its incomplete iteration, and a reduction loop at the iterations that a
 guard names (first K block, last K block). An unrolled loop that is marked "partition" ends in a
-copy of its own, whose vectors are as long as what is left. A loop is cut where the padding inside
-of a sum begins and ends. So is the loop over the steps of a scan, behind the first ones: where its
-values choose the initial part. A serial loop falls into several loops, a parallel loop gets an If,
-so that its share-out stays whole. A loop all of whose blocks are off from some iteration on becomes
-shorter. What stays undecided remains a predicate.
+copy of its own, whose vectors are as long as what is left. The loops of an instruction are not cut.
+A loop is cut where the padding inside of a sum begins and ends. So is the loop over the steps of a
+scan, behind the first ones: where its values choose the initial part. A serial loop falls into
+several loops, a parallel loop gets an If, so that its share-out stays whole. A loop all of whose
+blocks are off from some iteration on becomes shorter. What stays undecided remains a predicate.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ def _visit(stmt: Stmt, ranges: Ranges) -> Stmt:
 
 
 def _loop(loop: For, ranges: Ranges) -> Stmt:
+    if loop.kind is ForKind.TENSORIZED:  # an instruction's own loops are whole, whatever is off
+        return loop
     edges = _edges(loop, ranges)
     if loop.kind is ForKind.PARALLEL:
         return replace(loop, body=_branches(loop, edges, ranges))

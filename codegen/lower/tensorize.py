@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...tir.conditions import all_of
+from ...tir.conditions import all_of, conjuncts
 from ...tir.errors import InternalError, TargetError
-from ...tir.expr import TRUE, Call, Expr, Var, floordiv, floormod, index
+from ...tir.expr import Call, Expr, Var, floordiv, floormod, index
 from ...tir.func import PrimFunc
 from ...tir.linear import Ranges
 from ...tir.lowered import Broadcast, Reinterpret
@@ -27,6 +28,8 @@ class Tensorize:
                                      broadcast(reinterpret(A[ramp(0, 1, 4)], "int32"), 16),
                                      reinterpret(B[ramp(0, 1, 64)], "int32x16"))
 
+    A condition on the lanes becomes a mask of what is stored. One on the points takes zeros for
+    those that are off, so that nothing is added; memory that is off is not read.
     Requires: stage NEST without blocks. Ensures: no loop is TENSORIZED.
     Raises: TargetError where the target lacks the intrinsic.
     """
@@ -53,7 +56,7 @@ class Tensorize:
                     "a Target names features of the machine; without them, vectorize the loop.",
                 ),
             )
-        nest, condition = _without_guard(loop)
+        nest, conditions, inner = _without_guards(loop)
         found = match_intrinsic(intrinsic, nest, ranges)
         if not isinstance(found, Match):
             raise InternalError(
@@ -61,18 +64,20 @@ class Tensorize:
                 f"{found.found}; expected {found.expected}.",
                 code="lower-tensorize",
             )
-        store = _store(intrinsic, found, ranges)
-        return store if condition == TRUE else If(condition, store)
+        store = _store(intrinsic, found, inner, ranges)
+        return If(all_of(*conditions), store) if conditions else store
 
 
-def _without_guard(loop: For) -> tuple[For, Expr]:
-    """The nest without the conditions that all its points share, and those."""
-    conditions: list[Expr] = []
+def _without_guards(loop: For) -> tuple[For, list[Expr], list[Expr]]:
+    """The nest without conditions; those that all its points share, and the others."""
+    shared: list[Expr] = []
+    inner: list[Expr] = []
     bound: set[Var] = set()
 
     def inside(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, If) and stmt.orelse is None and not free_vars(stmt.condition) & bound:
-            conditions.append(stmt.condition)
+        if isinstance(stmt, If) and stmt.orelse is None:
+            for condition in conjuncts(stmt.condition):
+                (inner if free_vars(condition) & bound else shared).append(condition)
             return inside(stmt.then)
         if isinstance(stmt, For):
             bound.add(stmt.var)
@@ -81,24 +86,36 @@ def _without_guard(loop: For) -> tuple[For, Expr]:
 
     nest = inside(loop)
     assert isinstance(nest, For)
-    return nest, all_of(*conditions)
+    return nest, shared, inner
 
 
-def _store(intrinsic: TensorIntrinsic, found: Match, ranges: Ranges) -> Stmt:
+def _store(
+    intrinsic: TensorIntrinsic, found: Match, conditions: Sequence[Expr], ranges: Ranges
+) -> Stmt:
     """What the nest stores, with a lane per iteration of its outer loop."""
     lanes = found.lanes.extent
     lane = Var(found.lanes.var.name)
     body = VectorBody(lane, lanes, ranges)
     own = substitute(found.store, {found.lanes.var: lane})
+    of_lanes = [c for c in conditions if found.points.var not in free_vars(c)]
+    on = substitute(all_of(*of_lanes), {found.lanes.var: lane}) if of_lanes else None
     (accumulator,) = (load for load in loads(own.value) if load.buffer is own.buffer)
-    operands = (_operand(intrinsic, found, operand, ranges) for operand in found.operands)
-    value = Call(intrinsic, (body.vector(accumulator, None), *operands))
-    written = body.stmt(Store(own.buffer, own.indices, accumulator), None)
+    operands = (
+        _operand(intrinsic, found, operand, conditions, ranges) for operand in found.operands
+    )
+    value = Call(intrinsic, (body.vector(accumulator, on), *operands))
+    written = body.stmt(Store(own.buffer, own.indices, accumulator), on)
     assert isinstance(written, Store)
-    return Store(written.buffer, written.indices, value)
+    return Store(written.buffer, written.indices, value, written.mask)
 
 
-def _operand(intrinsic: TensorIntrinsic, found: Match, operand: Operand, ranges: Ranges) -> Expr:
+def _operand(
+    intrinsic: TensorIntrinsic,
+    found: Match,
+    operand: Operand,
+    conditions: Sequence[Expr],
+    ranges: Ranges,
+) -> Expr:
     """The bits of an operand, as many elements as neighbours as the lanes, or all of them, read."""
     assert intrinsic.carried is not None
     points, lanes = intrinsic.points, found.lanes.extent
@@ -108,7 +125,10 @@ def _operand(intrinsic: TensorIntrinsic, found: Match, operand: Operand, ranges:
         found.lanes.var: floordiv(element, index(points)) if operand.lanes_differ else index(0),
         found.points.var: floormod(element, index(points)) if operand.lanes_differ else element,
     }
-    vector = VectorBody(element, count, ranges).vector(substitute(operand.load, number), None)
+    own = {found.points.var} | ({found.lanes.var} if operand.lanes_differ else set())
+    masks = [substitute(c, number) for c in conditions if free_vars(c) & own]
+    on = all_of(*masks) if masks else None
+    vector = VectorBody(element, count, ranges).vector(substitute(operand.load, number), on)
     if operand.lanes_differ:
         return Reinterpret(vector, intrinsic.carried.with_lanes(lanes))
     return Broadcast(Reinterpret(vector, intrinsic.carried), lanes)

@@ -16,6 +16,7 @@ from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.linear import linear
 from ...tir.target import Target
+from ...tir.tensor_intrinsics import TensorIntrinsic
 from ...tir.visit import free_vars
 from ..nest import fixed_tensors
 from ..references import LoopRef
@@ -69,15 +70,32 @@ class ContractionRule:
         (anchor,) = reductions(sch.func)
         found = contraction(anchor)
         assert found is not None
-        epilogue = pointwise_output(sch.func, anchor)
-        for block in sch.func.blocks:
-            if block is not anchor and block is not epilogue:
-                schedule_pointwise(sch, block.name, target)
-        panel = _choose(sch, found, target)
-        order = [it.var for it in found.reduced] if self.in_order else _reduction_order(found)
-        part = None if self.in_order else _part_of_axis(found)
-        packed = pack_weights(sch, found, panel.width, order, part)
-        _nest(sch, found, panel, packed, order, part, target)
+        schedule_contraction(sch, found, target, in_order=self.in_order)
+
+
+def schedule_contraction(
+    sch: Schedule,
+    found: Contraction,
+    target: Target,
+    *,
+    in_order: bool = False,
+    unit: TensorIntrinsic | None = None,
+) -> None:
+    """Schedule a sum of products and the pointwise blocks around it.
+
+    in_order: each sum keeps the order of its definition. unit: the instruction that computes some
+    points of the innermost reduction axis at once.
+    """
+    epilogue = pointwise_output(sch.func, found.block)
+    for block in sch.func.blocks:
+        if block is not found.block and block is not epilogue:
+            schedule_pointwise(sch, block.name, target)
+    points = 1 if unit is None else unit.points
+    panel = _choose(sch, found, target, points)
+    order = [it.var for it in found.reduced] if in_order else reduction_order(found)
+    part = None if in_order or found.total.is_integer else _part_of_axis(found, points)
+    packed = pack_weights(sch, found, panel.width, order, part, points)
+    _nest(sch, found, panel, packed, order, part, target, unit)
 
 
 def _is_dot(func: PrimFunc, found: Contraction) -> bool:
@@ -88,20 +106,19 @@ def _is_dot(func: PrimFunc, found: Contraction) -> bool:
     return few and found.weight.buffer not in func.constants and row_axis(found.block) is not None
 
 
-def _choose(sch: Schedule, found: Contraction, target: Target) -> Panel:
+def _choose(sch: Schedule, found: Contraction, target: Target, points: int) -> Panel:
     if is_grouped(found):
         return choose_panel(sch, found, target)
-    tile = _choose_tile(sch, found, target)
-    return Panel(tile, tile.vectors * target.lanes(found.weight.buffer.type))
+    tile = _choose_tile(sch, found, target, points)
+    return Panel(tile, tile.vectors * target.lanes(found.total))
 
 
-def _choose_tile(sch: Schedule, found: Contraction, target: Target) -> Tile:
+def _choose_tile(sch: Schedule, found: Contraction, target: Target, points: int) -> Tile:
     rows = found.rows
     outer = rows[-2].extent if len(rows) > 1 else 1
     inner = rows[-1].extent if rows else 1
-    steps = math.prod(axis.extent for axis in found.reduced)
-    dtype = found.weight.buffer.type
-    tiles = candidates(outer, inner, found.vector.extent, steps, dtype, target)
+    steps = -(-math.prod(axis.extent for axis in found.reduced) // points)
+    tiles = candidates(outer, inner, found.vector.extent, steps, found.total, target, points)
     if _rows_meet(found):
         most = target.l1_bytes // SET_SPAN + 1
         tiles.sort(key=lambda tile: tile.outer_rows * tile.rows > most)
@@ -122,9 +139,15 @@ def _rows_meet(found: Contraction) -> bool:
 
 
 def pack_weights(
-    sch: Schedule, found: Contraction, width: int, order: Sequence[Var], part: int | None
+    sch: Schedule,
+    found: Contraction,
+    width: int,
+    order: Sequence[Var],
+    part: int | None,
+    points: int = 1,
 ) -> str | None:
-    """Store the weights in panels of `width` columns, in the order in which the tile walks them.
+    """Store the weights in panels of `width` columns, in the order in which the tile walks them,
+    the `points` elements that a lane takes at once next to each other.
 
     Returns the block; None where they stay as they are.
     """
@@ -132,7 +155,7 @@ def pack_weights(
     constant = weight.buffer in fixed_tensors(sch.func)
     contiguous = weight.indices[-1] is found.vector.var
     short = bool(found.batch) or math.prod(axis.extent for axis in found.rows) < PACK_ROWS
-    if width == 1 or (contiguous and not constant and short):
+    if points == 1 and (width == 1 or (contiguous and not constant and short)):
         return None
     block = sch.cache_read(found.block.name, weight.buffer.name, f"{weight.buffer.name}_packed")
     names = [f"i{axis}" for axis in range(len(weight.indices))]
@@ -152,32 +175,38 @@ def pack_weights(
     kept = [n for _, n in sorted(others) if n != columns and n not in batch]
     if part is not None and len(order) > 1:  # the taps of a part lie together
         kept = [f"{kept[-1]} // {part}", *kept[:-1], f"{kept[-1]} % {part}"]
-    layout = ", ".join([*batch, f"{columns} // {width}", *kept, f"{columns} % {width}"])
+    walked = [*kept, f"{columns} % {width}"]
+    if points > 1:
+        inner = kept[-1] if "//" not in kept[-1] and "%" not in kept[-1] else f"({kept[-1]})"
+        walked = [*kept[:-1], f"{inner} // {points}", walked[-1], f"{inner} % {points}"]
+    layout = ", ".join([*batch, f"{columns} // {width}", *walked])
     loops = sch.transform_layout(block, f"lambda {', '.join(names)}: ({layout})")
     shared = next((loop for loop in loops[:-1] if sch.extent(loop) != 1), loops[0])
     if sch.extent(shared) > 1:
         sch.parallel(shared)
-    if contiguous:
+    if contiguous and points == 1:
         sch.vectorize(loops[-1])
     return block
 
 
-def _reduction_order(found: Contraction) -> list[Var]:
+def reduction_order(found: Contraction) -> list[Var]:
     """The reduction axes, the one that walks the data contiguously innermost."""
     last = free_vars(found.data.indices[-1])
     return sorted((axis.var for axis in found.reduced), key=lambda var: var in last)
 
 
-def _part_of_axis(found: Contraction) -> int | None:
+def _part_of_axis(found: Contraction, points: int) -> int | None:
     """Points of the innermost reduction axis in one part of a long sum; None for a short one.
 
     The rounding error of a sum grows with the root of its length: parts of at most `PART` steps
-    keep it near that of the peers, at the cost of an addition per element and part.
+    keep it near that of the peers, at the cost of an addition per element and part. A part is a
+    number of steps of `points`.
     """
     steps = math.prod(axis.extent for axis in found.reduced)
-    inner = next(a.extent for a in found.reduced if a.var is _reduction_order(found)[-1])
+    inner = next(a.extent for a in found.reduced if a.var is reduction_order(found)[-1])
     taps = steps // max(1, inner)
-    fitting = [d for d in range(8, inner // 2 + 1) if inner % d == 0 and taps * d <= PART]
+    sizes = range(8, inner // 2 + 1)
+    fitting = [d for d in sizes if inner % d == 0 and d % points == 0 and taps * d <= PART]
     return max(fitting) if steps >= LONG_SUM and fitting else None
 
 
@@ -189,16 +218,18 @@ def _nest(
     order: Sequence[Var],
     part: int | None,
     target: Target,
+    unit: TensorIntrinsic | None,
 ) -> None:
-    lanes = target.lanes(found.weight.buffer.type)
+    lanes = target.lanes(found.total)
     name = found.block.name
     width = panel.width
     short = is_grouped(found) and has_short_end(width, lanes)
-    loops = tile_loops(sch, found.block, panel.tile, width, lanes, order, short=short)
+    loops = tile_loops(sch, found.block, panel.tile, width, lanes, order, short=short, unit=unit)
     batch, rows = list(loops.rows[: len(found.batch)]), list(loops.rows[len(found.batch) :])
     row_tiles = math.prod(sch.extent(loop) for loop in rows)
     panels_first = _panels_first(sch, found, rows, loops.panel, target)
-    parts, reduced = _parts(sch, part, list(loops.reduced))
+    points = 1 if unit is None else unit.points
+    parts, reduced = _parts(sch, part and part // points, list(loops.reduced))
     block = parts
     if parts is None:
         block, reduced = _block_reduction(sch, reduced, row_tiles)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from ...tir.func import PrimFunc
@@ -11,6 +13,7 @@ from ..externs import check_no_calls
 from ..schedule import Schedule
 from .contraction import ContractionRule
 from .depthwise import DepthwiseRule
+from .dots import DotsRule, units_of
 from .elementwise import ElementwiseRule
 from .reduction import ReductionRule
 from .rows import RowsRule
@@ -36,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     ElementwiseRule(),
     WinogradRule(),
     ContractionRule(),
+    DotsRule(),
     DepthwiseRule(),
     ReductionRule(),
     RowsRule(),
@@ -44,24 +48,46 @@ RULES: tuple[Rule, ...] = (
 STRICT_RULES: tuple[Rule, ...] = (
     ElementwiseRule(),
     ContractionRule(in_order=True),
+    DotsRule(),
     DepthwiseRule(),
     ReductionRule(),
     RowsRule(in_order=True),
 )
 
 
-def rule_for(func: PrimFunc, *, strict: bool = False) -> Rule:
-    """The rule that schedules `func`. Raises: ScheduleError where it calls a C function."""
+def rule_for(
+    func: PrimFunc,
+    target: Target | None = None,
+    *,
+    strict: bool = False,
+    allow: Sequence[str] = (),
+) -> Rule:
+    """The rule that schedules `func` for a target; by default, for one that has every instruction.
+
+    allow: the tensor intrinsics with a liberty that rules may use.
+    Raises: ScheduleError where `func` calls a C function.
+    """
     check_no_calls(func)
-    return next(rule for rule in (STRICT_RULES if strict else RULES) if rule.matches(func))
+    units = units_of(target, () if strict else allow)
+    for rule in STRICT_RULES if strict else RULES:
+        known = replace(rule, units=units) if isinstance(rule, DotsRule) else rule
+        if known.matches(func):
+            return known
+    raise AssertionError("the last rule takes everything")
 
 
 def default_schedule(
-    func: PrimFunc, target: Target, decisions: Decisions | None = None, *, strict: bool = False
+    func: PrimFunc,
+    target: Target,
+    decisions: Decisions | None = None,
+    *,
+    strict: bool = False,
+    allow: Sequence[str] = (),
 ) -> Schedule:
     """The schedule that the rule for `func` makes, with its analytical choices or those of
-    `decisions`. strict: every sum keeps the order of its definition.
+    `decisions`. strict: every sum keeps the order of its definition. allow: the tensor intrinsics
+    with a liberty that it may use.
     """
     sch = Schedule(func, target, decisions, origin="rule")
-    rule = rule_for(func, strict=strict)
+    rule = rule_for(func, target, strict=strict, allow=allow)
     return sch.apply(lambda s: rule.apply(s, target))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...tir.buffer import Load
-from ...tir.expr import TRUE, Add, Const, FloorDiv, Mul, Var
+from ...tir.dtype import DType
+from ...tir.expr import TRUE, Add, Cast, Const, Expr, FloorDiv, Mul, Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.visit import free_vars, stores, walk
@@ -21,7 +22,7 @@ class Contraction:
     vector: the last output axis, an axis of the weights alone; batch: the first output axes, along
     which there are other weights; rows: the output axes between, of the data alone.
     group: outputs per group where the data's channel depends on v // group; the whole axis
-    otherwise.
+    otherwise. Data and weights may be of types that are widened to `total`, that of the sum.
     """
 
     block: Block
@@ -32,6 +33,16 @@ class Contraction:
     rows: tuple[IterVar, ...]
     reduced: tuple[IterVar, ...]
     group: int
+
+    @property
+    def total(self) -> DType:
+        """The type of the sum."""
+        return target_of(self.block).type
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether an operand is of another type than the sum."""
+        return any(load.dtype != self.total for load in (self.data, self.weight))
 
 
 def is_pointwise(block: Block) -> bool:
@@ -77,19 +88,41 @@ def reductions(func: PrimFunc) -> tuple[Block, ...]:
 
 def product_of(block: Block) -> tuple[Load, Load] | None:
     """The two operands of a block that accumulates a sum of products of two loads."""
+    factors = _factors(block)
+    if factors is None:
+        return None
+    a, b = factors
+    return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
+
+
+def _factors(block: Block) -> tuple[Expr, Expr] | None:
+    """The factors of a block that accumulates a sum of products, over all its points."""
     found = stores(block.body)
     value = found[0].value
     if len(found) > 1 or block.counts != TRUE:
         return None
     if not isinstance(value, Add) or not isinstance(value.b, Mul):
         return None
-    a, b = value.b.a, value.b.b
-    return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
+    return value.b.a, value.b.b
 
 
-def contraction(block: Block) -> Contraction | None:
-    """The block as a Contraction; None when it is something else."""
-    operands = product_of(block) if is_reduction(block) else None
+def _widened_product(block: Block) -> tuple[Load, Load] | None:
+    """The two operands of a block that accumulates products of loads, each widened to the type of
+    the sum.
+    """
+    factors = _factors(block) or ()
+    inner = [factor.value for factor in factors if isinstance(factor, Cast)]
+    found = [value for value in inner if isinstance(value, Load)]
+    return (found[0], found[1]) if len(found) == 2 else None
+
+
+def contraction(block: Block, *, widened: bool = False) -> Contraction | None:
+    """The block as a Contraction; None when it is something else.
+
+    widened: of operands that are converted to the type of the sum, and of no others.
+    """
+    product = _widened_product if widened else product_of
+    operands = product(block) if is_reduction(block) else None
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     if operands is None or not spatial or not is_plain_store(block, spatial):
         return None

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from ...tir.expr import Var
 from ...tir.stmt import Block
 from ...tir.target import Target
+from ...tir.tensor_intrinsics import TensorIntrinsic
 from ..loop_steps import TailName
-from ..nest import targets_of
+from ..nest import target_of, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
@@ -25,7 +26,8 @@ class TiledLoops:
 
     rows: the row loops outside the tile, outermost first; panel: the loop over panels of columns.
     inner: the loops of the tile, rows, vectors, lanes; reduced: the reduction loops in the order
-    asked for. short: whether the last vector is as long as what is left, not masked.
+    asked for. short: whether the last vector is as long as what is left, not masked. unit: the
+    instruction that computes, for each lane, the points of the loop `points`.
     """
 
     rows: tuple[LoopRef, ...]
@@ -33,6 +35,8 @@ class TiledLoops:
     inner: tuple[LoopRef, ...]
     reduced: tuple[LoopRef, ...]
     short: bool = False
+    unit: TensorIntrinsic | None = None
+    points: tuple[LoopRef, ...] = ()
 
 
 def tile_loops(
@@ -44,10 +48,12 @@ def tile_loops(
     reduced: Sequence[Var],
     *,
     short: bool = False,
+    unit: TensorIntrinsic | None = None,
 ) -> TiledLoops:
     """Split the row axes and the last spatial axis of a block for a tile of `width` columns.
 
-    short: let the last vector be as long as what is left.
+    short: let the last vector be as long as what is left. unit: an instruction that computes some
+    points of the last one of the axes `reduced` at once.
     """
     own = sch.loops(block.name)[-len(block.iters) :]
     loops = dict(zip((it.var for it in block.iters), own, strict=True))
@@ -61,8 +67,11 @@ def tile_loops(
     panel, columns = sch.split(loops[spatial[-1]], (None, width), tail="mask")
     ends: TailName = "partition" if short else "mask"
     vectors, lane = sch.split(columns, (None, min(lanes, width)), tail=ends)
+    steps, points = [loops[var] for var in reduced], []
+    if unit is not None:
+        steps[-1], *points = sch.split(steps[-1], (None, unit.points), tail="mask")
     return TiledLoops(
-        tuple(rows), panel, (*inner, vectors, lane), tuple(loops[var] for var in reduced), short
+        tuple(rows), panel, (*inner, vectors, lane), tuple(steps), short, unit, tuple(points)
     )
 
 
@@ -99,10 +108,13 @@ def finish_tile(
     epilogue = None if alone else pointwise_output(sch.func, sch.func.block(name))
     lanes = sch.extent(loops.inner[-1])
     ordered = [*(x for x in outer if sch.extent(x) > 1), *(x for x in outer if sch.extent(x) == 1)]
-    sch.reorder(*ordered, *reduced, *loops.inner)
+    sch.reorder(*ordered, *reduced, *loops.inner, *loops.points)
     for loop in loops.inner[:-1]:
         sch.unroll(loop)
-    sch.vectorize(loops.inner[-1])
+    if loops.unit is None:
+        sch.vectorize(loops.inner[-1])
+    else:
+        sch.tensorize(loops.inner[-1], loops.unit.name)
     if shared and sch.extent(ordered[0]) > 1 and ordered[0] != parts:
         sch.parallel(ordered[0])
     place = ordered[-1]
@@ -117,7 +129,7 @@ def finish_tile(
         return
     own = epilogue.name
     moved: list[LoopRef] = []
-    if _shares_vectors(epilogue, sch.func.block(name), target) and sch.attempt(
+    if _shares_vectors(epilogue, sch.func.block(name), loops, target) and sch.attempt(
         lambda s: moved.extend(s.reverse_compute_at(own, place, at="last"))
     ):
         _vectors(sch, moved, lanes, short=loops.short)
@@ -125,8 +137,12 @@ def finish_tile(
         schedule_pointwise(sch, own, target)
 
 
-def _shares_vectors(epilogue: Block, block: Block, target: Target) -> bool:
-    return vector_lanes(epilogue, target) == vector_lanes(block, target)
+def _shares_vectors(epilogue: Block, block: Block, loops: TiledLoops, target: Target) -> bool:
+    if loops.unit is None:
+        lanes = vector_lanes(block, target)
+    else:  # those of the accumulators alone
+        lanes = target.lanes(target_of(block).type)
+    return vector_lanes(epilogue, target) == lanes
 
 
 def _vectors(sch: Schedule, loops: Sequence[LoopRef], lanes: int, *, short: bool = False) -> None:

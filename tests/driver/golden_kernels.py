@@ -15,6 +15,7 @@ from tilewright.codegen.c.build import lower_parts
 from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.codegen.lower.split_prepare import Prepared
 from tilewright.driver.lower import choose_schedule
+from tilewright.schedule.rules.default import rule_for
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr
@@ -315,6 +316,25 @@ def guarded(sch: Schedule) -> None:
             sch.vectorize(inner)
 
 
+def by_rule_of_dots(sch: Schedule) -> None:
+    """What the rule does where the instruction on bfloat16 is allowed."""
+    target = Target.parse("c:avx512+bf16")
+    rule_for(sch.func, target, allow=("vdpbf16ps",)).apply(sch, target)
+
+
+def products(m: int, n: int, k: int) -> PrimFunc:
+    """Rows by columns of bfloat16, in float32."""
+    a = te.placeholder((m, k), "bfloat16", name="A")
+    b = te.placeholder((k, n), "bfloat16", name="B", constant=True)
+    q = te.reduce_axis(k, name="k")
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(te.cast(a[i, q], "float32") * te.cast(b[q, j], "float32"), axis=q),
+        name="C",
+    )
+    return te.func(a, b, c, name="products")
+
+
 def of_dots(intrinsic: TensorIntrinsic, lanes: int) -> Golden:
     """Rows by columns, some lanes at a time, in an instruction."""
 
@@ -372,6 +392,10 @@ GOLDEN: dict[str, Golden] = {
     "four_lanes": Golden(lambda: programs.chain(5, 23), four_lanes, special=0.2),
     "rolling_buffer": Golden(lambda: programs.blur(8, 21), rolled, special=0.1),
     "rows_apart": Golden(lambda: programs.blur(8, 21), rows_apart, special=0.1),
+    "dots_of_bytes_by_rule": Golden(BY_RULE["dots"], special=0.1, feature="vnni"),
+    "dots_of_bfloat16_by_rule": Golden(
+        lambda: products(7, 37, 21), by_rule_of_dots, special=0.1, feature="bf16"
+    ),
     "dots_of_bytes": of_dots(VPDPBUSD, 16),
     "dots_of_bfloat16": of_dots(VDPBF16PS, 16),
     "dots_of_bfloat16_in_eight_lanes": of_dots(VDPBF16PS, 8),

@@ -53,6 +53,21 @@ def convolution() -> PrimFunc:
     return te.func(x, w, y, name="convolution")
 
 
+def dots() -> PrimFunc:
+    """A product of bytes in int32, scaled to float32."""
+    a = te.placeholder((7, 22), "uint8", name="A")
+    b = te.placeholder((22, 37), "int8", name="B", constant=True)
+    scale = te.placeholder((37,), "float32", name="scale", constant=True)
+    k = te.reduce_axis(22, name="k")
+    c = te.compute(
+        (7, 37),
+        lambda i, j: te.sum(te.cast(a[i, k], "int32") * te.cast(b[k, j], "int32"), axis=k),
+        name="C",
+    )
+    y = te.compute((7, 37), lambda i, j: te.cast(c[i, j], "float32") * scale[j], name="Y")
+    return te.func(a, b, scale, y, name="dots")
+
+
 def depthwise() -> PrimFunc:
     x = te.placeholder((1, 9, 9, 20), "float32", name="X")
     w = te.placeholder((20, 3, 3), "float32", name="W", constant=True)
@@ -139,6 +154,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         transpose,
         matmul,
         convolution,
+        dots,
         depthwise,
         depthwise_padded,
         winograd,

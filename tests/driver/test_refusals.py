@@ -56,6 +56,28 @@ def test_an_unknown_way_to_verify_is_refused() -> None:
     )
 
 
+def test_what_is_allowed_is_an_instruction_that_takes_a_liberty() -> None:
+    cases = ((("vpdpbusd",), "vpdpbusd"), ("vdpbf16ps", "vdpbf16ps"))
+    for given, named in cases:
+        with pytest.raises(BuildError) as caught:
+            tw.build(read(0), allow=given)
+        assert str(caught.value) == (
+            f"BuildError: build: allow names '{named}'; expected a tuple of instructions that take "
+            "a liberty: 'vdpbf16ps'. [build-allow]"
+        )
+
+
+def test_a_strict_build_allows_no_liberty() -> None:
+    with pytest.raises(BuildError) as caught:
+        tw.build(read(0), strict=True, allow=("vdpbf16ps",))
+    assert str(caught.value) == (
+        "BuildError: build: allow names 'vdpbf16ps', which adds the second of two products first "
+        "and takes subnormal numbers as zero; expected no such instruction, since the build is "
+        "strict. [build-allow-strict]\n"
+        "  Hint: leave out allow, or build without strict."
+    )
+
+
 def test_a_function_is_proved_as_it_stands() -> None:
     assert tw.prove(read(0)).status == "proved"
     assert tw.prove(read(7)).status == "refuted"

@@ -10,13 +10,16 @@ from tilewright.runtime.limits import (
     Limits,
     ReadLimit,
     barrier_probe,
+    dot_peak,
     fma_peak,
     limits,
     read_peak,
     region_probe,
 )
 from tilewright.runtime.timing import compare
-from tilewright.tir.target import Target
+from tilewright.tir.errors import TargetError
+from tilewright.tir.target import Target, covers
+from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS, tensor_intrinsic
 
 FOUND = Limits(
     isa="avx2",
@@ -81,3 +84,23 @@ def test_wider_vectors_have_a_higher_peak() -> None:
     found = compare(dict(probes), rounds=5)
     rates = [probes[isa].rate(found[isa].median) for isa in isas]
     assert rates == sorted(rates)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("unit", TENSOR_INTRINSICS)
+def test_an_instruction_of_products_has_a_probe_of_its_own(unit: str) -> None:
+    target = Target.parse(f"c:{tensor_intrinsic(unit).target}")
+    if not covers(host().instructions, target.instructions):
+        pytest.skip(f"this machine has no {target.instructions}")
+    probe, beside = dot_peak(unit, 1, target), fma_peak(1, target)
+    assert probe() == 1
+    assert probe.work == beside.work * tensor_intrinsic(unit).points
+
+
+def test_a_probe_of_an_instruction_that_is_not_there_is_refused() -> None:
+    with pytest.raises(TargetError) as caught:
+        dot_peak("vpdpbusd", 1, Target.parse("c:avx2"))
+    assert str(caught.value) == (
+        "TargetError: dot_peak: target 'c:avx2' lacks 'vpdpbusd'; expected c:avx512+vnni. "
+        "[probe-target]"
+    )

@@ -127,6 +127,8 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
         assert carried is not None
         return [vector, *[tables.types[carried.with_lanes(dtype.lanes)]] * 2]
     pointer = f"{scalar} *"
+    if operation.startswith("load_bits_masked"):
+        return [pointer, "uint64_t"]
     return {
         "blend": [mask, vector, vector],
         "load": [pointer],
