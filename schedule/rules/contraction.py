@@ -35,10 +35,10 @@ from .structure import (
 from .tiled import finish_tile, tile_loops
 from .tiles import Tile, candidates
 
-REDUCTION_BLOCK = 1024
+REDUCTION_BLOCK = 1024  # steps whose panel of weights stays in the level-2 cache
 LONG_SUM = 1024  # steps from which on a sum is taken in parts
 PART = 512  # steps of a part at most
-PREFETCH_STEPS = 16
+PREFETCH_STEPS = 16  # of a reduction between two prefetches
 CHOICES = 12  # tiles that a tuner may choose from
 FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
 SET_SPAN = 4096  # bytes after which the sets of a first cache repeat: a page

@@ -27,7 +27,7 @@ from .structure import inline_chains, is_pointwise, pointwise_output, product_of
 from .tiled import finish_tile, shared_first, tile_loops
 from .tiles import Tile, pieces
 
-UNROLLED_TAPS = 25
+UNROLLED_TAPS = 25  # of a window that is written out at most
 MOST_PADDING = 6  # elements of an axis, up to which padding is taken into the sum
 LOAD_SHARE = 0.35  # of a load, in multiply-adds that do not run beside it; measured
 CHOICES = 12  # tiles that a tuner may choose from

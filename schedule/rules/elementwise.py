@@ -19,7 +19,7 @@ from .last_axis import turned_axis, turning_points
 from .structure import inline_chains, is_elementwise
 
 SERIAL_ELEMENTS = 4096  # below about 5 us of work, a barrier costs more than a second thread brings
-VECTORS_PER_CHUNK = 64
+VECTORS_PER_CHUNK = 64  # that a thread takes at once of a tensor of one axis
 TILE = 16  # elements of four bytes in a cache line
 
 

@@ -10,7 +10,7 @@ from ...tir.linear import linear
 from ...tir.stmt import Block
 from ...tir.visit import free_vars, loads, walk
 
-MOST_TURNS = 8
+MOST_TURNS = 8  # pieces that a loop is cut into at most
 SHORTEST_SIDE = 8  # of a tile that pays
 
 

@@ -23,7 +23,7 @@ from .tiled import finish_tile, shared_first, tile_loops
 from .tiles import Tile
 
 ACCUMULATORS = 8  # enough to hide the latency of an addition
-UNROLLED_TAPS = 9
+UNROLLED_TAPS = 9  # of a window that is written out at most
 
 
 @dataclass(frozen=True, slots=True)

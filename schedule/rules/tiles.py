@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ...tir.dtype import DType
 from ...tir.target import Target
 
-FMA_LATENCY = 4
+FMA_LATENCY = 4  # cycles until an accumulator is there again
 # of vectors and broadcasts; measured: tiles one vector wide reach half the peak where one
 # multiply-add
 # starts per cycle, four fifths where two do
