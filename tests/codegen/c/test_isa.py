@@ -106,7 +106,7 @@ def test_masks_are_bits_or_vectors_as_wide_as_the_data(
 
 
 def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
-    """The C types of an entry's operands."""
+    """The C types of an entry's operands; of one that is a number in the text, the number."""
     scalar = c_type(dtype)
     vector = tables.types.get(dtype, scalar)
     if dtype.lanes == 1:
@@ -122,6 +122,8 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
         return [scalar]
     if operation in ("shift_left", "shift_right"):
         return [vector, "3"]
+    if operation.startswith("lanes_"):
+        return [vector, "1"]
     if operation in TENSOR_INTRINSICS:
         carried = TENSOR_INTRINSICS[operation].carried
         assert carried is not None
@@ -150,8 +152,8 @@ def test_a_compiler_accepts_every_entry(name: str) -> None:
     for number, ((operation, dtype), template) in enumerate(tables.operations.items()):
         types = _operands(tables, operation, dtype)
         used = [n for n in range(4) if f"{{{n}}}" in template]
-        names = [types[n] if n < len(types) and types[n] == "3" else f"a{n}" for n in range(4)]
-        listed = ", ".join(f"{types[n]} a{n}" for n in used if types[n] != "3") or "void"
+        names = [types[n] if n < len(types) and types[n].isdigit() else f"a{n}" for n in range(4)]
+        listed = ", ".join(f"{types[n]} a{n}" for n in used if not types[n].isdigit()) or "void"
         text = template.format(*names)
         lines.append(f"void f{number}({listed}); void f{number}({listed}) {{ (void)({text}); }}")
     assert compile_shared("\n".join(lines) + "\n", target).binary
