@@ -33,7 +33,9 @@ struct tw_team { void (*barrier)(void *state, int thread); void *state; };
 typedef void (*tw_entry)(void *const *args, const struct tw_team *team, int thread, int threads);
 
 enum { MAX_THREADS = 1024, CHECKS_PER_CLOCK = 64, LINE = 128 };
-static const long SPIN_NS = 50000; /* how long a waiter spins where every thread has a CPU */
+/* How long a waiter spins where every thread has a CPU: inside a region, where a thread that sleeps may wake up
+ * late and elsewhere, and between regions, where the CPU is the caller's and other libraries'. */
+static const long SPIN_INSIDE_NS = 1000000, SPIN_BETWEEN_NS = 50000;
 
 /* A counter that threads wait on. `value` moves once each time the gate opens. */
 struct gate {
@@ -199,10 +201,10 @@ static const struct tw_team together = {team_barrier, NULL}, alone = {no_barrier
 static void *worker_main(void *thread)
 {
     int self = (int)(size_t)thread;
-    long spin_ns = SPIN_NS;
+    long spin_ns = SPIN_BETWEEN_NS;
     for (unsigned seen = 0;; seen++) {
         gate_wait(&start[self], seen, spin_ns);
-        spin_ns = region.spin_ns;
+        spin_ns = region.spin_ns > 0 ? SPIN_BETWEEN_NS : 0;
         if (region.float_mode != float_mode())
             set_float_mode(region.float_mode);
         if (spin_ns > 0)
@@ -292,7 +294,7 @@ int tw_pool_run(tw_entry entry, void *const *args, int threads)
     threads = 1 + grow((threads < MAX_THREADS ? threads : MAX_THREADS) - 1);
     hold(threads);
     unsigned seen = atomic_load(&finished.value);
-    region = (struct region){entry, args, threads, threads <= atomic_load(&cpus) ? SPIN_NS : 0, float_mode()};
+    region = (struct region){entry, args, threads, threads <= atomic_load(&cpus) ? SPIN_INSIDE_NS : 0, float_mode()};
     for (int thread = 1; thread < threads; thread++)
         atomic_store_explicit(&start[thread].place, 0, memory_order_relaxed);
     if (region.spin_ns > 0)
