@@ -1,21 +1,27 @@
 """Whole models against peers, in the same rounds: the onnx wheel's light models with seeded random
 weights, and the files in the folder that TILEWRIGHT_MODELS names.
 
-    python -m benchmarks.models [NAME ...] [--threads 1 2] [--rounds 7] [--write]
+    python -m benchmarks.models [NAME ...] [--threads 1 2] [--rounds 7] [--nodes 10] [--no-cold]
+        [--write]
 
-Latency is the median of the rounds, on arrays bound beforehand; "times ours" is a system's time
-over ours, the median of the rounds' own ratios. Systems and rounds are those of `tilewright bench`.
-Every system's output is compared with the float64 reference before anything is timed. Before that
-each model is compiled in a fresh process: its seconds and its peak of memory stand in a table of
-their own.
+Latency is the median of the rounds, on arrays bound beforehand, and percentiles of all calls;
+"times ours" is a system's time over ours, the median of the rounds' own ratios with its interval.
+"barrier" is that of a round, in the median: where it doubles, the CPUs share no last-level cache,
+and two threads are slower in all systems. Systems and rounds are those of `tilewright bench`. Every
+system's output is compared with the float64 reference before anything is timed. Before that each
+model is compiled in a fresh process: its seconds and its peak of memory stand in a table of their
+own. --nodes: the launches of ours that lose the most against an even share of their time on one
+thread, each timed alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 
 import numpy as np
 from onnx import ModelProto, version_converter
@@ -37,15 +43,23 @@ DEFAULT = ("squeezenet", "resnet50")
 
 @dataclass(frozen=True)
 class Row:
-    """One system on one model: milliseconds, its time over ours, max|y - ref64| / max|ref64|."""
+    """One system on one model: milliseconds, its time over ours with the interval, max|y - ref64| /
+    max|ref64|; seconds of a barrier in its rounds, NaN for one thread.
+    """
 
     model: str
     threads: int
     system: str
     milliseconds: float
     over_ours: float
+    low: float
+    high: float
+    p50: float
+    p95: float
+    p99: float
     error: float
     share: float
+    barrier_seconds: float
 
 
 def peer_bytes(sample: Sample) -> bytes:
@@ -58,15 +72,38 @@ def peer_bytes(sample: Sample) -> bytes:
     return model.SerializeToString()
 
 
-def measure(name: str, threads: Sequence[int], rounds: int) -> list[Row]:
-    """All systems on one model."""
+def measure(name: str, threads: Sequence[int], rounds: int, nodes: int = 0) -> list[Row]:
+    """All systems on one model; prints the `nodes` launches of ours that lose the most."""
     sample = sample_of(name)
     began = time.perf_counter()
     engine = tw.compile(sample.model)
     print(f"{name}: compiled in {time.perf_counter() - began:.1f} s", flush=True)
     wanted = evaluate(import_onnx(sample.model), sample.inputs)
     data = peer_bytes(sample)
-    return [row for count in threads for row in _rows(sample, engine, data, wanted, count, rounds)]
+    rows = [row for count in threads for row in _rows(sample, engine, data, wanted, count, rounds)]
+    if nodes:
+        print(_losses(engine, sample, max(threads), nodes), flush=True)
+    return rows
+
+
+def _losses(engine: tw.Engine, sample: Sample, threads: int, most: int) -> str:
+    """The launches that lose the most on `threads` threads, as Markdown."""
+    alone = engine.profile(sample.inputs, threads=1)
+    shared = engine.profile(sample.inputs, threads=threads)
+    pairs = list(zip(alone.steps, shared.steps, strict=True))
+    pairs.sort(key=lambda pair: pair[0].seconds / threads - pair[1].seconds)
+    head = ("nodes", "us, 1 thread", f"us, {threads} threads", "us lost", "of a run")
+    cells = [
+        (
+            one.label,
+            f"{one.seconds * 1e6:.1f}",
+            f"{step.seconds * 1e6:.1f}",
+            f"{(step.seconds - one.seconds / threads) * 1e6:.1f}",
+            f"{(step.seconds - one.seconds / threads) / shared.whole:.1%}",
+        )
+        for one, step in pairs[:most]
+    ]
+    return report.table(head, cells)
 
 
 def _rows(
@@ -87,15 +124,21 @@ def _rows(
     calls = {system: session.call for system, session in systems.items()}
     operations = float(engine_operations(engine) or 0)
     results, found = paired_rounds(calls, operations, threads, rounds)
+    ratios = {system: found.ratio(system, OURS) for system in calls}
+    barrier = median(found.barriers) if found.barriers else math.nan
     return [
         Row(
             sample.name,
             threads,
             system,
             result.seconds * 1e3,
-            found.ratio(system, OURS).median,
+            ratios[system].median,
+            ratios[system].low,
+            ratios[system].high,
+            *(found.percentile(system, percent) * 1e3 for percent in (50, 95, 99)),
             errors[system],
             result.share,
+            barrier,
         )
         for system, result in results.items()
     ]
@@ -109,8 +152,11 @@ def _table(rows: Sequence[Row]) -> str:
         "system",
         "ms",
         "times ours",
+        "95 % interval",
+        "p50 / p95 / p99, ms",
         "max error / max",
         "share of FMA peak",
+        "barrier, ns",
     )
     cells = [
         (
@@ -119,8 +165,11 @@ def _table(rows: Sequence[Row]) -> str:
             row.system,
             f"{row.milliseconds:.2f}",
             f"{row.over_ours:.2f}",
+            f"{row.low:.2f} to {row.high:.2f}",
+            f"{row.p50:.2f} / {row.p95:.2f} / {row.p99:.2f}",
             f"{row.error:.1e}",
             f"{row.share:.0%}",
+            "" if math.isnan(row.barrier_seconds) else f"{row.barrier_seconds * 1e9:.0f}",
         )
         for row in rows
     ]
@@ -133,17 +182,21 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=DEFAULT, choices=[*NAMES, []])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--nodes", type=int, default=0)
+    parser.add_argument("--cold", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    cold = [compiling.measure(name) for name in options.models]
-    print(compiling.table(cold), flush=True)
+    cold = [compiling.measure(name) for name in options.models if options.cold]
+    if cold:
+        print(compiling.table(cold), flush=True)
     rows: list[Row] = []
     for name in options.models:
-        found = measure(name, options.threads, options.rounds)
+        found = measure(name, options.threads, options.rounds, options.nodes)
         print(_table(found), flush=True)
         rows += found
     if options.write:
         report.write("models", _table(rows), [asdict(row) for row in rows], installed())
+    if options.write and cold:
         report.write("compiling", compiling.table(cold), [asdict(row) for row in cold], ())
 
 

@@ -151,6 +151,7 @@ def _rounds_json(rounds: Rounds) -> dict[str, object]:
         "rounds": len(rounds.seconds[OURS]),
         "repeated": rounds.repeated,
         "peak_gflops": list(rounds.peaks),
+        "barrier_seconds": list(rounds.barriers),
         "fastest": list(rounds.fastest()),
         "systems": [_system_json(rounds, system) for system in rounds.seconds],
     }

@@ -7,7 +7,9 @@ the median of those ratios counts, with its 95 % interval.
 
 On shared machines two threads get one thread's throughput for seconds at a time, and no counter
 shows it. A gate sees it: a probe of the multiply-add peak stands before and after each round, and a
-round that it finds slow is repeated, for all systems alike.
+round that it finds slow is repeated, for all systems alike. What it also tells, and leaves as it
+is, is how long a barrier takes: virtual CPUs wander between one core, one last-level cache and two
+of them, and what threads hand to each other then costs up to four times as much.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter, sleep
 
-from .limits import Probe, fma_peak
+from .limits import Probe, barrier_probe, fma_peak
 from .timing import Call, Timing, in_turn, sample, summarise
 
 _GATE = 0.92  # of threads times the best single-thread rate
 _REST = 0.03  # seconds between one system and the next
 _PAUSE = 0.3  # seconds that a slow machine is given
 _PROBED = 2  # calls of the probe
+_PASSED = 3  # calls of the probe of barriers, the least of which counts: others may take a CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,13 @@ class Rounds:
 
     seconds: of each system, in each round, its calls in order. peaks: GFLOP/s of the probe in each
     round; empty where none stood by. repeated: rounds that do not count, because the machine was
-    slow.
+    slow. barriers: seconds of a barrier of the threads before each round; empty for one thread.
     """
 
     seconds: Mapping[str, tuple[tuple[float, ...], ...]]
     peaks: tuple[float, ...] = ()
     repeated: int = 0
+    barriers: tuple[float, ...] = ()
 
     def timing(self, name: str) -> Timing:
         """Seconds per call of a system; its samples are the medians of the rounds."""
@@ -86,8 +90,12 @@ class Gate:
     It turns rounds away for `patience` seconds from now; then all count.
     """
 
-    def __init__(self, probe: Probe, wanted: float, patience: float) -> None:
+    def __init__(
+        self, probe: Probe, wanted: float, patience: float, barriers: Probe | None = None
+    ) -> None:
+        """barriers: a probe that passes barriers; None for one thread."""
         self._probe = probe
+        self._barriers = barriers
         self._wanted = wanted
         self._deadline = perf_counter() + patience
 
@@ -99,13 +107,20 @@ class Gate:
         """
         alone = fma_peak(1)
         best = max(alone.rate(sample(alone, 3)) for _ in range(10))
-        return Gate(fma_peak(threads), _GATE * threads * best, patience)
+        barriers = barrier_probe(threads) if threads > 1 else None
+        return Gate(fma_peak(threads), _GATE * threads * best, patience, barriers)
 
     def rate(self) -> float:
         """GFLOP/s now."""
         sleep(_REST)
         self._probe()
         return self._probe.rate(sample(self._probe, _PROBED))
+
+    def barrier(self) -> float | None:
+        """Seconds of a barrier now; None for one thread."""
+        if self._barriers is None:
+            return None
+        return min(sample(self._barriers, 1) for _ in range(_PASSED)) / self._barriers.work
 
     def refuses(self, rate: float) -> bool:
         """Whether the machine is too slow, and there is time to wait."""
@@ -125,6 +140,7 @@ def interleave(
     """
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in calls}
     peaks: list[float] = []
+    barriers: list[float] = []
     done = repeated = 0
     while done < rounds:
         before = None if gate is None else gate.rate()
@@ -132,6 +148,7 @@ def interleave(
             repeated += 1
             sleep(_PAUSE)
             continue
+        barrier = None if gate is None else gate.barrier()
         taken = {
             name: _part(calls[name], counts[name], ahead) for name in in_turn(list(calls), done)
         }
@@ -141,10 +158,13 @@ def interleave(
                 repeated += 1
                 continue
             peaks.append((before + after) / 2)
+        if barrier is not None:
+            barriers.append(barrier)
         for name, seconds in taken.items():
             found[name].append(seconds)
         done += 1
-    return Rounds({name: tuple(parts) for name, parts in found.items()}, tuple(peaks), repeated)
+    seconds_of = {name: tuple(parts) for name, parts in found.items()}
+    return Rounds(seconds_of, tuple(peaks), repeated, tuple(barriers))
 
 
 def _part(call: Call, count: int, ahead: Call | None) -> tuple[float, ...]:

@@ -161,3 +161,16 @@ def test_what_runs_ahead_of_each_call_is_not_timed(clock: Clock) -> None:
     found = interleave(calls, {"a": 2}, 1, ahead=clock.call("-", lambda: 50.0))
     assert found.seconds == {"a": ((1.0, 1.0),)}
     assert "".join(clock.log) == "a-a-a"
+
+
+def test_each_round_that_counts_tells_the_shortest_of_three_barriers(clock: Clock) -> None:
+    lasting = iter([9.0, 8.0, 9.0, 7.0, 3.0, 5.0, 6.0, 4.0, 4.0])
+
+    def barriers() -> int:
+        clock.now += next(lasting)
+        return 2
+
+    made = gate(clock, 5, 10, 5, 12)
+    made._barriers = Probe(barriers, 2.0, 2)
+    found = interleave({"a": clock.call("a", lambda: 1.0)}, {"a": 1}, 2, made)
+    assert (found.repeated, found.barriers) == (2, (1.5, 2.0))
