@@ -1,0 +1,141 @@
+"""Calls of small cost and callers at the same time.
+
+    python -m benchmarks.callers [NAME] [--threads 2] [--seconds 0.5] [--rounds 5] [--write]
+
+First, what a call costs beside its work: a model that adds 16 numbers, through a bound context, by
+name, and by peers. Then several callers, each a Python thread with a context or a session of its
+own: "sum" adds each caller's calls per second over those of one caller alone in the same round (one
+that shares the machine perfectly gives 1.0; more where one alone leaves some of it unused), "least"
+is the caller with the least over an equal share of 1. Both are medians of the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+from onnx import TensorProto, helper
+
+import tilewright as tw
+from tilewright.cli.comparison import OURS, load_systems
+from tilewright.cli.peers import Peer, installed, load_peer
+from tilewright.runtime.timing import compare
+
+from . import report
+from .exported import NAMES, sample_of
+from .models import peer_bytes
+
+Call = Callable[[], object]
+
+
+def tiny() -> bytes:
+    """A model that adds 16 numbers to themselves."""
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 16]) for n in "xy")
+    graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "tiny", [x], [y])
+    opset = helper.make_opsetid("", 17)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=9).SerializeToString()
+
+
+def overhead(threads: Sequence[int]) -> list[tuple[str, int, float]]:
+    """Seconds of a call of the tiny model: (what is called, threads, median)."""
+    data = tiny()
+    engine = tw.compile(data)
+    inputs = engine.random_inputs()
+    rows: list[tuple[str, int, float]] = []
+    for count in threads:
+        systems = load_systems(engine, data, inputs, installed(), count)
+        calls: dict[str, Call] = {name: session.call for name, session in systems.items()}
+        calls["context.run"] = calls.pop(OURS)
+        calls["engine.run"] = lambda count=count: engine.run(inputs, threads=count)
+        rows += [(name, count, timing.median) for name, timing in compare(calls, 15).items()]
+    return rows
+
+
+def rates(calls: Sequence[Call], seconds: float) -> list[float]:
+    """Calls per second of each caller, all at the same time."""
+    begin, stop = threading.Barrier(len(calls) + 1), threading.Event()
+    counts = [0] * len(calls)
+
+    def work(position: int) -> None:
+        call = calls[position]
+        begin.wait()
+        while not stop.is_set():
+            call()
+            counts[position] += 1
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(len(calls))]
+    for worker in workers:
+        worker.start()
+    begin.wait()
+    began = time.perf_counter()
+    time.sleep(seconds)
+    stop.set()
+    elapsed = time.perf_counter() - began
+    for worker in workers:
+        worker.join()
+    return [count / elapsed for count in counts]
+
+
+def together(
+    makers: Mapping[str, Callable[[], Call]], mix: Sequence[str], seconds: float, rounds: int
+) -> tuple[float, float]:
+    """(sum, least) of the callers of these systems at the same time."""
+    calls = [makers[system]() for system in mix]
+    sums: list[float] = []
+    leasts: list[float] = []
+    for _ in range(rounds):
+        alone = {
+            system: rates([call], seconds / 2)[0]
+            for system, call in dict(zip(mix, calls, strict=True)).items()
+        }
+        found = zip(mix, rates(calls, seconds), strict=True)
+        shares = [rate / alone[system] for system, rate in found]
+        sums.append(sum(shares))
+        leasts.append(min(shares) * len(mix))
+    return median(sums), median(leasts)
+
+
+def _makers(name: str, threads: int) -> dict[str, Callable[[], Call]]:
+    """What makes a caller of each system."""
+    sample = sample_of(name)
+    engine = tw.compile(sample.model)
+    data, outputs = peer_bytes(sample), [spec.name for spec in engine.outputs]
+
+    def of_peer(peer: Peer) -> Callable[[], Call]:
+        return lambda: load_peer(peer, data, sample.inputs, outputs, threads).call
+
+    makers = {peer.name: of_peer(peer) for peer in installed()}
+    return {OURS: lambda: engine.context(threads).bind(sample.inputs).run, **makers}
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="?", default="squeezenet", choices=NAMES)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    calls = overhead(sorted({1, options.threads}))
+    cells = [(name, threads, f"{seconds * 1e6:.2f}") for name, threads, seconds in calls]
+    text = report.table(("call of a tiny model", "threads", "us"), cells)
+    print(text, flush=True)
+    makers = _makers(options.model, options.threads)
+    mixes = [(system,) * count for system in makers for count in (2, 4)]
+    mixes += [(OURS, system) for system in makers if system != OURS]
+    found = [
+        (" + ".join(mix), *together(makers, mix, options.seconds, options.rounds)) for mix in mixes
+    ]
+    head = (f"callers of {options.model}, {options.threads} threads each", "sum", "least")
+    beside = report.table(head, [(mix, f"{a:.2f}", f"{b:.2f}") for mix, a, b in found])
+    print(beside)
+    if options.write:
+        report.write("callers", f"{text}\n\n{beside}", [*calls, *found], installed())
+
+
+if __name__ == "__main__":
+    main()
