@@ -33,12 +33,15 @@ from .structure import (
     reductions,
 )
 from .tiled import finish_tile, tile_loops
-from .tiles import Tile, candidates
+from .tiles import Tile, candidates, tile_cycles
 
 REDUCTION_BLOCK = 1024  # steps whose panel of weights stays in the level-2 cache
 LONG_SUM = 1024  # steps from which on a sum is taken in parts
 PART = 512  # steps of a part at most
-PREFETCH_STEPS = 16  # of a reduction between two prefetches
+PREFETCH_STEPS = 16  # between the places at which a tile asks for what comes next, at most
+REQUESTS = 8  # cache lines that one place asks for, at most
+LINE_BYTES = 64  # of a cache
+ROW_BLOCK = 64  # rows that a panel of weights serves at least, before the next panel comes
 CHOICES = 12  # tiles that a tuner may choose from
 FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
 SET_SPAN = 4096  # bytes after which the sets of a first cache repeat: a page
@@ -118,11 +121,30 @@ def _choose_tile(sch: Schedule, found: Contraction, target: Target, points: int)
     outer = rows[-2].extent if len(rows) > 1 else 1
     inner = rows[-1].extent if rows else 1
     steps = -(-math.prod(axis.extent for axis in found.reduced) // points)
-    tiles = candidates(outer, inner, found.vector.extent, steps, found.total, target, points)
+    sizes = (outer, inner, found.vector.extent, steps, found.total, target, points)
+    tiles = candidates(*sizes)
+    if len(rows) == 1 and _streams(found, target):
+        tiles.sort(key=lambda tile: tile_cycles(tile, *sizes) * _uneven(found, tile, target))
     if _rows_meet(found):
         most = target.l1_bytes // SET_SPAN + 1
         tiles.sort(key=lambda tile: tile.outer_rows * tile.rows > most)
     return Tile(*sch.sample_categorical([tile.to_json() for tile in tiles[:CHOICES]]))
+
+
+def _uneven(found: Contraction, tile: Tile, target: Target) -> float:
+    """The share of the busiest thread over an equal one, of a matrix whose weights are streamed:
+    threads share out blocks of rows, or else panels.
+    """
+    lanes = target.lanes(found.total)
+    pieces, size = -(-found.vector.extent // (lanes * tile.vectors)), 1
+    if _row_blocks(found, target):
+        pieces, size = -(-found.rows[-1].extent // tile.rows), _block_size(found, tile, target)
+    return _busiest(pieces, size, target) * target.threads / pieces
+
+
+def _busiest(pieces: int, size: int, target: Target) -> int:
+    """Pieces of the busiest thread where so many are shared out in blocks of `size`."""
+    return -(-pieces // (size * target.threads)) * size
 
 
 def _rows_meet(found: Contraction) -> bool:
@@ -226,15 +248,21 @@ def _nest(
     short = is_grouped(found) and has_short_end(width, lanes)
     loops = tile_loops(sch, found.block, panel.tile, width, lanes, order, short=short, unit=unit)
     batch, rows = list(loops.rows[: len(found.batch)]), list(loops.rows[len(found.batch) :])
-    row_tiles = math.prod(sch.extent(loop) for loop in rows)
     panels_first = _panels_first(sch, found, rows, loops.panel, target)
     points = 1 if unit is None else unit.points
+    around = list(batch)
+    if panels_first and len(rows) == 1 and _row_blocks(found, target):
+        size = _block_size(found, panel.tile, target)
+        blocks, rows[0] = sch.split(rows[0], (None, size), tail="partition")
+        around.append(blocks)
+    row_tiles = math.prod(sch.extent(loop) for loop in rows)
+    spacing = _spacing(width * points * found.weight.buffer.type.bytes, row_tiles)
     parts, reduced = _parts(sch, part and part // points, list(loops.reduced))
     block = parts
     if parts is None:
-        block, reduced = _block_reduction(sch, reduced, row_tiles)
+        block, reduced = _block_reduction(sch, reduced, row_tiles, spacing)
     elif len(reduced) == 1 and row_tiles > 1:
-        reduced = chunks(sch, reduced[0])
+        reduced = chunks(sch, reduced[0], spacing)
     blocked = [] if block is None else [block]
     if panels_first:
         outer = [loops.panel, *blocked, *rows]
@@ -242,11 +270,23 @@ def _nest(
         outer = [*rows[:-1], loops.panel, *blocked, rows[-1]]
     else:
         outer = [*rows, loops.panel, *blocked]
-    finish_tile(sch, name, loops, [*batch, *outer], reduced, target, parts=parts)
+    finish_tile(sch, name, loops, [*around, *outer], reduced, target, parts=parts)
     streams = packed is not None and panels_first and len(reduced) == 2 and len(found.reduced) == 1
-    if packed is not None and streams and width <= PREFETCH_STEPS * row_tiles:
+    if packed is not None and streams:
         tiled = [row for row in rows if sch.extent(row) > 1]
         sch.prefetch(packed, block or loops.panel, spread=(*tiled, reduced[0]), level=2)
+
+
+def _block_size(found: Contraction, tile: Tile, target: Target) -> int:
+    """Tiles of rows in a block whose data stays in the level-2 cache while all panels pass.
+
+    What a panel adds up in parts stays near as well: a block of rows times a panel.
+    """
+    steps = math.prod(axis.extent for axis in found.reduced)
+    fitting = target.l2_bytes // (4 * steps * found.data.buffer.type.bytes)
+    most = -(-max(ROW_BLOCK, fitting) // tile.rows)
+    tiles = -(-found.rows[-1].extent // tile.rows)
+    return min(range(most, most // 2, -1), key=lambda size: _busiest(tiles, size, target))
 
 
 def _parts(
@@ -259,9 +299,20 @@ def _parts(
     return outer, [*reduced[:-1], inner]
 
 
-def chunks(sch: Schedule, loop: LoopRef) -> list[LoopRef]:
+def chunks(sch: Schedule, loop: LoopRef, steps: int = PREFETCH_STEPS) -> list[LoopRef]:
     """A reduction loop in chunks, between which prefetches may stand."""
-    return list(sch.split(loop, (None, PREFETCH_STEPS), tail="partition"))
+    return list(sch.split(loop, (None, steps), tail="partition"))
+
+
+def _spacing(row_bytes: int, row_tiles: int) -> int:
+    """Steps from one place that asks for what comes next to the following one, when so many tiles
+    of rows share out the work: a power of two.
+
+    Many requests in one place wait for each other: of 16 x 4,096 x 4,096, whose weights stream from
+    memory, 24 at once cost a tenth of the speed that 6 have.
+    """
+    fitting = REQUESTS * LINE_BYTES * row_tiles // row_bytes
+    return min(PREFETCH_STEPS, 1 << max(0, fitting.bit_length() - 1))
 
 
 def _panels_first(
@@ -273,13 +324,25 @@ def _panels_first(
     most_rows = max((sch.extent(row) for row in rows), default=1)
     if most_rows < target.threads or sch.extent(panel) < target.threads:
         return sch.extent(panel) >= most_rows
+    return _streams(found, target)
+
+
+def _streams(found: Contraction, target: Target) -> bool:
+    """Whether all weights together do not stay in the level-2 cache."""
     steps = math.prod(axis.extent for axis in found.reduced)
     weights = steps * found.vector.extent * found.weight.buffer.type.bytes
     return weights > 3 * target.l2_bytes // 4
 
 
+def _row_blocks(found: Contraction, target: Target) -> bool:
+    """Whether the data that all rows have for one part of a sum does not stay there."""
+    steps = math.prod(axis.extent for axis in found.reduced)
+    data = found.rows[-1].extent * min(steps, PART) * found.data.buffer.type.bytes
+    return 2 * data > target.l2_bytes
+
+
 def _block_reduction(
-    sch: Schedule, reduced: list[LoopRef], row_tiles: int
+    sch: Schedule, reduced: list[LoopRef], row_tiles: int, spacing: int
 ) -> tuple[LoopRef | None, list[LoopRef]]:
     """Cut one long reduction into blocks that the level-2 cache holds: (block loop, loops
     inside).
@@ -289,4 +352,4 @@ def _block_reduction(
     inside, block = reduced[0], None
     if sch.extent(inside) > REDUCTION_BLOCK:
         block, inside = sch.split(inside, (None, REDUCTION_BLOCK), tail="partition")
-    return block, chunks(sch, inside)
+    return block, chunks(sch, inside, spacing)

@@ -3,7 +3,9 @@ accumulators.
 
 A step of the reduction loads `vectors` vectors of weights, broadcasts one number per row and issues
 rows * vectors multiply-adds. It takes as long as the busiest of: the multiply-add units, the load
-units, and the latency of an accumulator.
+units, and the latency of an accumulator. Where a panel of weights is too large for the first cache,
+a part of the time of all loads comes on top, and more of it the wider the tile: of 16 x 4,096 x
+4,096, tiles of 8 x 3 vectors took a tenth less time than tiles of 4 x 6.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from ...tir.target import Target
 
 FMA_LATENCY = 4  # cycles until an accumulator is there again
 # of vectors and broadcasts; measured: tiles one vector wide reach half the peak where one
-# multiply-add
-# starts per cycle, four fifths where two do
+# multiply-add starts per cycle, four fifths where two do
 LOADS_PER_FMA = 0.65
 # that a load costs beside an instruction of products, which takes no broadcast from memory as its
 # unsigned operand; measured on Zen 4 with tiles of 24 to 27 accumulators of bytes
 LOAD_CYCLES = 0.5
+STREAM_BYTES = 32  # that the level-2 cache gives in the time of one multiply-add
+STREAM_SHARE = 0.35  # of the time of a stream from there, and of loads,
+LOAD_SHARE = 0.33  # what arithmetic does not hide while there is such a stream; measured
 TILE_OVERHEAD = 24  # cycles to start and end a tile: addresses, loop set-up, stores
 
 
@@ -44,12 +48,21 @@ class Tile:
         return self.outer_rows, self.rows, self.vectors
 
 
-def step_cycles(rows: int, vectors: int, target: Target, points: int = 1) -> float:
-    """Cycles of one reduction step of a tile, of `points` products for each accumulator."""
+def step_cycles(
+    rows: int, vectors: int, target: Target, *, points: int = 1, streamed: bool = False
+) -> float:
+    """Cycles of one reduction step of a tile, of `points` products for each accumulator; streamed:
+    weights come from the level-2 cache.
+    """
     arithmetic = rows * vectors / target.fma_per_cycle
     loads = (rows + vectors) / (LOADS_PER_FMA * target.fma_per_cycle)
-    beside = LOAD_CYCLES * (rows + vectors) if points > 1 else 0.0
-    return max(arithmetic + beside, loads, float(FMA_LATENCY))
+    if points > 1:
+        return max(arithmetic + LOAD_CYCLES * (rows + vectors), loads, float(FMA_LATENCY))
+    busiest = max(arithmetic, loads, float(FMA_LATENCY))
+    if not streamed:
+        return busiest
+    stream = vectors * target.vector_bytes / (STREAM_BYTES * target.fma_per_cycle)
+    return busiest + STREAM_SHARE * stream + LOAD_SHARE * (rows + vectors) / target.fma_per_cycle
 
 
 def pieces(extent: int, size: int) -> tuple[tuple[int, int], ...]:
@@ -72,11 +85,12 @@ def tile_cycles(
     products each, edges counted as what they compute.
     """
     lanes = target.lanes(dtype)
+    streamed = 2 * steps * tile.vectors * target.vector_bytes > target.l1_bytes
     total = 0.0
     for hn, h in pieces(outer, tile.outer_rows):
         for wn, w in pieces(inner, tile.rows):
             for vn, v in pieces(-(-columns // lanes), tile.vectors):
-                step = step_cycles(h * w, v, target, points)
+                step = step_cycles(h * w, v, target, points=points, streamed=streamed)
                 total += hn * wn * vn * (steps * step + TILE_OVERHEAD)
     return total
 

@@ -18,6 +18,8 @@ from tilewright.tir.stmt import Block, Role
 from tilewright.tir.target import Target
 from tilewright.tir.visit import blocks, loads, stores
 
+from .assembly import innermost_loops, spills
+
 ROOT = Path(__file__).parents[2]
 TRACER = runpy.run_path(str(ROOT / "benchmarks" / "gelu_matmul.py"))
 SHAPES = TRACER["SHAPES"]
@@ -91,10 +93,6 @@ def kernel_func(shape: tuple[int, int, int]) -> tw.PrimFunc:
 @pytest.mark.needs_cc
 def test_the_micro_kernel_keeps_its_tile_in_registers() -> None:
     kernel = tw.build(scheduled(SHAPES[0]), TARGET, constants=constants(SHAPES[0]), verify="off")
-    loops = re.findall(
-        r"\.L\d+:\n((?:(?!\.L\d+:).)*?vfmadd.*?)\n\s+j\w+\s+\.L", kernel.assembly, re.S
-    )
-    inner = [loop for loop in loops if loop.count("vfmadd") == 24]
+    inner = innermost_loops(kernel.assembly, 24)
     assert len(inner) == 3  # one per K block
-    for loop in inner:
-        assert not re.findall(r"vmovups\s+%zmm\d+, -?\d*\(%rsp\)", loop)
+    assert not any(map(spills, inner))

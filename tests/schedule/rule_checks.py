@@ -20,9 +20,9 @@ from tilewright.tir.verify import Stage, verify
 from .programs import assert_replays, integers
 
 
-def check(func: PrimFunc, target: str, decisions: Decisions | None = None) -> Schedule:
+def check(func: PrimFunc, target: str | Target, decisions: Decisions | None = None) -> Schedule:
     """The rule's schedule is right: values, stages, proof, replay; it can be lowered to the end."""
-    machine = Target.parse(target)
+    machine = target if isinstance(target, Target) else Target.parse(target)
     sch = default_schedule(func, machine, decisions)
     verify(sch.func, Stage.SCHEDULED)
     contracted = contraction(sch.func, machine)

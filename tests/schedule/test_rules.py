@@ -13,7 +13,7 @@ from tilewright.schedule.decisions import Random
 from tilewright.schedule.rules.default import default_schedule, rule_for
 from tilewright.schedule.rules.last_axis import turned_axis, turning_points
 from tilewright.schedule.rules.structure import contraction as contraction_of
-from tilewright.schedule.rules.tiles import candidates, tile_cycles
+from tilewright.schedule.rules.tiles import Tile, candidates, tile_cycles
 from tilewright.tir import te
 from tilewright.tir.dtype import FLOAT32, FLOAT64
 from tilewright.tir.expr import Expr
@@ -399,6 +399,16 @@ def test_a_tile_is_low_where_its_rows_meet_in_one_set_of_the_cache(inner: int, m
     (tile,) = (step.decision for step in sch.trace.steps if step.decision is not None)
     assert isinstance(tile, tuple)
     assert (tile[0] * tile[1] <= target.l1_bytes // 4096 + 1) == meet
+
+
+def test_a_stream_of_weights_makes_wide_tiles_dear() -> None:
+    target = Target.parse("c:avx512")
+
+    def cycles(tile: Tile, steps: int) -> float:
+        return tile_cycles(tile, 1, 16, 192, steps, FLOAT32, target)
+
+    assert cycles(Tile(1, 4, 6), 16) == cycles(Tile(1, 8, 3), 16)
+    assert cycles(Tile(1, 4, 6), 4096) > 1.05 * cycles(Tile(1, 8, 3), 4096)
 
 
 def test_a_tile_is_not_larger_than_what_there_is() -> None:
