@@ -21,6 +21,7 @@ from ...tir.visit import free_vars
 from ..nest import fixed_tensors
 from ..references import LoopRef
 from ..schedule import Schedule
+from .ahead import PREFETCH_STEPS, chunks, fetch_rows, fetch_weights, spacing
 from .elementwise import schedule_pointwise
 from .groups import Panel, choose_panel, has_short_end, is_grouped
 from .row_groups import row_axis
@@ -38,9 +39,6 @@ from .tiles import Tile, candidates, tile_cycles
 REDUCTION_BLOCK = 1024  # steps whose panel of weights stays in the level-2 cache
 LONG_SUM = 1024  # steps from which on a sum is taken in parts
 PART = 512  # steps of a part at most
-PREFETCH_STEPS = 16  # between the places at which a tile asks for what comes next, at most
-REQUESTS = 8  # cache lines that one place asks for, at most
-LINE_BYTES = 64  # of a cache
 ROW_BLOCK = 64  # rows that a panel of weights serves at least, before the next panel comes
 CHOICES = 12  # tiles that a tuner may choose from
 FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
@@ -256,13 +254,14 @@ def _nest(
         blocks, rows[0] = sch.split(rows[0], (None, size), tail="partition")
         around.append(blocks)
     row_tiles = math.prod(sch.extent(loop) for loop in rows)
-    spacing = _spacing(width * points * found.weight.buffer.type.bytes, row_tiles)
+    row_bytes = width * points * found.weight.buffer.type.bytes
+    apart = spacing(row_bytes, row_tiles)
     parts, reduced = _parts(sch, part and part // points, list(loops.reduced))
     block = parts
     if parts is None:
-        block, reduced = _block_reduction(sch, reduced, row_tiles, spacing)
+        block, reduced = _block_reduction(sch, reduced, row_tiles, apart)
     elif len(reduced) == 1 and row_tiles > 1:
-        reduced = chunks(sch, reduced[0], spacing)
+        reduced = chunks(sch, reduced[0], apart)
     blocked = [] if block is None else [block]
     if panels_first:
         outer = [loops.panel, *blocked, *rows]
@@ -271,10 +270,15 @@ def _nest(
     else:
         outer = [*rows, loops.panel, *blocked]
     finish_tile(sch, name, loops, [*around, *outer], reduced, target, parts=parts)
-    streams = packed is not None and panels_first and len(reduced) == 2 and len(found.reduced) == 1
-    if packed is not None and streams:
+    inside = [loop for loop in reduced[:-1] if sch.extent(loop) > 1]
+    if packed is not None and panels_first and len(reduced) > 1:
+        at = loops.panel if block is None else block
         tiled = [row for row in rows if sch.extent(row) > 1]
-        sch.prefetch(packed, block or loops.panel, spread=(*tiled, reduced[0]), level=2)
+        size = math.prod(sch.extent(loop) for loop in reduced) * row_bytes
+        fetch_weights(sch, packed, at, [*tiled, *inside], size)
+    looped = [loop for loop in outer if sch.extent(loop) > 1]
+    if not panels_first and not batch and looped and looped[0] in rows:
+        fetch_rows(sch, found, [*looped, *inside], target)
 
 
 def _block_size(found: Contraction, tile: Tile, target: Target) -> int:
@@ -297,22 +301,6 @@ def _parts(
         return None, reduced
     outer, inner = sch.split(reduced[-1], (None, part))
     return outer, [*reduced[:-1], inner]
-
-
-def chunks(sch: Schedule, loop: LoopRef, steps: int = PREFETCH_STEPS) -> list[LoopRef]:
-    """A reduction loop in chunks, between which prefetches may stand."""
-    return list(sch.split(loop, (None, steps), tail="partition"))
-
-
-def _spacing(row_bytes: int, row_tiles: int) -> int:
-    """Steps from one place that asks for what comes next to the following one, when so many tiles
-    of rows share out the work: a power of two.
-
-    Many requests in one place wait for each other: of 16 x 4,096 x 4,096, whose weights stream from
-    memory, 24 at once cost a tenth of the speed that 6 have.
-    """
-    fitting = REQUESTS * LINE_BYTES * row_tiles // row_bytes
-    return min(PREFETCH_STEPS, 1 << max(0, fitting.bit_length() - 1))
 
 
 def _panels_first(
@@ -342,7 +330,7 @@ def _row_blocks(found: Contraction, target: Target) -> bool:
 
 
 def _block_reduction(
-    sch: Schedule, reduced: list[LoopRef], row_tiles: int, spacing: int
+    sch: Schedule, reduced: list[LoopRef], row_tiles: int, apart: int
 ) -> tuple[LoopRef | None, list[LoopRef]]:
     """Cut one long reduction into blocks that the level-2 cache holds: (block loop, loops
     inside).
@@ -352,4 +340,4 @@ def _block_reduction(
     inside, block = reduced[0], None
     if sch.extent(inside) > REDUCTION_BLOCK:
         block, inside = sch.split(inside, (None, REDUCTION_BLOCK), tail="partition")
-    return block, chunks(sch, inside, spacing)
+    return block, chunks(sch, inside, apart)

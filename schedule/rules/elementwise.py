@@ -15,7 +15,7 @@ from ..errors import ScheduleError
 from ..nest import targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
-from .last_axis import turned_axis, turning_points
+from .last_axis import is_one_row, turned_axis, turning_points
 from .structure import inline_chains, is_elementwise
 
 SERIAL_ELEMENTS = 4096  # below about 5 us of work, a barrier costs more than a second thread brings
@@ -47,7 +47,6 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
     if not loops:
         return
     lanes = vector_lanes(block, target)
-    last = loops[-1]
     parallel = targets_of(block)[0].size >= SERIAL_ELEMENTS
     turned = turned_axis(block)
     if turned is not None:
@@ -55,8 +54,13 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
         if parallel:
             parallelize(sch, [loop for loop in outer if sch.extent(loop) > 1] or outer, target)
         return
-    outer = [loop for loop in loops[:-1] if sch.extent(loop) > 1]
-    points = turning_points(block) if lanes > 1 else ()
+    *around, last = loops
+    points = turning_points(block, block.iters[-1]) if lanes > 1 else ()
+    if sch.extent(last) < lanes and is_one_row(block):
+        before = around.pop()
+        points = tuple(n * sch.extent(last) for n in turning_points(block, block.iters[-2]))
+        last = sch.fuse(before, last)
+    outer = [loop for loop in around if sch.extent(loop) > 1]
     for piece in sch.loop_partition(last, points) if points else (last,):
         around = list(outer)
         if lanes > 1 and sch.extent(piece) >= lanes // 2:

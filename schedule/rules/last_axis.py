@@ -4,11 +4,12 @@ lies along another.
 
 from __future__ import annotations
 
+from ...tir.buffer import Load
 from ...tir.conditions import conjuncts
 from ...tir.expr import LE, LT, Call, Select, Var
-from ...tir.linear import linear
-from ...tir.stmt import Block
-from ...tir.visit import free_vars, loads, walk
+from ...tir.linear import Linear, linear
+from ...tir.stmt import Block, IterVar, Prefetch, Store
+from ...tir.visit import accesses, free_vars, loads, walk
 
 MOST_TURNS = 8  # pieces that a loop is cut into at most
 SHORTEST_SIDE = 8  # of a tile that pays
@@ -30,11 +31,38 @@ def turned_axis(block: Block) -> int | None:
     return None
 
 
-def turning_points(block: Block) -> tuple[int, ...]:
-    """Where, along the last axis of a block, the conditions of its selects change, if that is at
-    a few places: between them no vector needs a mask.
+def is_one_row(block: Block) -> bool:
+    """Whether the last two axes of a block are one row in memory, wherever it reads or writes along
+    them, and no choice depends on the last one: a short last axis then need not be a vector's.
     """
-    axis = block.iters[-1]
+    if len(block.iters) < 2:
+        return False
+    before, last = block.iters[-2:]
+    if before.dim is not None or before.extent == 1:
+        return False
+    chosen = (node.condition for node in walk(block.body) if isinstance(node, Select))
+    if any(last.var in free_vars(condition) for condition in chosen):
+        return False
+    return all(_walks(access, before, last) for access in accesses(block.body))
+
+
+def _walks(access: Load | Store | Prefetch, before: IterVar, last: IterVar) -> bool:
+    """Whether an access takes the next element along `last`, and behind its end the first of the
+    next `before`; or stays where it is along both.
+    """
+    pairs = zip(access.indices, access.buffer.strides, strict=True)
+    place = sum((linear(index).scaled(stride) for index, stride in pairs), Linear((), 0))
+    rest = place.without(before.var).without(last.var)
+    if any({before.var, last.var} & free_vars(atom) for atom, _ in rest.terms):
+        return False
+    steps = place.coefficient(before.var), place.coefficient(last.var)
+    return steps in ((last.extent, 1), (0, 0))
+
+
+def turning_points(block: Block, axis: IterVar) -> tuple[int, ...]:
+    """Where, along an axis of a block, the conditions of its selects change, if that is at a few
+    places: between them no vector needs a mask.
+    """
     found = set()
     for node in walk(block.body):
         if not isinstance(node, Select):

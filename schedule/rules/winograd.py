@@ -22,7 +22,8 @@ from ...tir.visit import loads, walk
 from ..nest import readers, target_of, writers
 from ..references import LoopRef
 from ..schedule import Schedule
-from .contraction import PREFETCH_STEPS, chunks, pack_weights
+from .ahead import PREFETCH_STEPS, chunks
+from .contraction import pack_weights
 from .elementwise import parallelize, schedule_pointwise, vector_lanes
 from .structure import Contraction, contraction, is_pointwise, pointwise_output, reductions
 from .tiled import finish_tile, tile_loops

@@ -11,7 +11,7 @@ import pytest
 import tilewright as tw
 from tilewright.schedule.decisions import Random
 from tilewright.schedule.rules.default import default_schedule, rule_for
-from tilewright.schedule.rules.last_axis import turned_axis, turning_points
+from tilewright.schedule.rules.last_axis import is_one_row, turned_axis, turning_points
 from tilewright.schedule.rules.structure import contraction as contraction_of
 from tilewright.schedule.rules.tiles import Tile, candidates, tile_cycles
 from tilewright.tir import te
@@ -298,11 +298,33 @@ def test_a_batch_of_products_runs_batch_by_batch_and_packs_what_does_not_lie_in_
 
 def test_loops_are_cut_where_a_select_changes() -> None:
     (block,) = mirrored(3, 40).blocks
-    assert turning_points(block) == (1, 30)
+    assert turning_points(block, block.iters[-1]) == (1, 30)
     (block,) = concat(3, 20, 5).blocks
-    assert turning_points(block) == (3,)
+    assert turning_points(block, block.iters[-1]) == (3,)
     sch = check(concat(16, 32, 5), "c:avx512")
     assert "mask" not in tw.build(sch, "c:avx512").source.split("_body(")[1]
+
+
+def bordered(rows: int, columns: int, channels: int) -> PrimFunc:
+    """X with one row and column of 0 before it, two behind, scaled."""
+    x = te.placeholder((rows, columns, channels), "float32", name="X")
+
+    def element(i: Expr, j: Expr, c: Expr) -> Expr:
+        inside = te.all_of(i >= 1, i < rows + 1, j >= 1, j < columns + 1)
+        return te.select(inside, x[i - 1, j - 1, c], 0.0) * 0.5
+
+    shape = (rows + 3, columns + 3, channels)
+    return te.func(x, te.compute(shape, element, name="Y"), name="bordered")
+
+
+def test_a_short_last_axis_is_one_row_with_the_axis_before_it() -> None:
+    sch = check(bordered(4, 17, 3), "c:avx512")
+    assert "j_c, j_c, j_c = loop_partition(j_c, points=(3, 54))" in sch.steps
+    assert "vectorize(j_c_1)" in sch.steps
+    assert all(map(is_one_row, sch.original.blocks))
+    assert not any("fuse" in step for step in check(bordered(4, 3, 16), "c:avx512").steps)
+    for other in (transpose(7, 3), concat(3, 2, 1), counted(5, 3), mean(3, 3)):
+        assert not all(is_one_row(block) for block in other.blocks)
 
 
 def test_a_transposition_goes_by_square_tiles() -> None:
@@ -331,7 +353,7 @@ def test_a_turning_point_is_where_the_condition_changes(step: int, constant: int
         (block,) = te.func(x, te.compute((40,), element, name="Y"), name="turn").blocks
         held = [step * (i - 20) + constant < (0 if strict else 1) for i in range(40)]
         (point,) = (i for i in range(1, 40) if held[i] != held[i - 1])
-        assert turning_points(block) == (point,)
+        assert turning_points(block, block.iters[-1]) == (point,)
 
 
 def test_what_follows_in_other_lanes_has_a_nest_of_its_own() -> None:
@@ -409,6 +431,27 @@ def test_a_stream_of_weights_makes_wide_tiles_dear() -> None:
 
     assert cycles(Tile(1, 4, 6), 16) == cycles(Tile(1, 8, 3), 16)
     assert cycles(Tile(1, 4, 6), 4096) > 1.05 * cycles(Tile(1, 8, 3), 4096)
+
+
+def prefetches(func: PrimFunc) -> list[str]:
+    """The buffers and loops of the prefetches in the rule's schedule."""
+    steps = default_schedule(func, Target.parse("c:avx512")).steps
+    return [step for step in steps if step.startswith("prefetch")]
+
+
+def test_rows_are_asked_for_ahead_where_the_data_does_not_stay_in_the_cache() -> None:
+    (near,) = prefetches(matmul(3136, 64, 256))
+    assert near.startswith('prefetch("A", ')
+    assert "level=1" in near
+    (far,) = prefetches(conv(56, 56, 128, 128))  # what several taps read again
+    assert far.startswith('prefetch("X_pad", ')
+    assert "level=2" in far
+    assert not prefetches(matmul(256, 64, 256))
+
+
+def test_weights_of_a_part_are_asked_for_ahead_whatever_its_taps() -> None:
+    (step,) = prefetches(conv(28, 28, 256, 256, stride=2))
+    assert 'prefetch("W_packed", at=' in step
 
 
 def test_a_tile_is_not_larger_than_what_there_is() -> None:
