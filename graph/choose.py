@@ -2,7 +2,8 @@
 
 A group that begins with a convolution, a matrix product, a pooling, a normalisation or a softmax
 may run whole, or with only the first of its elementwise operators, the others in a kernel of their
-own; a convolution of 1x1 windows may also run as a matrix product, one of 3x3 windows by Winograd's
+own; what stands before a softmax or a normalisation is computed in its kernel, or apart; a
+convolution of 1x1 windows may also run as a matrix product, one of 3x3 windows by Winograd's
 algorithm, but not in a strict build. Every alternative is built and priced; the cheapest total is
 taken, and of equals the one with the fewest kernels. Groups that only move or combine elements
 always run whole.
@@ -97,7 +98,7 @@ def chosen_parts(graph: Graph, decisions: tuple[Decision, ...]) -> tuple[Part, .
 
 def alternatives(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Alternative]:
     """Every way to compute a group; the whole group, as its operators say, comes first."""
-    whole = isinstance(group.nodes[0].op, (Elementwise, *MOVEMENT))
+    whole = all(isinstance(node.op, (Elementwise, *MOVEMENT)) for node in group.nodes)
     sizes = (len(group.nodes),) if whole else group.cuts()
     for size in sizes:
         rest = group.nodes[size:]

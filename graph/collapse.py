@@ -3,8 +3,8 @@
 Axes that every operator of a form treats alike are joined, axes of size 1 go: an addition of two
 [1, 56, 56, 64] tensors becomes one of two [200704] tensors, of a tensor and a [64] bias one of
 [3136, 64] and [64]. Elementwise operators, Concat, Transpose and Softmax are collapsed; forms that
-begin with another operator stay as they are. `as_matrix_product` is the same idea for a 1x1
-convolution: its pixels are the rows of a matrix.
+begin with another operator, or have one that is not elementwise further on, stay as they are.
+`as_matrix_product` is the same idea for a 1x1 convolution: its pixels are the rows of a matrix.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ def collapsed(form: Form) -> Form:
     first = form.steps[0].op
     shape = form.result.shape
     if not isinstance(first, Elementwise | Concat | Transpose | Softmax):
+        return form
+    if not all(isinstance(step.op, Elementwise) for step in form.steps[1:]):
         return form
     if isinstance(first, Softmax) and all(shape[axis] == 1 for axis in first.axes):
         return form

@@ -1,4 +1,5 @@
-"""Which nodes may share a kernel: an anchor, and the elementwise operators behind it.
+"""Which nodes may share a kernel: an anchor, the elementwise operators behind it, and those before
+it where it works row by row.
 
 Every node that is no view begins a group as its anchor, unless it is elementwise and may run on the
 elements that other groups are about to store. Then the values in between are never stored. It takes
@@ -7,6 +8,10 @@ node itself or by what it takes in, and by nobody else: x * sigmoid(x) is one ke
 computes x. What they read besides may be any tensor. Nobody outside sees their values, so groups
 never wait for each other: `ordered` makes sure. Of several groups with an anchor, an operator that
 is not elementwise, a node takes the one computed last, since the others are there by then.
+
+A softmax or a normalisation reads its rows several times, but keeps one at a time: elementwise
+operators whose only reader it is, and that run behind no anchor of their own, are computed in its
+kernel.
 
 Each pair of kernels that could have been one is a `Miss`, with what stands in the way and the edit
 that would remove it.
@@ -17,17 +22,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import get_args
 
 import networkx as nx
 
 from ..tir.errors import InternalError
 from .groups import Group
 from .ir import Graph, Node
+from .ops.base import Operator
 from .ops.elementwise import Elementwise
+from .ops.registry import Rows
 from .types import TensorType
 from .views import is_view, storage
 
 MOST_NODES = 64
+ROWS: tuple[type[Operator], ...] = get_args(Rows)
 MOST_COPIES = 4  # of an expression within another: x*x of x*x of x*x would hold eight
 
 
@@ -108,8 +117,12 @@ class _Fuser:
         (result,) = node.outputs
         computed = [v for v in dict.fromkeys(node.inputs) if v in self.producers]
         if not isinstance(node.op, Elementwise):
-            self._miss_prologues(node, computed)
-            self.members[result] = (node,)
+            before = tuple(filter(lambda value: self._is_prologue(node, value), computed))
+            self._miss_prologues(node, [value for value in computed if value not in before])
+            nodes = self._merged(node, before)
+            for value in before:
+                del self.members[value]
+            self.members[result] = nodes
             return
         taken = self._taken(node, computed)
         nodes = self._merged(node, taken)
@@ -157,14 +170,27 @@ class _Fuser:
                 kept.remove(min(anchors, key=self.order.__getitem__))
             found = kept
 
+    def _is_prologue(self, node: Node, value: str) -> bool:
+        """Whether `node` computes row by row what it reads as `value`."""
+        open_ = value in self.members and value not in self.graph.outputs
+        if not open_ or not isinstance(node.op, ROWS) or not self._is_elementwise(value):
+            return False
+        alone = len(self.consumers[value]) == 1 and node.inputs.index(value) == 0
+        same = self.graph.types[value].shape == self.graph.types[node.outputs[0]].shape
+        return alone and same and self._fits(node, (value,))
+
     def _is_elementwise(self, value: str) -> bool:
         """Whether the group that stores `value` has no anchor."""
-        return isinstance(self.members[value][0].op, Elementwise)
+        return all(isinstance(member.op, Elementwise) for member in self.members[value])
 
     def _merged(self, node: Node, taken: Iterable[str]) -> tuple[Node, ...]:
-        """The anchor, then the others in the graph's order, `node` last."""
+        """What the anchor reads, the anchor, then the others in the graph's order, `node` last."""
         nodes = [member for value in taken for member in self.members[value]]
-        nodes.sort(key=lambda m: (isinstance(m.op, Elementwise), self.order[m.outputs[0]]))
+        makers = {member.outputs[0]: member for member in nodes}
+        first = [member for member in nodes if not isinstance(member.op, Elementwise)]
+        for member in first:  # grows: what feeds these
+            first += [makers[v] for v in member.inputs if v in makers and makers[v] not in first]
+        nodes.sort(key=lambda member: (member not in first, self.order[member.outputs[0]]))
         return (*nodes, node)
 
     def _fits(self, node: Node, taken: Iterable[str]) -> bool:
@@ -229,9 +255,16 @@ class _Fuser:
         )
 
     def _miss_prologues(self, node: Node, computed: list[str]) -> None:
-        """An elementwise producer whose only reader is `node`, which is no elementwise operator."""
+        """An elementwise producer whose only reader is `node`, which is no elementwise operator, or
+        whose rows it could compute.
+        """
         for value in computed:
             producer = self.producers[value]
+            rows = isinstance(node.op, ROWS) and value == node.inputs[0] and value in self.members
+            reason = self._obstacle(node, value) if rows and self._is_elementwise(value) else None
+            if reason is not None:
+                self.misses[value, node.outputs[0]] = reason
+                continue
             alone = len(self.consumers[value]) == 1 and value not in self.graph.outputs
             if isinstance(producer.op, Elementwise) and alone and len(self.members[value]) == 1:
                 self.misses[value, node.outputs[0]] = Miss(

@@ -12,7 +12,8 @@ Algorithm = Literal["direct", "matmul", "winograd"]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes in order; each but the last is read by later ones, and by nobody outside.
+    """Nodes in order; each but the last is read by later ones, and by nobody outside. At most one,
+    the anchor, is not elementwise; what stands before it is computed row by row, as the anchor is.
 
     algorithm: "direct", as the operators say; "matmul", a 1x1 convolution as a matrix product on
     flat views; "winograd", a 3x3 one by Winograd's algorithm.

@@ -23,6 +23,7 @@ from .softmax import LogSoftmax, Softmax
 from .triangle import CumSum, Trilu
 
 Spatial = Conv | MaxPool | AveragePool | GlobalAveragePool | BatchNormalization | LRN
+Rows = LayerNormalization | LogSoftmax | RMSNormalization | Softmax
 Movement = (
     Concat
     | Expand

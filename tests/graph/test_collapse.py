@@ -56,6 +56,11 @@ def shapes(what: Form) -> list[Shape]:
     return [operand.type.shape for operand in what.operands]
 
 
+def test_operators_before_a_softmax_keep_its_axes() -> None:
+    before = form(Relu(), (2, 3, 4, 5), rest=((Add(), (5,)), (Softmax((3,)), None)))
+    assert collapsed(before) is before
+
+
 CASES = [
     # equal shapes: one axis
     (form(Add(), (1, 4, 5, 6), (1, 4, 5, 6)), [(120,), (120,)]),

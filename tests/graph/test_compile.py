@@ -23,6 +23,7 @@ from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.functions import Cast
 from tilewright.graph.ops.logic import Less, Where
 from tilewright.graph.ops.matmul import MatMul
+from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.options import OptionError
 from tilewright.graph.reference import evaluate
 from tilewright.graph.types import Splat, TensorType, array_of, owned
@@ -261,3 +262,24 @@ def test_what_follows_an_anchor_may_have_another_element_type() -> None:
     got, expected = compile(graph, cache=False).run(feeds), evaluate(graph, feeds)
     for name in graph.outputs:
         np.testing.assert_array_equal(got[name], expected[name])
+
+
+@needs_cc
+def test_scale_and_mask_before_a_softmax_are_one_kernel_with_it() -> None:
+    """softmax of x * 0.125 + mask, and what follows it; rows that end in part of a vector"""
+    builder = GraphBuilder("net")
+    x = builder.input("x", TensorType("float32", (2, 3, 5, 37)))
+    mask = builder.input("mask", TensorType("float32", (2, 1, 1, 37)))
+    scaled = builder.add(Mul(), x, builder.constant("scale", Splat(0.125, "float32", ())))
+    rows = builder.add(Softmax((3,)), builder.add(Add(), scaled, mask))
+    graph = builder.finish((builder.add(Mul(), rows, x, output="y"),))
+    rng = np.random.default_rng(1)
+    feeds = {
+        "x": rng.standard_normal((2, 3, 5, 37)).astype("float32"),
+        "mask": np.where(rng.random((2, 1, 1, 37)) < 0.3, -1e9, 0).astype("float32"),
+    }
+    expected = evaluate(graph, feeds)["y"]
+    engine = compile(graph, cache=False)
+    assert launched(engine) == ["mul_add_softmax_mul"]
+    for one in (engine, compile(graph, "python", cache=False)):
+        np.testing.assert_allclose(one.run(feeds)["y"], expected, rtol=1e-5, atol=1e-6)

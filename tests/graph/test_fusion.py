@@ -13,8 +13,10 @@ from tilewright.graph.ops.activation import Relu, Sigmoid
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sum
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.functions import Erf
+from tilewright.graph.ops.layer_norm import LayerNormalization
 from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.ops.pooling import MaxPool
+from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.types import Splat, TensorType
 from tilewright.tir.errors import InternalError
 
@@ -190,6 +192,44 @@ def test_what_stands_before_an_anchor_is_told() -> None:
         "elsewhere for its float32[1, 4, 4, 8], and what stands before an anchor is not computed "
         "inside it; to fuse: move Relu behind what computes 'x'"
     ]
+
+
+def test_what_a_normalisation_reads_is_computed_inside_it() -> None:
+    net = Net()
+    scale = net.constant("scale", Splat(2.0, "float32", (8,)))
+    z = net.input("z", X)
+    a = net.add(Add(), net.x, z, output="a")
+    norm = net.add(LayerNormalization(3), a, scale, scale)
+    graph = net.finish((net.add(Relu(), norm, output="y"),))
+    assert titles(graph) == ["Add+LayerNormalization+Relu"]
+    assert misses(graph) == []
+
+
+def test_what_it_reads_comes_first_though_the_rest_reads_it_too() -> None:
+    net = Net()
+    a = net.add(Relu(), net.x, output="a")
+    soft = net.add(Softmax((3,)), net.add(Sigmoid(), net.x, output="b"), output="c")
+    graph = net.finish((net.add(Sum(), soft, a, output="y"),))
+    assert titles(graph) == ["Sigmoid+Softmax+Relu+Sum"]
+
+
+def test_a_sum_that_others_read_is_stored_before_its_normalisation() -> None:
+    net = Net()
+    a = net.add(Relu(), net.x, output="a")
+    soft = net.add(Softmax((3,)), a, output="b")
+    graph = net.finish((net.add(Add(), soft, a, output="y"),))
+    assert titles(graph) == ["Relu", "Softmax+Add"]
+    assert misses(graph) == [
+        "not fused: node 'b' (Softmax) behind node 'a' (Relu): 'a' is also read by node 'y' (Add) "
+        "and must be stored; to fuse: let node 'y' (Add) read another value"
+    ]
+
+
+def test_what_runs_behind_an_anchor_stays_there() -> None:
+    net = Net()
+    a = net.add(Relu(), net.conv(net.x, "a"))
+    graph = net.finish((net.add(Softmax((3,)), a, output="y"),))
+    assert titles(graph) == ["Conv+Relu", "Softmax"]
 
 
 def test_groups_stand_behind_what_they_read() -> None:
