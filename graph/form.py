@@ -16,6 +16,7 @@ import numpy as np
 
 from .groups import Group
 from .ir import Graph
+from .ops.attention import Attention
 from .ops.base import Operator
 from .ops.convolution import Conv
 from .ops.elementwise import Elementwise
@@ -27,6 +28,7 @@ _NAMES: dict[type[Operator], tuple[str, ...]] = {
     Conv: ("x", "w", "bias"),
     Gemm: ("a", "b", "bias"),
     MatMul: ("a", "b"),
+    Attention: ("q", "k", "v", "mask"),
     BatchNormalization: ("x", "scale", "shift", "mean", "variance"),
 }
 

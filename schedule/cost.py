@@ -26,6 +26,7 @@ from ..tir.work import block_work, points_of
 from .cost_nest import nest_passes
 from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles, pass_seconds, values_of
 from .nest import is_reduction, targets_of
+from .rules.attention import AttentionRule
 from .rules.contraction import ContractionRule
 from .rules.default import Rule, default_schedule, rule_for
 from .rules.depthwise import DepthwiseRule, inline_padding, window_cycles
@@ -60,7 +61,7 @@ def estimate(what: PrimFunc | Schedule, target: Target) -> float:
 
 def _passes(func: PrimFunc, target: Target) -> list[Pass]:
     rule = rule_for(func, target)
-    if isinstance(rule, WinogradRule | DotsRule):
+    if isinstance(rule, WinogradRule | AttentionRule | DotsRule):
         return nest_passes(default_schedule(func, target).func, target)
     sch = Schedule(func)
     inline_chains(sch, repeated=not isinstance(rule, RowsRule))

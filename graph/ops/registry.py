@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .activation import Gelu, LeakyRelu, Relu, Sigmoid, Softplus
 from .arithmetic import Add, Div, Max, Min, Mul, Pow, Sub, Sum
+from .attention import Attention
 from .base import Operator
 from .convolution import Conv
 from .functions import Abs, Cast, Ceil, Erf, Exp, Floor, Log, Round, Sqrt, Tanh
@@ -44,6 +45,7 @@ OPERATORS: tuple[type[Operator], ...] = (
     And,
     ArgMax,
     ArgMin,
+    Attention,
     AveragePool,
     BatchNormalization,
     Cast,

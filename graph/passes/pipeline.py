@@ -11,6 +11,7 @@ from ...tir.errors import InternalError
 from ..compare import Comparison, compare
 from ..ir import Graph
 from ..verify import verify
+from .attention_recognition import AttentionRecognition
 from .batch_norm_folding import BatchNormFolding
 from .common_subexpressions import CommonSubexpressions
 from .constant_folding import ConstantFolding
@@ -33,12 +34,16 @@ PIPELINE: tuple[Pass, ...] = (
     IdentityRemoval(),
     # constants in full before anybody looks for them; splats stay splats
     ConstantFolding(),
+    # what folding made a constant may change nothing: a mask of zeros
+    IdentityRemoval(),
     # needs constant weights; before the layout moves channels away from axis 1
     BatchNormFolding(),
     # equal weights and shared subtrees, before the layout pass permutes each of them
     CommonSubexpressions(),
     # equal parts are one node; before the layout pass may put moves between them
     LayerNormRecognition(),
+    # likewise: the moves of heads that it leaves out are those of the model
+    AttentionRecognition(),
     # what folding left without readers must not be moved
     DeadCode(),
     # spatial operators to NHWC; permutes weights

@@ -11,6 +11,7 @@ from ...tir.target import Target
 from ..decisions import Decisions
 from ..externs import check_no_calls
 from ..schedule import Schedule
+from .attention import AttentionRule
 from .contraction import ContractionRule
 from .depthwise import DepthwiseRule
 from .dots import DotsRule, units_of
@@ -38,6 +39,7 @@ class Rule(Protocol):
 RULES: tuple[Rule, ...] = (
     ElementwiseRule(),
     WinogradRule(),
+    AttentionRule(),
     ContractionRule(),
     DotsRule(),
     DepthwiseRule(),
@@ -47,6 +49,7 @@ RULES: tuple[Rule, ...] = (
 # those of strict builds, which keep the order of each sum
 STRICT_RULES: tuple[Rule, ...] = (
     ElementwiseRule(),
+    AttentionRule(in_order=True),
     ContractionRule(in_order=True),
     DotsRule(),
     DepthwiseRule(),

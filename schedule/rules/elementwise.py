@@ -50,7 +50,7 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
     parallel = targets_of(block)[0].size >= SERIAL_ELEMENTS
     turned = turned_axis(block)
     if turned is not None:
-        outer = _square_tiles(sch, loops, turned)
+        outer = square_tiles(sch, loops, turned)
         if parallel:
             parallelize(sch, [loop for loop in outer if sch.extent(loop) > 1] or outer, target)
         return
@@ -78,7 +78,7 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
         parallelize(sch, outer, target)
 
 
-def _square_tiles(sch: Schedule, loops: Sequence[LoopRef], turned: int) -> list[LoopRef]:
+def square_tiles(sch: Schedule, loops: Sequence[LoopRef], turned: int) -> list[LoopRef]:
     """Small tiles of the last axis and of the one that the data has in its place, number `turned`:
     the cache lines that a tile reads are used whole. Returns the loops around a tile.
 

@@ -11,7 +11,7 @@ itself made just before, element by element, one loop makes and reduces it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -31,6 +31,8 @@ from .structure import inline_chains, is_elementwise
 MOST_VECTORS = 8  # of partial results
 LONGEST_SUM = 512  # terms of one partial result that stands alone
 FEW = 4  # partial results that are joined one by one
+
+Parts = Mapping[str, tuple[str, ...]]  # blocks of partial results, by the block that joins them
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +66,42 @@ class RowsRule:
                 _share_out(sch, block, target)
 
 
+def cut_rows(
+    sch: Schedule, names: Sequence[str], target: Target, makers: Mapping[str, str] | None = None
+) -> Parts:
+    """Cut the reductions along a row among these blocks: the blocks of partial results of each.
+
+    makers: of a reduction, the block that makes its row in the same loop; "" for none.
+    """
+    alone = makers or {}
+    return {name: _in_parts(sch, name, target, alone=bool(alone.get(name))) for name in names}
+
+
 def schedule_rows(
-    sch: Schedule, group: RowGroup, target: Target, *, in_order: bool = False
+    sch: Schedule,
+    group: RowGroup,
+    target: Target,
+    *,
+    in_order: bool = False,
+    cut: Parts | None = None,
 ) -> None:
-    """Compute the blocks of a group in one loop over the rows; in_order: no reduction in parts."""
+    """Compute the blocks of a group in one loop over the rows; in_order: no reduction in parts.
+
+    cut: what cut_rows made of them, inside of a loop that threads share out; None where both is
+    still to do.
+    """
     names = [*group.members, group.anchor]
     work = sum(_points(sch.func.block(name)) for name in names)
-    makers = {name: _maker(sch, name, before, target) for before, name in pairwise(names)}
-    cut = () if in_order else names
-    parts = {name: _in_parts(sch, name, target, alone=bool(makers.get(name))) for name in cut}
+    makers = {}
+    if cut is None:
+        makers = {name: _maker(sch, name, before, target) for before, name in pairwise(names)}
+    parts = cut_rows(sch, () if in_order else names, target, makers) if cut is None else cut
     listed = [part for name in names for part in (*parts.get(name, ()), name)]
-    *_, row = rows = sch.loops(group.anchor)[: group.rows]
+    own = sch.loops(group.anchor)[-len(sch.func.block(group.anchor).iters) :]
+    *_, row = rows = own[: group.rows]
     below = {name: sch.compute_at(name, row) for name in reversed(listed[:-1])}
-    below[group.anchor] = sch.loops(group.anchor)[group.rows :]
+    inside = len(own) - group.rows
+    below[group.anchor] = sch.loops(group.anchor)[-inside:] if inside else ()
     chunks: dict[str, LoopRef] = {}  # of elements: the loop over their vectors
     for name in listed:
         block = sch.func.block(name)
@@ -99,7 +124,7 @@ def schedule_rows(
             if chunk is not None:
                 chunks[name] = chunk
     outer = [loop for loop in rows if sch.extent(loop) > 1]
-    if outer and work >= SERIAL_ELEMENTS:
+    if cut is None and outer and work >= SERIAL_ELEMENTS:
         parallelize(sch, outer, target)
 
 

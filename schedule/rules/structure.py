@@ -8,6 +8,7 @@ from ...tir.buffer import Load
 from ...tir.dtype import DType
 from ...tir.expr import TRUE, Add, Cast, Const, Expr, FloorDiv, Mul, Var
 from ...tir.func import PrimFunc
+from ...tir.linear import linear
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.visit import free_vars, stores, walk
 from ..nest import is_reduction, readers, reads, target_of, targets_of
@@ -129,15 +130,25 @@ def contraction(block: Block, *, widened: bool = False) -> Contraction | None:
     vector = spatial[-1]
     for data, weight in (operands, operands[::-1]):
         group = _group(data, vector)
-        plain = all(isinstance(i, Var) or not free_vars(i) for i in weight.indices)
-        used = {i for i in weight.indices if isinstance(i, Var)}
+        used = {_axis(i) for i in weight.indices}
         count = sum(it.var in used for it in spatial[:-1])
         batch, rows = tuple(spatial[:count]), tuple(spatial[count:-1])
         apart = all(it.var in used for it in batch)
+        firsts = {it.var for it in batch}
+        plain = all(
+            isinstance(i, Var) or not free_vars(i) or _axis(i) in firsts for i in weight.indices
+        )
         if plain and group is not None and vector.var in used and apart:
             reduced = tuple(it for it in block.iters if it.kind is IterKind.REDUCE)
             return Contraction(block, data, weight, vector, batch, rows, reduced, group)
     return None
+
+
+def _axis(item: Expr) -> Var | None:
+    """The variable that an index is, but for a constant; None where it is something else."""
+    form = linear(item)
+    ((atom, factor),) = form.terms if len(form.terms) == 1 else ((None, 0),)
+    return atom if isinstance(atom, Var) and factor == 1 else None
 
 
 def is_plain_store(block: Block, spatial: list[IterVar]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright import te
+from tilewright.graph.ops.attention import Attention, Heads
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.winograd import Winograd
 from tilewright.tir.expr import Expr
@@ -95,6 +96,14 @@ def winograd() -> PrimFunc:
     return te.func(x, w, *op.express(x, w, name="Y"), name="winograd")
 
 
+def attention() -> PrimFunc:
+    """Two heads, side by side in one array, with a mask."""
+    x = te.placeholder((1, 18, 6, 8), "float32", name="X")
+    mask = te.placeholder((18,), "float32", name="M")
+    op = Attention(2, 0.35, Heads(0), Heads(2), Heads(4), guarded=True)
+    return te.func(x, mask, *op.express(x, x, x, mask, name="Y"), name="attention")
+
+
 def pooling() -> PrimFunc:
     x = te.placeholder((1, 9, 9, 20), "float32", name="X")
     p, q = te.reduce_axis(3, name="p"), te.reduce_axis(3, name="q")
@@ -158,6 +167,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         depthwise,
         depthwise_padded,
         winograd,
+        attention,
         pooling,
         softmax,
         norm,

@@ -20,7 +20,14 @@ from tilewright.tir.verify import Stage, verify
 from .programs import assert_replays, integers
 
 
-def check(func: PrimFunc, target: str | Target, decisions: Decisions | None = None) -> Schedule:
+def check(
+    func: PrimFunc,
+    target: str | Target,
+    decisions: Decisions | None = None,
+    *,
+    rtol: float = 2e-6,
+    atol: float = 1e-30,
+) -> Schedule:
     """The rule's schedule is right: values, stages, proof, replay; it can be lowered to the end."""
     machine = target if isinstance(target, Target) else Target.parse(target)
     sch = default_schedule(func, machine, decisions)
@@ -34,7 +41,7 @@ def check(func: PrimFunc, target: str | Target, decisions: Decisions | None = No
     for lowered, barriers in ((sch.func, False), (nest, True)):
         results = interpret(lowered, *arrays.values(), checked=True, barriers=barriers)
         for buffer, result in zip(func.outputs, results, strict=True):
-            np.testing.assert_allclose(result, expected[buffer.name], rtol=2e-6, atol=1e-30)
+            np.testing.assert_allclose(result, expected[buffer.name], rtol=rtol, atol=atol)
     verdict = prove(nest, canonical_form(contracted))
     assert verdict.status == "proved", str(verdict)
     assert_replays(sch)

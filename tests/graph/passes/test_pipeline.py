@@ -77,9 +77,11 @@ def test_the_whole_pipeline_keeps_the_meaning_and_reports_each_pass() -> None:
     assert [str(report) for report in reports] == [
         "IdentityRemoval: equal; Identity 2 -> 0",
         "ConstantFolding: unchanged",
+        "IdentityRemoval: unchanged",
         "BatchNormFolding: equal; BatchNormalization 1 -> 0",
         "CommonSubexpressions: unchanged",
         "LayerNormRecognition: unchanged",
+        "AttentionRecognition: unchanged",
         "DeadCode: equal",
         "ChannelsLast: equal; Transpose 0 -> 2",
         "IdentityRemoval: unchanged",

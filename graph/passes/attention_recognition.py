@@ -1,0 +1,175 @@
+"""Recognise Attention where a model spells it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..build import GraphBuilder
+from ..ir import Graph, Node, rebuilt
+from ..ops.arithmetic import Add
+from ..ops.attention import Attention
+from ..ops.logic import IsNaN, Where
+from ..ops.matmul import MatMul
+from ..ops.movement import Reshape, Transpose
+from ..ops.softmax import Softmax
+from ..types import array_of
+from .heads import Located, factor, located
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionRecognition:
+    """Replace nodes that compute attention by Attention.
+
+    softmax(scale * q @ k' + mask) @ v   ->   Attention
+
+    The scale may stand before or behind the product, the mask may be missing, and what is NaN in
+    the softmax may be replaced by 0. Transposes, reshapes and slices that bring the heads of q, k
+    and v into place are left out, and so is the Transpose behind; what nobody reads any more is
+    left to DeadCode. Scores that others read, too, are left alone.
+    """
+
+    def __call__(self, graph: Graph) -> Graph:
+        found = {one.last.outputs[0]: one for one in _spelled(graph)}
+        if not found:
+            return graph
+        inside = {value for one in found.values() for value in one.inside}
+        builder = GraphBuilder.like(graph)
+        for node in graph.nodes:
+            if node.outputs[0] in found:
+                _write(builder, found[node.outputs[0]])
+            elif node.outputs[0] not in inside:
+                builder.add_node(node)
+        result = builder.finish(graph.outputs)
+        return rebuilt(graph, result.nodes, result.constants)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelled:
+    """An attention that is spelled out.
+
+    last: its last node; inside: all that its nodes compute; mask: "" where there is none; outer:
+    whether its result has the heads in front of the places.
+    """
+
+    last: Node
+    inside: frozenset[str]
+    parts: tuple[Located, Located, Located]
+    mask: str
+    heads: int
+    guarded: bool
+    outer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """What a softmax is taken of: scale * (a @ b) + mask. inside: the values on the way."""
+
+    product: Node
+    scale: float
+    mask: str
+    inside: frozenset[str]
+
+
+def _spelled(graph: Graph) -> Iterator[_Spelled]:
+    makers, readers = graph.producers, graph.consumers
+    for node in graph.nodes:
+        if not isinstance(node.op, MatMul) or graph.types[node.outputs[0]].rank != 4:
+            continue
+        softmax, guard = _softmax(graph, makers, node.inputs[0])
+        scores = _scores(graph, makers, softmax.inputs[0]) if softmax is not None else None
+        if softmax is None or scores is None or not graph.types[softmax.outputs[0]].elements:
+            continue
+        inside = {*scores.inside, *guard, softmax.outputs[0], node.inputs[0], node.outputs[0]}
+        inner = inside - {node.outputs[0]}
+        read = {value for v in inner for reader in readers[v] for value in reader.outputs}
+        if not read <= inside or inner & set(graph.outputs):
+            continue
+        parts = _parts(graph, makers, scores, node.inputs[1])
+        if parts is None:
+            continue
+        last = _turned(graph, readers, node)
+        mask, heads = scores.mask, graph.types[node.outputs[0]].shape[1]
+        inside.add(last.outputs[0])
+        yield _Spelled(last, frozenset(inside), parts, mask, heads, bool(guard), last is node)
+
+
+def _softmax(
+    graph: Graph, makers: Mapping[str, Node], value: str
+) -> tuple[Node | None, frozenset[str]]:
+    """The Softmax of rows that `value` is, and what replaces its NaN by 0, where that is done."""
+    guard: set[str] = set()
+    node = makers.get(value)
+    if node is not None and isinstance(node.op, Where):
+        condition, zero, kept = node.inputs
+        asked = makers.get(condition)
+        constant = graph.constants.get(zero)
+        is_zero = constant is not None and not array_of(constant).any()
+        if asked is None or asked.op != IsNaN() or asked.inputs != (kept,) or not is_zero:
+            return None, frozenset()
+        guard = {value, condition}
+        node = makers.get(kept)
+    same = node is not None and graph.types[node.outputs[0]] == graph.types[value]
+    return (node if same and node and node.op == Softmax((3,)) else None), frozenset(guard)
+
+
+def _scores(graph: Graph, makers: Mapping[str, Node], value: str, mask: str = "") -> _Scores | None:
+    """The product, scale and mask that `value` is made of."""
+    node = makers.get(value)
+    if node is None:
+        return None
+    if isinstance(node.op, MatMul):
+        stacked = all(graph.types[v].rank == 4 for v in node.inputs)
+        return _Scores(node, 1.0, mask, frozenset({value})) if stacked else None
+    if (scaled := factor(graph, node)) is not None:
+        inner = _scores(graph, makers, scaled[0], mask)
+        if inner is None or (inner.mask and not mask):
+            return None  # the mask would be scaled, too
+        return _Scores(inner.product, inner.scale * scaled[1], mask, inner.inside | {value})
+    if isinstance(node.op, Add) and not mask:
+        for summand, other in (node.inputs, node.inputs[::-1]):
+            same = graph.types[summand] == graph.types[value]
+            inner = _scores(graph, makers, summand, other) if same else None
+            if inner is not None:
+                return _Scores(inner.product, inner.scale, other, inner.inside | {value})
+    return None
+
+
+def _parts(
+    graph: Graph, makers: Mapping[str, Node], scores: _Scores, values: str
+) -> tuple[Located, Located, Located] | None:
+    """Where queries, keys and values lie; the scale of the scores is that of the queries."""
+    queries, turned = scores.product.inputs
+    stack = graph.types[scores.product.outputs[0]].shape[:2]
+    if any(graph.types[v].rank != 4 or graph.types[v].shape[:2] != stack for v in (turned, values)):
+        return None
+    q = located(graph, makers, queries, "bhsd", scaled=True)
+    k = located(graph, makers, turned, "bhds", scaled=True)
+    v = located(graph, makers, values, "bhsd", scaled=False)
+    if q is None or k is None or v is None:
+        return None
+    return Located(q.array, q.shape, q.heads, q.scale * k.scale * scores.scale), k, v
+
+
+def _turned(graph: Graph, readers: Mapping[str, list[Node]], node: Node) -> Node:
+    """The Transpose that alone reads the product of a node and brings its heads behind the places;
+    the node itself where there is none.
+    """
+    value = node.outputs[0]
+    if value in graph.outputs or len(readers[value]) != 1:
+        return node
+    (reader,) = readers[value]
+    return reader if reader.op == Transpose((0, 2, 1, 3)) else node
+
+
+def _write(builder: GraphBuilder, one: _Spelled) -> None:
+    """Add the operator in the place of the last node of what it replaces."""
+    inputs = []
+    for part in one.parts:
+        same = builder.types[part.array].shape == part.shape
+        view = part.array if same else builder.add(Reshape(part.shape), part.array)
+        inputs.append(view)
+    q, k, v = one.parts
+    op = Attention(one.heads, q.scale, q.heads, k.heads, v.heads, one.guarded, one.outer)
+    mask = (one.mask,) if one.mask else ()
+    builder.add_node(Node(op, (*inputs, *mask), one.last.outputs, one.last.name))

@@ -1,0 +1,267 @@
+"""Rule for two products of matrices with a function of whole rows between them: attention.
+
+For each head the keys are packed once, in panels of the tile's width. A block of rows then passes
+through both products: its scores, their largest, powers and sum stay in the thread's caches, and
+the values are read where they lie. What divides by the sum runs on the accumulators of the second
+product.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...tir.func import PrimFunc
+from ...tir.stmt import Block, IterKind
+from ...tir.target import Target
+from ..nest import is_reduction, read_indices, readers, target_of, writers
+from ..references import LoopRef
+from ..schedule import Schedule
+from .elementwise import square_tiles, vector_lanes
+from .last_axis import turned_axis
+from .row_groups import RowGroup, row_axis
+from .rows import Parts, RowsRule, cut_rows, schedule_rows
+from .structure import (
+    Contraction,
+    contraction,
+    inline_chains,
+    is_plain_store,
+    is_pointwise,
+    pointwise_output,
+    reductions,
+)
+from .tiled import TiledLoops, finish_tile
+from .tiles import Tile, candidates
+
+CHOICES = 12  # tiles that a tuner may choose from
+BLOCKS = (128, 64, 32, 16)  # rows, about, that may pass through both products together
+FEWEST_ROWS = 4  # below which the keys are not worth packing
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """Two products and what stands around them.
+
+    keys: the block that makes the weights of the first product and nothing else; between: blocks of
+    whole rows, from the first product to the data of the second one, and those that belong to them;
+    last: what is made of the second product.
+    """
+
+    first: Contraction
+    second: Contraction
+    keys: Block
+    between: tuple[Block, ...]
+    last: Block
+
+    @property
+    def axes(self) -> int:
+        """The number of axes that count the rows."""
+        return len(self.second.batch) + 1
+
+    @property
+    def epilogue(self) -> Block | None:
+        """The block between that runs on the accumulators of the first product."""
+        made = target_of(self.first.block)
+        found = [b for b in self.between if read_indices(b, made)]
+        return found[0] if len(found) == 1 and is_pointwise(found[0]) else None
+
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        """The tensors made here whose rows are as long as those of the first product."""
+        wide = [b for b in self.between if is_pointwise(b) and len(b.iters) > self.axes]
+        first = [self.first.block] if self.epilogue is None else []
+        return tuple(target_of(b).name for b in (self.keys, *first, *wide))
+
+    def groups(self, func: PrimFunc) -> tuple[RowGroup, ...]:
+        """The blocks between, last first; a reduction that one element of each row is made of, and
+        nothing else, belongs to that.
+        """
+        ends = {b.name: pointwise_output(func, b) for b in self.between if is_reduction(b)}
+        found = {name: b.name for name, b in ends.items() if b and len(b.iters) == self.axes}
+        return tuple(
+            RowGroup(b.name, tuple(n for n, end in found.items() if end == b.name), self.axes)
+            for b in reversed(self.between)
+            if b.name not in found
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionRule:
+    """A product whose rows, changed row by row, are the data of a second one.
+
+    in_order: each sum keeps the order of its definition.
+    """
+
+    name: str = "attention"
+    in_order: bool = False
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Whether the function is that."""
+        sch = Schedule(func)
+        inline_chains(sch, repeated=False)
+        return _stages(sch.func) is not None
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps."""
+        inline_chains(sch, repeated=False)
+        stages = _stages(sch.func)
+        assert stages is not None
+        if stages.second.rows[0].extent < FEWEST_ROWS:
+            sch.compute_inline(stages.keys.name)
+            RowsRule(in_order=self.in_order).apply(sch, target)
+            return
+        tile = _tile(sch, stages.second, stages.second.rows[0].extent, target)
+        together = _rows_together(sch, stages, tile, target)
+        groups = stages.groups(sch.func)
+        names = () if self.in_order else [b.name for b in stages.between if is_reduction(b)]
+        cut = cut_rows(sch, names, target)
+        head, rows = _second_product(sch, stages, tile, together, target)
+        for group in groups:
+            _between(sch, stages, group, rows, cut, target)
+        sch.compute_at(stages.first.block.name, rows)
+        sch.set_scope(target_of(stages.first.block).name, "thread")
+        _first_product(sch, stages, together, target)
+        _pack(sch, stages, head, target)
+        lanes = target.lanes(stages.first.weight.buffer.type)
+        for tensor in stages.matrices if lanes > 1 else ():
+            sch.storage_align(tensor, stages.axes - 1, lanes)
+        if sch.extent(head) > 1:
+            sch.parallel(head)
+
+
+def _pack(sch: Schedule, stages: _Stages, head: LoopRef, target: Target) -> None:
+    """Make the keys of a head once, and a copy of its values that lies together."""
+    keys = stages.keys
+    loops = sch.compute_at(keys.name, head)
+    sch.set_scope(target_of(keys).name, "thread")
+    turned = turned_axis(keys)
+    if turned is not None:
+        square_tiles(sch, loops, turned)
+    else:
+        _in_vectors(sch, keys, target)
+    values = sch.cache_read(stages.second.block.name, stages.second.weight.buffer.name)
+    sch.compute_at(values, head)
+    sch.set_scope(target_of(sch.func.block(values)).name, "thread")
+    _in_vectors(sch, sch.func.block(values), target)
+
+
+def _in_vectors(sch: Schedule, block: Block, target: Target) -> None:
+    lanes = vector_lanes(block, target)
+    _, lane = sch.split(sch.loops(block.name)[-1], (None, lanes), tail="mask")
+    sch.vectorize(lane)
+
+
+def _between(
+    sch: Schedule, stages: _Stages, group: RowGroup, rows: LoopRef, cut: Parts, target: Target
+) -> None:
+    """Compute blocks between the products for a block of rows."""
+    block = sch.func.block(group.anchor)
+    sch.compute_at(block.name, rows)
+    sch.set_scope(target_of(block).name, "thread")
+    if group.members or is_reduction(block):
+        schedule_rows(sch, group, target, cut=cut)
+    elif stages.epilogue is None or block.name != stages.epilogue.name:
+        _in_vectors(sch, block, target)
+
+
+def _stages(func: PrimFunc) -> _Stages | None:
+    found = [contraction(block) for block in reductions(func)]
+    products = [one for one in found if one is not None and one.batch and len(one.rows) == 1]
+    if len(products) != 2:
+        return None
+    first, second = products
+    makers = writers(func, first.weight.buffer)
+    last = pointwise_output(func, second.block)
+    if len(makers) != 1 or not is_pointwise(makers[0]) or last is None:
+        return None
+    ends = (first.block, second.block, makers[0], last)
+    between = tuple(b for b in func.blocks if not any(b is one for one in ends))
+    stages = _Stages(first, second, makers[0], between, last)
+    alone = len(readers(func, first.weight.buffer)) == 1
+    rows = all(_keeps_rows(func, stages, block) for block in (*between, first.block))
+    data = any(target_of(b) is second.data.buffer for b in between)
+    whole = target_of(last) in func.outputs
+    return stages if alone and rows and data and whole else None
+
+
+def _keeps_rows(func: PrimFunc, stages: _Stages, block: Block) -> bool:
+    """Whether a row of a block is made of the same row of blocks before it, and is not an
+    output.
+    """
+    spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
+    own = spatial[: stages.axes]
+    wanted = [*stages.second.batch, *stages.second.rows]
+    if [it.extent for it in own] != [it.extent for it in wanted]:
+        return False
+    if not is_plain_store(block, spatial) or target_of(block) in func.outputs:
+        return False
+    product = block is stages.first.block
+    if not (product or is_pointwise(block) or row_axis(block) is not None):
+        return False
+    first = tuple(it.var for it in own)
+    made = [target_of(b) for b in (stages.first.block, *stages.between)]
+    return all(at[: stages.axes] == first for tensor in made for at in read_indices(block, tensor))
+
+
+def _rows_together(sch: Schedule, stages: _Stages, tile: Tile, target: Target) -> int:
+    """Rows that pass through both products together: all of them where their scores and powers
+    have room in half of the level-2 cache, else a number of whole tiles.
+    """
+    extent = stages.second.rows[0].extent
+    row = 2 * stages.first.vector.extent * stages.first.weight.buffer.type.bytes
+    whole = {max(1, size // tile.rows) * tile.rows for size in BLOCKS}
+    sizes = [extent, *sorted((size for size in whole if size < extent), reverse=True)]
+    fitting = [n for n, size in enumerate(sizes) if size * row <= target.l2_bytes // 2]
+    return int(sch.sample_categorical(sizes, fitting[0] if fitting else len(sizes) - 1))
+
+
+def _tile(
+    sch: Schedule, product: Contraction, rows: int, target: Target, *, whole: bool = False
+) -> Tile:
+    """A tile of a product; whole: one whose rows divide the `rows` that there are."""
+    dtype = product.weight.buffer.type
+    steps = math.prod(axis.extent for axis in product.reduced)
+    tiles = candidates(1, rows, product.vector.extent, steps, dtype, target)
+    found = [tile for tile in tiles if not whole or rows % tile.rows == 0]
+    return Tile(*sch.sample_categorical([tile.to_json() for tile in found[:CHOICES]]))
+
+
+def _tiled(
+    sch: Schedule, product: Contraction, row: LoopRef, tile: Tile, target: Target
+) -> TiledLoops:
+    """The loops of a product below the loop over blocks of rows, tiled."""
+    lanes = target.lanes(product.weight.buffer.type)
+    own = sch.loops(product.block.name)
+    reduced = own[-len(product.reduced) :]
+    column = own[-len(product.reduced) - 1]
+    outer, inner = sch.split(row, (None, tile.rows), tail="partition")
+    panel, columns = sch.split(column, (None, tile.vectors * lanes), tail="mask")
+    vectors, lane = sch.split(columns, (None, lanes), tail="mask")
+    return TiledLoops((outer,), panel, (inner, vectors, lane), tuple(reduced))
+
+
+def _second_product(
+    sch: Schedule, stages: _Stages, tile: Tile, together: int, target: Target
+) -> tuple[LoopRef, LoopRef]:
+    """Schedule the second product and what follows it. Returns the loops over heads and, inside,
+    over blocks of rows.
+    """
+    product = stages.second
+    *heads, row = sch.loops(product.block.name)[: stages.axes]
+    rows, row = sch.split(row, (None, together), tail="partition")
+    loops = _tiled(sch, product, row, tile, target)
+    head = sch.fuse(*heads) if len(heads) > 1 else heads[0]
+    outer = (*loops.rows, loops.panel)
+    finish_tile(sch, product.block.name, loops, outer, loops.reduced, target, shared=False)
+    return head, rows
+
+
+def _first_product(sch: Schedule, stages: _Stages, together: int, target: Target) -> None:
+    """Pack the keys and schedule the first product."""
+    product = stages.first
+    blocks = together < product.rows[0].extent
+    tile = _tile(sch, product, together, target, whole=blocks)
+    row = sch.loops(product.block.name)[-len(product.block.iters) :][stages.axes - 1]
+    loops = _tiled(sch, product, row, tile, target)
+    outer = (loops.panel, *loops.rows)
+    finish_tile(sch, product.block.name, loops, outer, loops.reduced, target, shared=False)

@@ -1,0 +1,109 @@
+"""schedule/rules/attention.py: the rule is right on every target, whole or block by block of rows,
+with few rows, and in order; it looks at structure alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tilewright.graph.ops.attention import Attention, Heads
+from tilewright.runtime.host import host_target
+from tilewright.schedule.rules.default import default_schedule, rule_for
+from tilewright.tir import te
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.parser import parse
+from tilewright.tir.target import Target
+
+from .rule_checks import check
+
+TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
+
+
+def attention(
+    batch: int, rows: int, places: int, depth: int, *, masked: bool = True, heads: int = 2
+) -> PrimFunc:
+    """Heads side by side in one array where there are as many rows as places, else in arrays of
+    their own.
+    """
+    joined = rows == places
+    first = heads if joined else 0
+    op = Attention(
+        heads, 0.5, Heads(), Heads(first, not joined), Heads(2 * first, not joined), guarded=True
+    )
+    q = te.placeholder((batch, rows, (3 if joined else 1) * heads, depth), "float32", name="Q")
+    inputs = [q]
+    if not joined:
+        shape = (batch, heads, places, depth)
+        inputs += [te.placeholder(shape, "float32", name=name) for name in "KV"]
+    k, v = (q, q) if joined else inputs[1:]
+    mask = [te.placeholder((1, 1, rows, places), "float32", name="M")] if masked else []
+    return te.func(*inputs, *mask, *op.express(q, k, v, *mask, name="Y"), name="attention")
+
+
+class Chosen:
+    """Decisions: the choice of that number where a number of rows is asked for."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
+        return self.number if isinstance(candidates[0], int) else default
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "func",
+    [
+        attention(1, 6, 6, 4),
+        attention(2, 20, 20, 20),
+        attention(2, 5, 19, 7, masked=False),
+        attention(1, 1, 19, 16),
+        attention(3, 2, 17, 8, masked=False),
+    ],
+    ids=["small", "joined", "without a mask", "one row", "two rows"],
+)
+def test_its_schedule_is_right(func: PrimFunc, target: str) -> None:
+    assert rule_for(func).name == "attention"
+    check(func, target, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_rows_pass_through_in_blocks(masked: bool) -> None:
+    func = attention(1, 29, 29, 4, masked=masked, heads=1)
+    blocks = check(func, "c:avx512", Chosen(1), rtol=1e-4, atol=1e-5)
+    assert str(blocks.func) != str(default_schedule(func, Target.parse("c:avx512")).func)
+
+
+def test_a_strict_schedule_takes_no_sum_in_parts() -> None:
+    func, target = attention(1, 20, 20, 20), Target.parse("c:avx512")
+    assert rule_for(func, strict=True).name == "attention"
+    texts = [str(default_schedule(func, target, strict=strict).func) for strict in (False, True)]
+    assert ["_rf" in text for text in texts] == [True, False]
+
+
+def test_scores_stay_in_memory_of_the_thread_and_rows_are_whole_vectors_apart() -> None:
+    text = str(default_schedule(attention(1, 20, 20, 20), Target.parse("c:avx512")).func)
+    assert 'Y_masked = alloc(float32[1, 2, 20, 20], "thread", align={2: (16, 0)})' in text
+
+
+def test_the_schedule_does_not_depend_on_names() -> None:
+    func, target = attention(1, 20, 20, 20), Target.parse("c:avx512")
+    renamed = parse(str(func).replace("Y", "other"))
+    one, two = (default_schedule(f, target) for f in (func, renamed))
+    assert str(one.func).replace("Y", "other") == str(two.func)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("rows", [1, 33])
+def test_a_kernel_has_equal_bits_for_any_number_of_threads(rows: int) -> None:
+    import tilewright as tw
+
+    func = attention(1, rows, 33, 16, heads=3)
+    kernel = tw.build(func, host_target())
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(p.buffer.shape, dtype=np.float32) for p in func.parameters[:-1]]
+    results = {np.asarray(kernel(*arrays, threads=n)).tobytes() for n in (1, 2, 3)}
+    assert len(results) == 1
