@@ -16,6 +16,7 @@ from .batch_norm_folding import BatchNormFolding
 from .common_subexpressions import CommonSubexpressions
 from .constant_folding import ConstantFolding
 from .dead_code import DeadCode
+from .head_merging import HeadMerging
 from .identity_removal import IdentityRemoval
 from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
@@ -46,6 +47,8 @@ PIPELINE: tuple[Pass, ...] = (
     AttentionRecognition(),
     # what folding left without readers must not be moved
     DeadCode(),
+    # queries, keys and values of one tensor, now that only an attention reads them
+    HeadMerging(),
     # spatial operators to NHWC; permutes weights
     ChannelsLast(),
     # the layout pass joins, splits and permutes: what is now next to its like is merged

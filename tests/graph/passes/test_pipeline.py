@@ -83,6 +83,7 @@ def test_the_whole_pipeline_keeps_the_meaning_and_reports_each_pass() -> None:
         "LayerNormRecognition: unchanged",
         "AttentionRecognition: unchanged",
         "DeadCode: equal",
+        "HeadMerging: unchanged",
         "ChannelsLast: equal; Transpose 0 -> 2",
         "IdentityRemoval: unchanged",
         "CommonSubexpressions: unchanged",

@@ -1,0 +1,131 @@
+"""Compute what the heads of an attention are made of in one product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..build import GraphBuilder
+from ..ir import Graph, Node, rebuilt
+from ..ops.arithmetic import Add
+from ..ops.attention import Attention, Heads
+from ..ops.matmul import MatMul
+from ..ops.movement import Reshape
+from ..types import array_of, owned
+
+
+@dataclass(frozen=True, slots=True)
+class HeadMerging:
+    """Merge the three products that make queries, keys and values of one tensor.
+
+    q = x @ a + d; k = x @ b + e; v = x @ c + f; Attention(q, k, v)
+    ->   y = x @ [a b c] + [d e f]; Attention(y, y, y), the heads of each at their place in y
+
+    Requires: constant weights, and biases where there are any, of equal shapes; nobody else reads
+    what is merged.
+    """
+
+    def __call__(self, graph: Graph) -> Graph:
+        found = {one.node.outputs[0]: one for one in _merged(graph)}
+        if not found:
+            return graph
+        gone = {value for one in found.values() for value in one.inside}
+        builder = GraphBuilder.like(graph)
+        for node in graph.nodes:
+            if node.outputs[0] in found:
+                _write(builder, graph, found[node.outputs[0]])
+            elif node.outputs[0] not in gone:
+                builder.add_node(node)
+        result = builder.finish(graph.outputs)
+        return rebuilt(graph, result.nodes, result.constants)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One product: its data, weights and bias, "" where there is none; the values on the way."""
+
+    x: str
+    weights: str
+    bias: str
+    inside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """An attention with the products of its queries, keys and values."""
+
+    node: Node
+    parts: tuple[_Part, ...]
+
+    @property
+    def inside(self) -> set[str]:
+        """What is not computed any more."""
+        return {value for part in self.parts for value in part.inside}
+
+
+def _merged(graph: Graph) -> Iterator[_Merged]:
+    makers, readers = graph.producers, graph.consumers
+    for node in graph.nodes:
+        if not isinstance(node.op, Attention):
+            continue
+        op, inputs = node.op, node.inputs[:3]
+        alone = {op.query, op.key, op.value} == {Heads()} and len(set(inputs)) == 3
+        whole = all(graph.types[value].shape[2] == op.heads for value in inputs)
+        if not alone or not whole or len({graph.types[value] for value in inputs}) != 1:
+            continue
+        parts = [_part(graph, makers, readers, value) for value in inputs]
+        found = tuple(part for part in parts if part is not None)
+        kinds = {(part.x, graph.types[part.weights], graph.types.get(part.bias)) for part in found}
+        if len(found) == 3 and len(kinds) == 1:
+            yield _Merged(node, found)
+
+
+def _part(
+    graph: Graph, makers: Mapping[str, Node], readers: Mapping[str, list[Node]], value: str
+) -> _Part | None:
+    """The product that is reshaped to `value`; None where it is something else or read twice."""
+    inside: list[str] = []
+    bias = ""
+    for kind in (Reshape, Add, MatMul):
+        node = makers.get(value)
+        if node is None or len(readers[value]) != 1 or value in graph.outputs:
+            return None
+        if kind is Add and isinstance(node.op, MatMul):
+            continue  # there is no bias
+        if not isinstance(node.op, kind):
+            return None
+        inside.append(value)
+        value, *others = node.inputs
+        if kind is Add:
+            value, bias = (value, *others) if value in makers else (*others, value)
+            flat = bias in graph.constants and graph.types[bias].rank == 1
+            if not flat or graph.types[bias].shape[0] != graph.types[value].shape[-1]:
+                return None
+    assert node is not None
+    weights = node.inputs[1]
+    fixed = weights in graph.constants and graph.types[weights].rank == 2
+    last = graph.types[inside[0]].shape
+    columns = graph.types[weights].shape[-1] == last[2] * last[3]
+    return _Part(node.inputs[0], weights, bias, tuple(inside)) if fixed and columns else None
+
+
+def _write(builder: GraphBuilder, graph: Graph, one: _Merged) -> None:
+    """Add the one product and the attention that reads its heads in place."""
+
+    def joined(names: list[str]) -> str:
+        arrays = [array_of(graph.constants[name]) for name in names]
+        whole = np.concatenate(arrays, axis=-1)
+        return builder.constant(builder.fresh(f"{names[0]}.merged"), owned(whole))
+
+    node, op = one.node, one.node.op
+    assert isinstance(op, Attention)
+    weights = joined([part.weights for part in one.parts])
+    value = builder.add(MatMul(), one.parts[0].x, weights, name=node.name)
+    if one.parts[0].bias:
+        value = builder.add(Add(), value, joined([part.bias for part in one.parts]))
+    batch, places, heads, depth = graph.types[node.inputs[0]].shape
+    view = builder.add(Reshape((batch, places, 3 * heads, depth)), value)
+    placed = replace(op, key=Heads(heads), value=Heads(2 * heads))
+    builder.add_node(Node(placed, (view, view, view, *node.inputs[3:]), node.outputs, node.name))
