@@ -1,37 +1,48 @@
-"""What a cold compile costs: seconds of `tw.compile` and the peak of resident memory, in a fresh
-process with an empty cache. Reads /proc: Linux only.
+"""What a cold compile costs: seconds of `tw.compile`, where they went, and the peak of resident
+memory, in a fresh process with an empty cache. Reads /proc: Linux only.
+
+    python -m benchmarks.compiling [resnet50 bert_base ...] [--write]
+
+Parts add up to the whole but for what stands beside: the libraries that a compile imports, the
+cache on disk, and the C compiler, which runs in processes of its own.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import report
-from .exported import file_of
+from .exported import NAMES, file_of
 from .startup import process
 
 COMPILE = """
-import re, sys, time
+import json, re, sys, time
 from pathlib import Path
 import tilewright as tw
 began = time.perf_counter()
-tw.compile(sys.argv[1])
+engine = tw.compile(sys.argv[1])
 seconds = time.perf_counter() - began
 peak = re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())
-print(seconds, int(peak[1]) * 1024)
+print(json.dumps([seconds, int(peak[1]) * 1024, engine.explain().seconds]))
 """
 
 
 @dataclass(frozen=True)
 class Cold:
-    """One model: bytes of its file, seconds of a cold compile, bytes resident at the peak."""
+    """One model: bytes of its file, seconds of a cold compile, bytes resident at the peak.
+
+    parts: the seconds of each part, as `Engine.explain` has them.
+    """
 
     model: str
     file_bytes: int
     seconds: float
     peak_bytes: int
+    parts: tuple[tuple[str, float], ...]
 
 
 def measure(name: str) -> Cold:
@@ -40,8 +51,8 @@ def measure(name: str) -> Cold:
         path = file_of(name, Path(folder))
         cache = Path(folder, "cache")
         cache.mkdir(mode=0o700)
-        seconds, peak = process(COMPILE, str(path), cache=cache)[1].split()
-        return Cold(name, path.stat().st_size, float(seconds), int(peak))
+        seconds, peak, parts = json.loads(process(COMPILE, str(path), cache=cache)[1])
+        return Cold(name, path.stat().st_size, seconds, peak, tuple(map(tuple, parts)))
 
 
 def table(rows: list[Cold]) -> str:
@@ -57,4 +68,28 @@ def table(rows: list[Cold]) -> str:
         )
         for row in rows
     ]
-    return report.table(head, cells)
+    return f"{report.table(head, cells)}\n\n{_parts_table(rows)}"
+
+
+def _parts_table(rows: list[Cold]) -> str:
+    """The parts of each compile, a column for each model; seconds."""
+    names = dict.fromkeys(name for row in rows for name, _ in row.parts)
+    found = [dict(row.parts) for row in rows]
+    cells = [(name, *(f"{parts.get(name, 0.0):.2f}" for parts in found)) for name in names]
+    return report.table(("seconds of", *(row.model for row in rows)), cells)
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", default=["resnet50"], choices=[*NAMES, []])
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    cold = [measure(name) for name in options.models]
+    print(table(cold))
+    if options.write:
+        report.write("compiling", table(cold), [asdict(row) for row in cold], ())
+
+
+if __name__ == "__main__":
+    main()
