@@ -3,7 +3,7 @@
 An engine is kept under what it was made of: the model's bytes, the target, the options, the C
 compiler that is asked for, and the code of tilewright itself. The bytes of a model file are known
 again by path, size and time of change, so that a hit does not read them. Models whose weights lie
-in other files are not kept, nor those that would take more than a quarter of the cache.
+in other files are not kept, nor those that would take more than half of the cache.
 Nothing here imports what is needed to build.
 """
 
@@ -12,9 +12,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from ..runtime.cache import cache_key, user_cache
@@ -27,6 +27,7 @@ from ..runtime.version import tool_version
 from ..tir.target import Target
 
 ENGINES, MODELS = "engines", "models"  # kinds of entries
+_PIECE = 1 << 22  # bytes of a model file that are read at a time
 _ELSEWHERE = b"location"  # stands in every model whose weights lie in other files
 
 
@@ -36,11 +37,11 @@ def model_digest(model: object) -> str | None:
     model: a path, the bytes of a file, or a message of protobuf.
     """
     if isinstance(model, bytes):
-        return _digest(model)
+        return _digest([model])
     if isinstance(model, str | os.PathLike):
         return _file_digest(Path(os.fspath(model)))
     serialize = getattr(model, "SerializeToString", None)
-    return None if serialize is None else _digest(serialize(deterministic=True))
+    return None if serialize is None else _digest([serialize(deterministic=True)])
 
 
 def engine_key(digest: str, target: Target, options: Mapping[str, object]) -> str:
@@ -74,7 +75,7 @@ def keep_engine(key: str, engine: Engine) -> None:
     """Keep an engine under `key`, where the cache can hold it."""
     cache = user_cache()
     path, plan = cache.path(ENGINES, key), engine.memory_plan
-    if path is None or plan.weights_bytes + plan.kept_bytes > cache.max_bytes // 4:
+    if path is None or plan.weights_bytes + plan.kept_bytes > cache.max_bytes // 2:
         return
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,15 +93,23 @@ def _file_digest(path: Path) -> str | None:
         memo = cache_key(name, str((status.st_size, status.st_mtime_ns, status.st_ino)))
         known = user_cache().get(MODELS, memo)
         if known is None:
-            known = (_digest(path.read_bytes()) or "").encode()
+            with path.open("rb") as file:
+                known = (_digest(iter(partial(file.read, _PIECE), b"")) or "").encode()
             user_cache().put(MODELS, memo, known)
     except OSError:
         return None  # the importer says what is wrong with the file
     return known.decode() or None
 
 
-def _digest(data: bytes) -> str | None:
-    return None if _ELSEWHERE in data else hashlib.sha256(data).hexdigest()
+def _digest(pieces: Iterable[bytes]) -> str | None:
+    """The SHA-256 of a model in pieces; None where weights lie in other files."""
+    digest, before = hashlib.sha256(), b""
+    for piece in pieces:
+        if _ELSEWHERE in before + piece:
+            return None
+        digest.update(piece)
+        before = (before + piece)[1 - len(_ELSEWHERE) :]
+    return digest.hexdigest()
 
 
 @cache

@@ -8,6 +8,7 @@ import json
 import secrets
 import zipfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
@@ -153,10 +154,14 @@ class _Archive:
         info.external_attr = 0o644 << 16
         info.extra = self._padding(name, _ZIP64_FIELD if wide else 0)
         digest = hashlib.sha256()
-        with self._zip.open(info, "w", force_zip64=wide) as section:
+        with (
+            self._zip.open(info, "w", force_zip64=wide) as section,
+            ThreadPoolExecutor(1) as beside,
+        ):
             for piece in pieces:
-                digest.update(piece)
+                hashed = beside.submit(digest.update, piece)  # the archive has a sum of its own
                 section.write(piece)
+                hashed.result()
         self._sections[name] = {"bytes": size, "sha256": digest.hexdigest()}
 
     def manifest(self, name: str, requirements: Requirements) -> bytes:
