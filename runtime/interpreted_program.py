@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..tir.program_evaluate import interpret_with_checks
 from .arrays import Array
 from .index_checks import check_indices
 from .model import Model
@@ -39,6 +38,9 @@ class InterpretedFrame:
 
         Raises: IndexRangeError after a run in which an index lay outside of its range.
         """
+        # here, because an engine of compiled code needs no interpreter
+        from ..tir.program_evaluate import interpret_with_checks
+
         program = self._model.program
         inputs = {t.name: a for t, a in zip(program.inputs, self._inputs, strict=True)}
         found, words = interpret_with_checks(program, inputs, self._model.constants)

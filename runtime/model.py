@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..tir.program import Program
-from ..tir.program_evaluate import evaluate_program
 from ..tir.program_json import parse_program, program_text
 from .arrays import Array
 
@@ -27,6 +26,9 @@ class Model:
 
         Raises: IRError for arrays that do not fit.
         """
+        # here, because an engine that is loaded to run needs no evaluator
+        from ..tir.program_evaluate import evaluate_program
+
         return evaluate_program(self.program, inputs, self.constants, "float64")
 
     def stored(self) -> StoredModel:
