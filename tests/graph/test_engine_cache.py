@@ -217,6 +217,19 @@ def test_a_model_whose_weights_lie_elsewhere_has_no_digest(tmp_path: Path) -> No
     assert len(list((user_cache().folder / "entries" / engine_cache.MODELS).glob("*"))) == 1  # type: ignore[operator]
 
 
+def test_a_word_between_two_pieces_of_a_file_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_cache, "_PIECE", 5)
+    for before in range(6):
+        path = tmp_path / f"{before}.onnx"
+        path.write_bytes(b"x" * before + b"location" + b"y" * 9)
+        assert model_digest(path) is None
+        assert model_digest(path.read_bytes()) is None
+        path.write_bytes(b"x" * before + b"locatiom" + b"y" * 9)
+        assert model_digest(path) == model_digest(path.read_bytes()) is not None
+
+
 def test_a_file_is_read_once(model: Path) -> None:
     first = model_digest(model)
     status = model.stat()
