@@ -97,6 +97,11 @@ class Target:
         return max(1, self.vector_bytes // dtype.bytes)
 
     @property
+    def has_byte_vectors(self) -> bool:
+        """Whether bytes go in vectors beside numbers of 32 bits, masked ones too."""
+        return self.isa == "avx512"
+
+    @property
     def has_fma(self) -> bool:
         """Whether a*b+c is one instruction, rounded once."""
         return self.isa != "scalar"

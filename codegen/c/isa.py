@@ -16,7 +16,7 @@ from functools import cache
 
 from ...tir.dtype import FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
 from ...tir.target import Target
-from . import neon
+from . import byte_vectors, neon
 
 Table = Mapping[tuple[str, DType], str]
 VECTOR_TYPES = (FLOAT32, FLOAT64, INT32, INT64)
@@ -60,6 +60,12 @@ class Isa:
         return data.bits if data is not None else self.vector_bytes * 8 // lanes
 
     @property
+    def elements(self) -> frozenset[DType]:
+        """The types that vectors are loaded and stored of; truth values as masks."""
+        loaded = (dtype for name, dtype in self.operations if name == "load")
+        return frozenset(dtype.scalar for dtype in (*self.types, *loaded))
+
+    @property
     def fewest_lanes(self) -> int:
         """Lanes of the shortest vector."""
         return min(dtype.lanes for dtype in self.types)
@@ -98,6 +104,9 @@ def _isa(name: str, features: tuple[str, ...]) -> Isa:
     for dtype in types:
         operations.update(_conversions(dtype, types, avx512=wide == 64))
         operations.update(_tensor(dtype, features))
+    if wide == 64:
+        types |= byte_vectors.types()
+        operations |= byte_vectors.operations()
     held = {t: f"__v{t.lanes}si" for t in types if t.scalar == INT32}
     return Isa(name, types, operations, wide, predicates=wide == 64, held=held)
 

@@ -185,7 +185,8 @@ class Vectors(Scalars):
     def mask(self, expr: Expr, data: DType | None = None) -> str:
         """The text of a mask for vectors of `data`; by default, of one to be kept in a variable."""
         lanes = expr.dtype.lanes
-        like = data if data is not None else self._mask_like(lanes)
+        own = data is not None and not self.isa.predicates  # else all masks of some lanes are alike
+        like = data if own and data is not None else self._mask_like(lanes)
         match expr:
             case Var():
                 return self._converted(self.lines.names[expr], self._mask_like(lanes), like)
@@ -204,6 +205,8 @@ class Vectors(Scalars):
                 return self.isa.apply("mask_not", like, self.mask(expr.a, like))
             case Let():
                 return self.mask(self.bound(expr), like)
+            case Load():
+                return self._load(expr)
             case Compare() if is_lane_count(expr):
                 return self._lane_count(expr, like)
             case Compare():
@@ -362,7 +365,7 @@ class Vectors(Scalars):
         dtype = store.value.dtype
         found = access(store.buffer, store.indices, self.lines.ranges)
         pointer = self._pointer(store.buffer, found.base)
-        value = self.vector(store.value)
+        value = self.value(store.value)
         if store.mask is None:
             return self.isa.apply("store", dtype, pointer, value)
         mask = self._short_mask(store.mask, dtype)

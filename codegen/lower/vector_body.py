@@ -296,6 +296,8 @@ class VectorBody:
             # select(c, load, x) -> the load alone, x in the lanes that are off
             if not isinstance(load, Load) or not isinstance(other, Broadcast):
                 continue
+            if load.dtype.is_bool:
+                continue
             if load.mask is not None and load.other is None and load.buffer.scope != "register":
                 return Load(load.buffer, load.indices, load.mask, other)
         return Select(self.vector(expr.condition, on), a, b)

@@ -32,7 +32,7 @@ from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
 from ...tir.target import Target
 from ...tir.visit import free_vars, fresh_copy, substitute, walk
-from ..c.isa import VECTOR_TYPES, Isa, isa
+from ..c.isa import Isa, isa
 from ..c.selection import is_lane_count, operation
 from .lanes import access, fits_int32, lane_ranges, narrow
 from .vector_body import NotVectorizable, VectorBody
@@ -49,7 +49,8 @@ class Vectorize:
     ->  for i in unrolled(2): C[ramp(i*16, 1, 16)] = A[ramp(i*16, 1, 16)]
         masked(C[ramp(32, 1, 16)], lane < 8) = masked(A[ramp(32, 1, 16)], lane < 8)
 
-    The lanes are those that the widest type in the loop has in one register. What the instruction
+    The lanes are those that the widest type in the loop has in one register, of bytes those of 32
+    bits. What the instruction
     set cannot do with vectors (a type or an operation that it lacks) runs lane after lane; so does
     an outer one of two nested vectorised loops.
     Requires: stage NEST without blocks. Ensures: no loop is VECTORIZED.
@@ -121,10 +122,10 @@ class _Rewriter:
             raise NotVectorizable("a vectorised loop inside it")
         widest = 0
         for dtype in _element_types(loop.body, loop.var):
-            if dtype not in VECTOR_TYPES:
+            if dtype not in self.isa.elements:
                 raise NotVectorizable(f"no vectors of {dtype}")
             widest = max(widest, dtype.bytes)
-        full = self.isa.vector_bytes // (widest or 4)
+        full = self.isa.vector_bytes // max(widest, 4)
         needed = 1 << max(0, loop.extent - 1).bit_length()
         return max(min(full, self.isa.fewest_lanes), min(full, needed))
 

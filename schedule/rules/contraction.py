@@ -18,7 +18,7 @@ from ...tir.linear import linear
 from ...tir.target import Target
 from ...tir.tensor_intrinsics import TensorIntrinsic
 from ...tir.visit import free_vars
-from ..nest import fixed_tensors
+from ..nest import fixed_tensors, is_reduction
 from ..references import LoopRef
 from ..schedule import Schedule
 from .ahead import PREFETCH_STEPS, chunks, fetch_rows, fetch_weights, spacing
@@ -89,7 +89,7 @@ def schedule_contraction(
     """
     epilogue = pointwise_output(sch.func, found.block)
     for block in sch.func.blocks:
-        if block is not found.block and block is not epilogue:
+        if block is not found.block and block is not epilogue and not is_reduction(block):
             schedule_pointwise(sch, block.name, target)
     points = 1 if unit is None else unit.points
     panel = _choose(sch, found, target, points)

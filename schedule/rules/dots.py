@@ -13,20 +13,22 @@ from dataclasses import dataclass
 
 from ...tir.func import PrimFunc
 from ...tir.linear import linear
+from ...tir.stmt import Block
 from ...tir.target import Target, covers
 from ...tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 from ...tir.visit import free_vars
-from ..nest import fixed_tensors
+from ..nest import fixed_tensors, targets_of
 from ..schedule import Schedule
 from .contraction import PACK_ROWS, reduction_order, schedule_contraction
 from .groups import is_grouped
+from .reduction import is_window, schedule_window
 from .structure import Contraction, contraction, inline_chains, is_pointwise, reductions
 
 
 @dataclass(frozen=True, slots=True)
 class DotsRule:
     """One contraction whose operands are widened to the type of the sum, in an instruction;
-    pointwise blocks around it.
+    pointwise blocks around it, and reductions of constants alone.
 
     units: the instructions that it may use, by name.
     """
@@ -36,8 +38,7 @@ class DotsRule:
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether one of the instructions computes the function's one reduction."""
-        anchors = reductions(func)
-        others = [block for block in func.blocks if block not in anchors]
+        anchors, others = _anchors(func)
         if len(anchors) != 1 or not all(map(is_pointwise, others)):
             return False
         found = contraction(anchors[0], widened=True)
@@ -46,12 +47,16 @@ class DotsRule:
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         inline_chains(sch)
-        (anchor,) = reductions(sch.func)
+        ((anchor,), _) = _anchors(sch.func)
+        fixed = [block.name for block in reductions(sch.func) if block is not anchor]
         found = contraction(anchor, widened=True)
         assert found is not None
         unit = self._unit(sch.func, found)
         assert unit is not None
         schedule_contraction(sch, found, target, unit=unit)
+        for block in map(sch.func.block, fixed):
+            if is_window(block):
+                schedule_window(sch, block, target, alone=True)
 
     def _unit(self, func: PrimFunc, found: Contraction) -> TensorIntrinsic | None:
         """The instruction for a contraction whose data it can read as they are and whose weights
@@ -74,6 +79,14 @@ def units_of(target: Target | None, allow: Sequence[str] = ()) -> tuple[str, ...
         if (not unit.liberty or unit.name in allow)
         and (target is None or covers((target.instructions,), unit.target))
     )
+
+
+def _anchors(func: PrimFunc) -> tuple[list[Block], list[Block]]:
+    """The reductions of what changes with a call, and the blocks that are no reductions."""
+    fixed = fixed_tensors(func)
+    found = reductions(func)
+    anchors = [block for block in found if not fixed.issuperset(targets_of(block))]
+    return anchors, [block for block in func.blocks if block not in found]
 
 
 def _fits(name: str, found: Contraction) -> bool:

@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...tir.dtype import INT32, DType
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.visit import loads
 from ..errors import ScheduleError
-from ..nest import targets_of
+from ..nest import is_reduction, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .last_axis import is_one_row, turned_axis, turning_points
@@ -112,13 +113,21 @@ def fused_or_first(sch: Schedule, first: LoopRef, second: LoopRef) -> LoopRef:
 
 
 def vector_lanes(block: Block, target: Target) -> int:
-    """Lanes for a block: those of the widest type that it touches, where all of them are floats, or
-    integers of 32 or 64 bits; else 1. Indices that are data do not count; beside its floats a block
+    """Lanes for a block: those of the widest type that it touches, where all of them are floats,
+    integers of 32 or 64 bits, or bytes and truth values that the target has vectors of; else 1.
+    Bytes have the lanes of 32 bits. Indices that are data do not count; beside its floats a block
     may store integers, as places are.
     """
     inside = {inner for load in loads(block.body) for i in load.indices for inner in loads(i)}
     types = {buffer.type for buffer in targets_of(block)}
     types |= {load.buffer.type for load in loads(block.body) if load not in inside}
+    if target.has_byte_vectors:
+        truths = not is_reduction(block)  # a register holds none
+        types = {INT32 if _is_byte(kind, truths=truths) else kind for kind in types}
     wide = all(kind.is_float or (kind.is_integer and kind.bits >= 32) for kind in types)
     floats = {kind.bits for kind in types if kind.is_float}
     return min(target.lanes(kind) for kind in types) if wide and len(floats) <= 1 else 1
+
+
+def _is_byte(kind: DType, *, truths: bool) -> bool:
+    return (kind.is_bool and truths) or (kind.is_integer and kind.bits == 8)

@@ -173,6 +173,24 @@ def stored(kind: str) -> PrimFunc:
     return pointwise({"X": kind, "Y": kind}, outputs, "stored", 203)
 
 
+def bytes_and_truths() -> PrimFunc:
+    """Floats quantised and back, comparisons and choices, as bytes and truth values in memory."""
+    kinds = {"X": "float32", "U": "uint8", "S": "int8", "B": "bool"}
+    outputs: dict[str, Callable[..., Expr]] = {
+        "quantised": lambda x, _u, _s, _b: te.cast(te.round(x * 20.0) + 128.0, "uint8"),
+        "signed": lambda x, _u, _s, _b: te.cast(te.round(x * 20.0), "int8"),
+        "restored": lambda _x, u, _s, _b: (te.cast(u, "float32") - 128.0) * 0.05,
+        "summed": lambda _x, u, s, _b: te.cast(u, "int32") + te.cast(s, "int32"),
+        "wrapped": lambda _x, u, s, _b: te.cast(u, "int8") + te.maximum(s, te.const(-3, "int8")),
+        "less": lambda x, u, _s, _b: x < te.cast(u, "float32"),
+        "ordered": lambda _x, u, s, b: te.all_of(b, u <= te.cast(s, "uint8")),
+        "chosen": lambda x, _u, _s, b: te.select(b, x, -1.0),
+        "chosen_byte": lambda x, u, _s, _b: te.select(x < 0.0, u, te.const(7, "uint8")),
+        "counted": lambda _x, _u, s, b: te.cast(b, "int32") + te.cast(te.cast(s, "bool"), "int32"),
+    }
+    return pointwise(kinds, outputs, "bytes_and_truths")
+
+
 def reductions(m: int, n: int) -> PrimFunc:
     """Every reducer, along rows and along columns."""
     x = te.placeholder((m, n), "float32", name="X")
@@ -369,6 +387,7 @@ GOLDEN: dict[str, Golden] = {
         f"stored_{kind}": Golden(lambda kind=kind: stored(kind), special=0.4)
         for kind in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4")
     },
+    "bytes_and_truths": Golden(bytes_and_truths, special=0.3),
     "reductions": Golden(lambda: reductions(9, 37)),
     "reductions_of_bool": Golden(lambda: truths(6, 19)),
     "argmax_of_rows": Golden(lambda: argmax(7, 21, along_rows=True)),

@@ -140,6 +140,31 @@ def test_the_steps_are_those_of_a_contraction_and_an_instruction() -> None:
     ]
 
 
+def test_bytes_are_made_of_the_accumulators_and_sums_of_weights_at_build() -> None:
+    """The weights' sums stand in a nest of their own, which is that of `prepare`."""
+    a = te.placeholder((7, 22), "uint8", name="A")
+    b = te.placeholder((22, 37), "int8", name="B", constant=True)
+    p, q = te.reduce_axis(22, name="p"), te.reduce_axis(22, name="q")
+    sums = te.compute((37,), lambda j: te.sum(te.cast(b[p, j], "int32"), axis=p), name="sums")
+    c = te.compute(
+        (7, 37),
+        lambda i, j: te.sum(te.cast(a[i, q], "int32") * te.cast(b[q, j], "int32"), axis=q),
+        name="C",
+    )
+
+    def element(i: te.Expr, j: te.Expr) -> te.Expr:
+        real = te.cast(sums[j] * -128 + c[i, j], "float32") * 0.25
+        return te.cast(te.minimum(te.maximum(te.round(real), 0.0), 255.0), "uint8")
+
+    func = te.func(a, b, te.compute((7, 37), element, name="Y"), name="requantised")
+    sch = default_schedule(func, VNNI)
+    steps = "\n".join(sch.steps)
+    assert 'reverse_compute_at("Y", j_0, at="last")' in steps
+    assert 'stage("sums", "sums", ' in steps
+    assert_meaning_kept(sch)
+    assert_replays(sch)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_every_tile_that_a_tuner_may_take_is_right(seed: int) -> None:
     sch = default_schedule(product(11, 50, 18), VNNI, Random(seed))

@@ -9,7 +9,8 @@ import pytest
 from tilewright.codegen.c.isa import Isa, isa
 from tilewright.codegen.c.literals import c_type
 from tilewright.runtime.compile import compile_shared
-from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
+from tilewright.tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType
+from tilewright.tir.dtype import dtype as as_dtype
 from tilewright.tir.intrinsics import ALL
 from tilewright.tir.target import Target
 from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS
@@ -38,7 +39,7 @@ def test_an_entry_is_one_short_expression_without_control_flow(name: str) -> Non
 @pytest.mark.parametrize("name", ["avx2", "avx512"])
 def test_vectors_have_the_arithmetic_that_kernels_are_made_of(name: str) -> None:
     tables = isa(Target.parse(f"c:{name}"))
-    for dtype in tables.types:
+    for dtype in (t for t in tables.types if t.bits >= 32):
         if dtype.is_float:
             needed = {
                 "add",
@@ -81,6 +82,19 @@ def test_each_tensor_intrinsic_is_an_instruction_of_its_target_alone() -> None:
         for lanes in intrinsic.lanes:
             dtype = intrinsic.define(lanes).outputs[0].type.with_lanes(lanes)
             assert (tables.has(name, dtype), plain.has(name, dtype)) == (True, False)
+
+
+def test_bytes_and_truths_are_loaded_widened_and_stored_beside_numbers_of_32_bits() -> None:
+    tables = isa(Target.parse("c:avx512"))
+    memory = ("load", "load_masked", "store", "store_masked")
+    for lanes in (16, 8):
+        truths = BOOL.with_lanes(lanes)
+        assert all(tables.has(name, truths) for name in memory)
+        for kind in ("int8", "uint8"):
+            byte = as_dtype(kind).with_lanes(lanes)
+            assert all(tables.has(name, byte) for name in (*memory, "blend", "cast_float32"))
+            assert tables.has(f"cast_{kind}", INT32.with_lanes(lanes))
+    assert BOOL not in isa(Target.parse("c:avx2")).elements
 
 
 def test_scalar_has_no_vectors() -> None:
