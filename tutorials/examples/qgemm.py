@@ -20,7 +20,7 @@ OFFSET, SCALE = 128, 2.0**-9
 
 
 def program(m: int, n: int, k: int) -> PrimFunc:
-    """Y = round(((A - 128) B + bias) * scale) as int8, of bytes A that are 128 higher than meant."""
+    """Y = round(((A - 128) B + bias) * scale) as int8, A stored 128 higher than meant."""
     a = te.placeholder((m, k), "uint8", name="A")
     b = te.placeholder((k, n), "int8", name="B", constant=True)
     bias = te.placeholder((n,), "int32", name="bias", constant=True)
