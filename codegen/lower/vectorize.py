@@ -50,9 +50,8 @@ class Vectorize:
         masked(C[ramp(32, 1, 16)], lane < 8) = masked(A[ramp(32, 1, 16)], lane < 8)
 
     The lanes are those that the widest type in the loop has in one register, of bytes those of 32
-    bits. What the instruction
-    set cannot do with vectors (a type or an operation that it lacks) runs lane after lane; so does
-    an outer one of two nested vectorised loops.
+    bits. What the instruction set cannot do with vectors (a type or an operation that it lacks)
+    runs lane after lane; so does an outer one of two nested vectorised loops.
     Requires: stage NEST without blocks. Ensures: no loop is VECTORIZED.
     Raises: TargetError for lanes that store to elements that are not neighbours.
     """

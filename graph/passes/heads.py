@@ -61,7 +61,9 @@ def factor(graph: Graph, node: Node) -> tuple[str, float] | None:
         same = graph.types[value] == graph.types[node.outputs[0]]
         if constant is not None and graph.types[other].elements == 1 and same:
             number = float(array_of(constant).reshape(1)[0])
-            return value, 1 / number if isinstance(node.op, Div) and number else number
+            if isinstance(node.op, Mul):
+                return value, number
+            return (value, 1 / number) if number else None
     return None
 
 
