@@ -12,8 +12,8 @@ in one engine or session. Nine repeats should be nine passes over memory for eve
   which costs nothing in any of the systems and behind which we and onnxruntime fuse nothing.
 
 Our engine is refused where its number of kernels is not that of the repeats. The plans of the peers
-(onnxruntime 1.31.1, OpenVINO 2026.4) show nine passes or more, since onnxruntime has no kernel for a
-whole chain of five, with one exception: OpenVINO drops the Reshapes between nine Gelus, which
+(onnxruntime 1.31.1, OpenVINO 2026.4) show nine passes or more, since onnxruntime has no kernel for
+a whole chain of five, with one exception: OpenVINO drops the Reshapes between nine Gelus, which
 depend on no axis, and makes one pass of them all. That row is in its favour: it moves a ninth.
 
 The traffic of a repeat is its tensors, each read or written once; weights of a row are left out. A

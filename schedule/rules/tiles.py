@@ -26,7 +26,7 @@ LOADS_PER_FMA = 0.65
 LOAD_CYCLES = 0.5
 STREAM_BYTES = 32  # that the level-2 cache gives in the time of one multiply-add
 STREAM_SHARE = 0.35  # of the time of a stream from there, and of loads,
-LOAD_SHARE = 0.33  # what arithmetic does not hide while there is such a stream; measured
+LOAD_SHARE = 0.33  # what arithmetic does not hide beside it; both fitted to an order of few tiles
 TILE_OVERHEAD = 24  # cycles to start and end a tile: addresses, loop set-up, stores
 
 
