@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from .bounds import bounds, form_bounds, intersect
+from .bounds import bounds, form_bounds
 from .buffer import Load
 from .dim import Dim
 from .dtype import BOOL, INT64, DType
@@ -53,9 +53,9 @@ from .linear import (
     expression,
     linear,
     rejoin,
-    total,
 )
 from .lowered import Broadcast, Ramp
+from .narrow import is_point, narrowed
 from .node import NodeT
 from .stmt import NOTHING, Alloc, Block, For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
 from .sums import is_data, simplify_sum
@@ -380,8 +380,9 @@ def _if(stmt: If, ranges: Known) -> Stmt:
         return _stmt(stmt.then, ranges)
     if is_const(condition, 0):
         return NOTHING if stmt.orelse is None else _stmt(stmt.orelse, ranges)
-    then = _stmt(stmt.then, narrowed(ranges, condition))
-    orelse = None if stmt.orelse is None else _stmt(stmt.orelse, narrowed(ranges, Not(condition)))
+    then = _stmt(stmt.then, Known(narrowed(ranges, condition)))
+    outside = Known(narrowed(ranges, Not(condition)))
+    orelse = None if stmt.orelse is None else _stmt(stmt.orelse, outside)
     orelse = None if orelse == NOTHING else orelse
     if then == NOTHING:
         return NOTHING if orelse is None else If(_expr(Not(condition), ranges), orelse)
@@ -394,16 +395,16 @@ def _block(stmt: Block, ranges: Known) -> Stmt:
     predicate = _expr(stmt.predicate, ranges)
     if is_const(predicate, 0):
         return NOTHING
-    outer, ranges = ranges, narrowed(ranges, predicate)
-    kept = {**ranges, **{var: outer[var] for var in outer if _is_point(ranges[var])}}
+    outer, ranges = ranges, Known(narrowed(ranges, predicate))
+    kept = {**ranges, **{var: outer[var] for var in outer if is_point(ranges[var])}}
     bindings = tuple(_expr(binding, kept) for binding in stmt.bindings)
     inner = Known(ranges)
     for it, binding in zip(stmt.iters, bindings, strict=True):
         found = bounds(binding, ranges)
         values = _within(found, it.extent, stmt.padded)
         in_lanes = any(isinstance(ranges.get(var), LaneRange) for var in free_vars(binding))
-        inner[it.var] = LaneRange(found if _is_point(values) else values) if in_lanes else values
-    body = _stmt(stmt.body, narrowed(inner, stmt.counts))
+        inner[it.var] = LaneRange(found if is_point(values) else values) if in_lanes else values
+    body = _stmt(stmt.body, Known(narrowed(inner, stmt.counts)))
     init = None if stmt.init is None else _stmt(stmt.init, inner)
     counts = _expr(stmt.counts, inner)
     same = (
@@ -428,13 +429,6 @@ def _block(stmt: Block, ranges: Known) -> Stmt:
     return Block(*fields, stmt.recomputed, counts)
 
 
-def _is_point(values: Interval) -> bool:
-    """Whether there is one value: a predicate that leaves a loop one iteration does not say so in
-    the bindings, which keep one form in all copies of a block.
-    """
-    return values[0] is not None and values[0] == values[1]
-
-
 def _within(point: Interval, extent: int, padded: bool) -> Interval:
     """The range of an iteration variable: a point outside the domain is computed in padded blocks
     only.
@@ -446,55 +440,6 @@ def _within(point: Interval, extent: int, padded: bool) -> Interval:
         0 if low is None else max(low, 0),
         extent - 1 if high is None else min(high, extent - 1),
     )
-
-
-def narrowed(ranges: Ranges, condition: Expr) -> Known:
-    """The ranges where `condition` holds: comparisons of sums with constants are used, others are
-    not.
-    """
-    result = Known(ranges)
-    match condition:
-        case And(a, b):
-            return narrowed(narrowed(result, a), b)
-        case Not(LT(a, b)):
-            return narrowed(result, LE(b, a))
-        case Not(LE(a, b)):
-            return narrowed(result, LT(b, a))
-        case LT(a, b) | LE(a, b) if a.dtype.is_integer and a.dtype.lanes == 1:
-            form = linear(a) - linear(b)
-            # sum of terms + limit <= 0
-            limit = form.constant + (1 if isinstance(condition, LT) else 0)
-            if len(form.terms) > 1 and not _leaves_one(form, limit, result):
-                key = total(form)
-                result[key] = intersect(result.get(key, UNBOUNDED), (None, -limit))
-            for atom, coefficient in form.terms:
-                if isinstance(atom, Var):
-                    _narrow(result, atom, coefficient, form.without(atom), limit)
-        case EQ(Var() as a, Const() as b) if not isinstance(result.get(a), LaneRange):
-            result[a] = (int(b.value), int(b.value))
-    return result
-
-
-def _leaves_one(form: Linear, limit: int, ranges: Known) -> bool:
-    """Whether a sum of at most -limit, constant apart, is one number, and lanes take part in it."""
-    lanes = any(isinstance(ranges.get(a), LaneRange) for a, _ in form.terms if isinstance(a, Var))
-    return lanes and form_bounds(Linear(form.terms, 0), ranges)[0] == -limit
-
-
-def _narrow(ranges: Known, var: Var, coefficient: int, rest: Linear, limit: int) -> None:
-    """Use coefficient * var + rest + (limit - rest.constant) <= 0."""
-    least, _ = form_bounds(Linear(rest.terms, 0), ranges)
-    if least is None:
-        return
-    if coefficient > 0:
-        found: Interval = (None, (-limit - least) // coefficient)
-    else:
-        found = (-((-limit - least) // -coefficient), None)
-    before = ranges.get(var, UNBOUNDED)
-    after = intersect(before, found)
-    if isinstance(before, LaneRange):
-        after = before if _is_point(after) else LaneRange(after)
-    ranges[var] = after
 
 
 def provable(condition: Expr, ranges: Ranges) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from types import UnionType
 from typing import TypeVar, cast, overload
 
@@ -52,22 +53,23 @@ def statements(node: Node) -> tuple[Stmt, ...]:
     """Every statement of the tree as `walk` yields them, without a look into expressions; found
     once for each statement, and kept.
     """
-    if not isinstance(node, Stmt):
-        return tuple(_statements_below(node))
-    try:
+    if isinstance(node, Stmt) and hasattr(node, "_statements"):
         return node._statements
-    except AttributeError:
-        found = (node, *_statements_below(node))
-        object.__setattr__(node, "_statements", found)
-        return found
-
-
-def _statements_below(node: Node) -> list[Stmt]:
-    found: list[Stmt] = []
-    for child in () if isinstance(node, Store) else node.children():
-        if isinstance(child, Stmt):
-            found += statements(child)
-    return found
+    waiting = [node]
+    while True:
+        top = waiting[-1]
+        below = [] if isinstance(top, Store) else [c for c in top.children() if isinstance(c, Stmt)]
+        new = [child for child in below if not hasattr(child, "_statements")]
+        if new:
+            waiting += new
+            continue
+        own = (top,) if isinstance(top, Stmt) else ()
+        found = (*own, *chain.from_iterable(child._statements for child in below))
+        if isinstance(top, Stmt):
+            object.__setattr__(top, "_statements", found)
+        waiting.pop()
+        if not waiting:
+            return found
 
 
 def transform(node: NodeT, rule: Callable[[Node], Node]) -> NodeT:

@@ -203,6 +203,11 @@ class Vectors(Scalars):
                 return self.isa.apply(name, like, self.mask(expr.a, like), self.mask(expr.b, like))
             case Not():
                 return self.isa.apply("mask_not", like, self.mask(expr.a, like))
+            case Select(condition) if condition.dtype.lanes == 1:
+                kind = self.isa.mask_type(lanes, like)
+                return self.select(expr, lambda value: self.mask(value, like), kind)[0]
+            case Select(condition, a, b):
+                return self.mask(Or(And(condition, a), And(Not(condition), b)), like)
             case Let():
                 return self.mask(self.bound(expr), like)
             case Load():

@@ -18,9 +18,10 @@ from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.linear import Interval, linear
+from ...tir.narrow import narrowed
 from ...tir.node import Node
 from ...tir.regions import Region, region
-from ...tir.simplify import narrowed, provable
+from ...tir.simplify import provable
 from ...tir.stmt import (
     Alloc,
     Block,

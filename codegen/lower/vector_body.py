@@ -32,8 +32,9 @@ from ...tir.expr import (
 )
 from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.lowered import Broadcast, Ramp, Reinterpret
+from ...tir.narrow import narrowed
 from ...tir.node import Node
-from ...tir.simplify import narrowed, provable, simplify, simplify_stmt
+from ...tir.simplify import provable, simplify, simplify_stmt
 from ...tir.stmt import Alloc, For, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
 from ...tir.visit import free_vars, substitute, walk
 from .lanes import address, fits_int32, linear_in, narrow, settle

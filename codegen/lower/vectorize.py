@@ -228,7 +228,7 @@ def _is_supported(node: Expr, tables: Isa) -> bool:
     match node:
         case And() | Or() | Not() | Let() | Var() | Const():
             return True
-        case Select() if node.condition.dtype.lanes == 1:
+        case Select() if node.condition.dtype.lanes == 1 or node.dtype.is_bool:
             return True
         case Broadcast() if node.dtype.is_bool:
             return True

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from ...tir.expr import Const, Expr, Select, Var, is_const
 from ...tir.func import PrimFunc
-from ...tir.simplify import narrowed, simplify
+from ...tir.narrow import narrowed
+from ...tir.simplify import simplify
 from ...tir.stmt import Block, For, ForKind, IterVar, Stmt, seq
 from ...tir.visit import free_vars, fresh_copy, replace_stmt, stores
 from .. import legality, placement

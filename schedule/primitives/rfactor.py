@@ -10,8 +10,8 @@ from ...tir.conditions import all_of, conjuncts
 from ...tir.expr import LT, Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.linear import Linear, Ranges, expression, linear
+from ...tir.narrow import narrowed
 from ...tir.node import Node
-from ...tir.simplify import narrowed
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store, seq
 from ...tir.update import Update, read_update
 from ...tir.visit import free_vars, replace_stmt, stores, substitute, transform
