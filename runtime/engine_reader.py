@@ -39,6 +39,7 @@ _MOST_SECTIONS = 1 << 10
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
 _SIGNATURE = b"PK\x03\x04"
 _LARGEST_MANIFEST = 1 << 22  # bytes
+_PIECE = 1 << 22  # bytes that are hashed at a time
 
 
 class _Malformed(ValueError):
@@ -54,6 +55,7 @@ class EngineFile:
         Raises: OSError where the file cannot be read; EngineFileError.
         """
         self.title = str(source) if isinstance(source, Path) else "bytes"
+        self._mapped: mmap.mmap | None = None
         self._sections = self._read(source)
         if MANIFEST not in self._sections or len(self._sections[MANIFEST]) > _LARGEST_MANIFEST:
             raise self._no_engine("it has no manifest")
@@ -110,9 +112,9 @@ class EngineFile:
             with source.open("rb") as file:
                 if not file.seek(0, 2):
                     raise self._no_engine("it is empty")
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
                 with zipfile.ZipFile(file) as archive:
-                    return _sections(memoryview(mapped), archive)
+                    return _sections(memoryview(self._mapped), archive)
         except (zipfile.BadZipFile, ValueError, RuntimeError, struct.error, OverflowError) as error:
             if isinstance(error, EngineFileError):
                 raise
@@ -142,7 +144,7 @@ class EngineFile:
             where = "manifest" if name in expected else "file"
             raise _Malformed(f"the section '{name}' is in the {where} alone.")
         with ThreadPoolExecutor(2) as pool:  # two sections hold nearly all bytes
-            digests = tuple(pool.map(_digest, self._sections.values()))
+            digests = tuple(pool.map(self._digest, self._sections))
         for (name, data), digest in zip(self._sections.items(), digests, strict=True):
             if (expected[name]["bytes"].integer(), expected[name]["sha256"].text()) != (
                 len(data),
@@ -154,6 +156,23 @@ class EngineFile:
                     code="engine-file-hash",
                     hints=("the file is damaged or was changed; get it again.",),
                 )
+
+    def _digest(self, name: str) -> str:
+        """The SHA-256 of a section. Weights that only a rebuild or `verify` reads again give their
+        memory back piece by piece.
+        """
+        digest, data = hashlib.sha256(), self._sections[name]
+        for first in range(0, len(data), _PIECE):
+            piece = data[first : first + _PIECE]
+            digest.update(piece)
+            if name == KEPT and self._mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+                begin = address(np.frombuffer(piece, np.uint8))
+                begin -= address(np.frombuffer(self._mapped, np.uint8))
+                low, high = -(-begin // mmap.PAGESIZE), (begin + len(piece)) // mmap.PAGESIZE
+                if low < high:
+                    pages = (low * mmap.PAGESIZE, (high - low) * mmap.PAGESIZE)
+                    self._mapped.madvise(mmap.MADV_DONTNEED, *pages)
+        return digest.hexdigest()
 
     # -- the sections ----------------------------------------------------------------------------
 
@@ -190,10 +209,6 @@ class EngineFile:
             f"engine file: '{self.title}' is malformed: {reason}",
             code="engine-file-content",
         )
-
-
-def _digest(data: memoryview) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _sections(data: memoryview, archive: zipfile.ZipFile) -> dict[str, memoryview]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import stat
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -108,6 +110,24 @@ def test_without_the_weights_the_file_is_smaller(path: Path) -> None:
     parts = EngineFile(small).parts()
     assert (parts.plain, parts.reference) == (None, None)
     assert np.array_equal(Engine(parts)(image()), tiny_engine()(image()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_weights_that_only_a_rebuild_needs_take_no_memory_after_a_load(tmp_path: Path) -> None:
+    parts = tiny_engine().parts
+    assert parts.plain is not None
+    many = np.arange(3 << 20, dtype=np.float32)
+    plain = replace(parts.plain, constants={**parts.plain.constants, "many": many})
+    path = tmp_path / "large.twe"
+    path.write_bytes(to_bytes(replace(parts, plain=plain)))
+    file = EngineFile(path)
+    _, _, after = Path("/proc/self/smaps").read_text().partition(str(path))
+    resident = re.search(r"Rss: +(\d+) kB", after)
+    assert resident is not None
+    assert int(resident[1]) * 1024 < many.nbytes // 4
+    found = file.parts().plain
+    assert found is not None
+    np.testing.assert_array_equal(found.constants["many"], many)
 
 
 def test_equal_arrays_stand_in_it_once(path: Path) -> None:
