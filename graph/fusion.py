@@ -147,10 +147,9 @@ class _Fuser:
             return stored and types[value].shape == shape
 
         found = [value for value in computed if open_(value)]
-        for value in found:  # grows: elementwise groups that feed these
-            for inner in (v for member in self.members[value] for v in member.inputs):
-                if inner not in found and open_(inner) and self._is_elementwise(inner):
-                    found.append(inner)
+        for value in found:  # grows: groups that feed these
+            inner = (v for member in self.members[value] for v in member.inputs)
+            found += [v for v in dict.fromkeys(inner) if v not in found and open_(v)]
         found = self._closed(node, found)
         if self._fits(node, found):
             return tuple(found)

@@ -20,6 +20,7 @@ from .head_merging import HeadMerging
 from .identity_removal import IdentityRemoval
 from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
+from .reshape_motion import ReshapeMotion
 
 Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
 
@@ -51,7 +52,10 @@ PIPELINE: tuple[Pass, ...] = (
     HeadMerging(),
     # spatial operators to NHWC; permutes weights
     ChannelsLast(),
-    # the layout pass joins, splits and permutes: what is now next to its like is merged
+    # elementwise operators join what computes their operands; after all that looks for a product,
+    # its bias and a Reshape in the model's order, and after the layout pass, which makes Reshapes
+    ReshapeMotion(),
+    # both join, split and permute: what is now next to its like is merged
     IdentityRemoval(),
     CommonSubexpressions(),
     # last: weights in their old layout go

@@ -96,6 +96,16 @@ def test_gelu_in_parts_is_one_kernel_behind_its_product() -> None:
     assert misses(graph) == []
 
 
+def test_an_anchor_whose_value_is_read_before_the_last_operator_joins() -> None:
+    net = Net()
+    one, half, _ = (net.constant(n, Splat(v, "float32", ())) for n, v in NUMBERS.items())
+    a = net.conv(net.x, "a")
+    left, right = net.add(Mul(), a, half), net.add(Add(), net.add(Sigmoid(), a), one)
+    graph = net.finish((net.add(Mul(), left, right, output="y"),))
+    assert titles(graph) == ["Conv+Mul+Sigmoid+Add+Mul"]
+    assert misses(graph) == []
+
+
 def test_elementwise_groups_that_meet_are_one_behind_an_anchor() -> None:
     net = Net()
     a, b = net.add(Sigmoid(), net.x), net.conv(net.x, "b")

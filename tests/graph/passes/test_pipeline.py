@@ -85,6 +85,7 @@ def test_the_whole_pipeline_keeps_the_meaning_and_reports_each_pass() -> None:
         "DeadCode: equal",
         "HeadMerging: unchanged",
         "ChannelsLast: equal; Transpose 0 -> 2",
+        "ReshapeMotion: unchanged",
         "IdentityRemoval: unchanged",
         "CommonSubexpressions: unchanged",
         "DeadCode: equal",
