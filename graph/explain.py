@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..tir.program import Copy
-from .choose import Decision
-from .ir import megabytes
+from .choose import MOVEMENT, Decision, Part
+from .ir import Graph, megabytes
 from .plan import Planned
-from .views import is_view
+from .views import is_view, storage
 
 
 def explain(planned: Planned) -> tuple[str, ...]:
-    """The lines: passes, launches, fused groups, prices, misses, memory."""
+    """The lines: passes, launches, fused groups, prices, misses, what only moves data, memory."""
     return tuple(_lines(planned))
 
 
@@ -42,6 +42,7 @@ def _lines(planned: Planned) -> Iterator[str]:
     yield from map(str, planned.fusion.misses)
     for node in views:
         yield f"view: {node.title} is '{node.inputs[0]}' under another shape"
+    yield from _moves(planned)
     for copy in copies:
         output = program.outputs[copy.target.position].name
         yield f"copy: {megabytes(copy.source.bytes)} to output '{output}'"
@@ -61,3 +62,40 @@ def _apart(decision: Decision) -> str:
         f"{whole.seconds * 1e6:.1f} us, apart {decision.chosen.seconds * 1e6:.1f} us; "
         "to fuse: tune the function of the whole group"
     )
+
+
+def _moves(planned: Planned) -> Iterator[str]:
+    """A line for each kernel that computes nothing: what it stores, what that costs, who wants
+    it.
+    """
+    graph, roots = planned.graph, storage(planned.graph)
+    names: dict[str, list[str]] = {}
+    for value, root in roots.items():
+        names.setdefault(root, []).append(value)
+    for part in (part for decision in planned.decisions for part in decision.chosen.parts):
+        stored = part.group.output
+        if graph.types[stored].elements and _only_moves(part):
+            yield (
+                f"moves: {part.group.nodes[-1].title}: {megabytes(graph.types[stored].bytes)}, "
+                f"{part.kernel.price}; because {_wanted(graph, names[stored])}"
+            )
+
+
+def _only_moves(part: Part) -> bool:
+    return all(isinstance(node.op, MOVEMENT) for node in part.group.nodes)
+
+
+def _wanted(graph: Graph, names: list[str]) -> str:
+    """Who needs the elements of a value, which has several names, together in their order."""
+    for name in names:
+        if name in graph.outputs:
+            return f"'{name}' is an output of the model"
+    users = [
+        node.title
+        for node in graph.nodes
+        if not is_view(node, graph.types) and not set(names).isdisjoint(node.inputs)
+    ]
+    if not users:
+        return "no pass removed it, though nobody reads it"
+    others = f" and {len(users) - 1} more nodes read" if len(users) > 1 else " reads"
+    return f"{users[0]}{others} it whole, in this order"

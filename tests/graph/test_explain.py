@@ -12,7 +12,9 @@ from tilewright.graph.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Sum
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.movement import Reshape
+from tilewright.graph.ops.matmul import MatMul
+from tilewright.graph.ops.movement import Concat, Reshape, Transpose
+from tilewright.graph.ops.slicing import Slice
 from tilewright.graph.passes.pipeline import PIPELINE
 from tilewright.graph.plan import plan_model
 from tilewright.graph.types import TensorType
@@ -80,6 +82,33 @@ def test_a_fusion_that_does_not_pay_has_a_line() -> None:
         "not fused: Conv+Sum (conv, y): in one kernel # us, apart # us; to fuse: tune the function "
         "of the whole group"
     ) in lines
+
+
+def moving(*outputs: str) -> Graph:
+    """Moves in front of a product, of an output and of nobody."""
+    builder = GraphBuilder("net")
+    x = builder.input("x", TensorType("float32", (4, 6)))
+    w = builder.constant("w", np.ones((4, 4), np.float32))
+    turned = builder.add(Transpose((1, 0)), x, output="turned")
+    builder.add(MatMul(), turned, w, output="y")
+    builder.add(Relu(), builder.add(Reshape((24,)), turned), output="r")
+    both = builder.add(Concat(0), x, x, output="both")
+    builder.add(Reshape((48,)), both, output="flat")
+    builder.add(Slice((0, 0), (4, 3), (1, 1)), x, output="left")
+    builder.add(Relu(), builder.add(Slice((0, 3), (4, 3), (1, 1)), x), output="positive")
+    return builder.finish(outputs)
+
+
+def test_what_only_moves_has_a_price_and_a_reason() -> None:
+    lines = plain(explain(plan_model(moving("y", "flat", "positive"), TARGET, passes=())))
+    assert [line for line in lines if line.startswith("moves: ")] == [
+        "moves: node 'turned' (Transpose): 96 B, estimated # us; because node 'y' (MatMul) and 1 "
+        "more nodes read it whole, in this order",
+        "moves: node 'both' (Concat): 192 B, estimated # us; because 'flat' is an output of the "
+        "model",
+        "moves: node 'left' (Slice): 48 B, estimated # us; because no pass removed it, though "
+        "nobody reads it",
+    ]
 
 
 def test_each_pass_has_a_line() -> None:
