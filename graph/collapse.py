@@ -173,7 +173,7 @@ def as_matrix_product(form: Form) -> Form | None:
 
 def _is_pointwise_conv(op: Conv, w: TensorType) -> bool:
     return (
-        op.layout == "NHWC"
+        op.layout == op.data_layout == "NHWC"
         and op.groups == 1
         and set(op.strides) == {1}
         and set(op.pads) == {0}

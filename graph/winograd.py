@@ -104,7 +104,7 @@ def as_winograd(form: Form) -> Form | None:
 
 def _is_plain(op: Conv, w: TensorType) -> bool:
     return (
-        op.layout == "NHWC"
+        op.layout == op.data_layout == "NHWC"
         and op.groups == 1
         and w.shape[:-2] == (TAPS, TAPS)
         and set(op.strides) == {1}

@@ -34,7 +34,7 @@ class Conv(Operator):
     Inputs: x, w and optionally bias [O]. `g` is the group of output channel o; C and O are channels
     per group and in all. "NCHW": x is [N, groups*C, spatial...], w is [O, C, kernel...]; "NHWC": x
     is [N, spatial..., groups*C] and w is [kernel..., C, O]. `pads` are those before each spatial
-    axis, then those after.
+    axis, then those after. data: the layout of x alone, where it is another one.
     """
 
     strides: tuple[int, ...] = (1, 1)
@@ -42,17 +42,23 @@ class Conv(Operator):
     dilations: tuple[int, ...] = (1, 1)
     groups: int = 1
     layout: Layout = "NCHW"
+    data: Layout | None = None
+
+    @property
+    def data_layout(self) -> Layout:
+        """Where the channels of x are."""
+        return self.layout if self.data is None else self.data
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 3)
         check_float(self, types)
         x, w = types[:2]
-        sizes = check_spatial(self, x, self.layout)
+        sizes = check_spatial(self, x, self.data_layout)
         if w.rank != x.rank:
             refuse(
                 self, f"data and weights must have one rank, got {listed(types)}", code="conv-rank"
             )
-        channels = x.shape[channel_axis(self.layout, x.rank)]
+        channels = x.shape[channel_axis(self.data_layout, x.rank)]
         outputs, inputs, kernel = self.split_weights(w.shape)
         if self.groups < 1 or outputs % self.groups or channels != inputs * self.groups:
             problem = (
@@ -77,7 +83,7 @@ class Conv(Operator):
         return window_axes(self, sizes, kernel, self.strides, self.pads, self.dilations)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, w = channels_first(arrays[0], self.layout), arrays[1]
+        x, w = channels_first(arrays[0], self.data_layout), arrays[1]
         if self.layout == "NHWC":
             w = np.moveaxis(w, (-1, -2), (0, 1))
         axes = self.axes(x.shape[2:], w.shape[2:])
@@ -100,8 +106,8 @@ class Conv(Operator):
         x, w = tensors[:2]
         (shape,) = (type_.shape for type_ in self.infer(tuple(map(tensor_type, tensors))))
         outputs, inputs, kernel = self.split_weights(w.shape)
-        axes = self.axes(check_spatial(self, tensor_type(x), self.layout), kernel)
-        padded = pad_stage(x, axes, self.layout, 0.0, name)
+        axes = self.axes(check_spatial(self, tensor_type(x), self.data_layout), kernel)
+        padded = pad_stage(x, axes, self.data_layout, 0.0, name)
         where = channel_axis(self.layout, len(shape))
         spatial = spatial_axes(self.layout, len(shape))
         # an axis of one step is no axis: a 1x1 convolution reads like the matrix product that it is
@@ -120,7 +126,7 @@ class Conv(Operator):
                 for d, axis, tap in zip(spatial, axes, taps, strict=True)
             ]
             weight = w[(o, c, *taps) if self.layout == "NCHW" else (*taps, c, o)]
-            product = padded[place(self.layout, indices[0], channel, window)] * weight
+            product = padded[place(self.data_layout, indices[0], channel, window)] * weight
             return te.sum(product, axis=reduced) if reduced else product
 
         if len(tensors) == 2:

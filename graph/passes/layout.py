@@ -3,7 +3,8 @@
 No transpose is made until somebody needs one. While the nodes are copied in order, each value of
 the model is known as a `View`: some value of the new graph, and the permutation that would turn it
 into the old one. Spatial operators read and give NHWC values, so between two of them the
-permutations cancel. Operators that do not care where an axis stands (elementwise, Concat, Softmax,
+permutations cancel. A convolution of an image, of whose few channels it makes no vectors, reads it
+where it lies. Operators that do not care where an axis stands (elementwise, Concat, Softmax,
 Reshape of whole axes) work on the new values and pass the permutation on; a Transpose of the model
 only changes the permutation. The others, and the outputs, get the old value back.
 """
@@ -39,6 +40,8 @@ from ..types import (
 )
 
 Permutation = tuple[int, ...]
+
+FEW_CHANNELS = 3  # of an image: moved last, they are too short for vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +160,22 @@ class _Mover:
         if op.layout == "NHWC" or rank < 3:
             self.fixed(node)
             return
-        inputs = [self.plain(self.permute(self.view(node.inputs[0]), permutation_to_last(rank)))]
+        moved: Spatial = replace(op, layout="NHWC")
+        data = self.permute(self.view(node.inputs[0]), permutation_to_last(rank))
         rest = [self.view(value) for value in node.inputs[1:]]
-        if isinstance(op, Conv):
+        if isinstance(moved, Conv):
             rest[0] = self.permute(rest[0], (*range(2, rank), 1, 0))
-        inputs += map(self.plain, rest)
-        self.emit(node, replace(op, layout="NHWC"), tuple(inputs), permutation_to_first(rank))
+            here = self.view(node.inputs[0])
+            if moved.groups == 1 and self._is_image(here):
+                data, moved = here, replace(moved, data="NCHW")
+        inputs = tuple(map(self.plain, (data, *rest)))
+        self.emit(node, moved, inputs, permutation_to_first(rank))
+
+    def _is_image(self, view: View) -> bool:
+        """Whether a value lies as in the model, with few channels, and would have to be moved."""
+        shape = self.builder.types[view.base].shape
+        moves = not _keeps_order(shape, permutation_to_last(len(shape)))
+        return view.plain and shape[1] <= FEW_CHANNELS and moves
 
     def elementwise(self, node: Node) -> None:
         """The same operation on permuted operands; constants are aligned with them."""

@@ -210,9 +210,18 @@ def pack_weights(
 
 
 def reduction_order(found: Contraction) -> list[Var]:
-    """The reduction axes, the one that walks the data contiguously innermost."""
+    """The reduction axes: taps of windows first, the one that walks the data contiguously last.
+
+    What neighbouring windows share is read again, and not kept: with taps innermost gcc carries it
+    from step to step in scalar registers, which took 3x3 and 7x7 sums 1.4 times as long.
+    """
+    kept = {axis.var for axis in found.rows}
+    mixed = [used for used in map(free_vars, found.data.indices) if used & kept]
     last = free_vars(found.data.indices[-1])
-    return sorted((axis.var for axis in found.reduced), key=lambda var: var in last)
+    return sorted(
+        (axis.var for axis in found.reduced),
+        key=lambda var: (not any(var in used for used in mixed), var in last),
+    )
 
 
 def _part_of_axis(found: Contraction, points: int) -> int | None:

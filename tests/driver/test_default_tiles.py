@@ -10,6 +10,7 @@ from tilewright import te
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir.target import Target
 
+from ..schedule.programs import image_conv
 from .assembly import innermost_loops, spills
 
 TARGET = Target.parse("c:avx512")
@@ -37,5 +38,19 @@ def test_the_tile_of_a_product_is_never_on_the_stack(shape: tuple[int, int, int]
     weights = np.zeros(shape[:0:-1], np.float32)
     kernel = tw.build(sch, TARGET, constants={"B": weights}, verify="off")
     inner = innermost_loops(kernel.assembly, tile[0] * tile[1] * tile[2])
+    assert inner
+    assert not any(map(spills, inner))
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("kernel", [3, 7])
+def test_what_windows_of_an_image_share_is_not_kept_on_the_stack(kernel: int) -> None:
+    func = image_conv(57, 113, 64, kernel=kernel)
+    sch = default_schedule(func, TARGET)
+    (tile,) = (step.decision for step in sch.trace.steps if step.decision is not None)
+    assert isinstance(tile, tuple)
+    weights = np.zeros((kernel, kernel, 3, 64), np.float32)
+    built = tw.build(sch, TARGET, constants={"W": weights}, verify="off")
+    inner = innermost_loops(built.assembly, tile[0] * tile[1] * tile[2])
     assert inner
     assert not any(map(spills, inner))

@@ -70,3 +70,23 @@ def test_a_fused_convolution_computes_what_its_nodes_do() -> None:
     arrays = (feeds["x"], graph.constants["w"], graph.constants["b"], feeds["r"])
     (got,) = interpret(func, *arrays, checked=True)  # type: ignore[arg-type]
     np.testing.assert_allclose(got, evaluate(graph, feeds)["y"], rtol=1e-5, atol=1e-5)
+
+
+def test_a_convolution_reads_data_that_lies_in_another_layout() -> None:
+    rng = np.random.default_rng(0)
+    builder = GraphBuilder("g")
+    x = builder.input("x", TensorType("float32", (2, 3, 6, 5)))
+    w = builder.constant("w", rng.standard_normal((3, 2, 3, 4)).astype("float32"))
+    op = Conv((2, 1), (1, 0, 1, 1), layout="NHWC", data="NCHW")
+    graph = builder.finish((builder.add(op, x, w, output="y"),))
+    assert graph.types["y"].shape == (2, 3, 5, 4)
+    func = express(form_of(graph, Group(graph.nodes))[0])
+    data = rng.standard_normal((2, 3, 6, 5)).astype("float32")
+    (got,) = interpret(func, data, graph.constants["w"], checked=True)  # type: ignore[arg-type]
+    expected = evaluate(graph, {"x": data})["y"]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    (moved,) = Conv((2, 1), (1, 0, 1, 1), layout="NHWC").reference(
+        np.moveaxis(data, 1, -1).astype("float64"),
+        np.asarray(graph.constants["w"], np.float64),
+    )
+    np.testing.assert_allclose(expected, moved, rtol=1e-12)

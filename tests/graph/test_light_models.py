@@ -19,18 +19,18 @@ from tilewright.graph.verify import verify
 
 Run = Callable[[onnx.ModelProto, dict[str, Array]], list[Array]]
 
-# Transposes that remain in NHWC: of the image, of the features before a matrix product that reads
-# them in the old order, and those that shuffle channels
+# Transposes that remain in NHWC: of the features before a matrix product that reads them in the old
+# order, and those that shuffle channels; the image is read where it lies
 TRANSPOSES = {
-    "bvlc_alexnet": 2,
-    "densenet121": 1,
-    "inception_v1": 1,
-    "inception_v2": 1,
-    "resnet50": 1,
-    "shufflenet": 17,
-    "squeezenet": 1,
-    "vgg19": 2,
-    "zfnet512": 2,
+    "bvlc_alexnet": 1,
+    "densenet121": 0,
+    "inception_v1": 0,
+    "inception_v2": 0,
+    "resnet50": 0,
+    "shufflenet": 16,
+    "squeezenet": 0,
+    "vgg19": 1,
+    "zfnet512": 1,
 }
 SMALL = ("shufflenet", "squeezenet")
 LARGE = tuple(

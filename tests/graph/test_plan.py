@@ -24,15 +24,15 @@ MODELS = [
 ]
 # launches, fused groups with more than one node
 SHAPE = {
-    "bvlc_alexnet": (16, 7),
-    "densenet121": (243, 121),
-    "inception_v1": (85, 57),
-    "inception_v2": (95, 69),
-    "resnet50": (58, 49),
-    "shufflenet": (76, 33),
-    "squeezenet": (40, 26),
-    "vgg19": (27, 18),
-    "zfnet512": (16, 7),
+    "bvlc_alexnet": (15, 7),
+    "densenet121": (242, 121),
+    "inception_v1": (84, 57),
+    "inception_v2": (94, 69),
+    "resnet50": (57, 49),
+    "shufflenet": (75, 33),
+    "squeezenet": (39, 26),
+    "vgg19": (26, 18),
+    "zfnet512": (15, 7),
 }
 
 

@@ -121,6 +121,19 @@ def conv(
     return te.func(x, w, bias, z, name="conv2d")
 
 
+def image_conv(height: int, width: int, outputs: int, *, kernel: int = 3) -> PrimFunc:
+    """conv(X, W) of stride 2 without padding; X has three channels, and they come first."""
+    x = te.placeholder((1, 3, height, width), "float32", name="X")
+    w = te.placeholder((kernel, kernel, 3, outputs), "float32", name="W", constant=True)
+    c, r, s = (te.reduce_axis(n, name=a) for a, n in zip("crs", (3, kernel, kernel), strict=True))
+    y = te.compute(
+        (1, (height - kernel) // 2 + 1, (width - kernel) // 2 + 1, outputs),
+        lambda n, h, v, o: te.sum(x[n, c, h * 2 + r, v * 2 + s] * w[r, s, c, o], axis=(c, r, s)),
+        name="conv",
+    )
+    return te.func(x, w, y, name="image_conv")
+
+
 def packed_dots(intrinsic: TensorIntrinsic, m: int, n: int, k: int) -> PrimFunc:
     """C[i, j] = the sum of A[i, k] * B[k // p, j, k % p], in the types of an intrinsic that takes p
     points: those of a column are neighbours.

@@ -10,7 +10,7 @@ import pytest
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir.target import Target
 
-from .programs import matmul
+from .programs import image_conv, matmul
 from .rule_checks import check
 
 AVX512 = Target.parse("c:avx512")
@@ -58,3 +58,8 @@ def test_panels_are_shared_out_evenly(columns: int) -> None:
 @pytest.mark.parametrize("rows", [16, 32, 64, 128])
 def test_no_place_asks_for_more_than_eight_lines_at_once(rows: int) -> None:
     assert 1 <= scheduled(rows, 4096, 4096).count("prefetch(") <= 8
+
+
+def test_the_taps_of_windows_stand_outside_of_channels_that_come_first() -> None:
+    text = str(check(image_conv(9, 27, 20), AVX512))
+    assert sizes(text, "r", "s", "c") == (3, 3, 3)

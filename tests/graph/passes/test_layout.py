@@ -87,6 +87,45 @@ def test_a_chain_of_spatial_operators_is_transposed_at_its_ends_only(
     assert after.types["c.permuted"].shape == (3, 3, 4, 4)
 
 
+def test_a_convolution_reads_an_image_where_it_lies(apply: Apply, lines: Lines) -> None:
+    b = Network()
+    image = b.input("image", TensorType("float32", (2, 3, 6, 5)))
+    value = b.conv(b.add(Relu(), image, output="light"), output="one")
+    after = apply(ChannelsLast(), b.finish((b.conv(value, output="y"),)))
+    assert lines(after) == [
+        "light = Relu(image)",
+        "one.last = Conv[pads=(1, 1, 1, 1), layout='NHWC', data='NCHW'](light, c.permuted, c_1)",
+        "y.last = Conv[pads=(1, 1, 1, 1), layout='NHWC'](one.last, c_2.permuted, c_3)",
+        "y = Transpose[permutation=(0, 3, 1, 2)](y.last)",
+    ]
+
+
+def test_an_image_that_is_channels_last_stays_so(apply: Apply) -> None:
+    b = Network()
+    image = b.input("image", TensorType("float32", (2, 6, 5, 3)))
+    first = b.conv(b.add(Transpose((0, 3, 1, 2)), image), output="y")
+    after = apply(ChannelsLast(), b.finish((first,)))
+    (conv,) = (node for node in after.nodes if isinstance(node.op, Conv))
+    assert conv.op == Conv(pads=(1, 1, 1, 1), layout="NHWC")
+    assert conv.inputs[0] == "image"
+
+
+def test_an_image_of_one_channel_is_channels_last_as_it_is(apply: Apply) -> None:
+    b = Network()
+    image = b.input("image", TensorType("float32", (2, 1, 6, 5)))
+    after = apply(ChannelsLast(), b.finish((b.conv(image, output="y"),)))
+    assert kinds(after, Transpose) == 1  # y
+    assert all(node.op.data is None for node in after.nodes if isinstance(node.op, Conv))
+
+
+def test_channels_in_groups_are_moved(apply: Apply) -> None:
+    b = Network()
+    image = b.input("image", TensorType("float32", (2, 3, 6, 5)))
+    y = b.add(Conv(groups=3), image, b.random(6, 1, 3, 3), output="y")
+    after = apply(ChannelsLast(), b.finish((y,)))
+    assert kinds(after, Transpose) == 2  # image, y
+
+
 def test_branches_that_meet_in_concat_or_sum_stay_channels_last(apply: Apply) -> None:
     b = Network()
     first, second = b.conv(b.x), b.conv(b.x, 3)
