@@ -29,11 +29,11 @@ from .nest import is_reduction, targets_of
 from .rules.attention import AttentionRule
 from .rules.contraction import ContractionRule
 from .rules.default import Rule, default_schedule, rule_for
-from .rules.depthwise import DepthwiseRule, inline_padding, window_cycles
+from .rules.depthwise import DepthwiseRule, window_cycles
 from .rules.dots import DotsRule
 from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
 from .rules.groups import group_cycles, is_grouped
-from .rules.reduction import ReductionRule, is_window
+from .rules.reduction import ReductionRule
 from .rules.row_groups import row_groups
 from .rules.rows import RowsRule, in_vectors
 from .rules.scan import CHAINS, free_axes, panel_axis
@@ -45,6 +45,7 @@ from .rules.structure import (
     reductions,
 )
 from .rules.tiles import candidates, tile_cycles
+from .rules.windows import inline_padding, is_window
 from .rules.winograd import WinogradRule
 from .schedule import Schedule
 
@@ -65,7 +66,7 @@ def _passes(func: PrimFunc, target: Target) -> list[Pass]:
         return nest_passes(default_schedule(func, target).func, target)
     sch = Schedule(func)
     inline_chains(sch, repeated=not isinstance(rule, RowsRule))
-    if isinstance(rule, DepthwiseRule):
+    if isinstance(rule, DepthwiseRule | ReductionRule):
         inline_padding(sch)
     inlined = sch.func
     if isinstance(rule, RowsRule):

@@ -12,23 +12,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...tir.buffer import Load
-from ...tir.expr import Const, Select, Var
+from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.linear import linear
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
-from ...tir.visit import free_vars, loads, stores
-from ..nest import readers, target_of
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
-from .reduction import ACCUMULATORS, is_window
-from .structure import inline_chains, is_pointwise, pointwise_output, product_of, reductions
+from .reduction import ACCUMULATORS
+from .structure import inline_chains, is_pointwise, pointwise_output, reductions
 from .tiled import finish_tile, shared_first, tile_loops
 from .tiles import Tile, pieces
+from .windows import inline_padding, is_depthwise, sliding_axes, window_taps, windowed_data
 
 UNROLLED_TAPS = 25  # of a window that is written out at most
-MOST_PADDING = 6  # elements of an axis, up to which padding is taken into the sum
 LOAD_SHARE = 0.35  # of a load, in multiply-adds that do not run beside it; measured
 CHOICES = 12  # tiles that a tuner may choose from
 
@@ -57,67 +54,6 @@ class DepthwiseRule:
             if block is not anchor and block is not epilogue:
                 schedule_pointwise(sch, block.name, target)
         _schedule(sch, anchor, target)
-
-
-def is_depthwise(block: Block) -> bool:
-    """Whether the block sums products of data and weights that both walk memory along its last
-    axis, the data in windows that slide along another one.
-    """
-    product = product_of(block)
-    if product is None or not is_window(block):
-        return False
-    kept = {it.var for it in block.iters if it.kind is IterKind.SPATIAL}
-    last = [it.var for it in block.iters if it.var in kept][-1]
-    along = all(load.indices and last in free_vars(load.indices[-1]) for load in product)
-    data = _data(block)
-    weights = [load for load in product if load is not data]
-    used = {var for load in weights for index in load.indices for var in free_vars(index)}
-    sliding = _sliding(block)
-    return along and len(weights) == 1 and bool(sliding - {last}) and not used & kept - {last}
-
-
-def _sliding(block: Block) -> set[Var]:
-    """The kept axes along which windows slide: they share an index of the data with a reduced
-    one.
-    """
-    data = _data(block)
-    kept = {it.var for it in block.iters if it.kind is IterKind.SPATIAL}
-    mixed = (free_vars(index) for index in data.indices) if data is not None else ()
-    return {var for used in mixed if used - kept for var in used & kept}
-
-
-def _data(block: Block) -> Load | None:
-    """What the windows slide over, perhaps inside of padding."""
-    kept = {it.var for it in block.iters if it.kind is IterKind.SPATIAL}
-    for load in loads(block.body):
-        if any(free_vars(index) & kept and free_vars(index) - kept for index in load.indices):
-            return load
-    return None
-
-
-def inline_padding(sch: Schedule) -> None:
-    """Take padding into the sums that alone read it: a narrow border of constants around a
-    tensor.
-    """
-    for name in sch.blocks():
-        block = sch.func.block(name)
-        if is_pointwise(block) and _is_padding(sch.func, block):
-            sch.compute_inline(name)
-
-
-def _is_padding(func: PrimFunc, block: Block) -> bool:
-    target = target_of(block)
-    users = readers(func, target)
-    if target not in func.allocations or not users or not all(map(is_depthwise, users)):
-        return False
-    value = stores(block.body)[0].value
-    if not isinstance(value, Select) or not isinstance(value.on_true, Load):
-        return False
-    source = value.on_true.buffer
-    if not isinstance(value.on_false, Const) or len(source.shape) != len(target.shape):
-        return False
-    wider = [a - b for a, b in zip(target.extents, source.extents, strict=True)]
-    return all(0 <= more <= MOST_PADDING for more in wider) and wider[-1] == 0
 
 
 def _schedule(sch: Schedule, block: Block, target: Target) -> None:
@@ -149,7 +85,7 @@ def window_tiles(block: Block, target: Target) -> list[Tile]:
     """
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     rows = spatial[:-1]
-    sliding = _sliding(block)
+    sliding = sliding_axes(block)
     outer = rows[-2].extent if len(rows) > 1 and rows[-2].var in sliding else 1
     inner = rows[-1].extent if rows else 1
     vectors = -(-spatial[-1].extent // vector_lanes(block, target))
@@ -182,7 +118,7 @@ def _cycles(block: Block, rows: Sequence[IterVar], tile: Tile, target: Target) -
     """Cycles per vector of columns for all rows of the last two axes, by tiles: multiply-adds, and
     the part of the loads of data and weights that does not run beside them.
     """
-    taps = math.prod(it.extent for it in block.iters if it.kind is IterKind.REDUCE)
+    taps = window_taps(block)
     outer = rows[-2] if len(rows) > 1 else None
     inner = rows[-1] if rows else None
     total = 0.0
@@ -196,7 +132,7 @@ def _cycles(block: Block, rows: Sequence[IterVar], tile: Tile, target: Target) -
 
 def _read(block: Block, moved: dict[Var, int]) -> int:
     """Elements of the data along one column that a tile reads: the box of its windows."""
-    data = _data(block)
+    data = windowed_data(block)
     extents = {it.var: it.extent for it in block.iters if it.kind is IterKind.REDUCE} | moved
     box = 1
     for index in data.indices if data is not None else ():

@@ -21,8 +21,9 @@ from ..nest import fixed_tensors, targets_of
 from ..schedule import Schedule
 from .contraction import PACK_ROWS, reduction_order, schedule_contraction
 from .groups import is_grouped
-from .reduction import is_window, schedule_window
+from .reduction import schedule_window
 from .structure import Contraction, contraction, inline_chains, is_pointwise, reductions
+from .windows import is_window
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,24 +6,19 @@ the accumulators.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ...tir.func import PrimFunc
-from ...tir.linear import linear
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
-from ...tir.visit import free_vars, loads
-from ..nest import targets_of
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
-from .row_groups import row_axis
-from .structure import inline_chains, is_plain_store, is_pointwise, pointwise_output, reductions
+from .structure import inline_chains, is_pointwise, pointwise_output, reductions
 from .tiled import finish_tile, shared_first, tile_loops
 from .tiles import Tile
+from .windows import UNROLLED_TAPS, inline_padding, is_window, window_taps
 
 ACCUMULATORS = 8  # enough to hide the latency of an addition
-UNROLLED_TAPS = 9  # of a window that is written out at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +36,13 @@ class ReductionRule:
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         inline_chains(sch)
+        inline_padding(sch)
         (anchor,) = reductions(sch.func)
         epilogue = pointwise_output(sch.func, anchor)
         for block in sch.func.blocks:
             if block is not anchor and block is not epilogue:
                 schedule_pointwise(sch, block.name, target)
         schedule_window(sch, anchor, target)
-
-
-def is_window(block: Block) -> bool:
-    """Whether each load walks memory contiguously, or stands still, as the last output axis
-    advances, and there is more to that than to the last reduced axis.
-    """
-    spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
-    if not spatial or not is_plain_store(block, spatial):
-        return False
-    if spatial[-1].extent == 1 and row_axis(block) is not None:
-        return False
-    last = spatial[-1].var
-    own = targets_of(block)
-    for load in (*loads(block.body), *loads(block.counts)):
-        if load.buffer in own or not load.indices:
-            continue
-        *front, back = load.indices
-        if any(last in free_vars(item) for item in front) or linear(back).coefficient(last) not in (
-            0,
-            1,
-        ):
-            return False
-        if any(last in free_vars(atom) and atom is not last for atom, _ in linear(back).terms):
-            return False
-    return True
 
 
 def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool = False) -> None:
@@ -89,7 +60,7 @@ def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool 
     loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
     outer = shared_first(sch, [*loops.rows, loops.panel], target)
     finish_tile(sch, block.name, loops, outer, loops.reduced, target, alone=alone)
-    if math.prod(it.extent for it in reduced) <= UNROLLED_TAPS:
+    if window_taps(block) <= UNROLLED_TAPS:
         for loop in loops.reduced:
             sch.unroll(loop)
 

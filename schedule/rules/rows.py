@@ -23,10 +23,11 @@ from ..nest import is_reduction, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import SERIAL_ELEMENTS, parallelize, schedule_pointwise, vector_lanes
-from .reduction import is_window, schedule_window
+from .reduction import schedule_window
 from .row_groups import RowGroup, row_axis, row_groups
 from .scan import schedule_scan
 from .structure import inline_chains, is_elementwise
+from .windows import is_window
 
 MOST_VECTORS = 8  # of partial results
 LONGEST_SUM = 512  # terms of one partial result that stands alone
