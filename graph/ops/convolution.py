@@ -14,6 +14,7 @@ from ..types import Array, TensorType
 from .base import Layout, Operator, check_arity, check_float, listed, refuse, tensor_type
 from .window import (
     Axis,
+    T,
     channel_axis,
     channels_first,
     check_spatial,
@@ -108,6 +109,10 @@ class Conv(Operator):
         outputs, inputs, kernel = self.split_weights(w.shape)
         axes = self.axes(check_spatial(self, tensor_type(x), self.data_layout), kernel)
         padded = pad_stage(x, axes, self.data_layout, 0.0, name)
+        moved = self.layout == "NHWC" and self.data == "NCHW"
+        by_rows = moved and len(axes) > 1 and padded is not x
+        if by_rows:
+            padded = _by_rows(padded, name)
         where = channel_axis(self.layout, len(shape))
         spatial = spatial_axes(self.layout, len(shape))
         # an axis of one step is no axis: a 1x1 convolution reads like the matrix product that it is
@@ -126,10 +131,23 @@ class Conv(Operator):
                 for d, axis, tap in zip(spatial, axes, taps, strict=True)
             ]
             weight = w[(o, c, *taps) if self.layout == "NCHW" else (*taps, c, o)]
-            product = padded[place(self.data_layout, indices[0], channel, window)] * weight
+            at = place(self.data_layout, indices[0], channel, window)
+            product = padded[_swapped(at) if by_rows else at] * weight
             return te.sum(product, axis=reduced) if reduced else product
 
         if len(tensors) == 2:
             return (te.compute(shape, element, name=name),)
         y, bias = te.compute(shape, element, name=f"{name}_conv"), tensors[2]
         return (te.compute(shape, lambda *i: y[i] + bias[i[where]], name=name),)
+
+
+def _by_rows(x: Tensor, name: str) -> Tensor:
+    """`x` with its channels behind its first spatial axis: a thread copies the rows that it needs,
+    and not those of another channel.
+    """
+    return te.compute(_swapped(x.shape), lambda *i: x[_swapped(i)], name=f"{name}_rows")
+
+
+def _swapped(at: tuple[T, ...]) -> tuple[T, ...]:
+    """The axes, or their indices, with the second and the third exchanged."""
+    return (at[0], at[2], at[1], *at[3:])

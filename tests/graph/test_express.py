@@ -81,6 +81,8 @@ def test_a_convolution_reads_data_that_lies_in_another_layout() -> None:
     graph = builder.finish((builder.add(op, x, w, output="y"),))
     assert graph.types["y"].shape == (2, 3, 5, 4)
     func = express(form_of(graph, Group(graph.nodes))[0])
+    assert [block.name for block in func.blocks] == ["conv_pad", "conv_rows", "conv"]
+    assert "conv_rows[vi0, vi1 * 2 + vk0, vc, vi2 + vk1]" in str(func)
     data = rng.standard_normal((2, 3, 6, 5)).astype("float32")
     (got,) = interpret(func, data, graph.constants["w"], checked=True)  # type: ignore[arg-type]
     expected = evaluate(graph, {"x": data})["y"]
@@ -90,3 +92,18 @@ def test_a_convolution_reads_data_that_lies_in_another_layout() -> None:
         np.asarray(graph.constants["w"], np.float64),
     )
     np.testing.assert_allclose(expected, moved, rtol=1e-12)
+
+
+def test_one_spatial_axis_is_read_where_it_lies() -> None:
+    rng = np.random.default_rng(0)
+    builder = GraphBuilder("g")
+    x = builder.input("x", TensorType("float32", (2, 3, 9)))
+    w = builder.constant("w", rng.standard_normal((3, 3, 4)).astype("float32"))
+    op = Conv((2,), (1, 1), (1,), layout="NHWC", data="NCHW")
+    graph = builder.finish((builder.add(op, x, w, output="y"),))
+    func = express(form_of(graph, Group(graph.nodes))[0])
+    assert [block.name for block in func.blocks] == ["conv_pad", "conv"]
+    data = rng.standard_normal((2, 3, 9)).astype("float32")
+    (got,) = interpret(func, data, graph.constants["w"], checked=True)  # type: ignore[arg-type]
+    expected = evaluate(graph, {"x": data})["y"]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
