@@ -1,11 +1,11 @@
 """Give each tensor between blocks no more storage than is live at once.
 
 A tensor that a C function reads or writes keeps its storage. Three steps for the others, each
-checked by the proof that follows: a tensor that its only reader turns, element by
-element, into a tensor of the same shape shares that tensor's storage; an allocation moves down to
-the loop that holds all accesses; and it shrinks to the box that one iteration touches, its indices
-taken relative to the box. Where the box moves forward over a tensor that is made as it is read (a
-rolling buffer), the indices go round in storage of the size of the box.
+checked by the proof that follows: a tensor that its only reader, or the last of several, turns
+element by element into a tensor of the same shape shares that tensor's storage; an allocation moves
+down to the loop that holds all accesses; and it shrinks to the box that one iteration touches, its
+indices taken relative to the box. Where the box moves forward over a tensor that is made as it is
+read (a rolling buffer), the indices go round in storage of the size of the box.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def _without(stmt: Stmt, buffer: Buffer) -> Stmt:
 
 
 def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
-    """The tensor whose storage `tensor` may use: its only reader makes each element of it from the
-    same element.
+    """The tensor whose storage `tensor` may use: its only reader, or one that comes behind all
+    others, makes each element of it from the same element.
     """
     forms = {tensor} | {b for b in func.allocations if b.origin is tensor}
     users = [b for b in blocks(func.body) if any(load.buffer in forms for load in loads(b.body))]
@@ -104,10 +104,14 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     parts = {b.name for b in makers if b.role is Role.COMPUTE}
     if len(parts) > 1 and any(b.role is Role.COPY for b in makers):
         return None  # what one part copies out for the readers of others may come after a reader
-    names = {b.family for b in users if b.role is Role.COMPUTE} - {b.family for b in makers}
-    if len(names) != 1 or any(b.recomputed for b in (*users, *makers)):
+    if any(b.recomputed for b in (*users, *makers)):
         return None
-    readers = [b for b in users if b.family in names and b.role is Role.COMPUTE]
+    own_names = {b.family for b in makers}
+    readers = [b for b in users if b.role is Role.COMPUTE and b.family not in own_names]
+    if len({b.family for b in readers}) > 1:
+        readers = _last_readers(func, tensor, forms, readers)
+    if not readers:
+        return None
     targets = {s.buffer for b in readers for s in stores(b.body)}
     target = next(iter(targets))
     if (
@@ -130,6 +134,23 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     if _goes_on(func, makers, readers):
         return None
     return target
+
+
+def _last_readers(
+    func: PrimFunc, tensor: Buffer, forms: set[Buffer], readers: list[Block]
+) -> list[Block]:
+    """Of several readers the one behind all others, where each round of the loops around them makes
+    what they read; none where there is no such reader.
+    """
+    last = [b for b in readers if b.family == readers[-1].family]
+    place = _place(func.body, tensor)
+    while isinstance(place, Alloc):
+        place = place.body
+    if forms != {tensor} or not isinstance(place, Seq):
+        return []
+    child = next((s for s in place.body if any(b is last[0] for b in blocks(s))), None)
+    inside = () if child is None else tuple(b for b in blocks(child) if _touches(b, tensor))
+    return last if child is not None and all(b in last for b in inside) else []
 
 
 def _goes_on(func: PrimFunc, makers: list[Block], readers: list[Block]) -> bool:

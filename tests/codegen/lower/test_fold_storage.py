@@ -12,8 +12,10 @@ from tilewright.codegen.lower.place_init import PlaceInit
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.buffer import Buffer
+from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.printer import print_stmt
+from tilewright.tir.tensor import Tensor
 from tilewright.tir.verify import Stage, verify
 
 from ...schedule.programs import (
@@ -58,12 +60,46 @@ def test_nothing_is_shared_with_a_reader_of_other_elements() -> None:
     assert shapes(folded(blur(3, 4), lambda s: None)) == {"R": (4, 4)}
 
 
-def test_nothing_is_shared_with_two_readers() -> None:
+def two_readers(last: Callable[[Tensor, Expr, Expr], Expr]) -> PrimFunc:
+    """Two tensors made of P: the sums of its rows, Y, and behind them Z = last(P, i, j) * Y."""
+    x = te.placeholder((3, 4), "float32", name="X")
+    p = te.compute((3, 4), lambda i, j: x[i, j] * 2.0, name="P")
+    k = te.reduce_axis(4, name="k")
+    y = te.compute((3,), lambda i: te.sum(p[i, k], axis=k), name="Y")
+    z = te.compute((3, 4), lambda i, j: last(p, i, j) * y[i], name="Z")
+    return te.func(x, z, name="f")
+
+
+def test_the_last_of_two_readers_replaces_the_tensor_in_its_storage() -> None:
+    after = folded(two_readers(lambda p, i, j: p[i, j]), lambda s: None)
+    assert shapes(after) == {"Y": (3,)}
+    assert "Z[vi, vj] = Z[vi, vj] * Y[vi]" in str(after)
+
+
+def test_the_last_of_two_readers_replaces_a_row_in_a_loop_that_makes_it() -> None:
+    def by_rows(sch: Schedule) -> None:
+        row = sch.loops("Z")[0]
+        sch.compute_at("Y", row)
+        sch.compute_at("P", row)
+
+    after = folded(two_readers(lambda p, i, j: p[i, j]), by_rows)
+    assert shapes(after) == {"Y": (1,)}
+
+
+def test_nothing_is_shared_with_a_last_reader_of_other_elements() -> None:
+    after = folded(two_readers(lambda p, i, j: p[i, 3 - j]), lambda s: None)
+    assert shapes(after) == {"P": (3, 4), "Y": (3,)}
+
+
+def test_nothing_is_shared_where_the_last_reader_runs_between_those_of_another() -> None:
+    def together(sch: Schedule) -> None:
+        sch.merge(sch.loops("Y")[0], sch.loops("Z")[0])
+
     x = te.placeholder((4,), "float32", name="X")
     p = te.compute((4,), lambda i: x[i] * 2.0, name="P")
     y = te.compute((4,), lambda i: p[i] + 1.0, name="Y")
     z = te.compute((4,), lambda i: p[i] * 3.0, name="Z")
-    assert shapes(folded(te.func(x, y, z, name="f"), lambda s: None)) == {"P": (4,)}
+    assert shapes(folded(te.func(x, y, z, name="f"), together)) == {"P": (4,)}
 
 
 def test_nothing_is_shared_with_a_reader_of_another_type() -> None:
