@@ -20,7 +20,15 @@ BARRIER_SECONDS = 3e-7
 L2_BYTES_PER_CYCLE = 48  # of one core
 L3_BYTES_PER_CYCLE = 24
 DIVISION_CYCLES = 8.0
-CALL_CYCLES = {"exp": 12.0, "log": 16.0, "tanh": 16.0, "erf": 16.0, "pow": 40.0, "sqrt": 8.0}
+CALL_CYCLES = {
+    "exp": 12.0,
+    "exp2": 10.0,
+    "log": 16.0,
+    "tanh": 16.0,
+    "erf": 16.0,
+    "pow": 40.0,
+    "sqrt": 8.0,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,11 @@ def exp(x: Expr) -> Expr:
     return _call(intrinsics.EXP, x)
 
 
+def exp2(x: Expr) -> Expr:
+    """2 to the power x."""
+    return _call(intrinsics.EXP2, x)
+
+
 def log(x: Expr) -> Expr:
     """The natural logarithm."""
     return _call(intrinsics.LOG, x)

@@ -1,6 +1,6 @@
 """Declared intrinsics: functions that an expression may call, each with its exact meaning.
 
-An elementary function (exp, log, tanh, erf, pow) is expanded into arithmetic before code is
+An elementary function (exp, exp2, log, tanh, erf, pow) is expanded into arithmetic before code is
 generated (codegen/lower/math/), the same expansion for every target and for the interpreter of
 lowered code. The others are one instruction each.
 """
@@ -62,6 +62,7 @@ def _scale_by_power_of_two(x: Array, n: Array) -> Array:
 
 
 EXP = Intrinsic("exp", 1, np.exp, elementary=True)
+EXP2 = Intrinsic("exp2", 1, np.exp2, elementary=True)
 LOG = Intrinsic("log", 1, np.log, elementary=True)
 TANH = Intrinsic("tanh", 1, np.tanh, elementary=True)
 ERF = Intrinsic("erf", 1, _erf, elementary=True)
@@ -75,7 +76,7 @@ MAX_ANY = Intrinsic("max_any", 2, _max_any)
 MIN_ANY = Intrinsic("min_any", 2, _min_any)
 SCALE = Intrinsic("scale", 2, _scale_by_power_of_two)  # a * 2**b for an integral b
 
-ALL = (EXP, LOG, TANH, ERF, POW, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
+ALL = (EXP, EXP2, LOG, TANH, ERF, POW, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
 _BY_NAME = {intrinsic.name: intrinsic for intrinsic in ALL}
 
 

@@ -17,6 +17,7 @@ from ...tir.te import Tensor
 from ..types import Array, TensorType
 from .base import Operator, check_arity, check_float, listed, refuse, tensor_type
 from .elementwise import broadcast, broadcast_read
+from .softmax import exponential
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class Attention(Operator):
 
         def power(*i: Expr) -> Expr:
             own = largest[i[:3]]
-            found = te.exp(scores[i] - own)
+            found = exponential(scores[i], own)
             return te.select(te.eq(own - own, 0.0), found, 0.0) if self.guarded else found
 
         powers = te.compute(scores.shape, power, name=f"{name}_exp")

@@ -12,12 +12,14 @@ from ....tir.node import Node
 from ....tir.target import Target
 from ....tir.visit import transform
 from .exp import expand_exp
+from .exp2 import expand_exp2
 from .log import expand_log
 from .pow import expand_pow
 from .saturating import expand_erf, expand_tanh
 
 _EXPANSIONS: dict[str, Callable[..., Expr]] = {
     "exp": expand_exp,
+    "exp2": expand_exp2,
     "log": expand_log,
     "tanh": expand_tanh,
     "erf": expand_erf,
@@ -27,7 +29,7 @@ _EXPANSIONS: dict[str, Callable[..., Expr]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExpandMath:
-    """Expand each call of exp, log, tanh, erf and pow; the file of each states its error.
+    """Expand each call of exp, exp2, log, tanh, erf and pow; the file of each states its error.
 
     Where the target has no fused multiply-add, an expansion multiplies and adds instead.
     Requires: scalar expressions (before vectorisation), contraction to Fma done or not wanted.

@@ -21,6 +21,7 @@ SCALAR = Target.parse("c:scalar")
 
 FUNCTIONS = {
     "exp": te.exp,
+    "exp2": te.exp2,
     "log": te.log,
     "tanh": te.tanh,
     "erf": te.erf,
@@ -76,7 +77,7 @@ def test_a_target_without_fused_multiply_add_gets_none(name: str) -> None:
 
 
 def test_an_argument_is_evaluated_once() -> None:
-    for name in ("exp", "log", "tanh", "erf", "pow_constant"):
+    for name in ("exp", "exp2", "log", "tanh", "erf", "pow_constant"):
         expanded = ExpandMath(TARGET)(function_of(name))
         assert len([n for n in walk(expanded.body) if isinstance(n, Load)]) == 1, name
 
@@ -97,5 +98,5 @@ def test_a_function_without_calls_is_returned_as_it_is() -> None:
 
 
 def test_the_expansions_read_like_their_definition(golden) -> None:
-    texts = [str(ExpandMath(TARGET)(function_of(name))) for name in ("exp", "log", "erf")]
+    texts = [str(ExpandMath(TARGET)(function_of(name))) for name in ("exp", "exp2", "log", "erf")]
     golden("math/expansions.txt", "\n\n".join(texts))
