@@ -15,7 +15,7 @@ from .choose import Decision, choose, chosen_parts, taken_apart
 from .fusion import Fusion, fuse
 from .ir import Graph
 from .lowering import LoweredModel, lower
-from .passes.pipeline import PIPELINE, Pass, PassReport, optimise
+from .passes.pipeline import PIPELINE, STRICT_PIPELINE, Pass, PassReport, optimise
 from .pricing import Pricer
 
 
@@ -48,12 +48,14 @@ def plan_model(
 ) -> Planned:
     """Optimise a graph and lower it to a Program.
 
-    source: times and schedules that are known. passes: PIPELINE by default. check: compare the
-    graph before and after each pass on random numbers. strict: no algorithm that sums in another
-    order than the operators say. Raises: InternalError where an invariant does not hold.
+    source: times and schedules that are known. passes: those of the pipeline by default. check:
+    compare the graph before and after each pass on random numbers. strict: no algorithm or pass
+    that sums in another order than the operators say. Raises: InternalError where an invariant does
+    not hold.
     """
     clock = Clock()
-    graph, reports = optimise(imported, PIPELINE if passes is None else passes, check=check)
+    pipeline = STRICT_PIPELINE if strict else PIPELINE
+    graph, reports = optimise(imported, pipeline if passes is None else passes, check=check)
     clock.lap("passes", [("check of passes", report.check_seconds) for report in reports])
     fusion = fuse(graph)
     pricer = Pricer(target, source, strict=strict)

@@ -8,6 +8,7 @@ import mmap
 import struct
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -171,7 +172,8 @@ class EngineFile:
                 low, high = -(-begin // mmap.PAGESIZE), (begin + len(piece)) // mmap.PAGESIZE
                 if low < high:
                     pages = (low * mmap.PAGESIZE, (high - low) * mmap.PAGESIZE)
-                    self._mapped.madvise(mmap.MADV_DONTNEED, *pages)
+                    with suppress(OSError):  # locked memory stays
+                        self._mapped.madvise(mmap.MADV_DONTNEED, *pages)
         return digest.hexdigest()
 
     # -- the sections ----------------------------------------------------------------------------

@@ -35,6 +35,7 @@ class Interface:
         self.inputs = tuple(TensorSpec(a.name, a.dtype, a.shape) for a in self._inputs)
         self.outputs = tuple(TensorSpec(a.name, a.dtype, a.shape) for a in self._outputs)
         self._input_names = tuple(spec.name for spec in self.inputs)
+        self._known_inputs = set(self._input_names)
         self._output_names = tuple(spec.name for spec in self.outputs)
 
     def __str__(self) -> str:
@@ -54,12 +55,9 @@ class Interface:
                 code="engine-inputs",
                 hints=(f"{{{', '.join(f'{spec.name!r}: ...' for spec in self.inputs)}}}",),
             )
-        try:
-            values = [inputs[name] for name in self._input_names]
-        except KeyError:
-            values = []
-        if len(inputs) != len(values):
+        if inputs.keys() != self._known_inputs:
             raise self._names_error(inputs)
+        values = [inputs[name] for name in self._input_names]
         if out:
             self._check_names("output", out, self._output_names)
             values += [

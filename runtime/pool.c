@@ -63,7 +63,7 @@ static _Alignas(LINE) atomic_int in_use;         /* threads of all regions that 
 static _Thread_local int held;                   /* those of regions that this thread is inside of, as caller */
 static atomic_int started;                       /* workers alive in this process */
 static atomic_int cpus;                          /* CPUs that this process may use, as of the last growth */
-static int forks_handled;
+static pthread_once_t forks = PTHREAD_ONCE_INIT;
 
 #if defined(__SSE__)
 static void relax(void) { _mm_pause(); }
@@ -150,7 +150,7 @@ static int gate_wait(struct gate *gate, unsigned seen, long spin_ns)
 static int is_taken(int cpu, int self)
 {
     for (int thread = 0; thread < region.threads; thread++)
-        if (thread != self && atomic_load_explicit(&start[thread].place, memory_order_relaxed) == 1 + cpu)
+        if (thread != self && atomic_load(&start[thread].place) == 1 + cpu)
             return 1;
     return 0;
 }
@@ -166,13 +166,16 @@ static void take_cpu(int self)
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &allowed) || is_taken(cpu, self))
             continue;
-        atomic_store_explicit(&start[self].place, 1 + cpu, memory_order_relaxed);
+        atomic_store(&start[self].place, 1 + cpu);
+        if (is_taken(cpu, self))
+            continue; /* another one chose it at the same time */
         CPU_ZERO(&chosen);
         CPU_SET(cpu, &chosen);
         if (sched_setaffinity(0, sizeof chosen, &chosen) == 0) /* moves at once; then free to go again */
             sched_setaffinity(0, sizeof allowed, &allowed);
         return;
     }
+    atomic_store(&start[self].place, 1 + here);
 }
 #else
 static void take_cpu(int self) { (void)self; }
@@ -247,8 +250,6 @@ static int grow(int wanted)
     if (alive >= wanted)
         return wanted;
     sigset_t all, before;
-    if (!forks_handled++)
-        pthread_atfork(NULL, NULL, after_fork_in_child);
     atomic_store(&cpus, allowed_cpus());
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -261,6 +262,11 @@ static int grow(int wanted)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     atomic_store(&started, alive);
     return alive;
+}
+
+static void handle_forks(void)
+{
+    pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 /* How many of `threads` threads a region may have beside the regions of other callers. */
@@ -281,9 +287,10 @@ static void hold(int threads)
     atomic_fetch_add(&in_use, threads);
 }
 
-/* Run a region on up to `threads` threads; returns how many took part (1 where others run on the other CPUs). */
+/* Run a region on up to `threads` threads; returns how many took part (fewer beside other callers). */
 int tw_pool_run(tw_entry entry, void *const *args, int threads)
 {
+    pthread_once(&forks, handle_forks);
     threads = share_of(threads);
     if (threads <= 1 || atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) {
         hold(1);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..build import GraphBuilder
@@ -26,11 +26,13 @@ class AttentionRecognition:
     The scale may stand before or behind the product, the mask may be missing, and what is NaN in
     the softmax may be replaced by 0. Transposes, reshapes and slices that bring the heads of q, k
     and v into place are left out, and so is the Transpose behind; what nobody reads any more is
-    left to DeadCode. Scores that others read, too, are left alone.
+    left to DeadCode. Scores that others read, too, are left alone, and so is an attention that reads
+    what it or another one leaves out. A scale is taken into the keys, and rows are divided by their
+    sum behind the product with the values: sums in another order, for builds that are not strict.
     """
 
     def __call__(self, graph: Graph) -> Graph:
-        found = {one.last.outputs[0]: one for one in _spelled(graph)}
+        found = {one.last.outputs[0]: one for one in _apart(_spelled(graph))}
         if not found:
             return graph
         inside = {value for one in found.values() for value in one.inside}
@@ -60,6 +62,16 @@ class _Spelled:
     guarded: bool
     outer: bool
 
+    @property
+    def read(self) -> set[str]:
+        """What the operator will read; "" where there is no mask."""
+        return {self.mask, *(part.array for part in self.parts)}
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """What is not computed any more."""
+        return self.inside - set(self.last.outputs)
+
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
@@ -69,6 +81,18 @@ class _Scores:
     scale: float
     mask: str
     inside: frozenset[str]
+
+
+def _apart(spelled: Iterable[_Spelled]) -> Iterator[_Spelled]:
+    """Those that read nothing that they or others leave out, the first of two that share a node."""
+    taken, left_out, read = set[str](), set[str](), set[str]()
+    for one in spelled:
+        missing = one.read & (one.left_out | left_out) or read & one.left_out
+        if not missing and not one.inside & taken:
+            taken |= one.inside
+            left_out |= one.left_out
+            read |= one.read
+            yield one
 
 
 def _spelled(graph: Graph) -> Iterator[_Spelled]:
@@ -141,7 +165,8 @@ def _parts(
     """Where queries, keys and values lie; the scale of the scores is that of the queries."""
     queries, turned = scores.product.inputs
     stack = graph.types[scores.product.outputs[0]].shape[:2]
-    if any(graph.types[v].rank != 4 or graph.types[v].shape[:2] != stack for v in (turned, values)):
+    operands = [graph.types[value] for value in (queries, turned, values)]
+    if any(type_.rank != 4 or type_.shape[:2] != stack for type_ in operands):
         return None
     q = located(graph, makers, queries, "bhsd", scaled=True)
     k = located(graph, makers, turned, "bhds", scaled=True)

@@ -63,6 +63,12 @@ PIPELINE: tuple[Pass, ...] = (
 )
 
 
+# those of a strict build: the others round once where the operators round twice, or sum otherwise
+STRICT_PIPELINE: tuple[Pass, ...] = tuple(
+    one for one in PIPELINE if not isinstance(one, BatchNormFolding | AttentionRecognition)
+)
+
+
 @dataclass(frozen=True, slots=True)
 class PassReport:
     """What one pass did.

@@ -77,7 +77,7 @@ def test_what_a_peer_raises_becomes_one_error() -> None:
 
 def test_the_extra_peers_brings_every_peer(root: Path) -> None:
     text = (root / "setup.cfg").read_text(encoding="utf-8")
-    extra = text.partition("\npeers =\n")[2].partition("\ntest =")[0].split()
+    extra = text.partition("\npeers =\n")[2].partition("\nplots =")[0].split()
     assert [line.partition(">=")[0] for line in extra] == [p.requirement for p in PEERS.values()]
 
 

@@ -65,6 +65,12 @@ def test_every_input_is_needed() -> None:
     )
 
 
+def test_outputs_never_stand_for_inputs_that_are_missing() -> None:
+    for given in ({}, defaultdict(lambda: GIVEN["first"])):
+        for out in (None, {"y": np.zeros(3, np.float32), "z": np.zeros(3, np.float32)}):
+            assert "input 'first' is missing" in refused(given, out)
+
+
 def test_a_name_must_exist() -> None:
     assert refused({**GIVEN, "secnd": 0}) == (
         "ArgumentTypeError: m: there is no input 'secnd'; the inputs are: 'second', 'first'. "

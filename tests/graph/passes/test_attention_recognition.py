@@ -159,6 +159,16 @@ def left_alone(kind: str) -> Graph:
         case "what is no number becomes one":
             weights = net.weights(product)
             net.joined(net.add(Where(), net.add(IsNaN(), weights), net.half, weights), v)
+        case "one head of queries serves all":
+            one = net.input("one", TensorType("float32", (1, 1, STEPS, DEPTH)))
+            net.joined(net.weights(net.add(MatMul(), one, net.add(Transpose((0, 1, 3, 2)), k))), v)
+        case "the scores are their own mask":
+            net.joined(net.weights(net.add(Add(), product, product)), v)
+        case "the weights weigh themselves":
+            weights = net.weights(product)
+            net.add(MatMul(), weights, weights, output="y")
+        case "the scores are the values":
+            net.add(MatMul(), net.weights(product), product, output="y")
         case "the keys are given turned":
             given = net.input("t", TensorType("float32", (1, HEADS, DEPTH, STEPS)))
             net.joined(net.weights(net.add(MatMul(), q, given)), v)
@@ -173,9 +183,29 @@ def left_alone(kind: str) -> Graph:
         "the mask is scaled",
         "the softmax runs down the columns",
         "what is no number becomes one",
+        "one head of queries serves all",
+        "the scores are their own mask",
+        "the weights weigh themselves",
+        "the scores are the values",
         "the keys are given turned",
     ],
 )
 def test_what_is_something_else_is_left_alone(kind: str) -> None:
     graph = left_alone(kind)
     assert AttentionRecognition()(graph) is graph
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_one_that_reads_what_another_leaves_out_stays(apply: Apply, scaled: bool) -> None:
+    net = Spelling()
+    q, k, v, k2, v2 = (net.heads(net.wide(name)) for name in ("q", "k", "v", "k2", "v2"))
+
+    def mixed(queries: str, keys: str, values: str) -> str:
+        product = net.add(MatMul(), queries, net.add(Transpose((0, 1, 3, 2)), keys))
+        return net.add(MatMul(), net.weights(product), values)
+
+    first = net.add(Transpose((0, 2, 1, 3)), mixed(q, k, v))
+    between = net.add(Mul(), first, net.half) if scaled else first
+    net.joined(net.weights(mixed(net.add(Transpose((0, 2, 1, 3)), between), k2, v2)), v2)
+    after = apply(AttentionRecognition(), net.finish(("y",)))
+    assert 1 <= sum(node.op.title == "Attention" for node in after.nodes) <= 2
