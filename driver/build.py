@@ -98,7 +98,8 @@ def build(
     Schedule.
     constants: an array for each constant parameter; what depends on them alone is computed now.
     strict: no contraction, no re-association. allow: instructions that a rule may use although
-    their results differ from those of the definition, by name: ("vdpbf16ps",).
+    their results differ from those of the definition, by name: ("vdpbf16ps",); a Schedule names its
+    own.
     verify: "all" and "kernels" run the kernel once on poisoned data against the reference.
     A kernel for another kind of processor ("c:neon" on x86) is proved and written, but neither
     compiled nor run.

@@ -140,6 +140,7 @@ def _code(
                 made=ahead.add,
             )
             clock.lap("lower", ahead.seconds)
+            known = {key: kernel.counted() for key, kernel in known.items()}
             artifact = emit_program(lowered.program, target, texts=ahead.texts)
             shared = ahead.finish(artifact)
         clock.lap("wait for cc")

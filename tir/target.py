@@ -102,6 +102,11 @@ class Target:
         return self.isa == "avx512"
 
     @property
+    def has_long_vectors(self) -> bool:
+        """Whether integers of 64 bits are compared, multiplied and converted in vectors."""
+        return self.isa in ("avx512", "scalar")
+
+    @property
     def has_fma(self) -> bool:
         """Whether a*b+c is one instruction, rounded once."""
         return self.isa != "scalar"

@@ -16,7 +16,7 @@ BYTES = (dtype("int8"), dtype("uint8"))
 LANES = (16, 8)
 TYPE = "__m128i"
 
-# {h} is u for a load and a store of 16 bytes, l for 8; {n} their width; {u} is i or u
+# {n} ends the name of a load or a store of 16 or 8 bytes; {u} is i or u; {m} the type of a mask
 _OPERATIONS = {
     "add": "_mm_add_epi8({0}, {1})",
     "sub": "_mm_sub_epi8({0}, {1})",

@@ -206,8 +206,13 @@ class Vectors(Scalars):
             case Select(condition) if condition.dtype.lanes == 1:
                 kind = self.isa.mask_type(lanes, like)
                 return self.select(expr, lambda value: self.mask(value, like), kind)[0]
-            case Select(condition, a, b):
-                return self.mask(Or(And(condition, a), And(Not(condition), b)), like)
+            case Select(condition):
+                kind = self.isa.mask_type(lanes, like)
+                on = self.lines.keep(kind, "on", self.mask(condition, like))
+                off = self.isa.apply("mask_not", like, on)
+                a = self.isa.apply("mask_and", like, on, self.mask(expr.on_true, like))
+                b = self.isa.apply("mask_and", like, off, self.mask(expr.on_false, like))
+                return self.isa.apply("mask_or", like, a, b)
             case Let():
                 return self.mask(self.bound(expr), like)
             case Load():

@@ -36,7 +36,7 @@ from ...tir.narrow import narrowed
 from ...tir.node import Node
 from ...tir.simplify import provable, simplify, simplify_stmt
 from ...tir.stmt import Alloc, For, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
-from ...tir.visit import free_vars, substitute, walk
+from ...tir.visit import found_in, free_vars, substitute, walk
 from .lanes import address, fits_int32, linear_in, narrow, settle
 
 
@@ -288,6 +288,10 @@ class VectorBody:
         return expr.map_children(lambda c: self._lanewise(c, on) if isinstance(c, Expr) else c)
 
     def _select(self, expr: Select, on: Expr | None) -> Expr:
+        if any(inner.dtype.is_bool for inner in found_in(expr.condition, Select)):
+            raise NotVectorizable(
+                "a choice by a choice"
+            )  # masks of what is read would grow by both
         if not self.varies(expr.condition) and (on is None or self._is_safe(expr.condition, on)):
             branches = (self.vector(expr.on_true, on), self.vector(expr.on_false, on))
             return Select(expr.condition, *branches)

@@ -220,6 +220,8 @@ def _check_load(load: Load, tables: Isa, ranges: Ranges) -> None:
 def _check_memory(node: Load | Store, name: str, tables: Isa) -> None:
     dtype = node.dtype if isinstance(node, Load) else node.value.dtype
     wanted = name if node.mask is None else f"{name}_masked"
+    if node.buffer.scope == "register" and dtype.is_bool:
+        raise NotVectorizable("no register of truth values")
     if node.buffer.scope != "register" and not tables.has(wanted, dtype):
         raise NotVectorizable(f"no {wanted} of {dtype}")
 

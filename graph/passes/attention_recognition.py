@@ -26,9 +26,9 @@ class AttentionRecognition:
     The scale may stand before or behind the product, the mask may be missing, and what is NaN in
     the softmax may be replaced by 0. Transposes, reshapes and slices that bring the heads of q, k
     and v into place are left out, and so is the Transpose behind; what nobody reads any more is
-    left to DeadCode. Scores that others read, too, are left alone, and so is an attention that reads
-    what it or another one leaves out. A scale is taken into the keys, and rows are divided by their
-    sum behind the product with the values: sums in another order, for builds that are not strict.
+    left to DeadCode. Scores that others read, too, are left alone, and so is an attention that
+    reads what it or another one leaves out. A scale is taken into the keys, and rows are divided by
+    their sum behind the product with the values: other roundings, for builds that are not strict.
     """
 
     def __call__(self, graph: Graph) -> Graph:

@@ -119,15 +119,16 @@ def vector_lanes(block: Block, target: Target) -> int:
     may store integers, as places are.
     """
     inside = {inner for load in loads(block.body) for i in load.indices for inner in loads(i)}
-    types = {buffer.type for buffer in targets_of(block)}
-    types |= {load.buffer.type for load in loads(block.body) if load not in inside}
+    stored = {buffer.type for buffer in targets_of(block)}
+    if is_reduction(block) and any(map(_is_byte, stored)):
+        return 1  # registers that sum up, and are joined, hold neither bytes nor truth values
+    types = stored | {load.buffer.type for load in loads(block.body) if load not in inside}
     if target.has_byte_vectors:
-        truths = not is_reduction(block)  # a register holds none
-        types = {INT32 if _is_byte(kind, truths=truths) else kind for kind in types}
+        types = {INT32 if _is_byte(kind) else kind for kind in types}
     wide = all(kind.is_float or (kind.is_integer and kind.bits >= 32) for kind in types)
     floats = {kind.bits for kind in types if kind.is_float}
     return min(target.lanes(kind) for kind in types) if wide and len(floats) <= 1 else 1
 
 
-def _is_byte(kind: DType, *, truths: bool) -> bool:
-    return (kind.is_bool and truths) or (kind.is_integer and kind.bits == 8)
+def _is_byte(kind: DType) -> bool:
+    return kind.is_bool or (kind.is_integer and kind.bits == 8)

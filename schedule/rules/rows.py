@@ -15,10 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ...tir.buffer import Load
+from ...tir.dtype import INT64
+from ...tir.expr import Add, Expr
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
-from ...tir.visit import loads
+from ...tir.visit import loads, stores
 from ..nest import is_reduction, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
@@ -137,7 +140,18 @@ def in_vectors(block: Block, target: Target) -> int:
     """The lanes of a reduction that runs in vectors along its row; 0 for others."""
     axis, lanes = row_axis(block), vector_lanes(block, target)
     alone = len(targets_of(block)) == 1
+    if not target.has_long_vectors and any(_is_long(store.value) for store in stores(block.body)):
+        return 0
     return lanes if axis and alone and 1 < lanes <= 2 * axis.extent else 0
+
+
+def _is_long(expr: Expr) -> bool:
+    """Whether integers of 64 bits are data here and do more than to be added."""
+    if isinstance(expr, Load):
+        return False
+    parts = [child for child in expr.children() if isinstance(child, Expr)]
+    kinds = {part.dtype.scalar for part in (expr, *parts)}
+    return (INT64 in kinds and not isinstance(expr, Add)) or any(map(_is_long, parts))
 
 
 def _maker(sch: Schedule, name: str, before: str, target: Target) -> str:

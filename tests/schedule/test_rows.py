@@ -210,3 +210,26 @@ def test_rows_have_the_same_bits_on_any_number_of_threads(name: str) -> None:
     comparison = reference(func, arrays).compare({output: results[0]})
     assert comparison, str(comparison)
     assert all(result.tobytes() == results[0].tobytes() for result in results)
+
+
+@pytest.mark.parametrize("reduce", [te.sum, te.max], ids=["sum", "max"])
+@pytest.mark.parametrize(
+    ("source", "result"),
+    [
+        ("uint8", "uint8"),
+        ("int8", "int32"),
+        ("int32", "int8"),
+        ("bool", "int32"),
+        ("int64", "int64"),
+        ("int64", "float64"),
+        ("int64", "int8"),
+    ],
+)
+@pytest.mark.parametrize("target", ["c:avx512", "c:avx2"])
+def test_rows_of_any_type_are_reduced(
+    target: str, source: str, result: str, reduce: Callable[..., Expr]
+) -> None:
+    x = te.placeholder((5, 40), source, name="X")
+    k = te.reduce_axis(40, name="k")
+    y = te.compute((5,), lambda i: reduce(te.cast(x[i, k], result), axis=k), name="Y")
+    assert tw.build(te.func(x, y, name="rows"), target).proof.status == "proved"
