@@ -32,18 +32,22 @@ class AttentionRecognition:
     """
 
     def __call__(self, graph: Graph) -> Graph:
-        found = {one.last.outputs[0]: one for one in _apart(_spelled(graph))}
-        if not found:
-            return graph
-        inside = {value for one in found.values() for value in one.inside}
-        builder = GraphBuilder.like(graph)
-        for node in graph.nodes:
-            if node.outputs[0] in found:
-                _write(builder, found[node.outputs[0]])
-            elif node.outputs[0] not in inside:
-                builder.add_node(node)
-        result = builder.finish(graph.outputs)
-        return rebuilt(graph, result.nodes, result.constants)
+        while found := {one.last.outputs[0]: one for one in _apart(_spelled(graph))}:
+            graph = _replaced(graph, found)
+        return graph
+
+
+def _replaced(graph: Graph, found: Mapping[str, _Spelled]) -> Graph:
+    """The graph with each that was found, by its last value, as one node."""
+    inside = {value for one in found.values() for value in one.inside}
+    builder = GraphBuilder.like(graph)
+    for node in graph.nodes:
+        if node.outputs[0] in found:
+            _write(builder, found[node.outputs[0]])
+        elif node.outputs[0] not in inside:
+            builder.add_node(node)
+    result = builder.finish(graph.outputs)
+    return rebuilt(graph, result.nodes, result.constants)
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,6 @@ def test_one_that_reads_what_another_leaves_out_stays(apply: Apply, scaled: bool
 
     first = net.add(Transpose((0, 2, 1, 3)), mixed(q, k, v))
     between = net.add(Mul(), first, net.half) if scaled else first
-    net.joined(net.weights(mixed(net.add(Transpose((0, 2, 1, 3)), between), k2, v2)), v2)
+    net.add(Relu(), mixed(net.add(Transpose((0, 2, 1, 3)), between), k2, v2), output="y")
     after = apply(AttentionRecognition(), net.finish(("y",)))
     assert 1 <= sum(node.op.title == "Attention" for node in after.nodes) <= 2
