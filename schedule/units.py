@@ -11,6 +11,7 @@ from ..tir.conditions import conjuncts
 from ..tir.errors import known_names
 from ..tir.expr import LE, LT, Expr, Var
 from ..tir.func import PrimFunc
+from ..tir.linear import linear
 from ..tir.printer import print_expr
 from ..tir.stmt import UNITS, Block, For, ForKind, Store, Tail
 from ..tir.target import Target, covers
@@ -74,29 +75,48 @@ def check_definition(func: PrimFunc, loop: For, intrinsic: TensorIntrinsic, prim
             code="tensorize-match",
             hints=(found.hint,) if found.hint else (),
         )
-    inside = {found.lanes.var, found.points.var}
+    unit = found.lanes, found.points
+    inside = {loop.var for loop in unit}
     guards = (*conjuncts(block.predicate), *conjuncts(bound(block, block.counts)))
     for guard in guards:
-        if free_vars(guard) & inside and not _is_tail(guard, inside, loops_around(func, loop)):
+        if free_vars(guard) & inside and not _is_tail(guard, unit, loops_around(func, loop)):
             raise refuse(
                 func,
                 f"{primitive}: block '{block.name}' runs only where {print_expr(guard)}; expected "
                 "no condition on the loops of an instruction but that of a tail that is cut.",
                 code="tensorize-guard",
-                hints=('split with tail="mask", or by divisors of the extents.',),
+                hints=(
+                    'split with tail="mask", or by divisors of the extents, and keep each loop '
+                    "inside of the one that it was split from.",
+                ),
             )
 
 
-def _is_tail(guard: Expr, inside: set[Var], around: tuple[For, ...]) -> bool:
+def _is_tail(guard: Expr, unit: tuple[For, For], around: tuple[For, ...]) -> bool:
     """Whether a condition of an instruction's lanes, or of its points, is one number at the end of
-    loops that are cut there.
+    loops that are cut there: a sum of their variables and of one of the two loops of `unit`.
+
+    A cut leaves one iteration of a loop undecided, which then stands alone, where a step of the
+    loop is worth no less than all that is still open: loops inside, unrolled ones, the unit's own.
     """
-    used = free_vars(guard)
-    outside = [loop for loop in around if loop.var in used - inside]
-    marks = {loop.tail for loop in outside}
-    whole = used == {loop.var for loop in outside} | (used & inside)
-    cut = bool(marks & {Tail.PARTITION, Tail.MASK}) and Tail.GUARD not in marks
-    return isinstance(guard, LT | LE) and len(used & inside) == 1 and whole and cut
+    if not isinstance(guard, LT | LE):
+        return False
+    form = linear(guard.a) - linear(guard.b)
+    worth = {atom: abs(coefficient) for atom, coefficient in form.terms}
+    own = [loop for loop in unit if loop.var in worth]
+    named = [loop for loop in around if loop.var in worth]
+    marks = {loop.tail for loop in named}
+    whole = worth.keys() == {loop.var for loop in (*named, *own)}
+    if len(own) != 1 or not whole or Tail.GUARD in marks:
+        return False
+    serial = [loop for loop in named if loop.kind is not ForKind.UNROLLED]
+    unrolled = [loop for loop in named if loop.kind is ForKind.UNROLLED]
+    still = sum(worth[loop.var] * (loop.extent - 1) for loop in (*own, *unrolled))
+    for loop in reversed(serial):
+        if worth[loop.var] < still:
+            return False
+        still += worth[loop.var] * (loop.extent - 1)
+    return bool(marks & {Tail.PARTITION, Tail.MASK})
 
 
 def check_kept(before: PrimFunc, after: PrimFunc, primitive: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ...tir.buffer import Buffer, Load
 from ...tir.dtype import INT32, DType
+from ...tir.errors import TargetError
 from ...tir.expr import (
     LT,
     And,
@@ -38,6 +39,7 @@ from ...tir.linear import expression, linear
 from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret
 from ...tir.simplify import simplify
 from ...tir.stmt import Store
+from ...tir.visit import free_vars
 from ..lower.lanes import Access, access, lane_value, narrow, narrow_scalar
 from .scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
 from .selection import (
@@ -344,10 +346,17 @@ class Vectors(Scalars):
         return self._pointer(load.buffer, found.base)
 
     def _bits_on(self, load: Load, mask: Expr) -> int:
-        """A mask that is known now, as a bit per element."""
+        """A mask that is known now, as a bit per element. Raises: TargetError."""
         lanes = [simplify(lane_value(mask, n), {}) for n in range(mask.dtype.lanes)]
         if not all(isinstance(lane, Const) for lane in lanes):
-            raise self.unknown(load)
+            names = " and ".join(sorted({f"'{var.name}'" for var in free_vars(mask)}))
+            raise TargetError(
+                f"c: the elements of '{load.buffer.name}' that an instruction takes together are "
+                f"only there for some values of {names}; expected a condition that is known where "
+                "the code is written.",
+                code="c-undecided-mask",
+                hints=('cut the loops of the condition (tail="mask"), or unroll them.',),
+            )
         return sum(1 << n for n, lane in enumerate(lanes) if is_const(lane, 1))
 
     def _addresses(self, load: Load, found: Access) -> tuple[str, str]:

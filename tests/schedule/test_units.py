@@ -265,6 +265,54 @@ def chain() -> PrimFunc:
     return te.func(x, te.compute((4, 4), lambda i, j: r[i, j] * 2.0, name="Y"), name="chain")
 
 
+def laid_out(m: int, n: int, k: int) -> PrimFunc:
+    """dots, B laid out in fours of reduction points."""
+    a = te.placeholder((m, k), "uint8", name="A")
+    b = te.placeholder((-(-k // 4), n, 4), "int8", name="B")
+    q = te.reduce_axis(k, name="k")
+    c = te.compute(
+        (m, n),
+        lambda i, j: te.sum(
+            te.cast(a[i, q], "int32") * te.cast(b[q // 4, j, q % 4], "int32"), axis=q
+        ),
+        name="C",
+    )
+    return te.func(a, b, c, name="laid_out")
+
+
+def with_tails(
+    sch: Schedule, points: int, *, swapped: bool = False, unrolled: bool = False
+) -> None:
+    """Sixteen lanes of C, and k by so many `points` and by four, each loop cut at its tail;
+    swapped: the loop over fours stands outside of the one that it was cut from.
+    """
+    i, j, k = sch.loops("C")
+    j, lane = sch.split(j, (None, 16), tail="mask")
+    k, four = sch.split(k, (None, points), tail="mask")
+    four, point = sch.split(four, (None, 4), tail="mask")
+    sch.reorder(i, j, *((four, k) if swapped else (k, four)), lane, point)
+    if unrolled:
+        sch.unroll(four)
+    sch.tensorize(lane, "vpdpbusd")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda s: with_tails(s, 4),
+        lambda s: with_tails(s, 8),
+        lambda s: with_tails(s, 8, swapped=True, unrolled=True),
+    ],
+    ids=["one cut", "a cut in a cut", "a cut below an unrolled loop"],
+)
+def test_a_tail_that_is_cut_reaches_the_instruction_as_a_number(
+    steps: Callable[[Schedule], object],
+) -> None:
+    sch = scheduled(laid_out(3, 20, 9), steps)
+    assert "tensorized" in str(assert_meaning_kept(sch))
+    tw.build(sch, VNNI)
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "tensorize-intrinsic": (
         dots(2, 8, 8),
@@ -287,6 +335,14 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     ),
     "tensorize-match: pairs that lie apart": (half_dots(2, 8, 8), columns_apart),
     "tensorize-guard": (dots(2, 6, 8), guarded),
+    "tensorize-guard: a tail of a fused loop": (
+        laid_out(3, 20, 9),
+        lambda s: (with_tails(s, 4), s.fuse(*s.loops("C")[:2])),
+    ),
+    "tensorize-guard: a cut that leaves the loop around it open": (
+        laid_out(3, 20, 9),
+        lambda s: with_tails(s, 8, swapped=True),
+    ),
     "unit-block": (chain(), two_blocks),
     "unit-changed: a loop inside": (dots(2, 8, 8), with_unit(lambda s: s.unroll(_inner(s)))),
     "tensorize-match: another layout": (

@@ -182,3 +182,15 @@ def test_a_nest_that_is_another_one_by_now_is_a_defect() -> None:
         "of 16, 'q' of 2; expected a loop of 16 or 8 or 4 lanes and, directly inside, one of 4 "
         "reduction points. [lower-tensorize]"
     )
+
+
+def test_elements_that_are_there_for_some_values_of_a_loop_are_refused() -> None:
+    text = str(nest()).replace("where(k <= i + 1)", "where(k * 4 + q < i + 9)")
+    with pytest.raises(TargetError) as caught:
+        build_artifact(parse(text), VNNI)
+    assert str(caught.value) == (
+        "TargetError: c: the elements of 'A' that an instruction takes together are only there for "
+        "some values of 'i' and 'k'; expected a condition that is known where the code is written. "
+        "[c-undecided-mask]\n"
+        '  Hint: cut the loops of the condition (tail="mask"), or unroll them.'
+    )
