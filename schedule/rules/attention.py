@@ -60,10 +60,15 @@ class _Stages:
 
     @property
     def epilogue(self) -> Block | None:
-        """The block between that runs on the accumulators of the first product."""
+        """The block between that runs on the accumulators of the first product: the only one that
+        reads it, each element at its own place.
+        """
         made = target_of(self.first.block)
         found = [b for b in self.between if read_indices(b, made)]
-        return found[0] if len(found) == 1 and is_pointwise(found[0]) else None
+        if len(found) != 1 or not is_pointwise(found[0]):
+            return None
+        own = tuple(it.var for it in found[0].iters)
+        return found[0] if all(at == own for at in read_indices(found[0], made)) else None
 
     @property
     def matrices(self) -> tuple[str, ...]:
@@ -264,4 +269,6 @@ def _first_product(sch: Schedule, stages: _Stages, together: int, target: Target
     row = sch.loops(product.block.name)[-len(product.block.iters) :][stages.axes - 1]
     loops = _tiled(sch, product, row, tile, target)
     outer = (loops.panel, *loops.rows)
-    finish_tile(sch, product.block.name, loops, outer, loops.reduced, target, shared=False)
+    alone = stages.epilogue is None
+    name = product.block.name
+    finish_tile(sch, name, loops, outer, loops.reduced, target, alone=alone, shared=False)

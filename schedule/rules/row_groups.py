@@ -10,7 +10,7 @@ from ...tir.func import PrimFunc
 from ...tir.linear import linear
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.visit import free_vars, loads
-from ..nest import read_indices, readers, targets_of
+from ..nest import is_reduction, read_indices, readers, targets_of
 from .structure import is_elementwise, is_plain_store
 
 
@@ -80,10 +80,11 @@ def _spatial(block: Block) -> list[IterVar]:
 
 def _row_axes(func: PrimFunc, anchor: Block) -> int:
     """The number of first axes that the reductions behind a block have in common with it; all axes
-    of one that is itself a row.
+    of one that is itself a row, none of another reduction: that is a product, whose elements share
+    what they read.
     """
-    if _is_row(anchor):
-        return _own_axes(anchor)
+    if is_reduction(anchor):
+        return _own_axes(anchor) if _is_row(anchor) else 0
     found, waiting, counts = set(), [anchor], []
     while waiting:
         block = waiting.pop()

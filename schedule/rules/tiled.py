@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...tir.expr import Var
+from ...tir.linear import linear
 from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.tensor_intrinsics import TensorIntrinsic
 from ..loop_steps import TailName
-from ..nest import target_of, targets_of
+from ..nest import read_indices, target_of, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
@@ -106,6 +107,7 @@ def finish_tile(
     long sum.
     """
     epilogue = None if alone else pointwise_output(sch.func, sch.func.block(name))
+    forwards = epilogue is not None and _reads_forwards(epilogue, sch.func.block(name))
     lanes = sch.extent(loops.inner[-1])
     ordered = [*(x for x in outer if sch.extent(x) > 1), *(x for x in outer if sch.extent(x) == 1)]
     sch.reorder(*ordered, *reduced, *loops.inner, *loops.points)
@@ -129,12 +131,23 @@ def finish_tile(
         return
     own = epilogue.name
     moved: list[LoopRef] = []
-    if _shares_vectors(epilogue, sch.func.block(name), loops, target) and sch.attempt(
-        lambda s: moved.extend(s.reverse_compute_at(own, place, at="last"))
+    if (
+        forwards
+        and _shares_vectors(epilogue, sch.func.block(name), loops, target)
+        and sch.attempt(lambda s: moved.extend(s.reverse_compute_at(own, place, at="last")))
     ):
         _vectors(sch, moved, lanes, short=loops.short)
     else:
         schedule_pointwise(sch, own, target)
+
+
+def _reads_forwards(epilogue: Block, block: Block) -> bool:
+    """Whether what the epilogue reads of a block runs forwards, by single steps, along its columns:
+    a vector of registers is read whole.
+    """
+    column = epilogue.iters[-1].var
+    places = (at for tensor in targets_of(block) for at in read_indices(epilogue, tensor))
+    return all(linear(item).coefficient(column) in (0, 1) for at in places for item in at)
 
 
 def _shares_vectors(epilogue: Block, block: Block, loops: TiledLoops, target: Target) -> bool:

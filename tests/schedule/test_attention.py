@@ -4,7 +4,7 @@ with few rows, and in order; it looks at structure alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -43,6 +43,41 @@ def attention(
     return te.func(*inputs, *mask, *op.express(q, k, v, *mask, name="Y"), name="attention")
 
 
+def two_products(
+    rows: int,
+    element: Callable[[te.Tensor, te.Expr, te.Expr, te.Expr], te.Expr],
+    constants: str = "",
+) -> PrimFunc:
+    """Z = 2 M V, and M what `element` makes of the scores Q K^T / 2, for 2 heads of 17 places."""
+    q = te.placeholder((2, rows, 5), "float32", name="Q", constant="Q" in constants)
+    k = te.placeholder((2, 17, 5), "float32", name="K", constant="K" in constants)
+    v = te.placeholder((2, 17, 5), "float32", name="V", constant="V" in constants)
+    d, c = te.reduce_axis(5, name="d"), te.reduce_axis(17, name="c")
+    kt = te.compute((2, 5, 17), lambda b, x, j: k[b, j, x] * 0.5, name="kt")
+    s = te.compute(
+        (2, rows, 17), lambda b, i, j: te.sum(q[b, i, d] * kt[b, d, j], axis=d), name="s"
+    )
+    m = te.compute((2, rows, 17), lambda b, i, j: element(s, b, i, j), name="m")
+    y = te.compute((2, rows, 5), lambda b, i, j: te.sum(m[b, i, c] * v[b, c, j], axis=c), name="y")
+    z = te.compute((2, rows, 5), lambda b, i, j: y[b, i, j] * 2.0, name="Z")
+    return te.func(q, k, v, z, name="two_products")
+
+
+def above_the_largest(rows: int, constants: str = "") -> PrimFunc:
+    """Two products, the largest score of each row subtracted between them."""
+    largest: list[te.Tensor] = []
+
+    def element(s: te.Tensor, b: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        axis = te.reduce_axis(17, name="a")
+        if not largest:
+            largest.append(
+                te.compute((2, rows), lambda b, i: te.max(s[b, i, axis], axis=axis), name="t")
+            )
+        return s[b, i, j] - largest[0][b, i]
+
+    return two_products(rows, element, constants)
+
+
 class Chosen:
     """Decisions: the choice of that number where a number of rows is asked for."""
 
@@ -68,6 +103,31 @@ class Chosen:
 def test_its_schedule_is_right(func: PrimFunc, target: str) -> None:
     assert rule_for(func).name == "attention"
     check(func, target, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "element",
+    [
+        lambda s, b, i, j: s[b, i, 16 - j],
+        lambda s, b, i, j: s[b, i, j] + s[b, i, 16 - j],
+        lambda s, b, i, j: s[b, i, te.minimum(j + 1, 16)],
+    ],
+    ids=["backwards", "both ways", "the next one"],
+)
+@pytest.mark.parametrize("rows", [1, 9])
+def test_scores_that_are_read_at_other_places_of_their_row_are_made_whole_first(
+    rows: int, element: Callable[[te.Tensor, te.Expr, te.Expr, te.Expr], te.Expr], target: str
+) -> None:
+    func = two_products(rows, element)
+    assert rule_for(func).name == "attention"
+    text = str(check(func, target).func)
+    assert 's = alloc(float32[2, 9, 17], "thread"' in text or rows == 1
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_one_row_and_a_product_that_is_changed_behind_it(target: str) -> None:
+    check(above_the_largest(1), target)
 
 
 @pytest.mark.parametrize("masked", [False, True])

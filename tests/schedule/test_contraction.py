@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.schedule.rules.default import default_schedule
+from tilewright.tir import te
 from tilewright.tir.target import Target
 
 from .programs import image_conv, matmul
@@ -63,3 +64,17 @@ def test_no_place_asks_for_more_than_eight_lines_at_once(rows: int) -> None:
 def test_the_taps_of_windows_stand_outside_of_channels_that_come_first() -> None:
     text = str(check(image_conv(9, 27, 20), AVX512))
     assert sizes(text, "r", "s", "c") == (3, 3, 3)
+
+
+@pytest.mark.parametrize("shape", [(3, 17, 5), (9, 200, 8)])
+@pytest.mark.parametrize("target", ["c:avx512", "c:avx2"])
+def test_columns_that_are_read_backwards_leave_the_registers_first(
+    shape: tuple[int, int, int], target: str
+) -> None:
+    rows, columns, inner = shape
+    a = te.placeholder((rows, inner), "float32", name="A")
+    b = te.placeholder((inner, columns), "float32", name="B")
+    q = te.reduce_axis(inner, name="q")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, q] * b[q, j], axis=q), name="C")
+    y = te.compute((rows, columns), lambda i, j: c[i, columns - 1 - j] * 2.0, name="Y")
+    check(te.func(a, b, y, name="backwards"), target)

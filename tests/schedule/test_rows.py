@@ -168,6 +168,18 @@ def test_outputs_have_groups_of_their_own() -> None:
     ]
 
 
+def test_a_product_behind_a_row_stands_alone() -> None:
+    x = te.placeholder((3, 17), "float32", name="X")
+    v = te.placeholder((17, 5), "float32", name="V")
+    k, c = te.reduce_axis(17, name="k"), te.reduce_axis(17, name="c")
+    t = te.compute((3,), lambda i: te.max(x[i, k], axis=k), name="t")
+    m = te.compute((3, 17), lambda i, j: x[i, j] - t[i], name="m")
+    y = te.compute((3, 5), lambda i, j: te.sum(m[i, c] * v[c, j], axis=c), name="Y")
+    func = te.func(x, v, y, name="behind")
+    assert row_groups(func) == (RowGroup("m", ("t",), 1), RowGroup("Y", (), 0))
+    check(func, "c:avx512")
+
+
 def test_what_other_rows_read_stands_alone() -> None:
     assert [group.anchor for group in row_groups(shared_row(3, 40))] == ["S", "Y"]
 
