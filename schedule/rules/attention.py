@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
-from ..nest import is_reduction, read_indices, readers, target_of, writers
+from ..nest import fixed_tensors, is_reduction, read_indices, readers, target_of, writers
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import square_tiles, vector_lanes
@@ -128,22 +128,32 @@ class AttentionRule:
         _first_product(sch, stages, together, target)
         _pack(sch, stages, head, target)
         lanes = target.lanes(stages.first.weight.buffer.type)
+        fixed = {buffer.name for buffer in fixed_tensors(sch.func)}
         for tensor in stages.matrices if lanes > 1 else ():
-            sch.storage_align(tensor, stages.axes - 1, lanes)
+            if tensor not in fixed:
+                sch.storage_align(tensor, stages.axes - 1, lanes)
         if sch.extent(head) > 1:
             sch.parallel(head)
 
 
 def _pack(sch: Schedule, stages: _Stages, head: LoopRef, target: Target) -> None:
-    """Make the keys of a head once, and a copy of its values that lies together."""
+    """Make the keys of a head once, and a copy of its values that lies together. Keys made of
+    constants alone are made once for all heads and calls; such values are read where they lie.
+    """
     keys = stages.keys
-    loops = sch.compute_at(keys.name, head)
-    sch.set_scope(target_of(keys).name, "thread")
+    fixed = fixed_tensors(sch.func)
+    if target_of(keys) in fixed:
+        loops = sch.loops(keys.name)
+    else:
+        loops = sch.compute_at(keys.name, head)
+        sch.set_scope(target_of(keys).name, "thread")
     turned = turned_axis(keys)
     if turned is not None:
         square_tiles(sch, loops, turned)
     else:
         _in_vectors(sch, keys, target)
+    if stages.second.weight.buffer in fixed:
+        return
     values = sch.cache_read(stages.second.block.name, stages.second.weight.buffer.name)
     sch.compute_at(values, head)
     sch.set_scope(target_of(sch.func.block(values)).name, "thread")

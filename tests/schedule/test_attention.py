@@ -130,6 +130,17 @@ def test_one_row_and_a_product_that_is_changed_behind_it(target: str) -> None:
     check(above_the_largest(1), target)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("constants", ["K", "V", "KV", "QK", "QKV"])
+@pytest.mark.parametrize("rows", [1, 9])
+def test_what_is_made_of_constants_alone_is_made_once(
+    rows: int, constants: str, target: str
+) -> None:
+    text = str(check(above_the_largest(rows, constants), target).func)
+    assert ('kt = alloc(float32[2, 5, 17], "global")' in text) == ("K" in constants and rows == 9)
+    assert "V_cache" not in text or "V" not in constants
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_rows_pass_through_in_blocks(masked: bool) -> None:
     func = attention(1, 29, 29, 4, masked=masked, heads=1)
