@@ -38,13 +38,20 @@ class Chain:
     models: Mapping[str, bytes]
 
     @staticmethod
-    def of(name: str, build: Callable[[int], ModelProto], layers: int = 9) -> Chain:
-        """Compile `build(1)` and `build(layers)`, which have the same inputs."""
+    def of(
+        name: str,
+        build: Callable[[int], ModelProto],
+        layers: int = 9,
+        compiled: Callable[[ModelProto], tw.Engine] = tw.compile,
+    ) -> Chain:
+        """`build(1)` and `build(layers)`, which have the same inputs. compiled: our engine of a
+        model.
+        """
         models = {SHORT: build(1), LONG: build(layers)}
         return Chain(
             name,
             layers,
-            {length: tw.compile(model) for length, model in models.items()},
+            {length: compiled(model) for length, model in models.items()},
             {length: model.SerializeToString() for length, model in models.items()},
         )
 

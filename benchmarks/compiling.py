@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import report
-from .exported import NAMES, file_of
+from .exported import NAMES, file_of, one_of
 from .startup import process
 
 COMPILE = """
@@ -82,7 +82,7 @@ def _parts_table(rows: list[Cold]) -> str:
 def main() -> None:
     """Measure, print, and with --write keep the result."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", default=["resnet50"], choices=[*NAMES, []])
+    parser.add_argument("models", nargs="*", type=one_of(NAMES), default=["resnet50"])
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     cold = [measure(name) for name in options.models]

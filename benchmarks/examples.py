@@ -1,6 +1,6 @@
 """The programs of tutorials/examples under each of their schedules, at their real size.
 
-    python -m benchmarks.examples [name ...] [--rounds 5] [--threads 1 2] [--write]
+    python -m benchmarks.examples [name ...] [--rounds 5] [--threads 1,2] [--write]
 
 All schedules of a program are measured in the same rounds. Every row: milliseconds at the median,
 arithmetic and compulsory bytes (each input and output once) over that time.
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import tilewright as tw
+from tilewright.cli.arguments import counts
 from tilewright.tir.stmt import Parameter
 from tilewright.tir.work import bytes_moved, operations
 
@@ -82,7 +83,7 @@ def main() -> None:
     known = sorted(path.stem for path in FOLDER.glob("*.py"))
     parser.add_argument("names", nargs="*", default=known, help=", ".join(known))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--threads", type=counts, default=(1, 2))
     parser.add_argument("--write", action="store_true", help="keep it under benchmarks/results")
     options = parser.parse_args()
     rows = [

@@ -20,6 +20,8 @@ import torch
 import transformers
 from torch import Tensor, nn
 
+from .exported import one_of
+
 OPSET = 20
 SEQUENCE = 128
 CLASSES = 1000
@@ -211,7 +213,7 @@ def main() -> None:
     """Export, and say what was written."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("models", nargs="*", default=list(MODELS), choices=[*MODELS, []])
+    parser.add_argument("models", nargs="*", type=one_of(MODELS), default=list(MODELS))
     parser.add_argument("--batch", type=int, default=1)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

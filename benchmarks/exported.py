@@ -4,7 +4,9 @@ folder that TILEWRIGHT_MODELS names.
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import onnx
@@ -13,10 +15,25 @@ from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.samples import LIGHT_MODELS, Sample, random_model
 from tilewright.runtime.interface import TensorSpec
 from tilewright.runtime.verification import random_inputs
+from tilewright.tir.errors import known_names
 
 FOLDER = Path(os.environ.get("TILEWRIGHT_MODELS", "/nowhere"))
 EXPORTED = tuple(sorted(path.stem for path in FOLDER.glob("*.onnx")))
 NAMES = (*LIGHT_MODELS, *EXPORTED)
+
+
+def one_of(names: Collection[str]) -> Callable[[str], str]:
+    """A type for argparse that takes these names. Not `choices`, which Python 3.11 also asks of the
+    list that is the default of `nargs="*"`.
+    """
+
+    def name(text: str) -> str:
+        if text not in names:
+            listed = known_names(text, names)
+            raise argparse.ArgumentTypeError(f"there is no '{text}'; the names are: {listed}")
+        return text
+
+    return name
 
 
 def sample_of(name: str) -> Sample:

@@ -1,36 +1,36 @@
 """Products of bytes and of bfloat16, scheduled by the rule, against the peak of their instructions
 and against peers, in the same rounds.
 
-    python -m benchmarks.low_precision [--rounds 7] [--threads 1 2] [--write]
+    python -m benchmarks.low_precision [--rounds 7] [--threads 1,2] [--units vpdpbusd vdpbf16ps]
+                                       [--write]
 
 Weights are constant and packed at build; data comes as uint8 or bfloat16 and leaves as int32 or
-float32, so quantising and converting are in nobody's time. onnxruntime runs MatMulInteger, torch
-mm of bfloat16, which leaves as bfloat16. The share is against a probe of vpdpbusd or vdpbf16ps, at
-the same number of threads in the same rounds.
+float32, so quantising and converting are in nobody's time. onnxruntime runs MatMulInteger, oneDNN
+(called by torch, with weights in the layout that it asks for) a product of bfloat16, which leaves
+as bfloat16. Every system's product is compared with one in float64 before it is timed. The share is
+against a probe of vpdpbusd or vdpbf16ps, at the same number of threads in the same rounds.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from statistics import median
 
 import ml_dtypes
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
 from tilewright import te
-from tilewright.cli.peers import installed
+from tilewright.cli.arguments import counts
+from tilewright.cli.peers import OnnxRuntime, Peer, load_peer
 from tilewright.runtime.limits import dot_peak
 from tilewright.runtime.rounds import Gate, interleave
 from tilewright.runtime.timing import calibrate
 
 from . import report
+from .peer_matmul import OneDnn, onnx_matmul
 from .rounds import PATIENCE
 
 SHAPES = ((1024, 1024, 1024), (128, 3072, 768), (128, 768, 3072))  # M, N, K
@@ -77,34 +77,21 @@ def arrays(unit: str, rows: int, columns: int, inner: int) -> tuple[np.ndarray, 
     return a.astype(ml_dtypes.bfloat16), b.astype(ml_dtypes.bfloat16)
 
 
-def _onnxruntime(a: np.ndarray, b: np.ndarray, threads: int) -> Call:
-    """MatMulInteger with bound arrays; onnxruntime has no bfloat16 on CPUs."""
-    graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["A", "B"], ["C"])],
-        "product",
-        [helper.make_tensor_value_info("A", TensorProto.UINT8, a.shape)],
-        [helper.make_tensor_value_info("C", TensorProto.INT32, (a.shape[0], b.shape[1]))],
-        [numpy_helper.from_array(b, "B")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
-    onnx.checker.check_model(model)
-    peer = next(found for found in installed() if found.name == "onnxruntime")
-    return peer.load(model.SerializeToString(), {"A": a}, ("C",), threads).call
+# what runs the products of each instruction beside us, and how far a product may be from the exact
+# one, over its largest magnitude: sums of bytes are exact, oneDNN rounds its to bfloat16
+PEERS: Mapping[str, Peer] = {"vpdpbusd": OnnxRuntime(), "vdpbf16ps": OneDnn()}
+TOLERANCE = {"vpdpbusd": 0.0, "vdpbf16ps": 1e-2}
 
 
-def _torch(a: np.ndarray, b: np.ndarray, threads: int) -> Call:
-    """torch.mm of bfloat16, into an array of its own."""
-    torch = importlib.import_module("torch")
-    torch.set_num_threads(threads)
-    left, right = (torch.from_numpy(x.view(np.int16)).view(torch.bfloat16) for x in (a, b))
-    result = torch.empty((a.shape[0], b.shape[1]), dtype=torch.bfloat16)
-    return lambda: torch.mm(left, right, out=result)
+def check(unit: str, system: str, found: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    """Compare a product with that in float64, which is exact for bytes.
 
-
-PEERS: Mapping[str, tuple[str, Callable[[np.ndarray, np.ndarray, int], Call]]] = {
-    "vpdpbusd": ("onnxruntime", _onnxruntime),
-    "vdpbf16ps": ("torch", _torch),
-}
+    Raises: ArithmeticError.
+    """
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    error = float(np.abs(found - wanted).max() / np.abs(wanted).max())
+    if not error <= TOLERANCE[unit]:
+        raise ArithmeticError(f"{system} is wrong: {error:.1e} of the largest magnitude")
 
 
 def measure(unit: str, shape: tuple[int, int, int], threads: int, rounds: int) -> list[Row]:
@@ -115,9 +102,12 @@ def measure(unit: str, shape: tuple[int, int, int], threads: int, rounds: int) -
     )
     probe = dot_peak(unit, threads)
     calls: dict[str, Call] = {"tilewright": kernel.bind_copies(a, threads=threads), "probe": probe}
-    name, load = PEERS[unit]
-    if importlib.util.find_spec(name) is not None:
-        calls[name] = load(a, b, threads)
+    check(unit, "tilewright", kernel(a, threads=threads), a, b)
+    peer = PEERS[unit]
+    if peer.is_installed():
+        session = load_peer(peer, onnx_matmul(shape[0], b), {"A": a}, ("C",), threads)
+        check(unit, peer.name, session.outputs()["C"], a, b)
+        calls[peer.name] = session.call
     counts = {key: calibrate(call) for key, call in calls.items()}
     found = interleave(calls, counts, rounds, Gate.of(threads, PATIENCE))
     work = 2.0 * shape[0] * shape[1] * shape[2]
@@ -138,7 +128,7 @@ def main() -> None:
     """Measure, print, and with --write keep the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--threads", type=counts, default=(1, 2))
     parser.add_argument("--units", nargs="+", default=list(TYPES), choices=list(TYPES))
     parser.add_argument("--write", action="store_true", help="keep it under benchmarks/results")
     options = parser.parse_args()
@@ -158,7 +148,8 @@ def main() -> None:
     )
     print(table)
     if options.write:
-        report.write("low_precision", table, [asdict(row) for row in rows], installed())
+        peers = [peer for peer in map(PEERS.__getitem__, options.units) if peer.is_installed()]
+        report.write("low_precision", table, [asdict(row) for row in rows], peers)
 
 
 if __name__ == "__main__":

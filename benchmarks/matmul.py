@@ -23,6 +23,7 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import te
+from tilewright.cli.arguments import counts
 from tilewright.cli.comparison import OURS
 from tilewright.cli.peers import Peer, installed
 from tilewright.runtime.limits import read_peak
@@ -225,14 +226,14 @@ def main() -> None:
     """Measure, print, and with --write keep the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("shapes", nargs="*", type=_shape, default=SUITE, help="128x768x3072")
-    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--threads", type=counts, default=(1, 2))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--write", action="store_true", help="keep it under benchmarks/results")
     options = parser.parse_args()
     one_dnn = OneDnn()
     peers: tuple[Peer, ...] = (*installed(), *([one_dnn] if one_dnn.is_installed() else []))
     rows: list[Row] = []
-    for threads in map(int, options.threads.split(",")):
+    for threads in options.threads:
         for shape in options.shapes:
             found = measure(shape, peers, threads, options.rounds)
             print(table(found), flush=True)

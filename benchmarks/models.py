@@ -1,7 +1,7 @@
 """Whole models against peers, in the same rounds: the onnx wheel's light models with seeded random
 weights, and the files in the folder that TILEWRIGHT_MODELS names.
 
-    python -m benchmarks.models [NAME ...] [--threads 1 2] [--rounds 7] [--nodes 10] [--no-cold]
+    python -m benchmarks.models [NAME ...] [--threads 1,2] [--rounds 7] [--nodes 10] [--no-cold]
         [--write]
 
 Latency is the median of the rounds, on arrays bound beforehand, and percentiles of all calls;
@@ -17,7 +17,6 @@ thread, each timed alone.
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -27,6 +26,7 @@ import numpy as np
 from onnx import ModelProto, version_converter
 
 import tilewright as tw
+from tilewright.cli.arguments import counts
 from tilewright.cli.comparison import OURS, load_systems
 from tilewright.cli.engines import engine_operations
 from tilewright.cli.peers import installed
@@ -35,7 +35,7 @@ from tilewright.graph.reference import evaluate
 from tilewright.graph.samples import Sample
 
 from . import compiling, report
-from .exported import EXPORTED, NAMES, sample_of
+from .exported import EXPORTED, NAMES, one_of, sample_of
 from .rounds import paired_rounds
 
 DEFAULT = ("squeezenet", "resnet50")
@@ -44,7 +44,7 @@ DEFAULT = ("squeezenet", "resnet50")
 @dataclass(frozen=True)
 class Row:
     """One system on one model: milliseconds, its time over ours with the interval, max|y - ref64| /
-    max|ref64|; seconds of a barrier in its rounds, NaN for one thread.
+    max|ref64|; seconds of a barrier in its rounds, None for one thread.
     """
 
     model: str
@@ -59,7 +59,7 @@ class Row:
     p99: float
     error: float
     share: float
-    barrier_seconds: float
+    barrier_seconds: float | None
 
 
 def peer_bytes(sample: Sample) -> bytes:
@@ -125,7 +125,7 @@ def _rows(
     operations = float(engine_operations(engine) or 0)
     results, found = paired_rounds(calls, operations, threads, rounds)
     ratios = {system: found.ratio(system, OURS) for system in calls}
-    barrier = median(found.barriers) if found.barriers else math.nan
+    barrier = median(found.barriers) if found.barriers else None
     return [
         Row(
             sample.name,
@@ -169,7 +169,7 @@ def _table(rows: Sequence[Row]) -> str:
             f"{row.p50:.2f} / {row.p95:.2f} / {row.p99:.2f}",
             f"{row.error:.1e}",
             f"{row.share:.0%}",
-            "" if math.isnan(row.barrier_seconds) else f"{row.barrier_seconds * 1e9:.0f}",
+            "" if row.barrier_seconds is None else f"{row.barrier_seconds * 1e9:.0f}",
         )
         for row in rows
     ]
@@ -179,8 +179,8 @@ def _table(rows: Sequence[Row]) -> str:
 def main() -> None:
     """Measure, print, and with --write keep the result."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", default=DEFAULT, choices=[*NAMES, []])
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("models", nargs="*", type=one_of(NAMES), default=DEFAULT)
+    parser.add_argument("--threads", type=counts, default=(1, 2))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--nodes", type=int, default=0)
     parser.add_argument("--cold", action=argparse.BooleanOptionalAction, default=True)

@@ -1,4 +1,4 @@
-"""A matrix product as peers get it: a model of one MatMul, and oneDNN's product through torch."""
+"""A matrix product as peers get it: a model of one operator, and oneDNN's product through torch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -14,15 +16,29 @@ from onnx import TensorProto, helper, numpy_helper
 from tilewright.cli.peers import Session
 from tilewright.runtime.arrays import Array
 
+if TYPE_CHECKING:
+    import torch
+
+
+# by the type of the weights: the operator, the types of A and C
+OPERATORS = {
+    np.dtype(np.float32): ("MatMul", TensorProto.FLOAT, TensorProto.FLOAT),
+    np.dtype(ml_dtypes.bfloat16): ("MatMul", TensorProto.BFLOAT16, TensorProto.BFLOAT16),
+    np.dtype(np.int8): ("MatMulInteger", TensorProto.UINT8, TensorProto.INT32),
+}
+
 
 def onnx_matmul(rows: int, weights: np.ndarray) -> bytes:
-    """C = A B of `rows` rows as an ONNX model; B, the weights, is an initializer."""
+    """C = A B of `rows` rows as an ONNX model; B, the weights, is an initializer of float32,
+    bfloat16 or int8. bytes of int8 meet those of uint8 and give int32.
+    """
+    operator, left, result = OPERATORS[weights.dtype]
     inner, columns = weights.shape
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["A", "B"], ["C"])],
+        [helper.make_node(operator, ["A", "B"], ["C"])],
         "matmul",
-        [helper.make_tensor_value_info("A", TensorProto.FLOAT, [rows, inner])],
-        [helper.make_tensor_value_info("C", TensorProto.FLOAT, [rows, columns])],
+        [helper.make_tensor_value_info("A", left, [rows, inner])],
+        [helper.make_tensor_value_info("C", result, [rows, columns])],
         [numpy_helper.from_array(weights, "B")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
@@ -32,8 +48,8 @@ def onnx_matmul(rows: int, weights: np.ndarray) -> bytes:
 
 @dataclass(frozen=True)
 class OneDnn:
-    """oneDNN's product of float32, called by torch; it gets the weights in the layout that it asks
-    for. torch's own product is no peer: on AMD it runs at the speed of AVX2.
+    """oneDNN's product of float32 or bfloat16, called by torch; it gets the weights in the layout
+    that it asks for. torch's own product of float32 is no peer: on AMD it has the speed of AVX2.
     """
 
     name: str = "oneDNN"
@@ -55,21 +71,33 @@ class OneDnn:
         outputs: Sequence[str],
         threads: int,
     ) -> Session:
-        """The model that `onnx_matmul` made; its one initializer is the weights."""
+        """The model that `onnx_matmul` made; its one initializer is the weights. An output is given
+        as float32.
+        """
         import torch  # an optional dependency
 
         assert isinstance(model, bytes)
         torch.set_num_threads(threads)
-        (x,) = (torch.from_numpy(array) for array in inputs.values())
-        (tensor,) = onnx.load_from_string(model).graph.initializer
-        transposed = torch.from_numpy(numpy_helper.to_array(tensor).T.copy())
-        weights = torch.ops.mkldnn._reorder_linear_weight(transposed, x.shape[0])
-        made = {}
+        (given,) = inputs.values()
+        (initializer,) = onnx.load_from_string(model).graph.initializer
+        with torch.inference_mode():  # tensors made here are never differentiated, calls or not
+            x = _tensor(given)
+            transposed = _tensor(numpy_helper.to_array(initializer).T.copy())
+            weights = torch.ops.mkldnn._reorder_linear_weight(transposed, x.shape[0])
+        product = torch.ops.mkldnn._linear_pointwise
+        made: dict[str, torch.Tensor] = {}
 
         def call() -> None:
-            with torch.inference_mode():
-                made[outputs[0]] = torch.ops.mkldnn._linear_pointwise(
-                    x, weights, None, "none", [], ""
-                )
+            made.clear()  # so that its memory can be taken again
+            made[outputs[0]] = product(x, weights, None, "none", [], "")
 
-        return Session(call, lambda: {name: array.numpy() for name, array in made.items()})
+        return Session(call, lambda: {name: found.float().numpy() for name, found in made.items()})
+
+
+def _tensor(array: np.ndarray) -> torch.Tensor:
+    """The array's memory as a tensor; torch does not know the bfloat16 of ml_dtypes."""
+    import torch  # an optional dependency
+
+    if array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

@@ -1,6 +1,6 @@
 """The tracer kernel against the FMA peak and against peers on the same matmul, in the same rounds.
 
-    python -m benchmarks.tracer [--rounds 7] [--write]
+    python -m benchmarks.tracer [--rounds 7] [--threads 1,2] [--write]
 
 "warm": one set of weights; "cold": weights rotated over at least 80 MB. Every row is 2MNK over the
 median of the rounds; the share is against a multiply-add probe at the same number of threads in the
@@ -19,6 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
+from tilewright.cli.arguments import counts
 from tilewright.cli.peers import installed
 
 from . import report
@@ -121,7 +122,7 @@ def main() -> None:
     """Measure, print, and with --write keep the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--threads", type=counts, default=(1, 2))
     parser.add_argument(
         "--write", action="store_true", help="keep the result under benchmarks/results"
     )

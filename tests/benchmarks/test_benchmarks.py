@@ -1,0 +1,87 @@
+"""The benchmarks start: each reads its default arguments, and each chain has as many passes over
+memory as its row says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import pointwise
+from benchmarks.exported import one_of
+from benchmarks.low_precision import arrays, check
+
+FOLDER = Path(pointwise.__file__).parent
+RUN = sorted(p.stem for p in FOLDER.glob("*.py") if "\ndef main(" in p.read_text("utf-8"))
+NEEDS = {"export": ("torch", "transformers"), "roofline": ("matplotlib",)}  # beside the extra dev
+GIVEN = {"export": ["a_folder"]}  # what has no default
+
+
+class Parsed(Exception):
+    """Arguments were read, and nothing more is wanted."""
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Callable[..., argparse.Namespace]:
+    """Runs a benchmark's main with these arguments until it has read them; gives what it read."""
+    parse = argparse.ArgumentParser.parse_args
+
+    def parse_only(parser: argparse.ArgumentParser) -> None:
+        raise Parsed(parse(parser))
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_only)
+
+    def read(name: str, *arguments: str) -> argparse.Namespace:
+        for package in NEEDS.get(name, ()):
+            pytest.importorskip(package)
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        with pytest.raises(Parsed) as stopped:
+            importlib.import_module(f"benchmarks.{name}").main()
+        return stopped.value.args[0]
+
+    return read
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_a_benchmark_takes_no_arguments(
+    name: str, reads: Callable[..., argparse.Namespace]
+) -> None:
+    reads(name, *GIVEN.get(name, ()))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["convolutions", "examples", "low_precision", "matmul", "models", "pointwise", "tracer"],
+)
+def test_numbers_of_threads_stand_between_commas(
+    name: str, reads: Callable[..., argparse.Namespace]
+) -> None:
+    assert reads(name).threads == (1, 2)
+    assert reads(name, "--threads", "1,4").threads == (1, 4)
+
+
+def test_a_name_that_no_model_has_is_refused_with_those_that_are() -> None:
+    assert one_of(("resnet50", "squeezenet"))("squeezenet") == "squeezenet"
+    with pytest.raises(argparse.ArgumentTypeError) as refused:
+        one_of(("squeezenet", "resnet50"))("resnet")
+    assert str(refused.value) == "there is no 'resnet'; the names are: 'resnet50', 'squeezenet'"
+
+
+@pytest.mark.parametrize("case", pointwise.CASES, ids=lambda case: case.name)
+def test_a_chain_has_a_kernel_for_each_repeat(case: pointwise.Case) -> None:
+    pointwise.chain_of(case, (4, 32))  # which raises where it has not
+
+
+def test_a_product_of_bytes_that_is_off_by_one_is_refused() -> None:
+    a, b = arrays("vpdpbusd", 4, 8, 16)
+    right = a.astype(np.int32) @ b.astype(np.int32)
+    check("vpdpbusd", "ours", right, a, b)
+    right[2, 3] += 1
+    with pytest.raises(ArithmeticError, match="ours is wrong"):
+        check("vpdpbusd", "ours", right, a, b)
