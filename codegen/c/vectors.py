@@ -351,9 +351,8 @@ class Vectors(Scalars):
         if not all(isinstance(lane, Const) for lane in lanes):
             names = " and ".join(sorted({f"'{var.name}'" for var in free_vars(mask)}))
             raise TargetError(
-                f"c: the elements of '{load.buffer.name}' that an instruction takes together are "
-                f"only there for some values of {names}; expected a condition that is known where "
-                "the code is written.",
+                f"c: which elements of '{load.buffer.name}' an instruction takes depends on {names}; "
+                "expected a condition that is known here.",
                 code="c-undecided-mask",
                 hints=('cut the loops of the condition (tail="mask"), or unroll them.',),
             )
