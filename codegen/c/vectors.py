@@ -351,7 +351,7 @@ class Vectors(Scalars):
         if not all(isinstance(lane, Const) for lane in lanes):
             names = " and ".join(sorted({f"'{var.name}'" for var in free_vars(mask)}))
             raise TargetError(
-                f"c: which elements of '{load.buffer.name}' an instruction takes depends on {names}; "
+                f"c: which elements of '{load.buffer.name}' are taken depends on {names}; "
                 "expected a condition that is known here.",
                 code="c-undecided-mask",
                 hints=('cut the loops of the condition (tail="mask"), or unroll them.',),

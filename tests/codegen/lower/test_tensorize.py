@@ -189,7 +189,7 @@ def test_elements_that_are_there_for_some_values_of_a_loop_are_refused() -> None
     with pytest.raises(TargetError) as caught:
         build_artifact(parse(text), VNNI)
     assert str(caught.value) == (
-        "TargetError: c: which elements of 'A' an instruction takes depends on 'i' and 'k'; expected "
-        "a condition that is known here. [c-undecided-mask]\n"
+        "TargetError: c: which elements of 'A' are taken depends on 'i' and 'k'; expected a "
+        "condition that is known here. [c-undecided-mask]\n"
         '  Hint: cut the loops of the condition (tail="mask"), or unroll them.'
     )
