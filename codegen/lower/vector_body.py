@@ -289,9 +289,8 @@ class VectorBody:
 
     def _select(self, expr: Select, on: Expr | None) -> Expr:
         if any(inner.dtype.is_bool for inner in found_in(expr.condition, Select)):
-            raise NotVectorizable(
-                "a choice by a choice"
-            )  # masks of what is read would grow by both
+            # masks of what is read would hold the inner choice twice, and so on inwards
+            raise NotVectorizable("a choice by a choice")
         if not self.varies(expr.condition) and (on is None or self._is_safe(expr.condition, on)):
             branches = (self.vector(expr.on_true, on), self.vector(expr.on_false, on))
             return Select(expr.condition, *branches)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..build import GraphBuilder
-from ..ir import Graph, Node, rebuilt
+from ..ir import Graph, Node
 from ..ops.arithmetic import Add
 from ..ops.attention import Attention
 from ..ops.logic import IsNaN, Where
@@ -14,6 +14,7 @@ from ..ops.matmul import MatMul
 from ..ops.movement import Reshape, Transpose
 from ..ops.softmax import Softmax
 from ..types import array_of
+from .exchange import exchanged
 from .heads import Located, factor, located
 
 
@@ -33,21 +34,9 @@ class AttentionRecognition:
 
     def __call__(self, graph: Graph) -> Graph:
         while found := {one.last.outputs[0]: one for one in _apart(_spelled(graph))}:
-            graph = _replaced(graph, found)
+            inside = {value for one in found.values() for value in one.inside}
+            graph = exchanged(graph, found, inside, _write)
         return graph
-
-
-def _replaced(graph: Graph, found: Mapping[str, _Spelled]) -> Graph:
-    """The graph with each that was found, by its last value, as one node."""
-    inside = {value for one in found.values() for value in one.inside}
-    builder = GraphBuilder.like(graph)
-    for node in graph.nodes:
-        if node.outputs[0] in found:
-            _write(builder, found[node.outputs[0]])
-        elif node.outputs[0] not in inside:
-            builder.add_node(node)
-    result = builder.finish(graph.outputs)
-    return rebuilt(graph, result.nodes, result.constants)
 
 
 @dataclass(frozen=True, slots=True)

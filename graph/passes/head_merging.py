@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..build import GraphBuilder
-from ..ir import Graph, Node, rebuilt
+from ..ir import Graph, Node
 from ..ops.arithmetic import Add
 from ..ops.attention import Attention, Heads
 from ..ops.matmul import MatMul
 from ..ops.movement import Reshape
 from ..types import array_of, owned
+from .exchange import exchanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +33,7 @@ class HeadMerging:
         if not found:
             return graph
         gone = {value for one in found.values() for value in one.inside}
-        builder = GraphBuilder.like(graph)
-        for node in graph.nodes:
-            if node.outputs[0] in found:
-                _write(builder, graph, found[node.outputs[0]])
-            elif node.outputs[0] not in gone:
-                builder.add_node(node)
-        result = builder.finish(graph.outputs)
-        return rebuilt(graph, result.nodes, result.constants)
+        return exchanged(graph, found, gone, lambda builder, one: _write(builder, graph, one))
 
 
 @dataclass(frozen=True, slots=True)

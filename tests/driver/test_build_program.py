@@ -7,6 +7,8 @@ import pytest
 
 from tilewright.driver.build_program import ProgramOptions, build_program
 from tilewright.driver.check_program import KernelCheck, KernelChecker, ProgramCheckError
+from tilewright.driver.compile_ahead import CompileAhead
+from tilewright.driver.lower_program import LoweredKernel
 from tilewright.runtime.arrays import ArgumentTypeError
 from tilewright.runtime.host import host
 from tilewright.schedule.rules.default import default_schedule
@@ -89,7 +91,15 @@ def test_a_given_schedule_that_fails_its_check_is_replaced_by_rule(
         wrong = func.name == "relu" and calls.count("relu") == 1
         return KernelCheck("it is wrong.", 9.0, 0.0) if wrong else check(self, func, run, prepare)
 
+    told: list[str] = []
+    add = CompileAhead.add
+
+    def listen(self: CompileAhead, kernel: LoweredKernel) -> None:
+        told.extend([kernel.func.name] if kernel.lowered.seconds else [])
+        add(self, kernel)
+
     monkeypatch.setattr(KernelChecker, "check", fail_once)
+    monkeypatch.setattr(CompileAhead, "add", listen)
     report = build_program(tiny(), constants(), SCALAR, source=as_source(tuned)).explain()
     assert {kernel.name: kernel.origin for kernel in report.kernels} == {
         "mm1": "tuned",
@@ -99,6 +109,7 @@ def test_a_given_schedule_that_fails_its_check_is_replaced_by_rule(
     assert report.notes == (
         "kernel 'relu': its schedule failed the check (it is wrong.) and was replaced by rule",
     )
+    assert told == ["mm1", "relu", "add", "relu"]  # the seconds of each that was lowered, once
 
 
 def test_a_kernel_by_rule_that_fails_its_check_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -271,3 +271,17 @@ def f(A: float32[16], C: output(float32[1])):
 """
     assert "for j in range(16):" in vectorized(text)
     check(text)
+
+
+@pytest.mark.parametrize(("depth", "vectors"), [(1, True), (2, False), (12, False)])
+def test_a_choice_by_a_choice_goes_lane_by_lane(depth: int, vectors: bool) -> None:
+    chosen = "A[i]"
+    for _ in range(depth):
+        chosen = f"select({chosen}, B[i], A[i])"
+    text = f"""
+def f(A: bool[16], B: bool[16], Y: output(bool[16])):
+    for i in vectorized(16):
+        Y[i] = {chosen}
+"""
+    after = str(Vectorize(Target.parse("c:avx512"))(parse(text)))
+    assert ("boolx16" in after or "ramp(" in after) == vectors
