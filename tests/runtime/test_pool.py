@@ -346,8 +346,10 @@ def test_a_thread_that_finds_its_cpu_taken_moves_to_a_free_one_and_stays_free_to
             run_rounds(threads, 1)
             print(threads, *(count() for count in counts))
     """)
-    # of two threads on CPU 3 one goes to CPU 2, the first that is free, and stays; a third to CPU 5
-    assert found == "1 0 0 0\n2 1 1 2\n2 1 1 2\n3 2 2 5\n"
+    # of two threads on CPU 3 one goes to CPU 2, the first that is free, and stays; then a third
+    # goes to CPU 5, or it takes CPU 2 before the other one wakes, which goes to CPU 5 itself
+    two = "1 0 0 0\n2 1 1 2\n2 1 1 2\n"
+    assert found in (two + "3 2 2 5\n", two + "3 3 3 5\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a thread its CPU")
