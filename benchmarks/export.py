@@ -189,14 +189,21 @@ MODELS: dict[str, Callable[[int, torch.Generator], Exported]] = {
 }
 
 
-def export(name: str, folder: Path, batch: int = 1) -> Path:
-    """Write one model; its file."""
+def network(name: str, batch: int = 1) -> Exported:
+    """The network of a name, the same each time; for inference."""
     torch.manual_seed(0)
     made = MODELS[name](batch, torch.Generator().manual_seed(1))
+    made.network.eval()
+    return made
+
+
+def export(name: str, folder: Path, batch: int = 1) -> Path:
+    """Write one model; its file."""
+    made = network(name, batch)
     path = folder / f"{name}{'' if batch == 1 else f'_batch{batch}'}.onnx"
     with torch.no_grad():
         program = torch.onnx.export(
-            made.network.eval(),
+            made.network,
             tuple(made.inputs.values()),
             input_names=list(made.inputs),
             output_names=list(made.outputs),

@@ -30,7 +30,7 @@ from tilewright.runtime.limits import read_peak
 from tilewright.runtime.rounds import Rounds
 
 from . import report
-from .peer_matmul import OneDnn, onnx_matmul
+from .peer_matmul import NumPy, OneDnn, onnx_matmul
 from .rounds import paired_rounds
 
 Shape = tuple[int, int, int]
@@ -230,8 +230,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--write", action="store_true", help="keep it under benchmarks/results")
     options = parser.parse_args()
-    one_dnn = OneDnn()
-    peers: tuple[Peer, ...] = (*installed(), *([one_dnn] if one_dnn.is_installed() else []))
+    peers = (*installed(), *(peer for peer in (OneDnn(), NumPy()) if peer.is_installed()))
     rows: list[Row] = []
     for threads in options.threads:
         for shape in options.shapes:

@@ -2,7 +2,7 @@
 weights, and the files in the folder that TILEWRIGHT_MODELS names.
 
     python -m benchmarks.models [NAME ...] [--threads 1,2] [--rounds 7] [--nodes 10] [--no-cold]
-        [--write]
+        [--torch] [--write]
 
 Latency is the median of the rounds, on arrays bound beforehand, and percentiles of all calls;
 "times ours" is a system's time over ours, the median of the rounds' own ratios with its interval.
@@ -10,15 +10,16 @@ Latency is the median of the rounds, on arrays bound beforehand, and percentiles
 and two threads are slower in all systems. Systems and rounds are those of `tilewright bench`. Every
 system's output is compared with the float64 reference before anything is timed. Before that each
 model is compiled in a fresh process: its seconds and its peak of memory stand in a table of their
-own. --nodes: the launches of ours that lose the most against an even share of their time on one
-thread, each timed alone.
+own. --torch: torch.compile as one more system, of files that `benchmarks.export` wrote. --nodes:
+the launches of ours that lose the most against an even share of their time on one thread, each
+timed alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
@@ -29,7 +30,7 @@ import tilewright as tw
 from tilewright.cli.arguments import counts
 from tilewright.cli.comparison import OURS, load_systems
 from tilewright.cli.engines import engine_operations
-from tilewright.cli.peers import installed
+from tilewright.cli.peers import Peer, Session, installed
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.reference import evaluate
 from tilewright.graph.samples import Sample
@@ -37,8 +38,10 @@ from tilewright.graph.samples import Sample
 from . import compiling, report
 from .exported import EXPORTED, NAMES, one_of, sample_of
 from .rounds import paired_rounds
+from .torch_peer import TorchCompile
 
 DEFAULT = ("squeezenet", "resnet50")
+WRONG = 1e-3  # of the largest magnitude: another network, not another rounding
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,24 @@ def peer_bytes(sample: Sample) -> bytes:
     return model.SerializeToString()
 
 
-def measure(name: str, threads: Sequence[int], rounds: int, nodes: int = 0) -> list[Row]:
+def peers_of(name: str, torch: bool) -> tuple[Peer, ...]:
+    """The peers that run a model; with `torch`, torch.compile where the file was exported."""
+    return (*installed(), *([TorchCompile(name)] if torch and name in EXPORTED else []))
+
+
+def measure(
+    name: str, peers: Sequence[Peer], threads: Sequence[int], rounds: int, nodes: int = 0
+) -> list[Row]:
     """All systems on one model; prints the `nodes` launches of ours that lose the most."""
     sample = sample_of(name)
     began = time.perf_counter()
     engine = tw.compile(sample.model)
     print(f"{name}: compiled in {time.perf_counter() - began:.1f} s", flush=True)
     wanted = evaluate(import_onnx(sample.model), sample.inputs)
-    data = peer_bytes(sample)
-    rows = [row for count in threads for row in _rows(sample, engine, data, wanted, count, rounds)]
+    rows: list[Row] = []
+    for count in threads:
+        systems = load_systems(engine, peer_bytes(sample), sample.inputs, peers, count)
+        rows += _rows(sample, engine, systems, wanted, count, rounds)
     if nodes:
         print(_losses(engine, sample, max(threads), nodes), flush=True)
     return rows
@@ -109,18 +121,20 @@ def _losses(engine: tw.Engine, sample: Sample, threads: int, most: int) -> str:
 def _rows(
     sample: Sample,
     engine: tw.Engine,
-    data: bytes,
+    systems: Mapping[str, Session],
     wanted: dict[str, np.ndarray],
     threads: int,
     rounds: int,
 ) -> list[Row]:
-    systems = load_systems(engine, data, sample.inputs, installed(), threads)
     (name, reference), *_ = wanted.items()
     scale = float(np.abs(reference).max())
     errors = {
         system: float(np.abs(session.outputs()[name] - reference).max()) / scale
         for system, session in systems.items()
     }
+    wrong = [system for system, error in errors.items() if not error < WRONG]
+    if wrong:
+        raise ArithmeticError(f"{sample.name}: another network, or wrong, in {', '.join(wrong)}")
     calls = {system: session.call for system, session in systems.items()}
     operations = float(engine_operations(engine) or 0)
     results, found = paired_rounds(calls, operations, threads, rounds)
@@ -184,6 +198,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--nodes", type=int, default=0)
     parser.add_argument("--cold", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--torch", action="store_true")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     cold = [compiling.measure(name) for name in options.models if options.cold]
@@ -191,11 +206,12 @@ def main() -> None:
         print(compiling.table(cold), flush=True)
     rows: list[Row] = []
     for name in options.models:
-        found = measure(name, options.threads, options.rounds, options.nodes)
+        peers = peers_of(name, options.torch)
+        found = measure(name, peers, options.threads, options.rounds, options.nodes)
         print(_table(found), flush=True)
         rows += found
     if options.write:
-        report.write("models", _table(rows), [asdict(row) for row in rows], installed())
+        report.write("models", _table(rows), [asdict(row) for row in rows], peers)
     if options.write and cold:
         report.write("compiling", compiling.table(cold), [asdict(row) for row in cold], ())
 

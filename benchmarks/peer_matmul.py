@@ -1,7 +1,10 @@
-"""A matrix product as peers get it: a model of one operator, and oneDNN's product through torch."""
+"""A matrix product as peers get it: a model of one operator, oneDNN's product through torch, and
+NumPy's.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -92,6 +95,46 @@ class OneDnn:
             made[outputs[0]] = product(x, weights, None, "none", [], "")
 
         return Session(call, lambda: {name: found.float().numpy() for name, found in made.items()})
+
+
+@dataclass(frozen=True)
+class NumPy:
+    """NumPy's product, which is OpenBLAS's; threadpoolctl sets its threads, for the whole process.
+
+    Raises at `load`: RuntimeError where OPENBLAS_CORETYPE names the kernels that it is to take.
+    """
+
+    name: str = "numpy"
+    requirement: str = "threadpoolctl"
+
+    def is_installed(self) -> bool:
+        return find_spec("threadpoolctl") is not None
+
+    def version(self) -> str:
+        return version("numpy")
+
+    def settings(self, threads: int) -> Mapping[str, str]:
+        return {"threadpool_limits": str(threads)}
+
+    def load(
+        self,
+        model: str | bytes,
+        inputs: Mapping[str, Array],
+        outputs: Sequence[str],
+        threads: int,
+    ) -> Session:
+        """The model that `onnx_matmul` made; its one initializer is the weights."""
+        import threadpoolctl  # an optional dependency
+
+        if "OPENBLAS_CORETYPE" in os.environ:
+            raise RuntimeError("OPENBLAS_CORETYPE is set: unset it, so that NumPy is at its best")
+        assert isinstance(model, bytes)
+        threadpoolctl.threadpool_limits(threads, user_api="blas")
+        (x,) = inputs.values()
+        (initializer,) = onnx.load_from_string(model).graph.initializer
+        weights = numpy_helper.to_array(initializer)
+        out = np.empty((len(x), weights.shape[1]), x.dtype)
+        return Session(lambda: np.matmul(x, weights, out=out), lambda: {outputs[0]: out})
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:
