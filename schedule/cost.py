@@ -33,6 +33,7 @@ from .rules.depthwise import DepthwiseRule, window_cycles
 from .rules.dots import DotsRule
 from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
 from .rules.groups import group_cycles, is_grouped
+from .rules.last_axis import turned_axis
 from .rules.reduction import ReductionRule
 from .rules.row_groups import row_groups
 from .rules.rows import RowsRule, in_vectors
@@ -41,6 +42,7 @@ from .rules.structure import (
     Contraction,
     contraction,
     inline_chains,
+    is_elementwise,
     pointwise_output,
     reductions,
 )
@@ -108,6 +110,8 @@ def _row_pass(func: PrimFunc, own: Sequence[Block], target: Target) -> Pass:
 
 
 def _lanes(block: Block, target: Target) -> int:
+    if is_elementwise(block) and turned_axis(block) is not None:
+        return 1  # elements one by one: see square_tiles
     vectors = panel_axis(block) is not None if block.is_ordered else is_window(block)
     return vector_lanes(block, target) if vectors else 1
 

@@ -19,7 +19,7 @@ def turned_axis(block: Block) -> int | None:
     """The number of the axis along which the data of a block lies, where that is not its last one:
     a transposition; None for others, for short axes, and where functions are computed.
     """
-    if any(isinstance(node, Call) for node in walk(block.body)):
+    if not block.iters or any(isinstance(node, Call) for node in walk(block.body)):
         return None
     last = block.iters[-1]
     along = {it.var: n for n, it in enumerate(block.iters[:-1]) if it.extent >= SHORTEST_SIDE}

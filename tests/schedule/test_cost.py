@@ -46,6 +46,12 @@ def softmax(n: int) -> PrimFunc:
     return te.func(x, y, name="softmax")
 
 
+def copy(m: int, n: int, *, turned: bool) -> PrimFunc:
+    x = te.placeholder((n, m) if turned else (m, n), "float32", name="x")
+    y = te.compute((m, n), lambda i, j: x[j, i] if turned else x[i, j], name="y")
+    return te.func(x, y, name="copy")
+
+
 def test_a_large_product_runs_near_the_peak_of_all_threads() -> None:
     m, n, k = 512, 768, 1024
     lanes = TARGET.lanes(te.placeholder((1,), "float32", name="x").dtype)
@@ -78,6 +84,11 @@ def test_softmax_counts_every_pass() -> None:
     assert estimate(softmax(1 << 16), TARGET) > 2 * estimate(softmax(1 << 14), TARGET)
 
 
+def test_a_turned_copy_moves_element_by_element() -> None:
+    turned, straight = (estimate(copy(128, 768, turned=turned), TARGET) for turned in (True, False))
+    assert turned > 4 * straight
+
+
 def test_a_function_without_elements_costs_a_launch() -> None:
     assert estimate(matmul(0, 16, 16), TARGET) < 2 * LAUNCH_SECONDS + 1e-6
 
@@ -90,6 +101,8 @@ def test_a_function_without_elements_costs_a_launch() -> None:
         running(64, 512),
         running(64, 512, axis=1),
         running(1, 4096, axis=1),
+        copy(128, 768, turned=False),
+        copy(128, 768, turned=True),
     ],
 )
 def test_the_rules_schedule_costs_what_its_function_does(func: PrimFunc) -> None:
