@@ -317,9 +317,27 @@ def _starts_afresh(loop: For, buffer: Buffer) -> bool:
             return False
         if not _reads_own_part(block, buffer, loop.var):
             return False
-        if block.role is Role.COPY:
+        if block.role is Role.COPY and not _copies_whole_sums(block, loop):
             return False
     return len(blocks(loop.body)) > len(writers) or any(b.is_ordered for b in writers)
+
+
+def _copies_whole_sums(copy: Block, loop: For) -> bool:
+    """Whether a copy takes out what blocks below the loop accumulate, and none of them goes on with
+    it in another iteration.
+    """
+    copied = {load.buffer for load in loads(copy.body)}
+    makers = [
+        b
+        for b in blocks(loop.body)
+        if b.role is Role.COMPUTE and any(s.buffer in copied for s in stores(b.body))
+    ]
+    carried = (
+        it.kind is not IterKind.SPATIAL and loop.var in free_vars(binding)
+        for block in makers
+        for it, binding in zip(block.iters, block.bindings, strict=True)
+    )
+    return bool(makers) and not any(carried)
 
 
 def _reads_own_part(block: Block, buffer: Buffer, var: Var) -> bool:

@@ -149,6 +149,37 @@ def test_a_staged_tile_shrinks_to_the_tile() -> None:
     assert all(isinstance(b, Buffer) and b.origin is not None for b in after.allocations)
 
 
+def mirrored() -> PrimFunc:
+    """A product, and behind it the sum of each element and the opposite one of its row."""
+    a = te.placeholder((3, 4), "float32", name="A")
+    b = te.placeholder((4, 6), "float32", name="B")
+    k = te.reduce_axis(4, name="k")
+    c = te.compute((3, 6), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    y = te.compute((3, 6), lambda i, j: c[i, j] + c[i, 5 - j], name="Y")
+    return te.func(a, b, y, name="f")
+
+
+def test_what_a_tile_of_registers_is_copied_to_sinks_to_the_loop_of_its_reader() -> None:
+    def steps(sch: Schedule) -> None:
+        *_, j, _k = sch.compute_at("C", sch.loops("Y")[0])
+        outer, _ = sch.split(j, (None, 2))
+        sch.stage("C", "C", outer, "thread")
+
+    after = folded(mirrored(), steps)
+    assert shapes(after) == {"C": (1, 6), "C_local": (1, 2)}
+
+
+def test_a_copy_of_sums_that_another_iteration_goes_on_with_keeps_its_storage() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        outer, inner = sch.split(k, (2, 2))
+        sch.reorder(outer, i, j, inner)
+        sch.stage("C", "C", i, "thread")
+        sch.reverse_compute_at("Y", i, at="last")
+
+    assert shapes(folded(mirrored(), steps)) == {"C": (3, 6), "C_local": (1, 6)}
+
+
 @pytest.mark.parametrize(
     ("depth", "expected"), [(0, (1, 6, 7, 2)), (1, (1, 3, 7, 2)), (2, (1, 3, 3, 2))]
 )
