@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...tir.buffer import Buffer
+from ...tir.elements import minimum
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
-from ...tir.regions import Region, region
+from ...tir.linear import linear
+from ...tir.regions import Region, Span, region
 from ...tir.simplify import simplify
 from ...tir.stmt import For, Prefetch, seq
 from ...tir.visit import accesses, blocks, substitute
@@ -20,6 +22,7 @@ from ..nest import Rewrite, bound, loop_of, loops_around, loops_below, ranges_of
 
 LINE_BYTES = 64
 MAX_REQUESTS = 64  # in one iteration of the innermost loop
+NEARLY = 7 / 8  # of an axis, from which on all of it is asked for
 
 
 def prefetch(
@@ -36,18 +39,109 @@ def prefetch(
 
     The lines are shared out evenly over the iterations of the loops `spread`, each inside the one
     before it and all inside `at`; the requests stand first in the innermost, or in `at` where none
-    is named. Requires: storage that outlives an iteration, of which one touches what is contiguous;
-    at most 64 requests in an iteration. Raises: ScheduleError.
+    is named. Rows that do not follow each other in memory are asked for one after the other.
+    Requires: storage that outlives an iteration; at most 64 requests in an iteration.
+    Raises: ScheduleError.
     """
     outer = loop_of(func, at)
     inner = [loop_of(func, loop) for loop in spread]
     _check_spread(func, outer, inner)
     placement.check_allocated_outside(func, outer, buffer, "prefetch")
     innermost = inner[-1] if inner else outer
-    box = _touched(func, buffer, at)
-    lines = -(-math.prod(span.extent for span in box) * buffer.type.bytes // LINE_BYTES)
+    pieces = _pieces(buffer, _touched(func, buffer, at))
     slots = math.prod(loop.extent for loop in inner)
-    each = -(-lines // max(1, slots))
+    each = -(-pieces.lines // max(1, slots))
+    _check_few(func, buffer, at, pieces.lines, slots, each)
+    slot: Expr = index(0)
+    for loop in inner:
+        slot = slot * loop.extent + loop.var
+    ahead = {at: at + distance}
+    still = ranges_of((*loops_around(func, innermost), innermost))
+    requests = []
+    for n in range(each):
+        number = simplify(slot * each + n, still)
+        if pieces.rows > 1 and slots * each > pieces.lines:
+            number = minimum(number, pieces.lines - 1)
+        place = (substitute(item, ahead) for item in pieces.place(number))
+        requests.append(Prefetch(buffer, tuple(simplify(i, still) for i in place), write, level))
+    body = seq(*requests, innermost.body)
+    return Rewrite(replace_loop(func, innermost, replace(innermost, body=body)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """A box of a tensor as pieces of memory, each of which is contiguous.
+
+    outer: the spans that number the pieces, row by row; inner: those inside a piece. line: elements
+    of a cache line; each: lines of a piece, one more where a piece may start inside of a line.
+    """
+
+    outer: Region
+    inner: Region
+    line: int
+    each: int
+
+    @property
+    def rows(self) -> int:
+        """The number of pieces."""
+        return math.prod(span.extent for span in self.outer)
+
+    @property
+    def lines(self) -> int:
+        """The number of lines."""
+        return self.rows * self.each
+
+    def place(self, number: Expr) -> tuple[Expr, ...]:
+        """The indices at which the line with this number starts. A single piece goes on behind its
+        end.
+        """
+        lows = [span.low for span in (*self.outer, *self.inner)]
+        step = number
+        if self.rows > 1:
+            piece, step = number // self.each, number % self.each
+            for axis in reversed(range(len(self.outer))):
+                extent = self.outer[axis].extent
+                rest = piece % extent if any(s.extent > 1 for s in self.outer[:axis]) else piece
+                lows[axis] = lows[axis] + rest
+                piece = piece // extent
+        return (*lows[:-1], lows[-1] + step * self.line)
+
+
+def _pieces(buffer: Buffer, box: Region) -> _Pieces:
+    """The pieces of a box: whole, dense axes at its end, and one more. Nearly all of an axis counts
+    as all of it: what a window of stride 2 leaves out is asked for as well.
+    """
+    box = tuple(map(_whole, box, buffer.shape))
+    strides = buffer.strides
+    apart = (
+        axis for axis in range(1, len(box)) if box[axis].extent * strides[axis] != strides[axis - 1]
+    )
+    first = max(apart, default=0)
+    line = LINE_BYTES // buffer.type.bytes
+    size = math.prod(span.extent for span in box[first:])
+    each = -(-size // line)
+    if math.prod(span.extent for span in box[:first]) > 1 and not _on_lines(buffer, box, line):
+        each += 1
+    return _Pieces(box[:first], box[first:], line, each)
+
+
+def _whole(span: Span, size: int) -> Span:
+    """The whole axis for nearly all of it."""
+    return Span(index(0), size) if NEARLY * size <= span.extent < size else span
+
+
+def _on_lines(buffer: Buffer, box: Region, line: int) -> bool:
+    """Whether every piece of a box starts where a line does, if the tensor does."""
+    spans = list(zip(box, buffer.strides, strict=True))
+    forms = [linear(span.low).scaled(stride) for span, stride in spans]
+    steps = [form.constant for form in forms]
+    steps += [coefficient for form in forms for _, coefficient in form.terms]
+    steps += [stride for span, stride in spans[:-1] if span.extent > 1]
+    return all(step % line == 0 for step in steps)
+
+
+def _check_few(func: PrimFunc, buffer: Buffer, at: Var, lines: int, slots: int, each: int) -> None:
+    """An iteration of the innermost loop makes few requests."""
     if each > MAX_REQUESTS:
         raise refuse(
             func,
@@ -57,24 +151,6 @@ def prefetch(
             code="prefetch-many",
             hints=("name more loops in spread=(...).",),
         )
-    slot: Expr = index(0)
-    for loop in inner:
-        slot = slot * loop.extent + loop.var
-    ahead = {at: at + distance}
-    lows = [substitute(span.low, ahead) for span in box]
-    step = LINE_BYTES // buffer.type.bytes
-    still = ranges_of((*loops_around(func, innermost), innermost))
-    requests = [
-        Prefetch(
-            buffer,
-            (*lows[:-1], simplify(lows[-1] + slot * (each * step) + n * step, still)),
-            write,
-            level,
-        )
-        for n in range(each)
-    ]
-    body = seq(*requests, innermost.body)
-    return Rewrite(replace_loop(func, innermost, replace(innermost, body=body)))
 
 
 def _check_spread(func: PrimFunc, at: For, spread: Sequence[For]) -> None:
@@ -92,9 +168,7 @@ def _check_spread(func: PrimFunc, at: For, spread: Sequence[For]) -> None:
 
 
 def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
-    """The box of `buffer` that one iteration of the loop touches; refused when it is not
-    contiguous.
-    """
+    """The box of `buffer` that one iteration of the loop touches."""
     node = loop_of(func, at)
     found = [
         tuple(bound(block, item) for item in access.indices)
@@ -110,18 +184,4 @@ def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
             code="prefetch-untouched",
         )
     around = (*loops_around(func, node), node)
-    box = region(found, ranges_of(loops_below(node.body)), ranges_of(around), buffer.shape)
-    inside = False
-    for span, size in zip(box, buffer.shape, strict=True):
-        if inside and span.extent != size:
-            shown = "x".join(str(s.extent) for s in box)
-            raise refuse(
-                func,
-                f"prefetch: an iteration of loop '{at.name}' touches a box of {shown} of "
-                f"'{buffer.name}', "
-                "which is not contiguous.",
-                code="prefetch-strided",
-                hints=("pack the tensor, so that what an iteration reads is one stream.",),
-            )
-        inside = inside or span.extent > 1
-    return box
+    return region(found, ranges_of(loops_below(node.body)), ranges_of(around), buffer.shape)

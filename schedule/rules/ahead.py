@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 from ...tir.target import Target
+from ..nest import targets_of
 from ..primitives.prefetch import LINE_BYTES
 from ..references import LoopRef
 from ..schedule import Schedule
@@ -47,6 +48,23 @@ def fetch_weights(
     """
     if _lines(sch, bytes_read, spread) <= MOST_LINES:
         sch.prefetch(packed, at, spread=spread, level=2)
+
+
+def fetch_results(sch: Schedule, tile: LoopRef, spread: Sequence[LoopRef]) -> None:
+    """Ask for the lines that an iteration of the loop `tile` writes, while it sums its tile, from
+    inside of the loops `spread`; where that is a few lines in each.
+
+    For results that are far by then, since weights stream through the caches.
+    """
+    for block in sch.func.blocks:
+        loops = sch.loops(block.name)
+        if tile not in loops:
+            continue
+        size = math.prod(sch.extent(loop) for loop in loops[loops.index(tile) + 1 :])
+        for tensor in targets_of(block):
+            few = _lines(sch, size * tensor.type.bytes, spread) <= FEW_LINES
+            if few and tensor.scope == "global":
+                sch.prefetch(tensor.name, tile, spread=spread, distance=0, rw="write")
 
 
 def fetch_rows(sch: Schedule, found: Contraction, loops: Sequence[LoopRef], target: Target) -> None:

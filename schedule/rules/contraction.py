@@ -21,7 +21,7 @@ from ...tir.visit import free_vars
 from ..nest import fixed_tensors, is_reduction
 from ..references import LoopRef
 from ..schedule import Schedule
-from .ahead import PREFETCH_STEPS, chunks, fetch_rows, fetch_weights, spacing
+from .ahead import PREFETCH_STEPS, chunks, fetch_results, fetch_rows, fetch_weights, spacing
 from .elementwise import schedule_pointwise
 from .groups import Panel, choose_panel, has_short_end, is_grouped
 from .row_groups import row_axis
@@ -285,6 +285,8 @@ def _nest(
         tiled = [row for row in rows if sch.extent(row) > 1]
         size = math.prod(sch.extent(loop) for loop in reduced) * row_bytes
         fetch_weights(sch, packed, at, [*tiled, *inside], size)
+    if panels_first and parts is None and inside and _streams(found, target):
+        fetch_results(sch, outer[-1], inside)
     looped = [loop for loop in outer if sch.extent(loop) > 1]
     if not panels_first and not batch and looped and looped[0] in rows:
         fetch_rows(sch, found, [*looped, *inside], target)

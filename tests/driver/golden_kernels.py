@@ -273,6 +273,7 @@ def traced(sch: Schedule) -> None:
     sch.unroll(vectors)
     sch.vectorize(lane)
     sch.prefetch("W_packed", at=block, spread=(i, k))
+    sch.prefetch("Y", at=i, spread=(k,), distance=0, rw="write")
 
 
 def in_parts(block: str) -> Steps:

@@ -55,6 +55,83 @@ def test_a_packed_panel_is_one_stream() -> None:
     assert 'prefetch(B_packed[j_0 + 1, 0, i * 80 + k * 16], "read", 2)' in text
 
 
+def tiles(columns: int, width: int) -> PrimFunc:
+    """Y = 2 X in tiles of 2 rows and `width` columns, the lines of a tile of Y asked for in it."""
+
+    def steps(sch: Schedule) -> None:
+        i, j = sch.loops("Y")
+        i, ii = sch.split(i, (None, 2))
+        j, jj = sch.split(j, (None, width))
+        sch.reorder(i, j, ii, jj)
+        sch.prefetch("Y", j, spread=(ii,), distance=0, rw="write")
+
+    func = rows(4, columns)
+    return scheduled(func, steps)
+
+
+def requests(func: PrimFunc) -> list[str]:
+    """The prefetches in the text of a function."""
+    return [line.strip() for line in body_of(func).splitlines() if "prefetch(" in line]
+
+
+def test_the_rows_of_a_box_are_asked_for_one_after_the_other() -> None:
+    assert requests(tiles(64, 32)) == [
+        'prefetch(Y[i_0 * 2 + i_1, j_0 * 32], "write", 1)',
+        'prefetch(Y[i_0 * 2 + i_1, j_0 * 32 + 16], "write", 1)',
+    ]
+
+
+def test_a_row_that_may_start_inside_of_a_line_has_one_line_more() -> None:
+    assert requests(tiles(40, 20)) == [
+        'prefetch(Y[i_0 * 2 + i_1, j_0 * 20], "write", 1)',
+        'prefetch(Y[i_0 * 2 + i_1, j_0 * 20 + 16], "write", 1)',
+        'prefetch(Y[i_0 * 2 + i_1, j_0 * 20 + 32], "write", 1)',
+    ]
+
+
+def test_iterations_without_a_line_of_their_own_ask_for_the_last_one() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j = sch.loops("Y")
+        j, jj = sch.split(j, (None, 32))
+        jj, _ = sch.split(jj, (8, 4))
+        sch.reorder(j, i)
+        sch.prefetch("X", j, spread=(i, jj))
+
+    assert requests(scheduled(rows(3, 64), steps)) == [
+        "prefetch(X[min(i * 8 + j_1_0, 5) // 2, j_0 * 32 + min(i * 8 + j_1_0, 5) % 2 * 16 + 32], "
+        '"read", 1)'
+    ]
+
+
+def test_rows_of_two_axes_are_numbered() -> None:
+    x = te.placeholder((4, 6, 32), "float32", name="X")
+    func = te.func(x, te.compute((4, 6, 32), lambda a, b, c: x[a, b, c] * 2.0, name="Y"), name="f")
+
+    def steps(sch: Schedule) -> None:
+        a, b, c = sch.loops("Y")
+        b, bb = sch.split(b, (2, 3))
+        c, cc = sch.split(c, (2, 16))
+        sch.reorder(b, c, a, bb, cc)
+        sch.prefetch("X", c, spread=(a, bb), distance=0)
+
+    assert requests(scheduled(func, steps)) == [
+        'prefetch(X[a, b_0 * 3 + b_1, c_0 * 16], "read", 1)'
+    ]
+
+
+def test_nearly_all_of_an_axis_counts_as_all_of_it() -> None:
+    x = te.placeholder((4, 33), "float32", name="X")
+    func = te.func(x, te.compute((4, 32), lambda i, j: x[i, j] * 2.0, name="Y"), name="rows")
+
+    def steps(sch: Schedule) -> None:
+        i, _ = sch.split(sch.loops("Y")[0], (2, 2))
+        sch.prefetch("X", i, spread=())
+
+    assert requests(scheduled(func, steps)) == [
+        f'prefetch(X[i_0 * 2 + 2, {at}], "read", 1)' for at in (0, 16, 32, 48, 64)
+    ]
+
+
 # -- refusals --------------------------------------------------------------------------------------
 
 
@@ -104,10 +181,6 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         lambda s: s.prefetch("P", s.loops("Y")[0], spread=(s.loops("Y")[1],)),
     ),
     "prefetch-untouched: a scalar": (scalar(), _of_a_scalar),
-    "prefetch-strided": (
-        matmul(2, 8, 3),
-        lambda s: s.prefetch("B", s.split(s.loops("C")[1], (2, 4))[0], spread=()),
-    ),
     "prefetch-spread: itself": (rows(2, 32), _spread(0)),
     "prefetch-spread: outside": (rows(2, 32), _spread(1)),
     "prefetch-spread: the wrong way round": (rows(2, 32), _spread(2)),

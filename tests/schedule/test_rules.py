@@ -449,6 +449,16 @@ def test_rows_are_asked_for_ahead_where_the_data_does_not_stay_in_the_cache() ->
     assert not prefetches(matmul(256, 64, 256))
 
 
+def test_the_lines_of_results_are_asked_for_where_weights_stream() -> None:
+    for shape in ((128, 3072, 768), (49, 2048, 512)):
+        weights, results = prefetches(matmul(*shape))
+        assert weights.startswith('prefetch("B_packed", ')
+        assert results.startswith('prefetch("C", at=i_0, ')
+        assert 'distance=0, rw="write", level=1' in results
+    (weights,) = prefetches(matmul(128, 768, 3072))  # summed in parts: results come back at once
+    assert weights.startswith('prefetch("B_packed", ')
+
+
 def test_weights_of_a_part_are_asked_for_ahead_whatever_its_taps() -> None:
     (step,) = prefetches(conv(28, 28, 256, 256, stride=2))
     assert 'prefetch("W_packed", at=' in step

@@ -248,6 +248,13 @@ def f(A: float32[40, 24], C: output(float32[40, 24])):
             prefetch(A[i + 8, j], "read", 2)
             C[i, j] = A[i, j]
 """,
+    "a prefetch of rows": """
+def f(A: float32[40, 24], C: output(float32[40, 24])):
+    for i in range(40):
+        for j in vectorized(24):
+            prefetch(C[i + min(j, 5) // 2, min(j, 5) % 2 * 16], "write", 1)
+            C[i, j] = A[i, j]
+""",
 }
 
 CLOSE = {
