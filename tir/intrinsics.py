@@ -58,7 +58,8 @@ def _min_any(a: Array, b: Array) -> Array:
 
 
 def _scale_by_power_of_two(x: Array, n: Array) -> Array:
-    return np.ldexp(x, np.clip(n, -4096, 4096).astype(np.int32))
+    whole = np.where(np.isnan(n), 0, np.clip(n, -4096, 4096)).astype(np.int32)
+    return np.where(np.isnan(n), n, np.ldexp(x, whole))
 
 
 EXP = Intrinsic("exp", 1, np.exp, elementary=True)
@@ -74,7 +75,7 @@ FLOOR = Intrinsic("floor", 1, np.floor)
 # a > b ? a : b, exactly so in lowered code; a definition is not promised which operand a NaN gives
 MAX_ANY = Intrinsic("max_any", 2, _max_any)
 MIN_ANY = Intrinsic("min_any", 2, _min_any)
-SCALE = Intrinsic("scale", 2, _scale_by_power_of_two)  # a * 2**b for an integral b
+SCALE = Intrinsic("scale", 2, _scale_by_power_of_two)  # a * 2**b for an integral b, or NaN for one
 
 ALL = (EXP, EXP2, LOG, TANH, ERF, POW, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
 _BY_NAME = {intrinsic.name: intrinsic for intrinsic in ALL}

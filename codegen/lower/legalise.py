@@ -8,6 +8,7 @@ from ...tir.dtype import FLOAT32, INT32, INT64
 from ...tir.errors import InternalError
 from ...tir.expr import (
     LT,
+    NE,
     Add,
     Call,
     Cast,
@@ -39,7 +40,7 @@ class Legalise:
 
     floor(x)    ->  r = round(x); r - 1 where x < r, else r
     scale(x, n) ->  x * 2^q * 2^q * 2^q * 2^(n - 3*q), q = n // 4, each power made of its exponent
-    bits
+    bits; n where it is NaN
     max(x, 1.0)  ->  max_any(1.0, x), which gives x where x is NaN, or a zero beside another one
 
     Requires: no elementary function is left. Ensures: every Call has an entry in the target's
@@ -94,7 +95,8 @@ def _scale(x: Expr, n: Expr) -> Expr:
     """
     limit = 496.0 if x.dtype == FLOAT32 else 4080.0  # beyond it every result is 0 or infinite
     most, least = (const(sign * limit, n.dtype) for sign in (1, -1))
-    clamped = Call(MAX_ANY, (Call(MIN_ANY, (n, most)), least))
+    given = Var("power", n.dtype)
+    clamped = Call(MAX_ANY, (Call(MIN_ANY, (given, most)), least))
     power, quarter, step = Var("n", INT32), Var("q", INT32), Var("step", x.dtype)
     rest = Sub(power, Mul(quarter, const(3, INT32)))
     product: Expr = x
@@ -103,7 +105,8 @@ def _scale(x: Expr, n: Expr) -> Expr:
     inner = Let(
         quarter, FloorDiv(power, const(4, INT32)), Let(step, _power_of_two(quarter, x), product)
     )
-    return Let(power, Cast(clamped, INT32), inner)
+    finite = Let(power, Cast(clamped, INT32), inner)
+    return Let(given, n, Select(NE(given, given), given, finite))
 
 
 def _power_of_two(exponent: Expr, like: Expr) -> Expr:

@@ -53,6 +53,16 @@ def test_scale_by_powers_of_two_over_the_whole_range(dtype: str) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scale_by_what_is_no_finite_number(dtype: str) -> None:
+    x = np.array([1.0, -1.5, 0.0, 2.0, np.nan], dtype)
+    n = np.array([np.nan, np.inf, np.nan, -np.inf, 3.0], dtype)
+    expected = np.array([np.nan, -np.inf, np.nan, 0.0, np.nan], dtype)
+    plain = parse(SCALE.format(dtype, len(n)))
+    for func in (plain, Legalise(Target())(plain)):
+        np.testing.assert_array_equal(interpret(func, x, n)[0], expected)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
