@@ -5,9 +5,10 @@
 Every process imports a system, loads a model from its file and runs it once. The two sides start
 from unlike places: ours finds in its cache the engine that an earlier process compiled, and peers,
 whose own caches are not turned on, make theirs of the model each time; `benchmarks.compiling` tells
-what our compile costs. Seconds are those of the whole process, from its start to its end, the peak
-is VmHWM (Linux only); systems take turns, and the medians count. Without a NAME: resnet50, and
-bert_base and gpt2_prefill128 where they are in TILEWRIGHT_MODELS.
+what our compile costs. Both find the bytecode of what they import. Seconds are those of the whole
+process, from its start to its end, the peak is VmHWM (Linux only); systems take turns, and the
+medians count. Without a NAME: resnet50, and bert_base and gpt2_prefill128 where they are in
+TILEWRIGHT_MODELS.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def measure(name: str, threads: int, processes: int) -> list[Row]:
         cache = Path(folder, "cache")
         cache.mkdir(mode=0o700)
         words = (str(path), str(inputs), str(threads))
-        process(RUNS[OURS], *words, cache=cache)
+        for system in systems:  # writes bytecode, and the engine
+            process(RUNS[system], *words, told.get(system, ""), cache=cache)
         for turn in range(processes):
             for system in in_turn(systems, turn):
                 taken, peak = process(

@@ -11,11 +11,14 @@ thread_workspace_bytes` bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..tir.dtype import DType
-from ..tir.func import PrimFunc
 from ..tir.index_check import IndexCheck
 from ..tir.target import Target
+
+if TYPE_CHECKING:  # what is only called needs no language
+    from ..tir.func import PrimFunc
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from ..codegen.artifact import Parameter
 from ..codegen.c.program import emit_program
 from ..codegen.program_artifact import ProgramArtifact
 from ..runtime.arrays import ArgumentTypeError, Array
-from ..runtime.compile import SharedObject, Units
+from ..runtime.compile import Units
 from ..runtime.engine import Engine, Reference
 from ..runtime.engine_parts import EngineParts
+from ..runtime.library import SharedObject
 from ..runtime.model import Model, StoredModel
 from ..runtime.pool import pool_object
 from ..runtime.program_code import prepare_constants

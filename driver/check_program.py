@@ -12,8 +12,7 @@ import numpy as np
 
 from ..codegen.artifact import Entry
 from ..codegen.program_artifact import ProgramArtifact
-from ..runtime.compile import SharedObject
-from ..runtime.library import Library
+from ..runtime.library import Library, SharedObject
 from ..runtime.native import NativeEntry
 from ..tir.error_bound import reference
 from ..tir.func import PrimFunc

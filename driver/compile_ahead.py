@@ -10,7 +10,8 @@ import time
 from ..codegen.c.program import KernelTexts
 from ..codegen.c.program_source import declarations, unit_source
 from ..codegen.program_artifact import ProgramArtifact
-from ..runtime.compile import SharedObject, Units
+from ..runtime.compile import Units
+from ..runtime.library import SharedObject
 from ..tir.target import Target
 from .lower_program import LoweredKernel
 

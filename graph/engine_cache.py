@@ -2,8 +2,10 @@
 
 An engine is kept under what it was made of: the model's bytes, the target, the options, the C
 compiler that is asked for, and the code of tilewright itself. The bytes of a model file are known
-again by path, size and time of change, so that a hit does not read them. Models whose weights lie
-in other files are not kept, nor those that would take more than half of the cache.
+again by what the file system says of it, so that a hit does not read them: path, size, file number
+and both times of change, of which no program sets the second. A file that changed in the last two
+seconds is read each time, because another change might leave those times as they are. Models whose
+weights lie in other files are not kept, nor those that would take more than half of the cache.
 Nothing here imports what is needed to build.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
@@ -28,6 +31,7 @@ from ..tir.target import Target
 
 ENGINES, MODELS = "engines", "models"  # kinds of entries
 _PIECE = 1 << 22  # bytes of a model file that are read at a time
+_SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system that is in use
 _ELSEWHERE = b"location"  # stands in every model whose weights lie in other files
 
 
@@ -88,17 +92,25 @@ def keep_engine(key: str, engine: Engine) -> None:
 
 def _file_digest(path: Path) -> str | None:
     try:
-        status = path.stat()
-        name = os.path.realpath(path)
-        memo = cache_key(name, str((status.st_size, status.st_mtime_ns, status.st_ino)))
+        before = _identity(path.stat())
+        memo = cache_key(os.path.realpath(path), str(before))
         known = user_cache().get(MODELS, memo)
         if known is None:
             with path.open("rb") as file:
                 known = (_digest(iter(partial(file.read, _PIECE), b"")) or "").encode()
-            user_cache().put(MODELS, memo, known)
+                after = os.fstat(file.fileno())
+            latest = max(after.st_mtime_ns, after.st_ctime_ns)
+            if _identity(after) == before and time.time_ns() - latest > _SETTLED_NS:
+                user_cache().put(MODELS, memo, known)
     except OSError:
         return None  # the importer says what is wrong with the file
     return known.decode() or None
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    """What changes when a file is written, by whatever means."""
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return (status.st_size, *times, status.st_ino, status.st_dev)
 
 
 def _digest(pieces: Iterable[bytes]) -> str | None:
@@ -116,16 +128,17 @@ def _digest(pieces: Iterable[bytes]) -> str | None:
 def _code_digest() -> str:
     """Changes with every source file of the package: an engine is as old as what built it."""
     root = Path(__file__).resolve().parents[1]
-    lines = (f"{path.relative_to(root)} {status}" for path, status in _sources(root))
-    return cache_key(*sorted(lines))
-
-
-def _sources(root: Path) -> Iterator[tuple[Path, str]]:
     layers = ("tir", "schedule", "codegen", "runtime", "driver", "graph")
-    for layer in layers:
-        for folder, _, names in os.walk(root / layer):
-            for name in names:
-                if name.endswith((".py", ".c")):
-                    path = Path(folder, name)
-                    status = path.stat()
-                    yield path, f"{status.st_size} {status.st_mtime_ns}"
+    return cache_key(*sorted(line for layer in layers for line in _sources(str(root), layer)))
+
+
+def _sources(root: str, folder: str) -> Iterator[str]:
+    """A line for each source file below a folder: its path from the root, its size and time."""
+    with os.scandir(os.path.join(root, folder)) as entries:
+        for entry in entries:
+            path = f"{folder}/{entry.name}"
+            if entry.name.endswith((".py", ".c")):
+                status = entry.stat()
+                yield f"{path} {status.st_size} {status.st_mtime_ns}"
+            elif entry.is_dir():
+                yield from _sources(root, path)

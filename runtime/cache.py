@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from platformdirs import user_cache_dir
-
 from .log import log
 
 FOLDER_VARIABLE = "TILEWRIGHT_CACHE"  # a folder, or "off"
@@ -179,12 +177,19 @@ def _open(folder: str, max_bytes: str) -> Cache:
     limit = int(max_bytes) if max_bytes.isdecimal() else DEFAULT_BYTES
     if folder == "off":
         return Cache(None, limit)
-    path = Path(folder or user_cache_dir("tilewright"))
+    path = Path(folder or _usual_folder())
     reason = _why_not(path)
     if reason is not None:
         log.warning("cache: '%s' %s; going on without", path, reason)
         return Cache(None, limit)
     return Cache(path, limit)
+
+
+def _usual_folder() -> str:
+    # here, because who names a folder need not wait for it
+    from platformdirs import user_cache_dir
+
+    return user_cache_dir("tilewright")
 
 
 def _why_not(folder: Path) -> str | None:

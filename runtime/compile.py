@@ -24,6 +24,7 @@ from .cache import Cache, cache_key, user_cache
 from .compilers import Compiler, compile_flags, find_compiler, link_flags
 from .headers import discard_header, precompiled_header
 from .host import allowed_cpus, is_foreign
+from .library import SharedObject
 from .log import log
 
 OBJECTS, UNITS = "objects", "units"  # kinds of our cache entries
@@ -34,21 +35,6 @@ _SHOWN_LINES = 2  # of source, around the line that the compiler refused
 
 class CompileFailed(TilewrightError, RuntimeError):
     """The C compiler refused a source; the rendering shows the line."""
-
-
-@dataclass(frozen=True, slots=True)
-class SharedObject:
-    """A compiled shared object.
-
-    binary: its bytes. path: the cache's file that holds it, None where it is not kept. compiler:
-    the version line of the compiler that made it. seconds: what compiling took; 0 where it came
-    from the cache.
-    """
-
-    binary: bytes
-    path: Path | None
-    compiler: str
-    seconds: float
 
 
 def compile_shared(

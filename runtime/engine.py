@@ -2,6 +2,9 @@
 
 An engine is immutable, and any number of threads may run it at once: each run borrows a frame of
 memory from a pool, which grows to as many as run at the same time.
+
+What a run does not need (files, profiles, checks, sources) is imported by the method that does, so
+that a first result does not wait for it.
 """
 
 from __future__ import annotations
@@ -11,26 +14,24 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from ..codegen.c.program_source import program_source
 from ..tir.errors import TilewrightError
-from ..tir.html import details, plain
 from .arrays import ArgumentTypeError, Array
 from .context import Context, RunFrame
 from .engine_parts import EngineParts
 from .engine_reader import EngineFile
-from .engine_writer import to_bytes, write_file
-from .export_c import export_c
 from .host import default_threads
 from .interface import Interface, TensorSpec
-from .interpreted_program import InterpretedProgram
 from .pool import use_pool
-from .profile import Profile, profile_steps
 from .program_code import NativeProgram
 from .report import EngineReport, MemoryPlan
 from .threads import checked_threads
-from .verification import Report, compare_outputs, random_inputs
+
+if TYPE_CHECKING:
+    from .interpreted_program import InterpretedProgram
+    from .profile import Profile
+    from .verification import Report
 
 Reference = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 
@@ -84,6 +85,8 @@ class Engine:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
+        from .engine_writer import to_bytes
+
         return _from_bytes, (to_bytes(self.parts), self._default_threads, self.max_contexts)
 
     # -- what it is ------------------------------------------------------------------------------
@@ -106,6 +109,8 @@ class Engine:
     @property
     def source(self) -> str:
         """The generated source text; empty where nothing was compiled."""
+        from ..codegen.c.program_source import program_source
+
         return "" if self.parts.shared is None else program_source(self.parts.artifact)
 
     @property
@@ -127,6 +132,8 @@ class Engine:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        from ..tir.html import details, plain
+
         return plain(repr(self)) + details("kernels", self.explain()._repr_html_())
 
     # -- runs ------------------------------------------------------------------------------------
@@ -183,6 +190,8 @@ class Engine:
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
         """Random arrays that a run takes: normal numbers; integers that are indices are 0 and 1."""
+        from .verification import random_inputs
+
         return random_inputs(self.inputs, seed, indices=bool(self._checks))
 
     def verify(
@@ -200,6 +209,8 @@ class Engine:
         Raises: EngineError where the engine has no reference, or for another `against`;
         ArgumentTypeError, ArgumentValueError.
         """
+        from .verification import compare_outputs
+
         if against != "reference":
             raise EngineError(
                 f"verify: against is {against!r}; expected 'reference'.", code="engine-against"
@@ -225,6 +236,8 @@ class Engine:
 
         Raises: EngineError where the engine is interpreted; ArgumentTypeError, ArgumentValueError.
         """
+        from .profile import profile_steps
+
         if not isinstance(self._code, NativeProgram):
             raise EngineError(
                 f"profile: '{self.name}' is interpreted, launch by launch is not timed; expected "
@@ -247,6 +260,8 @@ class Engine:
         keep_weights: also the program before schedules, the original weights and the reference, so
         that it can be built anew on another machine, and verified there.
         """
+        from .engine_writer import write_file
+
         file = Path(path)
         write_file(self.parts, file, keep_weights=keep_weights)
         return file
@@ -257,6 +272,8 @@ class Engine:
         The folder is made where it is not there. Returns it.
         Raises: EngineError where the engine holds no C.
         """
+        from .export_c import export_c
+
         return export_c(self.parts, Path(folder))
 
     def _borrow(self, threads: int) -> RunFrame:
@@ -276,6 +293,8 @@ def _code(parts: EngineParts) -> NativeProgram | InterpretedProgram:
             use_pool(parts.pool)
         return NativeProgram(parts.artifact, parts.shared, parts.constants)
     if parts.plain is not None:
+        from .interpreted_program import InterpretedProgram
+
         return InterpretedProgram(parts.plain.model())
     raise EngineError(
         f"engine: '{parts.artifact.name}' has neither compiled code nor a program to interpret.",

@@ -1,6 +1,7 @@
 """The file of an engine, `.twe`: a zip without compression, whose weights are used where they lie.
 
-    manifest.json        format, requirements, and bytes and SHA-256 of every other section
+    manifest.json        format, requirements, and the bytes of every other section with their
+                         SHA-256, or, of weights, their sums (see block_sums.py)
     program.json         what the engine is: artifact, reports, memory plan
     weights.safetensors  every constant that a run reads, once
     source/<n>.c         the generated sources
@@ -10,9 +11,10 @@
     reference.json       the model as imported, to verify against       }
     kept.safetensors     their weights, as far as no run reads them     }
 
-Nothing in it is a pickle. Loading checks hashes and bounds, writes no file of its own and needs no
-compiler. But it loads code: a file is as trustworthy as where it came from. While an engine is in
-use its file may be replaced, but must not be changed in place.
+Nothing in it is a pickle. Loading checks bounds, hashes and sums, writes no file of its own and
+needs no compiler. Only the sums of kept.safetensors wait until somebody asks for what lies there: a
+rebuild, `verify` or `save`. But loading loads code: a file is as trustworthy as where it came from.
+While an engine is in use its file may be replaced, but must not be changed in place.
 """
 
 from __future__ import annotations
@@ -24,12 +26,13 @@ from dataclasses import dataclass
 from ..tir.errors import TilewrightError
 from ..tir.target import covers
 
-FORMAT = 3  # of the file; a newer one is refused
+FORMAT = 4  # of the file; a newer one is refused
 ABI = 1  # of the compiled entries; another one does not fit
 
 MANIFEST, PROGRAM, WEIGHTS = "manifest.json", "program.json", "weights.safetensors"
 BINARY, POOL = "binary/model.so", "binary/pool.so"
 PLAIN, REFERENCE, KEPT = "plain.json", "reference.json", "kept.safetensors"
+SUMMED = (WEIGHTS, KEPT)  # sections that are told by their sums, the others by their SHA-256
 
 
 class EngineFileError(TilewrightError, ValueError):
@@ -39,6 +42,11 @@ class EngineFileError(TilewrightError, ValueError):
 def source_section(number: int) -> str:
     """The name of the section of a source."""
     return f"source/{number}.c"
+
+
+def check_name(section: str) -> str:
+    """What the manifest calls that by which damage to a section is found."""
+    return "sums" if section in SUMMED else "sha256"
 
 
 def platform_name() -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..codegen.program_artifact import ProgramArtifact
 from .arrays import Array
-from .compile import SharedObject
+from .library import SharedObject
 from .model import StoredModel
 from .report import EngineReport, MemoryPlan
 

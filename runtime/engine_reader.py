@@ -7,8 +7,7 @@ import io
 import mmap
 import struct
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..tir.errors import IRError
 from ..tir.json_reader import Reader, parse_json
 from .arrays import ALIGNMENT, Array, address, empty_aligned
 from .artifact_json import artifact_from_json, plan_from_json, report_from_json
-from .compile import SharedObject
+from .block_sums import block_sums
 from .engine_format import (
     BINARY,
     FORMAT,
@@ -27,12 +26,15 @@ from .engine_format import (
     POOL,
     PROGRAM,
     REFERENCE,
+    SUMMED,
     WEIGHTS,
     EngineFileError,
     Requirements,
+    check_name,
     source_section,
 )
 from .engine_parts import EngineParts
+from .library import SharedObject
 from .model import StoredModel
 from .safetensors import read_safetensors, stored_type
 
@@ -40,15 +42,38 @@ _MOST_SECTIONS = 1 << 10
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
 _SIGNATURE = b"PK\x03\x04"
 _LARGEST_MANIFEST = 1 << 22  # bytes
-_PIECE = 1 << 22  # bytes that are hashed at a time
 
 
 class _Malformed(ValueError):
     """The sections of a file contradict each other."""
 
 
+class _Kept(Mapping[str, Array]):
+    """Constants that nobody reads to run: the sums of their section are checked before the first
+    is handed out, so that a start does not read what it does not need.
+    """
+
+    def __init__(self, arrays: Mapping[str, Array], verify: Callable[[], None]) -> None:
+        self._arrays = arrays
+        self._verify: Callable[[], None] | None = verify
+
+    def __getitem__(self, name: str) -> Array:
+        if self._verify is not None:
+            self._verify()
+            self._verify = None
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+
 class EngineFile:
-    """An engine's file, its bounds checked and its hashes verified."""
+    """An engine's file, its bounds checked, and all that a run reads compared with what was
+    written.
+    """
 
     def __init__(self, source: Path | bytes) -> None:
         """Open and verify the file, or the bytes of one.
@@ -65,7 +90,10 @@ class EngineFile:
             self._check_format(manifest)
             self.name = manifest["name"].text()
             self.requirements = _requirements(manifest["requires"])
-            self._verify(manifest["sections"])
+            self._expected = self._listed(manifest["sections"])
+            for name in self._sections:
+                if name != KEPT:
+                    self._verify(name)
         except (IRError, _Malformed) as error:
             raise self._malformed(error) from error
 
@@ -76,6 +104,8 @@ class EngineFile:
     def parts(self) -> EngineParts:
         """The parts of the engine; its weights stay in the file, which is mapped.
 
+        The constants of the plain program and of the reference raise EngineFileError when they are
+        first read from a file whose kept weights are damaged.
         Raises: EngineFileError for sections that contradict each other.
         """
         try:
@@ -138,43 +168,29 @@ class EngineFile:
                 hints=("write it anew: tilewright.compile(model).save(path)",),
             )
 
-    def _verify(self, listed: Reader) -> None:
-        """Compare every section with its length and hash."""
+    def _listed(self, listed: Reader) -> dict[str, tuple[int, str]]:
+        """What the manifest says of every section: its length, and its hash or sums."""
         expected = dict(listed.fields(_MOST_SECTIONS))
         for name in expected.keys() ^ self._sections.keys():
             where = "manifest" if name in expected else "file"
             raise _Malformed(f"the section '{name}' is in the {where} alone.")
-        with ThreadPoolExecutor(2) as pool:  # two sections hold nearly all bytes
-            digests = tuple(pool.map(self._digest, self._sections))
-        for (name, data), digest in zip(self._sections.items(), digests, strict=True):
-            if (expected[name]["bytes"].integer(), expected[name]["sha256"].text()) != (
-                len(data),
-                digest,
-            ):
-                raise EngineFileError(
-                    f"engine file: the section '{name}' of '{self.title}' is not what was written: "
-                    "its SHA-256 differs.",
-                    code="engine-file-hash",
-                    hints=("the file is damaged or was changed; get it again.",),
-                )
+        return {
+            name: (entry["bytes"].integer(), entry[check_name(name)].text(64))
+            for name, entry in expected.items()
+        }
 
-    def _digest(self, name: str) -> str:
-        """The SHA-256 of a section. Weights that only a rebuild or `verify` reads again give their
-        memory back piece by piece.
-        """
-        digest, data = hashlib.sha256(), self._sections[name]
-        for first in range(0, len(data), _PIECE):
-            piece = data[first : first + _PIECE]
-            digest.update(piece)
-            if name == KEPT and self._mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-                begin = address(np.frombuffer(piece, np.uint8))
-                begin -= address(np.frombuffer(self._mapped, np.uint8))
-                low, high = -(-begin // mmap.PAGESIZE), (begin + len(piece)) // mmap.PAGESIZE
-                if low < high:
-                    pages = (low * mmap.PAGESIZE, (high - low) * mmap.PAGESIZE)
-                    with suppress(OSError):  # locked memory stays
-                        self._mapped.madvise(mmap.MADV_DONTNEED, *pages)
-        return digest.hexdigest()
+    def _verify(self, name: str) -> None:
+        """Compare a section with its length and its hash or sums."""
+        data = self._sections[name]
+        found = block_sums(data) if name in SUMMED else hashlib.sha256(data).hexdigest()
+        if self._expected[name] != (len(data), found):
+            what = "sums differ" if name in SUMMED else "SHA-256 differs"
+            raise EngineFileError(
+                f"engine file: the section '{name}' of '{self.title}' is not what was written: "
+                f"its {what}.",
+                code="engine-file-hash",
+                hints=("the file is damaged or was changed; get it again.",),
+            )
 
     # -- the sections ----------------------------------------------------------------------------
 
@@ -196,7 +212,11 @@ class EngineFile:
         constants = {
             constant: _constant(place, weights) for constant, place in data["constants"].fields()
         }
-        return StoredModel(data["program"].text(1 << 28), constants)
+        return StoredModel(data["program"].text(1 << 28), _Kept(constants, self._verify_kept))
+
+    def _verify_kept(self) -> None:
+        if KEPT in self._sections:
+            self._verify(KEPT)
 
     def _no_engine(self, reason: str) -> EngineFileError:
         return EngineFileError(

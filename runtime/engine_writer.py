@@ -8,7 +8,6 @@ import json
 import secrets
 import zipfile
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +17,7 @@ import numpy as np
 from ..tir.json_reader import Json
 from .arrays import ALIGNMENT, Array
 from .artifact_json import artifact_to_json, plan_to_json, report_to_json
+from .block_sums import BlockSums
 from .engine_format import (
     ABI,
     BINARY,
@@ -28,8 +28,10 @@ from .engine_format import (
     POOL,
     PROGRAM,
     REFERENCE,
+    SUMMED,
     WEIGHTS,
     Requirements,
+    check_name,
     platform_name,
     source_section,
 )
@@ -153,16 +155,12 @@ class _Archive:
         info = zipfile.ZipInfo(name)  # of a fixed date: equal engines give equal files
         info.external_attr = 0o644 << 16
         info.extra = self._padding(name, _ZIP64_FIELD if wide else 0)
-        digest = hashlib.sha256()
-        with (
-            self._zip.open(info, "w", force_zip64=wide) as section,
-            ThreadPoolExecutor(1) as beside,
-        ):
+        digest = BlockSums() if name in SUMMED else hashlib.sha256()
+        with self._zip.open(info, "w", force_zip64=wide) as section:
             for piece in pieces:
-                hashed = beside.submit(digest.update, piece)  # the archive has a sum of its own
+                digest.update(piece)
                 section.write(piece)
-                hashed.result()
-        self._sections[name] = {"bytes": size, "sha256": digest.hexdigest()}
+        self._sections[name] = {"bytes": size, check_name(name): digest.hexdigest()}
 
     def manifest(self, name: str, requirements: Requirements) -> bytes:
         """The text of the manifest: every section so far."""

@@ -11,9 +11,10 @@ from ..codegen.artifact import Artifact, Parameter, Size
 from ..tir.errors import TilewrightError
 from ..tir.html import C, details, highlight, plain
 from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
-from .compile import SharedObject, assembly
+from .compile import assembly
 from .host import default_threads
 from .index_checks import check_indices
+from .library import SharedObject
 from .limits import fma_peak, limits
 from .native import NativeCode
 from .roofline import Roofline, Work

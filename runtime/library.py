@@ -1,8 +1,10 @@
 """Load a shared object and give the addresses of its entries.
 
-This goes through cffi in ABI mode, which needs no Python headers. The loader itself (dlopen, dlsym)
-is called, not `ffi.dlopen`, so that the names of entries need no declaration each, and so that an
-object that must outlive the interpreter's shutdown can be pinned.
+This goes through cffi in ABI mode, which needs no Python headers, by the part of it that is C: it
+reads the types that are named below as it meets them, where declarations would wait for a parser of
+C written in Python. The loader itself (dlopen, dlsym) is called, not `ffi.dlopen`, so that the
+names of entries need no declaration each, and so that an object that must outlive the interpreter's
+shutdown can be pinned.
 """
 
 from __future__ import annotations
@@ -10,31 +12,48 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TypeAlias
 
-import cffi
+import _cffi_backend
 
 from ..tir.errors import TilewrightError
-from .compile import SharedObject
 
-Pointer: TypeAlias = "cffi.FFI.CData"
+Pointer: TypeAlias = "_cffi_backend.FFI.CData"
 
 _RTLD_NOW = 2
-_DECLARATIONS = """
-struct tw_team { void (*barrier)(void *state, int thread); void *state; };
-typedef void (*tw_entry)(void *const *args, const struct tw_team *team, int thread, int threads);
-typedef int (*tw_run)(tw_entry entry, void *const *args, int threads);
-typedef int (*tw_count)(void);
-void *dlopen(const char *path, int mode);
-void *dlsym(void *handle, const char *name);
-int dlclose(void *handle);
-char *dlerror(void);
-"""
+_ENTRY = "void(*)(void *const *args, const void *team, int thread, int threads)"
+_TYPES = {  # of the functions of an object
+    "tw_entry": _ENTRY,
+    "tw_run": f"int(*)({_ENTRY.replace('(*)', '(*entry)')}, void *const *args, int threads)",
+    "tw_count": "int(*)(void)",
+}
+_LOADER = {  # the functions of the system's loader
+    "dlopen": "void *(*)(const char *path, int mode)",
+    "dlsym": "void *(*)(void *handle, const char *name)",
+    "dlclose": "int(*)(void *handle)",
+    "dlerror": "char *(*)(void)",
+}
 
-ffi = cffi.FFI()
-ffi.cdef(_DECLARATIONS)
+ffi = _cffi_backend.FFI()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedObject:
+    """A compiled shared object.
+
+    binary: its bytes. path: the cache's file that holds it, None where it is not kept. compiler:
+    the version line of the compiler that made it. seconds: what compiling took; 0 where it came
+    from the cache.
+    """
+
+    binary: bytes
+    path: Path | None
+    compiler: str
+    seconds: float
 
 
 class LibraryError(TilewrightError, OSError):
@@ -42,12 +61,12 @@ class LibraryError(TilewrightError, OSError):
 
 
 @cache
-def _loader() -> cffi.FFI.CData:
-    loader = ffi.dlopen(None)
-    # looking one up makes the system's loader forget its last error, so all are looked up now
-    for name in ("dlopen", "dlsym", "dlclose", "dlerror"):
-        getattr(loader, name)
-    return loader
+def _loader() -> SimpleNamespace:
+    """The functions of the system's loader by name."""
+    process = _cffi_backend.load_library(None, 0)
+    # looking one up makes the loader forget its last error, so all are looked up now
+    functions = {n: process.load_function(ffi.typeof(kind), n) for n, kind in _LOADER.items()}
+    return SimpleNamespace(**functions)
 
 
 class Library:
@@ -65,7 +84,8 @@ class Library:
         self._handle = handle
 
     def entry(self, symbol: str, kind: str = "tw_entry") -> Pointer:
-        """The address of a function, as a C function pointer of type `kind`; it holds the library.
+        """The address of a function, as a C function pointer of type `kind` ("tw_entry",
+        "tw_run" or "tw_count"); it holds the library.
 
         Raises: LibraryError.
         """
@@ -75,7 +95,7 @@ class Library:
                 f"load: the object of '{self.name}' has no function '{symbol}'.",
                 code="library-symbol",
             )
-        return ffi.gc(ffi.cast(kind, address), _Hold(self))
+        return ffi.gc(ffi.cast(_TYPES[kind], address), _Hold(self))
 
 
 class _Hold:

@@ -8,9 +8,8 @@ from ..codegen.artifact import Artifact, Entry
 from ..tir.errors import TargetError
 from ..tir.target import covers
 from .arrays import Array, empty_aligned, memory
-from .compile import SharedObject
 from .host import default_threads, host
-from .library import Library, Pointer, ffi
+from .library import Library, Pointer, SharedObject, ffi
 from .pool import pool_run
 from .workspace import Workspace, workspace
 

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..tir.target import Target
-from .compile import SharedObject, compile_shared
-from .library import Library, Pointer
+from .library import Library, Pointer, SharedObject
 
 _FLAGS = ("-pthread",)
 
@@ -51,6 +50,9 @@ def pool_object(target: Target | None = None) -> SharedObject:
 
     Raises: CompilerNotFound, CompileFailed.
     """
+    # here, because an engine from a file brings its pool and needs no compiler
+    from .compile import compile_shared
+
     return compile_shared(pool_source(), target or Target(), name="pool", flags=_FLAGS)
 
 

@@ -15,10 +15,9 @@ from ..tir.errors import TargetError
 from ..tir.program import Copy, Launch, Slice, Step, Sync
 from ..tir.target import covers
 from .arrays import Array, empty_aligned, memory
-from .compile import SharedObject
 from .host import default_threads, host
 from .index_checks import check_indices
-from .library import Library, Pointer, ffi
+from .library import Library, Pointer, SharedObject, ffi
 from .native import NativeEntry
 from .pool import pool_run
 from .workspace import Workspace

@@ -33,7 +33,7 @@ _NAMES = {
     "uint8": "U8",
     "bool": "BOOL",
 }
-_TYPES = {name: dtype(kind).numpy for kind, name in _NAMES.items()}
+_KINDS = {name: kind for kind, name in _NAMES.items()}
 _BYTES = {"int4": np.dtype("int8"), "uint4": np.dtype("uint8")}
 _PADDING = "_padding"
 _LONGEST_HEADER = 100 << 20  # bytes, as the layout's own reader has it
@@ -86,7 +86,7 @@ def read_safetensors(data: memoryview) -> dict[str, Array]:
     for name, entry in header.fields():
         if name == "__metadata__" or name.startswith(_PADDING):
             continue
-        kind = _TYPES[entry["dtype"].one_of(*_TYPES)]
+        kind = dtype(_KINDS[entry["dtype"].one_of(*_KINDS)]).numpy
         shape = entry["shape"].shape()
         offsets = [item.integer() for item in entry["data_offsets"].items(2)]
         begin, end = offsets if len(offsets) == 2 else (1, 0)

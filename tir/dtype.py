@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
-import ml_dtypes
 import numpy as np
 
 from .errors import IRError, known_names
@@ -77,8 +76,13 @@ class DType:
     @property
     def numpy(self) -> np.dtype[np.generic]:
         """The NumPy type of one lane."""
-        name = str(self.scalar)
-        return np.dtype(getattr(ml_dtypes, name, name))
+        if self.kind in _OF_ML_DTYPES or self.bits < 8:
+            # here, because what computes in NumPy's own types, as most do, starts without it
+            import ml_dtypes
+
+            extended: type[np.generic] = getattr(ml_dtypes, str(self.scalar))
+            return np.dtype(extended)
+        return np.dtype(str(self.scalar))
 
     def with_lanes(self, lanes: int) -> DType:
         """The same element type with another number of lanes."""
@@ -87,6 +91,7 @@ class DType:
 
 # kinds whose names end without the bits
 _NAMED = frozenset({Kind.BOOL, Kind.FLOAT8_E4M3FN, Kind.FLOAT8_E5M2})
+_OF_ML_DTYPES = frozenset({Kind.BFLOAT, Kind.FLOAT8_E4M3FN, Kind.FLOAT8_E5M2})
 _FLOATS = frozenset({Kind.FLOAT, Kind.BFLOAT, Kind.FLOAT8_E4M3FN, Kind.FLOAT8_E5M2})
 _WIDTHS = {Kind.INT: (8, 16, 32, 64, 4), Kind.UINT: (8, 16, 32, 64, 4), Kind.FLOAT: (32, 64, 16)}
 _SCALARS = {

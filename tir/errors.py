@@ -8,7 +8,6 @@ test holds one golden text per code.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 
 Where = str | Callable[[], str] | None
@@ -96,6 +95,9 @@ class InternalError(TilewrightError, RuntimeError):
 
 def known_names(wanted: str, names: Iterable[str]) -> str:
     """List `names`, those closest to `wanted` first: the tail of every "no such ..." message."""
+    # here, because nothing that goes well needs it
+    import difflib
+
     pool = list(dict.fromkeys(names))
     close = difflib.get_close_matches(wanted, pool, n=3, cutoff=0.5)
     ordered = close + [name for name in pool if name not in close]

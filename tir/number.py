@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from numbers import Integral, Real
 
-import ml_dtypes
 import numpy as np
 
 from .dtype import INT64, DType, Kind, dtype
@@ -91,6 +90,9 @@ def _check_float(value: object, kind: DType) -> None:
     except OverflowError:  # a Python integer beyond float64
         overflows = True
     if overflows:
+        # here, as in dtype.py
+        import ml_dtypes
+
         greatest = float(ml_dtypes.finfo(kind.numpy).max)  # type: ignore[no-untyped-call]
         infinity = ", or infinity" if has_infinity(kind) else ""
         raise IRError(

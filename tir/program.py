@@ -15,11 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from .dtype import DType
 from .errors import IRError, known_names
-from .func import PrimFunc
 from .index_check import IndexCheck
+
+if TYPE_CHECKING:  # a program that is only run holds none
+    from .func import PrimFunc
 
 SPACES = ("input", "constant", "output", "arena")
 

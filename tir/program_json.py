@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
-from .func import PrimFunc
 from .json_reader import Json, Reader, parse_json
 from .program import SPACES, Copy, Launch, Program, Slice, Step, Sync, Tensor, verify_program
+
+if TYPE_CHECKING:
+    from .func import PrimFunc
 
 _LONGEST_FUNCTION = 1 << 22  # characters
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -177,7 +178,7 @@ def test_a_folder_that_cannot_be_written_is_one_warning(
     def full(*_: object, **__: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("tilewright.runtime.engine.write_file", full)
+    monkeypatch.setattr("tilewright.runtime.engine_writer.write_file", full)
     assert built(model)
     assert "cannot keep the engine 'tiny' (no space left)" in caplog.text
 
@@ -206,7 +207,10 @@ def test_the_compiler_that_is_asked_for_is_part_of_the_key(
     assert engine_key("digest", Target(), {}) != first
 
 
-def test_a_model_whose_weights_lie_elsewhere_has_no_digest(tmp_path: Path) -> None:
+def test_a_model_whose_weights_lie_elsewhere_has_no_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_cache, "_SETTLED_NS", -1)
     path = tmp_path / "outside.onnx"
     onnx.save(
         TINY.model, path, save_as_external_data=True, location="weights.bin", size_threshold=0
@@ -230,13 +234,34 @@ def test_a_word_between_two_pieces_of_a_file_is_seen(
         assert model_digest(path) == model_digest(path.read_bytes()) is not None
 
 
-def test_a_file_is_read_once(model: Path) -> None:
+def test_a_file_that_changed_long_ago_is_read_once(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_cache, "_SETTLED_NS", -1)
+    first = model_digest(model)
+    monkeypatch.setattr(engine_cache, "_digest", lambda pieces: pytest.fail("read again"))
+    assert model_digest(model) == first
+
+
+def test_a_file_that_has_just_changed_is_read_each_time(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = model_digest(model)
     status = model.stat()
+    monkeypatch.setattr(engine_cache, "_identity", lambda status: ())  # as a coarse clock has it
+    assert model_digest(model) == first
+    model.write_bytes(b"x" * status.st_size)
+    assert model_digest(model) != first
+
+
+def test_a_change_is_seen_whose_times_were_set_back(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_cache, "_SETTLED_NS", -1)
+    first, status = model_digest(model), model.stat()
+    time.sleep(0.02)  # longer than a tick of the file system's clock
     model.write_bytes(b"x" * status.st_size)
     os.utime(model, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert model_digest(model) == first
-    os.utime(model, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
     assert model_digest(model) != first
 
 

@@ -192,23 +192,39 @@ def test_an_empty_file_and_a_folder_are_refused(tmp_path: Path) -> None:
         EngineFile(tmp_path / "missing.twe")
 
 
-def test_a_changed_section_is_found_by_its_hash(path: Path) -> None:
+def with_a_bit_changed(path: Path, name: str, position: int) -> bytes:
     def flip(sections: dict[str, bytes]) -> None:
-        weights = bytearray(sections["weights.safetensors"])
-        weights[-1] ^= 1
-        sections["weights.safetensors"] = bytes(weights)
+        data = bytearray(sections[name])
+        data[position] ^= 1
+        sections[name] = bytes(data)
 
-    assert refused(changed(path, flip)) == (
-        "EngineFileError: engine file: the section 'weights.safetensors' of 'bytes' is not what "
-        "was written: its SHA-256 differs. [engine-file-hash]\n"
+    return changed(path, flip)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("binary/model.so", "SHA-256 differs"), ("weights.safetensors", "sums differ")],
+)
+def test_a_changed_section_is_found_by_its_hash_or_sums(path: Path, name: str, what: str) -> None:
+    assert refused(with_a_bit_changed(path, name, -1)) == (
+        f"EngineFileError: engine file: the section '{name}' of 'bytes' is not what "
+        f"was written: its {what}. [engine-file-hash]\n"
         "  Hint: the file is damaged or was changed; get it again."
     )
 
 
+def test_changed_weights_that_no_run_reads_are_found_when_they_are_asked_for(path: Path) -> None:
+    engine = Engine(EngineFile(with_a_bit_changed(path, "kept.safetensors", -1)).parts())
+    assert np.array_equal(engine(image()), tiny_engine()(image()))
+    for use in (engine.verify, lambda: engine.save(path), engine.verify):
+        with pytest.raises(EngineFileError, match=r"'kept\.safetensors' of 'bytes' is not what"):
+            use()
+
+
 def test_a_newer_format_is_refused(path: Path) -> None:
-    assert refused(rehashed(path, "manifest.json", lambda m: m.update(format=4))) == (
-        "EngineFileError: engine file: 'bytes' has format 4; this version of tilewright reads "
-        "format 3. [engine-file-version]\n"
+    assert refused(rehashed(path, "manifest.json", lambda m: m.update(format=5))) == (
+        "EngineFileError: engine file: 'bytes' has format 5; this version of tilewright reads "
+        "format 4. [engine-file-version]\n"
         "  Hint: write it anew: tilewright.compile(model).save(path)"
     )
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.runtime.compile import SharedObject, compile_shared
-from tilewright.runtime.library import Library, LibraryError
+from tilewright.runtime.compile import compile_shared
+from tilewright.runtime.library import Library, LibraryError, SharedObject
 from tilewright.tir.target import Target
 
 SOURCE = "int answer(void) { return 42; }\n"

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from tilewright.runtime import native
-from tilewright.runtime.compile import SharedObject, compile_shared
+from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.host import host
+from tilewright.runtime.library import SharedObject
 from tilewright.runtime.native import NativeCode
 from tilewright.tir.errors import TargetError
 
