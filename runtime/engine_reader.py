@@ -36,6 +36,7 @@ from .engine_format import (
 from .engine_parts import EngineParts
 from .library import SharedObject
 from .model import StoredModel
+from .pages import ask_for_large_pages
 from .safetensors import read_safetensors, stored_type
 
 _MOST_SECTIONS = 1 << 10
@@ -144,6 +145,7 @@ class EngineFile:
                 if not file.seek(0, 2):
                     raise self._no_engine("it is empty")
                 self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                ask_for_large_pages(self._mapped)
                 with zipfile.ZipFile(file) as archive:
                     return _sections(memoryview(self._mapped), archive)
         except (zipfile.BadZipFile, ValueError, RuntimeError, struct.error, OverflowError) as error:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from ..codegen.artifact import Artifact, Entry
 from ..tir.errors import TargetError
 from ..tir.target import covers
-from .arrays import Array, empty_aligned, memory
+from .arrays import Array, memory
 from .host import default_threads, host
 from .library import Library, Pointer, SharedObject, ffi
+from .pages import side_by_side
 from .pool import pool_run
 from .workspace import Workspace, workspace
 
@@ -89,18 +90,18 @@ class NativeCode:
         Raises: TargetError where this machine lacks the instruction set; LibraryError.
         """
         _check_isa(artifact)
-        fixed: dict[str, Array] = {}
-        for parameter in artifact.parameters:
-            if parameter.role in ("constant", "prepared"):
-                array = empty_aligned(parameter.shape, parameter.dtype.numpy)
-                # nobody reads what `prepare` leaves out, but it is kept
-                array[...] = constants[parameter.name] if parameter.role == "constant" else 0
-                fixed[parameter.name] = array
+        kept = [p for p in artifact.parameters if p.role in ("constant", "prepared")]
+        arrays = side_by_side([(p.shape, p.dtype.numpy) for p in kept])
+        fixed = {p.name: array for p, array in zip(kept, arrays, strict=True)}
+        for parameter in kept:
+            # nobody reads what `prepare` leaves out, but it is kept
+            value = constants[parameter.name] if parameter.role == "constant" else 0
+            fixed[parameter.name][...] = value
         if artifact.prepare is not None:
             library = Library(shared, name=artifact.name)
-            arrays = {**constants, **fixed}
+            known = {**constants, **fixed}
             names = [parameter.name for parameter in artifact.prepare.parameters]
-            needed = {name: arrays[name] for name in names}
+            needed = {name: known[name] for name in names}
             NativeEntry(library, artifact.prepare, needed).run((), default_threads())
         return NativeCode(artifact, shared, fixed)
 

@@ -19,6 +19,7 @@ from .host import default_threads, host
 from .index_checks import check_indices
 from .library import Library, Pointer, SharedObject, ffi
 from .native import NativeEntry
+from .pages import side_by_side
 from .pool import pool_run
 from .workspace import Workspace
 
@@ -150,12 +151,15 @@ def prepare_constants(
     Raises: LibraryError.
     """
     library = Library(shared, name=artifact.name)
-    known: dict[int, Array] = {}
+    kept = artifact.read
+    types = [(artifact.constants[n].shape, artifact.constants[n].dtype.numpy) for n in kept]
+    known = dict(zip(kept, side_by_side(types), strict=True))
     for position, parameter in enumerate(artifact.constants):
-        if parameter.role == "prepared" or position in artifact.read:
+        if parameter.role == "prepared" and position not in known:
             known[position] = empty_aligned(parameter.shape, parameter.dtype.numpy)
-            # nobody reads what `prepare` leaves out, but it is kept
-            known[position][...] = 0 if parameter.role == "prepared" else bound[position]
+    for position, array in known.items():
+        # nobody reads what `prepare` leaves out, but it is kept
+        array[...] = 0 if artifact.constants[position].role == "prepared" else bound[position]
     for launch in artifact.prepare:
         _prepare(library, artifact, launch, {**bound, **known})
     return tuple(

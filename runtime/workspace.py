@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import threading
 
-import numpy as np
-
-from .arrays import ALIGNMENT, address
+from .arrays import address
 from .library import Pointer, ffi
+from .pages import large_memory
 
 _PAGE = 4096
 
@@ -21,11 +20,9 @@ class Workspace:
     """One block of scratch memory, aligned to 64 bytes, uninitialised."""
 
     def __init__(self, size: int) -> None:
-        self._store = np.empty(size + ALIGNMENT, np.uint8)
+        self._store = large_memory(size)
         self.size = size
-        self.pointer: Pointer = ffi.cast(
-            "void *", -(-address(self._store) // ALIGNMENT) * ALIGNMENT
-        )
+        self.pointer: Pointer = ffi.cast("void *", address(self._store))
 
 
 class _OfThread(threading.local):

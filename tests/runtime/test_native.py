@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -48,11 +49,11 @@ def test_constants_are_copied_and_prepared_once(b: np.ndarray) -> None:
 def test_what_is_prepared_begins_as_zeros(b: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[np.ndarray] = []
 
-    def dirty(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> np.ndarray:
-        made.append(np.full(shape, 7, dtype))
-        return made[-1]
+    def dirty(types: Sequence[tuple[tuple[int, ...], np.dtype[np.generic]]]) -> list[np.ndarray]:
+        made.extend(np.full(shape, 7, dtype) for shape, dtype in types)
+        return made
 
-    monkeypatch.setattr(native, "empty_aligned", dirty)
+    monkeypatch.setattr(native, "side_by_side", dirty)
     monkeypatch.setattr(native.NativeEntry, "run", lambda *_: 1)  # prepare computes nothing
     assert not load(b, b).fixed["B_twice"].any()
     assert made

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -55,12 +57,18 @@ def test_constants_that_no_run_reads_are_dropped() -> None:
             assert np.array_equal(ours, theirs)
 
 
+def dirty(types: Sequence[tuple[tuple[int, ...], np.dtype[np.generic]]]) -> list[np.ndarray]:
+    """Arrays that hold no zero."""
+    return [np.full(shape, 7, dtype) for shape, dtype in types]
+
+
 def test_what_is_prepared_begins_as_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = tiny_engine().parts
     assert parts.shared is not None
     monkeypatch.setattr(
         program_code, "empty_aligned", lambda shape, dtype: np.full(shape, 7, dtype)
     )
+    monkeypatch.setattr(program_code, "side_by_side", dirty)
     monkeypatch.setattr(program_code.NativeEntry, "run", lambda *_: 1)  # computes nothing
     bound = dict(enumerate(constants().values()))
     made = prepare_constants(parts.artifact, parts.shared, bound)
