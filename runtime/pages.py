@@ -21,8 +21,9 @@ LARGE_PAGE = 2 << 20
 
 
 def large_memory(size: int) -> Array:
-    """`size` bytes, uninitialised: uint8[size]. They start at a multiple of 64 bytes; where they
-    fill a large page, at one.
+    """`size` bytes, uninitialised: uint8[size].
+
+    If any, they start at a multiple of 64 bytes; where they fill a large page, at one.
     """
     if size < LARGE_PAGE:
         store = np.empty(size + ALIGNMENT, np.uint8)

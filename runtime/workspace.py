@@ -20,7 +20,7 @@ class Workspace:
     """One block of scratch memory, aligned to 64 bytes, uninitialised."""
 
     def __init__(self, size: int) -> None:
-        self._store = large_memory(size)
+        self._store = large_memory(max(size, 1))  # no bytes have no address
         self.size = size
         self.pointer: Pointer = ffi.cast("void *", address(self._store))
 

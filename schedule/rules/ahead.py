@@ -69,8 +69,7 @@ def fetch_results(sch: Schedule, tile: LoopRef, spread: Sequence[LoopRef]) -> No
 
 def fetch_rows(sch: Schedule, found: Contraction, loops: Sequence[LoopRef], target: Target) -> None:
     """Ask for the data of the next iteration of the first of `loops`, over rows, from inside of the
-    others, where the data does not stay in the level-2 cache; and where an iteration reads one
-    piece of memory.
+    others, where the data does not stay in the level-2 cache.
 
     Into the first level where each element is one step of a sum; what several taps read again does
     not stay there until then. Measured on one thread of a Zen 4, shares of the multiply-add peak:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 
 from tilewright.runtime.library import ffi
-from tilewright.runtime.workspace import workspace
+from tilewright.runtime.workspace import Workspace, workspace
 
 
 def start(size: int) -> int:
@@ -18,6 +18,10 @@ def test_scratch_memory_is_aligned_kept_and_grows() -> None:
     assert large % 64 == 0
     ffi.memmove(workspace(1 << 22), bytes(1 << 22), 1 << 22)
     assert start(5) == large
+
+
+def test_no_scratch_memory_is_aligned_as_well() -> None:
+    assert int(ffi.cast("uintptr_t", Workspace(0).pointer)) % 64 == 0
 
 
 def test_each_thread_has_its_own() -> None:
