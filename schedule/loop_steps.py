@@ -75,7 +75,8 @@ class LoopSteps(Recorder):
 
     def annotate(self, loop: LoopRef, key: str, value: int) -> None:
         """Put a hint on a loop. "unroll_hint": copies of its body that the C compiler should make;
-        other keys are refused.
+        "stream", with the value 1: what is stored below goes past the caches; other keys are
+        refused.
         """
         self._do(
             "annotate",

@@ -49,7 +49,9 @@ class ForKind(Enum):
 
 UNITS = (ForKind.BLOCKIZED, ForKind.TENSORIZED)
 
-ANNOTATIONS = ("unroll_hint",)  # unroll_hint: copies of the body that the C compiler should make
+# stream: vectors that are stored below go past the caches, where they are parts of a parameter;
+# unroll_hint: copies of the body that the C compiler should make
+ANNOTATIONS = ("stream", "unroll_hint")
 
 
 class Tail(Enum):

@@ -5,7 +5,8 @@ generated code.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...tir.buffer import Buffer
@@ -181,6 +182,7 @@ class _FunctionWriter:
                 self.lines.add("team->barrier(team->state, thread);")
             elif isinstance(part, For):
                 self._shared_loop(part)
+                self._fence()
             else:
                 self._root(part)
         self._thread_zero(alone)
@@ -190,6 +192,13 @@ class _FunctionWriter:
             with self.lines.block("if (thread == 0) {"):
                 for statement in statements:
                     self.stmt(statement)
+                self._fence()
+
+    def _fence(self) -> None:
+        """Behind stores that went past the caches: they are done before what comes next."""
+        if self.expressions.streamed:
+            self.lines.add(self.isa.fence)
+        self.expressions.streamed = False
 
     def _shared_loop(self, loop: For) -> None:
         """Each thread runs one contiguous share of a parallel loop."""
@@ -202,7 +211,7 @@ class _FunctionWriter:
         self.lines.add(f"const int64_t {last} = {end};")
         head = f"for (int64_t {name} = {start}; {name} < {last}; {name}++) {{"
         self._hints(loop)
-        with self.lines.block(f"{head}{self._comment(loop)}"):
+        with self.lines.block(f"{head}{self._comment(loop)}"), self._streaming(loop):
             self.stmt(loop.body)
         self.lines.names.forget_uses(before)
 
@@ -254,9 +263,18 @@ class _FunctionWriter:
         end = count.removeprefix("(int64_t)")
         head = f"for (int64_t {name} = 0; {name} < {end}; {name}++) {{{self._comment(loop)}"
         self._hints(loop)
-        with self.lines.block(head):
+        with self.lines.block(head), self._streaming(loop):
             self.stmt(loop.body)
         self.lines.names.forget_uses(before)
+
+    @contextmanager
+    def _streaming(self, loop: For) -> Iterator[None]:
+        """Below a loop marked "stream", vectors that go to parameters go past the caches."""
+        before = self.expressions.streams
+        if "stream" in dict(loop.annotations):
+            self.expressions.streams = frozenset(p.buffer for p in self.func.parameters)
+        yield
+        self.expressions.streams = before
 
     def _hints(self, loop: For) -> None:
         """What the C compiler is told about a loop, right before it."""

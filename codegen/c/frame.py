@@ -105,6 +105,15 @@ static inline int64_t tw_shift_signed(int64_t a, uint64_t count)
 """,
         (),
     ),
+    "tw_aligned": (
+        """\
+static inline int tw_aligned(const void *p, size_t bytes)
+{
+    return (uintptr_t)p % bytes == 0;
+}
+""",
+        (),
+    ),
     "tw_load_i32": (
         """\
 static inline int32_t tw_load_i32(const void *from)

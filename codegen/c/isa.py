@@ -33,6 +33,7 @@ class Isa:
     own, one bit per lane. masks: their C types by number of lanes, where they are of one width.
     held: the C type of a variable that is written again and again, where it is another one: gcc
     moves an __m512i between two registers for each operation on its 16 numbers.
+    fence: the C statement behind which stores that went past the caches are in order with others.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Isa:
     predicates: bool = False
     masks: Mapping[int, str] | None = None
     held: Mapping[DType, str] = field(default_factory=dict)
+    fence: str = ""
 
     def has(self, operation: str, dtype: DType) -> bool:
         """Whether there is an expression for the operation on this type."""
@@ -108,7 +110,9 @@ def _isa(name: str, features: tuple[str, ...]) -> Isa:
         types |= byte_vectors.types()
         operations |= byte_vectors.operations()
     held = {t: f"__v{t.lanes}si" for t in types if t.scalar == INT32}
-    return Isa(name, types, operations, wide, predicates=wide == 64, held=held)
+    return Isa(
+        name, types, operations, wide, predicates=wide == 64, held=held, fence="_mm_sfence();"
+    )
 
 
 def _bits(dtype: DType) -> int:
@@ -193,6 +197,7 @@ _FLOAT = {
     "broadcast": "{p}_set1_{s}({0})",
     "load": "{p}_loadu_{s}({0})",
     "store": "{p}_storeu_{s}({0}, {1})",  # pointer, value
+    "stream": "{p}_stream_{s}({0}, {1})",  # past the caches, to an address that is aligned to it
 }
 _FLOAT_AVX2 = {
     "min": "{p}_blendv_{s}({p}_min_{s}({0}, {1}), {0}, {p}_cmp_{s}({0}, {0}, _CMP_UNORD_Q))",
@@ -243,6 +248,7 @@ _INT = {
     "broadcast": "{p}_set1_{t}({0})",
     "load": "{p}_loadu_{v}((const {i} *)({0}))",
     "store": "{p}_storeu_{v}(({i} *)({0}), {1})",
+    "stream": "{p}_stream_{v}(({i} *)({0}), {1})",
 }
 _INT32 = {
     "mul": "{p}_mullo_{s}({0}, {1})",

@@ -41,6 +41,8 @@ from ...tir.simplify import simplify
 from ...tir.stmt import Store
 from ...tir.visit import free_vars
 from ..lower.lanes import Access, access, lane_value, narrow, narrow_scalar
+from .isa import Isa
+from .lines import Lines
 from .scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
 from .selection import (
     is_lane_count,
@@ -53,7 +55,16 @@ from .selection import (
 
 
 class Vectors(Scalars):
-    """Writes vector and scalar expressions."""
+    """Writes vector and scalar expressions.
+
+    streams: the buffers whose stores go past the caches now. streamed: whether one did, since
+    somebody said that none had.
+    """
+
+    def __init__(self, lines: Lines, tables: Isa) -> None:
+        super().__init__(lines, tables)
+        self.streams: frozenset[Buffer] = frozenset()
+        self.streamed = False
 
     def value(self, expr: Expr) -> str:
         """The text of any expression, as an argument or the right side of an assignment."""
@@ -384,7 +395,18 @@ class Vectors(Scalars):
         found = access(store.buffer, store.indices, self.lines.ranges)
         pointer = self._pointer(store.buffer, found.base)
         value = self.value(store.value)
+        if store.mask is None and self._streams(store):
+            self.streamed = True
+            kept = value if value.isidentifier() else self._named(store.value, value)
+            past, there = (self.isa.apply(n, dtype, pointer, kept) for n in ("stream", "store"))
+            return f"tw_aligned({pointer}, {self.isa.vector_bytes}) ? {past} : {there}"
         if store.mask is None:
             return self.isa.apply("store", dtype, pointer, value)
         mask = self._short_mask(store.mask, dtype)
         return self.isa.apply("store_masked", dtype, pointer, mask, value)
+
+    def _streams(self, store: Store) -> bool:
+        """Whether a store goes past the caches: that of a whole register, which fills its lines."""
+        dtype = store.value.dtype
+        whole = dtype.lanes * dtype.bytes == self.isa.vector_bytes
+        return store.buffer in self.streams and whole and self.isa.has("stream", dtype)

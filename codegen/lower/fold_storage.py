@@ -131,7 +131,7 @@ def _heir(func: PrimFunc, tensor: Buffer) -> Buffer | None:
     )
     if not own or not allowed or others or _copied_later(func, tensor, readers):
         return None
-    if _goes_on(func, makers, readers):
+    if _goes_on(func, makers, readers) or any(_streams(func, block) for block in readers):
         return None
     return target
 
@@ -164,6 +164,12 @@ def _goes_on(func: PrimFunc, makers: list[Block], readers: list[Block]) -> bool:
         if together or place[id(other)] < place[id(one)]:
             return True
     return False
+
+
+def _streams(func: PrimFunc, block: Block) -> bool:
+    """Whether what a block stores goes past the caches, so that nothing should lie there before."""
+    around = (n for n in enclosing_path(func.body, block) if isinstance(n, For))
+    return any("stream" in dict(loop.annotations) for loop in around)
 
 
 def _copied_later(func: PrimFunc, tensor: Buffer, readers: list[Block]) -> bool:

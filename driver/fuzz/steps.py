@@ -244,7 +244,8 @@ def _unroll(sch: Schedule, rng: Random) -> Arguments:
 
 
 def _annotate(sch: Schedule, rng: Random) -> Arguments:
-    return {"loop": _any_loop(sch, rng), "key": "unroll_hint", "value": rng.choice((1, 2, 4))}
+    key, value = rng.choice((("stream", 1), ("unroll_hint", 1), ("unroll_hint", 4)))
+    return {"loop": _any_loop(sch, rng), "key": key, "value": value}
 
 
 def _blockize(sch: Schedule, rng: Random) -> Arguments:

@@ -17,7 +17,9 @@ def annotate(func: PrimFunc, loop: Var, key: str, value: int) -> Rewrite:
 
     for i in range(n): s   ->   for i in range(n, unroll_hint=4): s
 
-    "unroll_hint": how many copies of its body the C compiler should make. Requires: a known key, a
+    "unroll_hint": how many copies of its body the C compiler should make. "stream", with the value
+    1: whole vectors that are stored below, of tensors that outlive the function, go past the
+    caches, and a tensor that is read there keeps storage of its own. Requires: a known key, a
     positive value, and a loop that is one in C. Raises: ScheduleError.
     """
     node = loop_of(func, loop)

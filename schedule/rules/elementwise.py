@@ -12,6 +12,8 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.visit import loads
+from ...tir.work import points_of
+from ..cost_pass import arithmetic_cycles, values_of
 from ..errors import ScheduleError
 from ..nest import is_reduction, targets_of
 from ..references import LoopRef
@@ -73,10 +75,35 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
             sch.vectorize(lane)
         elif not outer:
             around = [piece]
+        if lanes > 1 and streams((block,), target):
+            sch.annotate(around[-1], "stream", 1)
         if parallel and not outer:
             parallelize(sch, around, target)
     if parallel and outer:
         parallelize(sch, outer, target)
+
+
+def streams(blocks: Sequence[Block], target: Target) -> bool:
+    """Whether what the last of `blocks`, which make a row, writes goes past the caches: it is more
+    than the last cache holds, so that a reader would find little of it there; and their arithmetic
+    takes less time than memory does for two lines, so that not to read a line before it is written
+    is time won.
+    """
+    written = sum(b.size * b.type.bytes for b in targets_of(blocks[-1]))
+    if written <= target.l3_bytes:
+        return False
+    cycles = sum(vector_cycles(block, target) * points_of(block) for block in blocks)
+    return cycles < 2 * memory_cycles(target) * points_of(blocks[-1])
+
+
+def vector_cycles(block: Block, target: Target) -> float:
+    """Cycles of the arithmetic of one vector that a block computes."""
+    return sum(arithmetic_cycles(value, target) for value in values_of(block))
+
+
+def memory_cycles(target: Target) -> float:
+    """Cycles in which a vector comes from memory."""
+    return target.vector_bytes / target.dram_gb_per_s * target.clock_ghz
 
 
 def square_tiles(sch: Schedule, loops: Sequence[LoopRef], turned: int) -> list[LoopRef]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from ...tir.buffer import Load
@@ -25,7 +26,15 @@ from ...tir.visit import loads, stores
 from ..nest import is_reduction, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import SERIAL_ELEMENTS, parallelize, schedule_pointwise, vector_lanes
+from .elementwise import (
+    SERIAL_ELEMENTS,
+    memory_cycles,
+    parallelize,
+    schedule_pointwise,
+    streams,
+    vector_cycles,
+    vector_lanes,
+)
 from .reduction import schedule_window
 from .row_groups import RowGroup, row_axis, row_groups
 from .scan import schedule_scan
@@ -95,7 +104,8 @@ def schedule_rows(
     still to do.
     """
     names = [*group.members, group.anchor]
-    work = sum(_points(sch.func.block(name)) for name in names)
+    made_by = [sch.func.block(name) for name in names]
+    work = sum(map(_points, made_by))
     makers = {}
     if cut is None:
         makers = {name: _maker(sch, name, before, target) for before, name in pairwise(names)}
@@ -120,13 +130,16 @@ def schedule_rows(
             steps = _partial(sch, block, below[name], target, joins=joins)
             for reduction, maker in makers.items():
                 if maker and parts[reduction][:1] == (name,):
-                    sch.merge(chunks[maker], steps)
+                    together = sch.merge(chunks[maker], steps)
+                    _ask_ahead(sch, sch.func.block(maker), row, together, target)
         elif is_reduction(block):
             _joined(sch, block, below[name], row)
         else:
             chunk = _elements(sch, block, below[name], target)
             if chunk is not None:
                 chunks[name] = chunk
+                if name == group.anchor and streams(made_by, target):
+                    sch.annotate(chunk, "stream", 1)
     outer = [loop for loop in rows if sch.extent(loop) > 1]
     if cut is None and outer and work >= SERIAL_ELEMENTS:
         parallelize(sch, outer, target)
@@ -212,6 +225,19 @@ def _partial(
     if joins:
         sch.unroll(steps)
     return steps
+
+
+def _ask_ahead(sch: Schedule, maker: Block, row: LoopRef, steps: LoopRef, target: Target) -> None:
+    """While vectors of a row are made, ask for the next row of what they are made of: where making
+    one takes longer than memory takes to bring one, and the whole does not stay in the first cache.
+    """
+    if vector_cycles(maker, target) < memory_cycles(target):
+        return
+    read = {load.buffer for load in loads(maker.body)} & {p.buffer for p in sch.func.parameters}
+    for tensor in sorted(read, key=lambda buffer: buffer.name):
+        if tensor.size * tensor.type.bytes > target.l1_bytes:
+            ask = partial(Schedule.prefetch, buffer=tensor.name, at=row, spread=(steps,))
+            sch.attempt(ask)
 
 
 def _joined(sch: Schedule, block: Block, loops: Sequence[LoopRef], row: LoopRef) -> None:

@@ -12,6 +12,7 @@ import pytest
 import tilewright as tw
 from tilewright.codegen.c.build import build_artifact
 from tilewright.schedule.schedule import Schedule
+from tilewright.tir import te
 from tilewright.tir.canonical import canonical_print, workload_key
 from tilewright.tir.equal import equal
 from tilewright.tir.func import PrimFunc
@@ -123,6 +124,67 @@ def test_a_kernel_with_hints_computes_the_same() -> None:
     plain = Schedule(matmul(2, 32, 8)).apply(_tile).undo().undo()
     hinted_too = Schedule(matmul(2, 32, 8)).apply(_tile)
     np.testing.assert_array_equal(tw.build(hinted_too)(a, b), tw.build(plain)(a, b))
+
+
+def twice(rows: int, columns: int) -> PrimFunc:
+    """E = the powers of X, S their sums by rows, Y = E / S."""
+    x = te.placeholder((rows, columns), "float32", name="X")
+    k = te.reduce_axis(columns, name="k")
+    e = te.compute(x.shape, lambda i, j: x[i, j] * 2.0, name="E")
+    s = te.compute((rows,), lambda i: te.sum(e[i, k], axis=k), name="S")
+    y = te.compute(x.shape, lambda i, j: e[i, j] / s[i], name="Y")
+    return te.func(x, y, name="twice")
+
+
+def _rows(sch: Schedule, *, stream: bool) -> None:
+    i, j = sch.loops("Y")
+    chunk, lane = sch.split(j, (None, 16), tail="mask")
+    sch.vectorize(lane)
+    if stream:
+        sch.annotate(chunk, "stream", 1)
+    for name in ("S", "E"):
+        sch.compute_at(name, i)
+    sch.parallel(i)
+
+
+def _streamed(sch: Schedule) -> None:
+    _rows(sch, stream=True)
+
+
+def test_what_is_streamed_shares_no_storage_and_is_fenced() -> None:
+    nest = assert_meaning_kept(scheduled(twice(3, 40), _streamed))
+    assert [buffer.name for buffer in nest.allocations] == ["S", "E"]
+    lines = build_artifact(nest, Target.parse("c:avx512")).source.splitlines()
+    (store,) = [n for n, line in enumerate(lines) if "_stream_" in line]
+    assert lines[store].strip() == (
+        "tw_aligned(&Y[i * 40 + j_0 * 16], 64) ? _mm512_stream_ps(&Y[i * 40 + j_0 * 16], quotient)"
+        " : _mm512_storeu_ps(&Y[i * 40 + j_0 * 16], quotient);"
+    )
+    (fence,) = [n for n, line in enumerate(lines) if "_mm_sfence" in line]
+    assert [line.strip() for line in lines[fence - 1 : fence + 2]] == ["}", "_mm_sfence();", "}"]
+
+
+def test_short_vectors_and_those_of_other_machines_stay_in_the_caches() -> None:
+    nest = assert_meaning_kept(scheduled(twice(3, 40), _streamed))
+    text = build_artifact(nest, Target.parse("c:avx512")).source
+    assert "_mm512_mask_storeu_ps(&Y[" in text  # the 8 elements at the end of a row
+    for name in ("c:scalar", "c:neon"):
+        source = build_artifact(nest, Target.parse(name)).source
+        assert "stream_" not in source
+        assert "fence" not in source
+
+
+@pytest.mark.needs_cc
+def test_a_streamed_result_has_the_same_bits_at_any_address() -> None:
+    x = np.random.default_rng(0).random((3, 40), np.float32)
+    streamed = tw.build(Schedule(twice(3, 40)).apply(_streamed))
+    plain = tw.build(Schedule(twice(3, 40)).apply(lambda sch: _rows(sch, stream=False)))
+    expected = plain(x)
+    store = np.empty(3 * 40 + 64, np.float32)
+    for offset in range(0, 64, 4):
+        result = store[offset : offset + 120].reshape(3, 40)
+        streamed(x, result, threads=2)
+        np.testing.assert_array_equal(result, expected)
 
 
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {

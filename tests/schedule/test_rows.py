@@ -5,6 +5,7 @@ proof, replay; the compiled kernels have the same bits on any number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,6 +85,14 @@ def column_norm(rows: int, columns: int) -> PrimFunc:
     r = te.compute((rows,), lambda i: te.sum(x[i, k2] - m[k2], axis=k2), name="R")
     y = te.compute(x.shape, lambda i, j: (x[i, j] - m[j]) / (r[i] + 0.25), name="Y")
     return te.func(x, y, name="column_norm")
+
+
+def centred(rows: int, columns: int) -> PrimFunc:
+    """X minus the mean of its row."""
+    x, k = te.placeholder((rows, columns), "float32", name="X"), te.reduce_axis(columns, name="k")
+    s = te.compute((rows,), lambda i: te.sum(x[i, k], axis=k), name="S")
+    y = te.compute(x.shape, lambda i, j: x[i, j] - s[i] * (1.0 / columns), name="Y")
+    return te.func(x, y, name="centred")
 
 
 def attention(heads: int, rows: int, columns: int, depth: int) -> PrimFunc:
@@ -206,6 +215,29 @@ def test_a_sum_is_joined_by_vectors_by_fours_and_one_by_one() -> None:
     nest = lower_to_nest(contraction(sch.func, Target.parse("c:avx2")))
     guards = [line.strip() for line in str(nest).splitlines() if "where(" in line]
     assert guards == []
+
+
+def test_the_next_row_is_asked_for_while_powers_are_made() -> None:
+    sch = check(softmax(90, 100), "c:avx512")
+    (asked,) = [step for step in sch.steps if "prefetch" in step]
+    assert asked.startswith('prefetch("X", at=i, spread=(j_0,), ')
+    lines = [line.strip() for line in str(sch.func).splitlines()]
+    place = lines.index('prefetch(X[i + 1, j_0 * 16], "read", 1)')
+    assert lines[place - 1].startswith("for j_0 in range(7")
+    assert not [s for s in check(softmax(9, 100), "c:avx512").steps if "prefetch" in s]
+
+
+def test_no_row_is_asked_for_where_memory_is_slower_than_arithmetic() -> None:
+    for func in (layer_norm(90, 100), reduced("sum", 90, 100)):
+        assert not [step for step in check(func, "c:avx512").steps if "prefetch" in step]
+
+
+def test_rows_that_no_cache_holds_are_streamed_unless_arithmetic_takes_longer() -> None:
+    small = replace(Target.parse("c:avx512"), l3_bytes=1 << 10)
+    for func, streams in ((centred(5, 100), True), (softmax(5, 100), False)):
+        found = [step for step in check(func, small).steps if "stream" in step]
+        assert found == ['annotate(j_0, key="stream", value=1)'] * streams
+        assert not [s for s in check(func, "c:avx512").steps if "stream" in s]
 
 
 @pytest.mark.needs_cc

@@ -5,6 +5,7 @@ target, by the interpreter before and after lowering, and proved.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -469,3 +470,16 @@ def test_a_tile_is_not_larger_than_what_there_is() -> None:
         assert tile.outer_rows == 1
         assert tile.rows <= 2
         assert tile.vectors <= 2
+
+
+def test_what_no_cache_holds_is_streamed_unless_arithmetic_takes_longer() -> None:
+    small = replace(Target.parse("c:avx512"), l3_bytes=1 << 10)
+    x = te.placeholder((300,), "float32", name="X")
+    m = te.placeholder((9, 50), "float32", name="M")
+    doubled = te.compute(x.shape, lambda i: x[i] * 2.0, name="Y")
+    rows = te.compute(m.shape, lambda i, j: m[i, j] * 2.0, name="Y")
+    powers = te.compute(x.shape, lambda i: te.exp(x[i]), name="Y")
+    for source, result, streams in ((x, doubled, 1), (m, rows, 1), (x, powers, 0)):
+        func = te.func(source, result, name="pointwise")
+        assert sum("stream" in step for step in check(func, small).steps) == streams
+        assert not [step for step in check(func, "c:avx512").steps if "stream" in step]

@@ -152,6 +152,7 @@ def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
         "load_merged": [pointer, mask, vector],
         "store": [pointer, vector],
         "store_masked": [pointer, mask, vector],
+        "stream": [pointer, vector],
         "gather": [pointer, tables.types[INT32.with_lanes(dtype.lanes)]],
         "gather_masked": [pointer, tables.types[INT32.with_lanes(dtype.lanes)], mask, vector],
     }.get(operation, [vector] * 3)
