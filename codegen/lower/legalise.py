@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from ...tir.dtype import FLOAT32, INT32, INT64
 from ...tir.errors import InternalError
@@ -29,7 +30,7 @@ from ...tir.intrinsics import FLOOR, MAX_ANY, MIN_ANY, ROUND, SCALE
 from ...tir.lowered import Reinterpret
 from ...tir.node import Node
 from ...tir.target import Target
-from ...tir.visit import transform
+from ...tir.visit import transform, walk
 from ..c.isa import isa
 
 
@@ -40,7 +41,7 @@ class Legalise:
 
     floor(x)    ->  r = round(x); r - 1 where x < r, else r
     scale(x, n) ->  x * 2^q * 2^q * 2^q * 2^(n - 3*q), q = n // 4, each power made of its exponent
-    bits; n where it is NaN
+    bits; n where it is NaN, unless it is named min_any(_, 1.0) or so, which never is
     max(x, 1.0)  ->  max_any(1.0, x), which gives x where x is NaN, or a zero beside another one
 
     Requires: no elementary function is left. Ensures: every Call has an entry in the target's
@@ -51,6 +52,7 @@ class Legalise:
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
         tables = isa(self.target)
+        numbers = {node.var for node in walk(func.body) if _is_never_nan(node)}
 
         def rule(node: Node) -> Node:
             if isinstance(node, Min | Max):
@@ -60,7 +62,8 @@ class Legalise:
             if node.intrinsic == FLOOR:
                 return _floor(node.arguments[0])
             if node.intrinsic == SCALE:
-                return _scale(*node.arguments)
+                x, n = node.arguments
+                return _scale(x, n, numbers)
             raise InternalError(
                 f"legalise: '{node.intrinsic.name}' of {node.dtype} has no instruction and no "
                 "expansion for "
@@ -89,9 +92,19 @@ def _floor(x: Expr) -> Expr:
     return Let(value, x, Let(rounded, Call(ROUND, (value,)), body))
 
 
-def _scale(x: Expr, n: Expr) -> Expr:
+def _is_never_nan(node: Node) -> TypeGuard[Let]:
+    """Whether a name stands for the smaller one, or the larger one, of a value and a number: the
+    number, where the value is none.
+    """
+    if not isinstance(node, Let) or not isinstance(node.value, Call):
+        return False
+    chosen = node.value
+    return chosen.intrinsic in (MIN_ANY, MAX_ANY) and _is_number(chosen.arguments[1])
+
+
+def _scale(x: Expr, n: Expr, numbers: set[Var]) -> Expr:
     """2^n in four factors: the exponent of each fits, whatever n is, and only the last product
-    rounds.
+    rounds. numbers: variables that are never NaN.
     """
     limit = 496.0 if x.dtype == FLOAT32 else 4080.0  # beyond it every result is 0 or infinite
     most, least = (const(sign * limit, n.dtype) for sign in (1, -1))
@@ -106,7 +119,8 @@ def _scale(x: Expr, n: Expr) -> Expr:
         quarter, FloorDiv(power, const(4, INT32)), Let(step, _power_of_two(quarter, x), product)
     )
     finite = Let(power, Cast(clamped, INT32), inner)
-    return Let(given, n, Select(NE(given, given), given, finite))
+    body = finite if n in numbers else Select(NE(given, given), given, finite)
+    return Let(given, n, body)
 
 
 def _power_of_two(exponent: Expr, like: Expr) -> Expr:

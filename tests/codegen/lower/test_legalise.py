@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.lower.legalise import Legalise
+from tilewright.codegen.lower.math import ExpandMath
+from tilewright.tir import te
 from tilewright.tir.errors import InternalError
-from tilewright.tir.expr import Call
+from tilewright.tir.expr import NE, Call
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.parser import parse
 from tilewright.tir.target import Target
@@ -61,6 +63,15 @@ def test_scale_by_what_is_no_finite_number(dtype: str) -> None:
     plain = parse(SCALE.format(dtype, len(n)))
     for func in (plain, Legalise(Target())(plain)):
         np.testing.assert_array_equal(interpret(func, x, n)[0], expected)
+
+
+def test_a_power_that_is_never_nan_is_not_asked_whether_it_is() -> None:
+    x = te.placeholder((4,), "float32", name="X")
+    for function, asks in ((te.exp, False), (te.exp2, True)):
+        y = te.compute((4,), lambda i, f=function: f(x[i]), name="Y")
+        expanded = ExpandMath(Target.parse("c:avx2"))(te.func(x, y, name="f"))
+        compared = [n for n in walk(Legalise(Target())(expanded).body) if isinstance(n, NE)]
+        assert bool(compared) is asks
 
 
 @pytest.mark.parametrize(
