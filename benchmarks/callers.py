@@ -1,12 +1,15 @@
-"""Calls of small cost and callers at the same time.
+"""Calls of small cost, calls in turn, and callers at the same time.
 
     python -m benchmarks.callers [NAME] [--threads 2] [--seconds 0.5] [--rounds 5] [--write]
 
 First, what a call costs beside its work: a model that adds 16 numbers, through a bound context, by
-name, and by peers. Then several callers, each a Python thread with a context or a session of its
-own: "sum" adds each caller's calls per second over those of one caller alone in the same round (one
-that shares the machine perfectly gives 1.0; more where one alone leaves some of it unused), "least"
-is the caller with the least over an equal share of 1. Both are medians of the rounds.
+name, and by peers. Then one thread that calls us and a peer in turn: each one's mean time alone
+over that in turn, medians of the rounds; what takes from it are threads of the other that still
+wait for work, and caches that it filled. Then several callers, each a Python thread with a context
+or a session of its own: "sum" adds each caller's calls per second over those of one caller alone in
+the same round (one that shares the machine perfectly gives 1.0; more where one alone leaves some of
+it unused), "least" is the caller with the least over an equal share of 1. Both are medians of the
+rounds.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from .exported import NAMES, sample_of
 from .models import peer_bytes
 
 Call = Callable[[], object]
+
+_REST = 0.1  # seconds, after which threads that spin for work sleep
 
 
 def tiny() -> bytes:
@@ -79,6 +84,31 @@ def rates(calls: Sequence[Call], seconds: float) -> list[float]:
     return [count / elapsed for count in counts]
 
 
+def mean_times(calls: Sequence[Call], seconds: float) -> list[float]:
+    """Mean seconds of each call where they take turns, once what ran before has come to rest."""
+    time.sleep(_REST)
+    spent, rounds = [0.0] * len(calls), 0
+    while sum(spent) < seconds:
+        for position, call in enumerate(calls):
+            began = time.perf_counter()
+            call()
+            spent[position] += time.perf_counter() - began
+        rounds += 1
+    return [total / rounds for total in spent]
+
+
+def in_turn(
+    makers: Mapping[str, Callable[[], Call]], pair: Sequence[str], seconds: float, rounds: int
+) -> list[float]:
+    """For each system of the pair its time alone over its time in turn with the other."""
+    calls = [makers[system]() for system in pair]
+    shares: list[list[float]] = []
+    for _ in range(rounds):
+        alone = [mean_times([call], seconds / 2)[0] for call in calls]
+        shares.append([a / b for a, b in zip(alone, mean_times(calls, seconds), strict=True)])
+    return [median(column) for column in zip(*shares, strict=True)]
+
+
 def together(
     makers: Mapping[str, Callable[[], Call]], mix: Sequence[str], seconds: float, rounds: int
 ) -> tuple[float, float]:
@@ -125,8 +155,15 @@ def main() -> None:
     text = report.table(("call of a tiny model", "threads", "us"), cells)
     print(text, flush=True)
     makers = _makers(options.model, options.threads)
+    peers = [system for system in makers if system != OURS]
+    turns = [
+        (peer, *in_turn(makers, (OURS, peer), options.seconds, options.rounds)) for peer in peers
+    ]
+    head = (f"{options.model}, {options.threads} threads, in turn with", "ours", "theirs")
+    ordered = report.table(head, [(peer, f"{a:.2f}", f"{b:.2f}") for peer, a, b in turns])
+    print(ordered, flush=True)
     mixes = [(system,) * count for system in makers for count in (2, 4)]
-    mixes += [(OURS, system) for system in makers if system != OURS]
+    mixes += [(OURS, peer) for peer in peers]
     found = [
         (" + ".join(mix), *together(makers, mix, options.seconds, options.rounds)) for mix in mixes
     ]
@@ -134,7 +171,8 @@ def main() -> None:
     beside = report.table(head, [(mix, f"{a:.2f}", f"{b:.2f}") for mix, a, b in found])
     print(beside)
     if options.write:
-        report.write("callers", f"{text}\n\n{beside}", [*calls, *found], installed())
+        whole = "\n\n".join((text, ordered, beside))
+        report.write("callers", whole, [*calls, *turns, *found], installed())
 
 
 if __name__ == "__main__":

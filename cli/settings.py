@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 MEANINGS = {
     "TILEWRIGHT_CACHE": "folder of the cache, or off (the user's cache folder)",
-    "TILEWRIGHT_CACHE_BYTES": "most bytes that the cache keeps (2 GiB)",
+    "TILEWRIGHT_CACHE_BYTES": "most bytes that the cache keeps (8 GiB)",
     "TILEWRIGHT_NUM_THREADS": "threads of a run that does not say (the CPUs allowed)",
     "TILEWRIGHT_WERROR": "1: warnings of the C compiler are errors (they are not)",
     "CC": "the C compiler (cc, gcc, clang, the ziglang wheel)",

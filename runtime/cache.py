@@ -26,7 +26,7 @@ from .log import log
 
 FOLDER_VARIABLE = "TILEWRIGHT_CACHE"  # a folder, or "off"
 BYTES_VARIABLE = "TILEWRIGHT_CACHE_BYTES"
-DEFAULT_BYTES = 2 << 30
+DEFAULT_BYTES = 8 << 30  # several models of a gigabyte, with what they are built from
 
 _MAGIC = b"tilewrt1"
 _TRAILER = 8 + 32 + len(_MAGIC)

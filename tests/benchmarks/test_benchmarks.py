@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import pointwise
+from benchmarks import callers, pointwise
 from benchmarks.exported import one_of
 from benchmarks.low_precision import arrays, check
 
@@ -85,3 +85,16 @@ def test_a_product_of_bytes_that_is_off_by_one_is_refused() -> None:
     right[2, 3] += 1
     with pytest.raises(ArithmeticError, match="ours is wrong"):
         check("vpdpbusd", "ours", right, a, b)
+
+
+def test_calls_in_turn_are_as_many_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callers, "_REST", 0)
+    order: list[str] = []
+    calls = [lambda name=name: order.append(name) for name in ("ours", "theirs")]
+    times = callers.mean_times(calls, 1e-4)
+    assert order == ["ours", "theirs"] * (len(order) // 2)
+    assert len(times) == 2
+    shares = callers.in_turn(
+        {"ours": lambda: calls[0], "theirs": lambda: calls[1]}, ("ours", "theirs"), 1e-4, 3
+    )
+    assert all(share > 0 for share in shares)
