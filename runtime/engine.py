@@ -207,7 +207,8 @@ class Engine:
 
         inputs: random ones by default. atol, rtol: see `compare_outputs`.
         Raises: EngineError where the engine has no reference, or for another `against`;
-        ArgumentTypeError, ArgumentValueError.
+        EngineFileError where the file that it came from holds a damaged one; ArgumentTypeError,
+        ArgumentValueError.
         """
         from .verification import compare_outputs
 
@@ -259,6 +260,8 @@ class Engine:
 
         keep_weights: also the program before schedules, the original weights and the reference, so
         that it can be built anew on another machine, and verified there.
+        Raises: OSError; EngineFileError where they are damaged in the file that the engine came
+        from.
         """
         from .engine_writer import write_file
 
