@@ -22,6 +22,7 @@ from ..nest import fixed_tensors, is_reduction
 from ..references import LoopRef
 from ..schedule import Schedule
 from .ahead import PREFETCH_STEPS, chunks, fetch_results, fetch_rows, fetch_weights, spacing
+from .borders import block_size, border_of, copy_border
 from .elementwise import schedule_pointwise
 from .groups import Panel, choose_panel, has_short_end, is_grouped
 from .row_groups import row_axis
@@ -88,15 +89,18 @@ def schedule_contraction(
     points of the innermost reduction axis at once.
     """
     epilogue = pointwise_output(sch.func, found.block)
+    border = None if _streams(found, target) else border_of(sch, found, target)
     for block in sch.func.blocks:
-        if block is not found.block and block is not epilogue and not is_reduction(block):
+        if block not in (found.block, epilogue, border) and not is_reduction(block):
             schedule_pointwise(sch, block.name, target)
     points = 1 if unit is None else unit.points
     panel = _choose(sch, found, target, points)
     order = [it.var for it in found.reduced] if in_order else reduction_order(found)
     part = None if in_order or found.total.is_integer else _part_of_axis(found, points)
     packed = pack_weights(sch, found, panel.width, order, part, points)
-    _nest(sch, found, panel, packed, order, part, target, unit)
+    place = _nest(sch, found, panel, packed, order, part, target, unit, border is not None)
+    if border is not None:
+        copy_border(sch, border, place, target)
 
 
 def _is_dot(func: PrimFunc, found: Contraction) -> bool:
@@ -248,10 +252,13 @@ def _nest(
     part: int | None,
     target: Target,
     unit: TensorIntrinsic | None,
-) -> None:
+    in_blocks: bool,
+) -> LoopRef | None:
+    """in_blocks: cut loops over rows into blocks, where they stand outermost. Returns the loop over
+    these.
+    """
     lanes = target.lanes(found.total)
-    name = found.block.name
-    width = panel.width
+    name, width = found.block.name, panel.width
     short = is_grouped(found) and has_short_end(width, lanes)
     loops = tile_loops(sch, found.block, panel.tile, width, lanes, order, short=short, unit=unit)
     batch, rows = list(loops.rows[: len(found.batch)]), list(loops.rows[len(found.batch) :])
@@ -262,7 +269,11 @@ def _nest(
         size = _block_size(found, panel.tile, target)
         blocks, rows[0] = sch.split(rows[0], (None, size), tail="partition")
         around.append(blocks)
-    row_tiles = math.prod(sch.extent(loop) for loop in rows)
+    row_tiles, place = math.prod(sch.extent(loop) for loop in rows), None
+    high = block_size(found, panel.tile, sch.extent(rows[-2]), target) if in_blocks else 0
+    if high and not panels_first:
+        rows[-2:-1] = sch.split(rows[-2], (None, high), tail="partition")
+        place = rows[-3]
     row_bytes = width * points * found.weight.buffer.type.bytes
     apart = spacing(row_bytes, row_tiles)
     parts, reduced = _parts(sch, part and part // points, list(loops.reduced))
@@ -288,8 +299,9 @@ def _nest(
     if panels_first and parts is None and inside and _streams(found, target):
         fetch_results(sch, outer[-1], inside)
     looped = [loop for loop in outer if sch.extent(loop) > 1]
-    if not panels_first and not batch and looped and looped[0] in rows:
+    if not panels_first and not batch and looped and looped[0] in rows and place is None:
         fetch_rows(sch, found, [*looped, *inside], target)
+    return place
 
 
 def _block_size(found: Contraction, tile: Tile, target: Target) -> int:

@@ -109,16 +109,23 @@ def inline_padding(sch: Schedule) -> None:
 
 
 def _is_padding(func: PrimFunc, block: Block) -> bool:
-    target = target_of(block)
-    users = readers(func, target)
+    users = readers(func, target_of(block))
     windows = all(is_depthwise(user) or is_pool(user) for user in users)
-    if target not in func.allocations or not users or not windows:
-        return False
+    return bool(users) and windows and is_border(func, block)
+
+
+def is_border(func: PrimFunc, block: Block) -> bool:
+    """Whether a pointwise block copies a tensor and puts a narrow border of constants around it,
+    along other axes than the last.
+    """
+    target = target_of(block)
     value = stores(block.body)[0].value
-    if not isinstance(value, Select) or not isinstance(value.on_true, Load):
+    if target not in func.allocations or not isinstance(value, Select):
+        return False
+    if not isinstance(value.on_true, Load) or not isinstance(value.on_false, Const):
         return False
     source = value.on_true.buffer
-    if not isinstance(value.on_false, Const) or len(source.shape) != len(target.shape):
+    if len(source.shape) != len(target.shape):
         return False
     wider = [a - b for a, b in zip(target.extents, source.extents, strict=True)]
     return all(0 <= more <= MOST_PADDING for more in wider) and wider[-1] == 0
