@@ -329,10 +329,15 @@ def _starts_afresh(loop: For, buffer: Buffer) -> bool:
 
 
 def _copies_whole_sums(copy: Block, loop: For) -> bool:
-    """Whether a copy takes out what blocks below the loop accumulate, and none of them goes on with
-    it in another iteration.
+    """Whether a copy takes out what blocks below the loop accumulate, none of them goes on with it
+    in another iteration, and nobody copies it back.
     """
     copied = {load.buffer for load in loads(copy.body)}
+    taken_out = {store.buffer for store in stores(copy.body)}
+    for block in blocks(loop.body):
+        fills = any(store.buffer in copied for store in stores(block.body))
+        if fills and any(load.buffer in taken_out for load in loads(block.body)):
+            return False
     makers = [
         b
         for b in blocks(loop.body)
