@@ -71,6 +71,13 @@ def add_model(parser: argparse.ArgumentParser, *, optional: bool = False) -> Non
         metavar="TARGET",
         help="c:avx512, c:avx2, c:scalar, or python (the interpreter); default: this machine",
     )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="T",
+        help="error of outputs that you accept, as a share of their largest magnitude, from 1e-5: "
+        "allows algorithms that round more (default: none of them)",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
             code="cli-bench-engine",
         )
     engine = engine_of(arguments)
-    tolerance = Tolerance(arguments.atol, arguments.rtol)
+    tolerance = Tolerance(arguments.atol, arguments.rtol, engine.parts.report.tolerance)
     found = Comparison(
         str(engine.interface),
         str(engine.parts.artifact.target),
@@ -136,11 +136,15 @@ def _allowed(engine: Engine, tolerance: Tolerance) -> str:
     """The tolerance in words."""
     if tolerance.atol is not None or tolerance.rtol is not None:
         return f"{tolerance.atol or 0:g} + {tolerance.rtol or 0:g} * |ours|, element by element"
-    from ..runtime.verification import RELATIVE  # start-up
+    from ..runtime.verification import RELATIVE, allowed_share  # start-up
     from .comparison import SLACK
 
     names = dict.fromkeys(spec.dtype.name for spec in engine.outputs)
-    shares = [f"{SLACK * RELATIVE[name]:.0e} ({name})" for name in names if name in RELATIVE]
+    shares = [
+        f"{allowed_share(name, SLACK, tolerance.accepted):.0e} ({name})"
+        for name in names
+        if name in RELATIVE
+    ]
     parts = [f"{' and '.join(shares)} of an output's largest magnitude"] if shares else []
     if len(shares) < len(names):
         parts.append("integers are the same")

@@ -30,11 +30,13 @@ class PeerDiffers(TilewrightError, ArithmeticError):
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """atol + rtol * |ours|, element by element; where neither is given, SLACK times what `verify`
-    allows, of the largest magnitude of an output.
+    allows, of the largest magnitude of an output, or what our engine was compiled to be off by,
+    where that is more.
     """
 
     atol: float | None = None
     rtol: float | None = None
+    accepted: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,15 @@ def output_reports(sessions: Mapping[str, Session], tolerance: Tolerance) -> Ite
                     f"{list(array.shape)} in {OURS}.",
                     code="cli-peer-shape",
                 )
-        yield compare_outputs(system, theirs, ours, tolerance.atol, tolerance.rtol, slack=SLACK)
+        yield compare_outputs(
+            system,
+            theirs,
+            ours,
+            tolerance.atol,
+            tolerance.rtol,
+            slack=SLACK,
+            tolerance=tolerance.accepted,
+        )
 
 
 def _timed(engine: Engine, sessions: Mapping[str, Session], threads: int, effort: Effort) -> Rounds:

@@ -38,16 +38,21 @@ def engine_of(arguments: argparse.Namespace) -> Engine:
             path,
             arguments.target,
             shapes=shapes_of(arguments.shapes),
+            tolerance=arguments.tolerance,
             progress=tell,
         )
 
 
 def loaded(path: str, arguments: argparse.Namespace) -> Engine:
-    """The engine of a file, which fixes shapes and target.
+    """The engine of a file, which fixes shapes, target and tolerance.
 
     Raises: UsageError where others are asked for; all that `load` raises.
     """
-    fixed = {"--shapes": arguments.shapes, "--target": arguments.target}
+    fixed = {
+        "--shapes": arguments.shapes,
+        "--target": arguments.target,
+        "--tolerance": arguments.tolerance,
+    }
     for option, value in fixed.items():
         if value:
             raise UsageError(

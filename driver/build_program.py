@@ -38,6 +38,8 @@ class ProgramOptions:
     notes: lines for the report. lower_bound_bytes: below which no arena can be. keep_weights: keep
     program and original weights, so that a saved engine can be built anew. imported: the model as
     it was imported, for `verify`. seconds: what those who made the program took, for the report.
+    tolerance: the share of an output's largest magnitude that `verify` allows where it is more than
+    usual.
     """
 
     strict: bool = False
@@ -49,6 +51,7 @@ class ProgramOptions:
     threads: int | None = None
     max_contexts: int | None = None
     seconds: Laps = ()
+    tolerance: float | None = None
 
 
 def build_program(
@@ -103,7 +106,8 @@ def _compiled(
     bound = {i: constants[tensor.name] for i, tensor in enumerate(program.constants)}
     kept = prepare_constants(code.artifact, code.shared, bound)
     clock.lap("prepare")
-    report = EngineReport(code.kernels, code.notes, (*options.seconds, *clock.laps))
+    laps = (*options.seconds, *clock.laps)
+    report = EngineReport(code.kernels, code.notes, laps, options.tolerance)
     return _parts(code.artifact, code.shared, kept, report, program, constants, options)
 
 
@@ -183,7 +187,7 @@ def _interpreted(
         body=(),
         arena_bytes=program.arena_bytes,
     )
-    report = EngineReport((), options.notes)
+    report = EngineReport((), options.notes, tolerance=options.tolerance)
     return _parts(artifact, None, (), report, program, constants, options)
 
 

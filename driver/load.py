@@ -75,5 +75,6 @@ def _rebuild(file: EngineFile, missing: tuple[str, ...], threads: int | None) ->
         lower_bound_bytes=parts.plan.lower_bound_bytes,
         imported=parts.reference,
         threads=threads,
+        tolerance=parts.report.tolerance,
     )
     return build_program(model.program, model.constants, options=options)

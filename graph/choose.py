@@ -4,15 +4,16 @@ A group that begins with a convolution, a matrix product, a pooling, a normalisa
 may run whole, or with only the first of its elementwise operators, the others in a kernel of their
 own; what stands before a softmax or a normalisation is computed in its kernel, or apart; a
 convolution of 1x1 windows may also run as a matrix product, one of 3x3 windows by Winograd's
-algorithm, but not in a strict build. Every alternative is built and priced; the cheapest total is
-taken, and of equals the one with the fewest kernels. Groups that only move or combine elements
-always run whole.
+algorithms, but not in a strict build: by F(2x2), and where a tolerance was given that its expected
+error does not exceed, by F(4x4), which rounds more. Every alternative is built and priced; the
+cheapest total is taken, and of equals the one with the fewest kernels. Groups that only move or
+combine elements always run whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from .collapse import as_matrix_product, collapsed
@@ -24,9 +25,14 @@ from .ops.base import Operator
 from .ops.elementwise import Elementwise
 from .ops.registry import Movement
 from .pricing import Kernel, Pricer
-from .winograd import as_winograd
+from .winograd import as_winograd, expected_error
 
-_SAID: dict[Algorithm, str] = {"direct": "", "matmul": " as matmul", "winograd": " by Winograd"}
+_SAID: dict[Algorithm, str] = {
+    "direct": "",
+    "matmul": " as matmul",
+    "winograd": " by Winograd",
+    "winograd-4x4": " by Winograd F(4x4)",
+}
 MOVEMENT: tuple[type[Operator], ...] = get_args(Movement)
 
 
@@ -85,9 +91,22 @@ def choose(graph: Graph, groups: tuple[Group, ...], pricer: Pricer) -> tuple[Dec
     decisions = []
     for group in groups:
         found = tuple(alternatives(graph, group, pricer))
-        chosen = min(found, key=lambda one: (one.seconds, len(one.parts)))
-        decisions.append(Decision(group, found, chosen))
+        decisions.append(Decision(group, found, _cheapest(found)))
     return tuple(decisions)
+
+
+def without(decision: Decision, algorithms: Collection[Algorithm]) -> Decision:
+    """The decision, had there not been some algorithms; a group can always be computed directly."""
+    left = [
+        one
+        for one in decision.alternatives
+        if all(part.group.algorithm not in algorithms for part in one.parts)
+    ]
+    return decision if decision.chosen in left else replace(decision, chosen=_cheapest(left))
+
+
+def _cheapest(found: Sequence[Alternative]) -> Alternative:
+    return min(found, key=lambda one: (one.seconds, len(one.parts)))
 
 
 def chosen_parts(graph: Graph, decisions: tuple[Decision, ...]) -> tuple[Part, ...]:
@@ -118,9 +137,17 @@ def _versions(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Part]:
     others: dict[Algorithm, Form | None] = {"matmul": as_matrix_product(form)}
     if not pricer.strict:
         others["winograd"] = as_winograd(form)
+        others["winograd-4x4"] = _admitted(as_winograd(form, 4), pricer.tolerance)
     for algorithm, other in others.items():
         if other is not None:
             yield Part(Group(group.nodes, algorithm), other, values, pricer.kernel(other))
+
+
+def _admitted(form: Form | None, tolerance: float | None) -> Form | None:
+    """A form by an algorithm that rounds more, where it may."""
+    if form is None or tolerance is None:
+        return None
+    return form if expected_error(form) <= tolerance else None
 
 
 def _direct(graph: Graph, group: Group, pricer: Pricer) -> Part:

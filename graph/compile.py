@@ -15,7 +15,7 @@ from ..runtime.report import bytes_text
 from ..tir.target import Target
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
-from .options import BuildOptions, Shapes, Verify, check_options, check_shapes
+from .options import BuildOptions, Shapes, Verify, check_options, check_shapes, check_tolerance
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
@@ -46,6 +46,7 @@ def compile(
     strict: bool = False,
     verify: Verify = "all",
     calibration: None = None,
+    tolerance: float | None = None,
     cache: bool = True,
     progress: Progress | None = None,
 ) -> Engine:
@@ -59,6 +60,11 @@ def compile(
     weights.
     strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
     what it was given, "kernels" runs each kernel once beside its reference, "all" does both.
+    tolerance: the largest error of an output that you accept, as a share of its largest magnitude,
+    from 1e-5. Algorithms that round more may then be used (today Winograd's F(4x4, 3x3)), each
+    where its own expected error is no larger; with verify="all" the engine runs once beside its
+    reference, and where an output is off by more it is built without them. `Engine.verify` allows
+    as much. None: no such algorithm.
     cache: look for the engine among those made before, and keep it; only without `schedules` and
     `passes`. progress: is called with the name of each stage.
     Raises: ModelError, TargetError, ScheduleError, CompilerNotFound; OptionError for an option that
@@ -72,20 +78,30 @@ def compile(
         calibration=calibration,
     )
     check_shapes(shapes)
+    check_tolerance(tolerance, strict)
     resolved, tell = _target(target), progress or _silent
-    options = BuildOptions(shapes, schedules, require_tuned, passes, max_contexts, strict, verify)
-    key = _key(model, resolved, options) if cache else None
-    engine = kept_engine(key, max_contexts) if key else None
+    options = BuildOptions(
+        shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
+    )
+    engine = _found_or_made(model, resolved, options, cache, tell)
+    if max_bytes is not None:
+        _check_memory(engine, resolved, max_bytes, max_contexts or 1)
+    return engine
+
+
+def _found_or_made(
+    model: object, target: Target, options: BuildOptions, cache: bool, tell: Progress
+) -> Engine:
+    key = _key(model, target, options) if cache else None
+    engine = kept_engine(key, options.max_contexts) if key else None
     if engine is None:
         # here, because a hit must not wait for what only a build needs
         from .compile_model import compile_model
 
         with fewer_collections():
-            engine = compile_model(model, resolved, options, tell)
+            engine = compile_model(model, target, options, tell)
         if key:
             keep_engine(key, engine)
-    if max_bytes is not None:
-        _check_memory(engine, resolved, max_bytes, max_contexts or 1)
     return engine
 
 
@@ -95,7 +111,8 @@ def _key(model: object, target: Target, options: BuildOptions) -> str | None:
         return None
     digest = model_digest(model)
     shapes = dict(options.shapes or {})
-    values = {"shapes": shapes, "strict": options.strict, "verify": options.verify}
+    plain = ("strict", "verify", "tolerance")
+    values = {"shapes": shapes, **{name: getattr(options, name) for name in plain}}
     return None if digest is None else engine_key(digest, target, values)
 
 

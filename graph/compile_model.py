@@ -14,7 +14,8 @@ from ..driver.build_program import ProgramOptions, build_program
 from ..driver.check_program import ProgramCheckError
 from ..driver.clock import Clock
 from ..runtime.arrays import Array
-from ..runtime.engine import Engine
+from ..runtime.engine import Engine, Reference
+from ..runtime.verification import Report
 from ..schedule.source import ScheduleSource, as_source
 from ..tir.func import PrimFunc
 from ..tir.target import Target
@@ -23,7 +24,7 @@ from .explain import explain
 from .importers.onnx import import_onnx
 from .ir import Graph
 from .options import BuildOptions, Shapes
-from .plan import Planned, apart, plan_model
+from .plan import Planned, apart, closer, plan_model, rounding_more
 from .reference import evaluate
 from .reference_program import reference_model
 
@@ -44,7 +45,13 @@ def compile_model(
     tell("plan")
     check = options.verify in ("all", "rewrites")
     planned = plan_model(
-        imported, target, source, passes=options.passes, check=check, strict=options.strict
+        imported,
+        target,
+        source,
+        passes=options.passes,
+        check=check,
+        strict=options.strict,
+        tolerance=options.tolerance,
     )
     if options.require_tuned:
         _check_tuned(planned.lowered.program.functions, target, source)
@@ -54,8 +61,14 @@ def compile_model(
         verify=options.verify,
         max_contexts=options.max_contexts,
         seconds=(*clock.laps, *planned.seconds),
+        tolerance=options.tolerance,
     )
-    return _build(_Job(planned, target, source, how))
+    job = _Job(planned, target, source, how)
+    made = _build(job)
+    if options.verify != "all" or not rounding_more(made.planned):
+        return made.engine
+    tell("measure")
+    return _within_tolerance(job, made)
 
 
 def _imported(model: object, shapes: Shapes | None) -> Graph:
@@ -83,17 +96,54 @@ class _Job:
     options: ProgramOptions
 
 
-def _build(job: _Job) -> Engine:
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """An engine, and the plan that it was built by in the end."""
+
+    engine: Engine
+    planned: Planned
+
+
+def _within_tolerance(job: _Job, made: _Made) -> Engine:
+    """The engine, where its outputs are as near to the reference as the tolerance asks, on random
+    inputs; else one without algorithms that round more. The report says what was measured.
+    """
+    engine, said = made.engine, f"tolerance {job.options.tolerance:g}"
+    found = engine.verify()
+    if not found:
+        count = len(rounding_more(made.planned))
+        said += f": {_errors(found)} with {count} kernel(s) that round more; built without them"
+        engine = _build(replace(job, planned=closer(made.planned))).engine
+        found = engine.verify()
+    note = f"{said}: {_errors(found)}, measured beside the reference in float64"
+    report = replace(engine.parts.report, notes=(note, *engine.parts.report.notes))
+    return Engine(
+        replace(engine.parts, report=report),
+        reference=_reference(job.planned.imported),
+        max_contexts=job.options.max_contexts,
+    )
+
+
+def _errors(report: Report) -> str:
+    return "; ".join(map(str, report.outputs))
+
+
+def _reference(imported: Graph) -> Reference:
+    """What computes the outputs of a model as it was imported."""
+
+    def reference(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        return evaluate(imported, inputs)
+
+    return reference
+
+
+def _build(job: _Job) -> _Made:
     """Build; a fused kernel whose check fails is replaced by kernels of its parts, and the report
     says so.
     """
     planned, failed = job.planned, list[str]()
     while True:
         lowered, imported = planned.lowered, planned.imported
-
-        def reference(inputs: Mapping[str, Array], graph: Graph = imported) -> dict[str, Array]:
-            return evaluate(graph, inputs)
-
         options = replace(
             job.options,
             notes=(*failed, *explain(planned)),
@@ -101,14 +151,15 @@ def _build(job: _Job) -> Engine:
             imported=reference_model(imported).stored(),
         )
         try:
-            return build_program(
+            engine = build_program(
                 lowered.program,
                 lowered.constants,
                 job.target,
                 source=job.source,
-                reference=reference,
+                reference=_reference(imported),
                 options=options,
             )
+            return _Made(engine, planned)
         except ProgramCheckError as error:
             smaller = apart(planned, error.functions)
             if smaller is planned:

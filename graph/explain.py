@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from ..tir.program import Copy
 from .choose import MOVEMENT, Decision, Part
 from .ir import Graph, megabytes
-from .plan import Planned
+from .plan import Planned, rounding_more
 from .views import is_view, storage
+from .winograd import expected_error
 
 
 def explain(planned: Planned) -> tuple[str, ...]:
@@ -39,6 +40,7 @@ def _lines(planned: Planned) -> Iterator[str]:
             yield _choice(decision)
         if len(decision.chosen.parts) > 1:
             yield _apart(decision)
+    yield from map(_rounding, rounding_more(planned))
     yield from map(str, planned.fusion.misses)
     for node in views:
         yield f"view: {node.title} is '{node.inputs[0]}' under another shape"
@@ -52,6 +54,12 @@ def _lines(planned: Planned) -> Iterator[str]:
 def _choice(decision: Decision) -> str:
     others = [str(one) for one in decision.alternatives if one is not decision.chosen]
     return f"priced: {decision.group.label}: took {decision.chosen}; not {'; '.join(others)}"
+
+
+def _rounding(part: Part) -> str:
+    """The line of a kernel whose algorithm was taken because a tolerance allows it."""
+    error = expected_error(part.form)
+    return f"rounds more: {part.group.label}: expected error {error:.1e} of its largest result"
 
 
 def _apart(decision: Decision) -> str:

@@ -7,7 +7,8 @@ from typing import Literal
 
 from .ir import Node
 
-Algorithm = Literal["direct", "matmul", "winograd"]
+Algorithm = Literal["direct", "matmul", "winograd", "winograd-4x4"]
+ROUNDING_MORE: frozenset[Algorithm] = frozenset({"winograd-4x4"})  # than the operators' own sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,8 @@ class Group:
     the anchor, is not elementwise; what stands before it is computed row by row, as the anchor is.
 
     algorithm: "direct", as the operators say; "matmul", a 1x1 convolution as a matrix product on
-    flat views; "winograd", a 3x3 one by Winograd's algorithm.
+    flat views; "winograd", a 3x3 one by Winograd's algorithm F(2x2); "winograd-4x4", by F(4x4),
+    which rounds more.
     """
 
     nodes: tuple[Node, ...]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ..runtime.verification import RELATIVE
 from .errors import ModelError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .passes.pipeline import Pass
 
 Shapes = Mapping[str, Sequence[int] | int]
+LEAST_TOLERANCE = RELATIVE["float32"]
 Verify = Literal["all", "rewrites", "kernels", "off"]
 
 
@@ -30,6 +32,7 @@ class BuildOptions:
     max_contexts: int | None = None
     strict: bool = False
     verify: Verify = "all"
+    tolerance: float | None = None
 
 
 class ShapesError(ModelError, TypeError):
@@ -69,6 +72,29 @@ def check_options(**given: object) -> None:
         )
         raise OptionError(
             f"compile: option {name}={value!r}{known}; expected {listed}.", code="compile-option"
+        )
+
+
+def check_tolerance(tolerance: object, strict: bool) -> None:
+    """Refuse what is no share of an output's magnitude, is stricter than what every engine is held
+    to, or contradicts `strict`. Raises: OptionError.
+    """
+    if tolerance is None:
+        return
+    number = isinstance(tolerance, float | int) and not isinstance(tolerance, bool)
+    if not number or not LEAST_TOLERANCE <= float(tolerance) < 1:  # type: ignore[arg-type]
+        raise OptionError(
+            f"compile: option tolerance={tolerance!r} is no error that can be asked for; expected "
+            "None, or the share of an output's largest magnitude, below 1 and at least "
+            f"{LEAST_TOLERANCE:g}, to which float32 is held without it.",
+            code="compile-tolerance",
+        )
+    if strict:
+        raise OptionError(
+            f"compile: options strict=True and tolerance={tolerance!r} contradict each other: a "
+            "strict build takes no other algorithm than the operators' own.",
+            code="compile-tolerance-strict",
+            hints=("leave out one of them.",),
         )
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from ..driver.clock import Clock, Laps
 from ..schedule.source import ScheduleSource
 from ..tir.target import Target
-from .choose import Decision, choose, chosen_parts, taken_apart
+from .choose import Decision, Part, choose, chosen_parts, taken_apart, without
 from .fusion import Fusion, fuse
+from .groups import ROUNDING_MORE
 from .ir import Graph
 from .lowering import LoweredModel, lower
 from .passes.pipeline import PIPELINE, STRICT_PIPELINE, Pass, PassReport, optimise
@@ -45,20 +46,22 @@ def plan_model(
     passes: tuple[Pass, ...] | None = None,
     check: bool = True,
     strict: bool = False,
+    tolerance: float | None = None,
 ) -> Planned:
     """Optimise a graph and lower it to a Program.
 
     source: times and schedules that are known. passes: those of the pipeline by default. check:
     compare the graph before and after each pass on random numbers. strict: no algorithm or pass
-    that sums in another order than the operators say. Raises: InternalError where an invariant does
-    not hold.
+    that sums in another order than the operators say. tolerance: of the expected error of an
+    algorithm that rounds more; None: no such one. Raises: InternalError where an invariant does not
+    hold.
     """
     clock = Clock()
     pipeline = STRICT_PIPELINE if strict else PIPELINE
     graph, reports = optimise(imported, pipeline if passes is None else passes, check=check)
     clock.lap("passes", [("check of passes", report.check_seconds) for report in reports])
     fusion = fuse(graph)
-    pricer = Pricer(target, source, strict=strict)
+    pricer = Pricer(target, source, strict=strict, tolerance=tolerance)
     decisions = choose(graph, fusion.groups, pricer)
     clock.lap("choose")
     lowered = lower(graph, chosen_parts(graph, decisions))
@@ -84,5 +87,24 @@ def apart(planned: Planned, functions: Sequence[str]) -> Planned:
         else:
             single = taken_apart(planned.graph, decision.group, planned.pricer)
             decisions.append(replace(decision, chosen=single))
+    return _decided(planned, decisions)
+
+
+def rounding_more(planned: Planned) -> tuple[Part, ...]:
+    """The kernels whose algorithm rounds more than the operators' own."""
+    return tuple(
+        part
+        for decision in planned.decisions
+        for part in decision.chosen.parts
+        if part.group.algorithm in ROUNDING_MORE
+    )
+
+
+def closer(planned: Planned) -> Planned:
+    """The plan without algorithms that round more."""
+    return _decided(planned, [without(decision, ROUNDING_MORE) for decision in planned.decisions])
+
+
+def _decided(planned: Planned, decisions: Sequence[Decision]) -> Planned:
     parts = chosen_parts(planned.graph, tuple(decisions))
     return replace(planned, decisions=tuple(decisions), lowered=lower(planned.graph, parts))

@@ -45,15 +45,23 @@ class Kernel:
 class Pricer:
     """Functions and prices of forms on one target; equal forms are built and priced once.
 
-    strict: only algorithms that add up what the operators say, in their order.
+    strict: only algorithms that add up what the operators say, in their order. tolerance: the
+    largest expected error of an algorithm that rounds more than those, as a share of its largest
+    result; None: no such algorithm.
     """
 
     def __init__(
-        self, target: Target, source: ScheduleSource | None = None, *, strict: bool = False
+        self,
+        target: Target,
+        source: ScheduleSource | None = None,
+        *,
+        strict: bool = False,
+        tolerance: float | None = None,
     ) -> None:
         self.target = target
         self.source = source
         self.strict = strict
+        self.tolerance = tolerance
         self._kernels: dict[Form, Kernel] = {}
         self._by_key: dict[str, Kernel] = {}
 

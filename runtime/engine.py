@@ -224,7 +224,8 @@ class Engine:
             )
         given = self.random_inputs(seed) if inputs is None else dict(inputs)
         got = self.run(given)
-        return compare_outputs(self.name, got, self._reference(given), atol, rtol)
+        expected, accepted = self._reference(given), self.parts.report.tolerance
+        return compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
 
     def profile(
         self,

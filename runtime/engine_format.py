@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from ..tir.errors import TilewrightError
 from ..tir.target import covers
 
-FORMAT = 4  # of the file; a newer one is refused
+FORMAT = 5  # of the file; a newer one is refused
 ABI = 1  # of the compiled entries; another one does not fit
 
 MANIFEST, PROGRAM, WEIGHTS = "manifest.json", "program.json", "weights.safetensors"

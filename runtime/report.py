@@ -49,11 +49,14 @@ class EngineReport:
 
     notes: lines of those who made the program, such as each fusion that was missed, and why.
     seconds: what each part of the build took, by name; all but those "beside the others" add up.
+    tolerance: the error of an output, as a share of its largest magnitude, that was accepted when
+    it was built; None: the usual one.
     """
 
     kernels: tuple[KernelReport, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: tuple[tuple[str, float], ...] = ()
+    tolerance: float | None = None
 
     @property
     def proofs(self) -> dict[str, int]:

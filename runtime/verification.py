@@ -84,16 +84,27 @@ def compare_outputs(
     rtol: float | None = None,
     *,
     slack: float = 1.0,
+    tolerance: float | None = None,
 ) -> Report:
     """Compare outputs by name.
 
     atol, rtol: |got - expected| <= atol + rtol * |expected|, element by element. Where neither is
-    given, the error may be `slack` times the share RELATIVE, of float32 1e-5, of the largest
-    magnitude of the output.
+    given, the error may be the share of the largest magnitude of the output that `allowed_share`
+    says.
     """
-    return Report(
-        engine, tuple(_compare(name, got[name], expected[name], atol, rtol, slack) for name in got)
-    )
+    found = []
+    for name, array in got.items():
+        relative = allowed_share(str(dtype(array.dtype)), slack, tolerance)
+        found.append(_compare(name, array, expected[name], atol, rtol, relative))
+    return Report(engine, tuple(found))
+
+
+def allowed_share(kind: str, slack: float = 1.0, tolerance: float | None = None) -> float:
+    """The share of an output's largest magnitude by which it may be off: `slack` times RELATIVE, of
+    float32 1e-5, or the tolerance that it was compiled with, where that is more; 0 for what is no
+    float.
+    """
+    return max(slack * RELATIVE[kind], tolerance or 0.0) if kind in RELATIVE else 0.0
 
 
 def random_inputs(
@@ -122,7 +133,7 @@ def _compare(
     expected: Array,
     atol: float | None,
     rtol: float | None,
-    slack: float,
+    relative: float,
 ) -> OutputReport:
     kind = dtype(got.dtype)
     found, wanted = got.astype(np.float64), expected.astype(np.float64)
@@ -136,7 +147,7 @@ def _compare(
     if not kind.is_float:
         allowed = np.zeros(wanted.shape)
     elif atol is None and rtol is None:
-        allowed = np.full(wanted.shape, slack * RELATIVE[str(kind)] * float(magnitude.max()))
+        allowed = np.full(wanted.shape, relative * float(magnitude.max()))
     else:
         allowed = (atol or 0.0) + (rtol or 0.0) * magnitude
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -170,6 +170,11 @@ def test_sizes_that_a_model_leaves_open_are_stated_for_peers_too(
             Tolerance(),
             "1e-04 (float32) of an output's largest magnitude; integers are the same",
         ),
+        (
+            (np.float32,),
+            Tolerance(accepted=1e-3),
+            "1e-03 (float32) of an output's largest magnitude",
+        ),
         ((np.int64,), Tolerance(), "integers are the same"),
         ((np.float32,), Tolerance(rtol=1e-3), "0 + 0.001 * |ours|, element by element"),
     ],

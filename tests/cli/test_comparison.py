@@ -119,6 +119,15 @@ def test_both_sides_may_round_ten_times_what_verify_allows(
         assert block.is_equal is equal
 
 
+def test_what_our_engine_may_be_off_by_counts_where_it_is_more(
+    engine: Engine, tiny: Path, inputs: dict[str, Array]
+) -> None:
+    largest = float(engine.run(inputs)["classes"].max())
+    for accepted, equal in ((1e-3, True), (1e-5, False)):
+        peer, tolerance = FakePeer(error=5e-4 * largest), Tolerance(accepted=accepted)
+        assert blocks(engine, tiny, inputs, peer, tolerance=tolerance)[0].is_equal is equal
+
+
 def test_a_tolerance_that_is_given_counts(
     engine: Engine, tiny: Path, inputs: dict[str, Array]
 ) -> None:

@@ -13,6 +13,7 @@ import onnx.parser
 import pytest
 
 from tilewright.cli.latency import HEADS, Latency, latency_table
+from tilewright.driver.load import load
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.reference import evaluate
 from tilewright.runtime.timing import Timing
@@ -65,6 +66,14 @@ def test_check_ends_with_0_when_equal_and_with_1_when_not(tilewright: Command, t
     done = tilewright("run", tiny, *QUICK, "--atol", "1e-30", "--rtol", "0")
     assert done.code == 1
     assert "check      different" in done.out
+
+
+def test_a_tolerance_is_handed_to_the_compiler_and_kept(tilewright: Command, tiny: Path) -> None:
+    done = tilewright("run", tiny, *QUICK, "--tolerance", "1e-4", "--save-engine", "tiny.twe")
+    assert (done.code, done.err) == (0, "")
+    assert load("tiny.twe").explain().tolerance == 1e-4
+    done = tilewright("run", tiny, *QUICK, "--tolerance", "2")
+    assert (done.code, "[compile-tolerance]" in done.err) == (2, True)
 
 
 def test_latency_has_a_line_per_number_of_threads(tilewright: Command, tiny: Path) -> None:
@@ -135,6 +144,12 @@ def test_no_compiler_ends_with_4(
             "UsageError: explain: --target is given with the engine 'old.twe', which was compiled "
             "before. [cli-fixed]\n"
             "  Hint: tilewright compile MODEL.onnx --target ... -o old.twe\n",
+        ),
+        (
+            ("run", "--load-engine", "old.twe", "--tolerance", "1e-4"),
+            "UsageError: run: --tolerance is given with the engine 'old.twe', which was compiled "
+            "before. [cli-fixed]\n"
+            "  Hint: tilewright compile MODEL.onnx --tolerance ... -o old.twe\n",
         ),
         (
             ("compile", "old.twe"),

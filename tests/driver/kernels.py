@@ -96,6 +96,13 @@ def winograd() -> PrimFunc:
     return te.func(x, w, *op.express(x, w, name="Y"), name="winograd")
 
 
+def winograd_4x4() -> PrimFunc:
+    x = te.placeholder((1, 7, 6, 20), "float32", name="X")
+    w = te.placeholder((3, 3, 20, 18), "float32", name="W", constant=True)
+    op = Winograd(pads=(1, 1, 1, 1), layout="NHWC", results=4)
+    return te.func(x, w, *op.express(x, w, name="Y"), name="winograd_4x4")
+
+
 def attention() -> PrimFunc:
     """Two heads, side by side in one array, with a mask."""
     x = te.placeholder((1, 18, 6, 8), "float32", name="X")
@@ -167,6 +174,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
         depthwise,
         depthwise_padded,
         winograd,
+        winograd_4x4,
         attention,
         pooling,
         softmax,

@@ -5,9 +5,10 @@ stay.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.choose import Decision, choose
@@ -17,7 +18,8 @@ from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.movement import Concat
-from tilewright.graph.plan import Planned, plan_model
+from tilewright.graph.options import OptionError
+from tilewright.graph.plan import Planned, closer, plan_model, rounding_more
 from tilewright.graph.pricing import Price, Pricer
 from tilewright.graph.reference import evaluate
 from tilewright.graph.tasks import tasks
@@ -170,6 +172,26 @@ def test_tasks_are_what_a_compile_asks_for_with_their_counts() -> None:
         value = builder.add(Conv(pads=(2, 2, 2, 2), layout="NHWC"), value, w)
     ((func, count),) = tasks(builder.finish((value,)), TARGET)
     assert (func.name, count) == ("conv", 3)
+
+
+def test_a_tolerance_adds_the_tasks_that_it_allows() -> None:
+    few, more = tasks(network(3), TARGET), tasks(network(3), TARGET, tolerance=1e-4)
+    assert len(more) == len(few) + 3  # of each split
+    with pytest.raises(OptionError):
+        tasks(network(3), TARGET, tolerance=2)
+
+
+def test_a_plan_without_what_rounds_more_is_the_one_that_no_tolerance_gives() -> None:
+    plain = plan_model(network(3), TARGET)
+    found = plan_model(network(3), TARGET, tolerance=1e-4)
+    four = found.decisions[0].alternatives[2]
+    assert four.title == "Conv+Add+Relu by Winograd F(4x4)"
+    assert rounding_more(found) == ()
+    taken = replace(found, decisions=(replace(found.decisions[0], chosen=four),))
+    assert [part.group.algorithm for part in rounding_more(taken)] == ["winograd-4x4"]
+    assert closer(taken).decisions[0].chosen.title == plain.decisions[0].chosen.title
+    assert str(closer(taken).lowered.program) == str(plain.lowered.program)
+    assert closer(found).decisions == found.decisions
 
 
 def test_a_price_is_the_measured_time_where_there_is_one() -> None:

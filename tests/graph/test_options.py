@@ -10,6 +10,7 @@ from tilewright.graph.options import (
     ShapesError,
     check_options,
     check_shapes,
+    check_tolerance,
 )
 
 
@@ -34,6 +35,34 @@ def test_a_value_that_means_nothing_is_refused() -> None:
     assert str(caught.value) == (
         "OptionError: compile: option verify='some' has no meaning; expected 'all' or 'rewrites' "
         "or 'kernels' or 'off'. [compile-option]"
+    )
+
+
+@pytest.mark.parametrize("tolerance", [None, 1e-5, 1e-3, 0.5])
+def test_a_tolerance_is_a_share_of_an_output(tolerance: float | None) -> None:
+    check_tolerance(tolerance, strict=False)
+
+
+@pytest.mark.parametrize("tolerance", [1e-6, 0, 1, -1e-3, float("nan"), True, "1e-3"])
+def test_another_tolerance_is_refused(tolerance: object) -> None:
+    with pytest.raises(OptionError) as caught:
+        check_tolerance(tolerance, strict=False)
+    assert str(caught.value) == (
+        f"OptionError: compile: option tolerance={tolerance!r} is no error that can be asked for; "
+        "expected None, or the share of an output's largest magnitude, below 1 and at least 1e-05, "
+        "to which float32 is held without it. [compile-tolerance]"
+    )
+
+
+def test_a_strict_build_has_no_tolerance() -> None:
+    check_tolerance(None, strict=True)
+    with pytest.raises(OptionError) as caught:
+        check_tolerance(1e-3, strict=True)
+    assert str(caught.value) == (
+        "OptionError: compile: options strict=True and tolerance=0.001 contradict each other: a "
+        "strict build takes no other algorithm than the operators' own. "
+        "[compile-tolerance-strict]\n"
+        "  Hint: leave out one of them."
     )
 
 

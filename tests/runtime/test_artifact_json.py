@@ -97,7 +97,8 @@ def test_a_report_and_a_plan_survive() -> None:
     kernel = KernelReport("k", "s", ("a", "b"), "rule", "tuned", PROOF, 0.1, "ok", 0.2, 0.3)
     unchecked = KernelReport("l", "t", (), "rule", "rule", "unknown (...)")
     report = EngineReport((kernel, unchecked), ("note",), (("lower", 0.5),))
-    assert report_from_json(through_text(report_to_json(report))) == report
+    for one in (report, replace(report, tolerance=1e-4)):
+        assert report_from_json(through_text(report_to_json(one))) == one
     for plan in (MemoryPlan(1, 2, 3, 4, 5, 6), MemoryPlan(1, 2, 3, 4)):
         assert plan_from_json(through_text(plan_to_json(plan))) == plan
 

@@ -222,9 +222,9 @@ def test_changed_weights_that_no_run_reads_are_found_when_they_are_asked_for(pat
 
 
 def test_a_newer_format_is_refused(path: Path) -> None:
-    assert refused(rehashed(path, "manifest.json", lambda m: m.update(format=5))) == (
-        "EngineFileError: engine file: 'bytes' has format 5; this version of tilewright reads "
-        "format 4. [engine-file-version]\n"
+    assert refused(rehashed(path, "manifest.json", lambda m: m.update(format=6))) == (
+        "EngineFileError: engine file: 'bytes' has format 6; this version of tilewright reads "
+        "format 5. [engine-file-version]\n"
         "  Hint: write it anew: tilewright.compile(model).save(path)"
     )
 

@@ -20,6 +20,14 @@ def test_the_error_is_compared_with_the_largest_magnitude() -> None:
     assert not compare_outputs("m", {"y": Y}, {"y": Y.astype(np.float64) + 1e-4})
 
 
+def test_an_accepted_error_counts_where_it_is_more_than_usual() -> None:
+    off = Y.astype(np.float64) + np.array([8e-4, 0, 0])
+    assert share(Y, off, tolerance=1e-4) == pytest.approx(1, rel=1e-2)
+    assert share(Y, off, tolerance=1e-6) == share(Y, off) == pytest.approx(10, rel=1e-2)
+    assert share(Y, off, tolerance=1e-4, slack=100.0) == pytest.approx(0.1, rel=1e-2)
+    assert share(np.array([1]), np.array([2]), tolerance=0.9) == np.inf
+
+
 def test_given_tolerances_count_element_by_element() -> None:
     off = Y.astype(np.float64) * 1.01
     assert share(Y, off, rtol=0.02) <= 1
