@@ -4,6 +4,7 @@ parallel counts as such.
 Around a block, unrolled loops and the vector loop make a tile, the others repeat it. A tile takes
 as long as the busiest of the arithmetic units, the load units and the latency of an accumulator; a
 load is repeated only for the unrolled loops that move it, and what lies in registers costs none.
+Where an unrolled loop chooses among several values, each copy computes one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 from collections.abc import Sequence
 
 from ..tir.buffer import Buffer
-from ..tir.expr import Expr, Var
+from ..tir.expr import EQ, Expr, Var
 from ..tir.func import PrimFunc, split_allocations
 from ..tir.stmt import Block, For, ForKind, IterKind, Role, Stmt, Tail
 from ..tir.target import Target
@@ -92,14 +93,19 @@ def _block_cycles(func: PrimFunc, block: Block, target: Target) -> float:
     width = math.prod(-(-loop.extent // lanes) for loop in vectors)
     copies = math.prod(_copies(loop, target) for loop in unrolled) * width
     read = 0.0
-    for load in loads(block.body):
+    for load in dict.fromkeys(loads(block.body)):
         if load.buffer.scope == "register" or load.buffer in own:
             continue
         moving = _loop_vars(block, *load.indices)
         read += math.prod(loop.extent for loop in unrolled if loop.var in moving)
     stored = sum(1 for buffer in own if buffer.scope != "register")
     writes = 0 if is_reduction(block) else copies * stored
-    arithmetic = sum(arithmetic_cycles(value, target) for value in values_of(block))
+    copied = {loop.var for loop in unrolled}
+
+    def decided(condition: Expr) -> bool:
+        return isinstance(condition, EQ) and bool(_loop_vars(block, condition) & copied)
+
+    arithmetic = sum(arithmetic_cycles(value, target, decided) for value in values_of(block))
     busy = [copies * arithmetic, read / LOADS_PER_CYCLE, writes]
     if is_reduction(block):
         busy.append(LATENCY)

@@ -4,6 +4,7 @@ formula.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..tir.buffer import Load
@@ -77,23 +78,43 @@ def values_of(block: Block) -> list[Expr]:
     return [transform(value, inside) for value in values]
 
 
-def arithmetic_cycles(value: Node, target: Target) -> float:
+def arithmetic_cycles(
+    value: Node, target: Target, decided: Callable[[Expr], bool] = lambda condition: False
+) -> float:
     """Cycles to compute one value, or one vector of it, from what is in registers.
 
     Equal parts are computed once. Index arithmetic is free; a*b+c is one instruction where the
-    target has it.
+    target has it. decided: whether a condition of a Select is known where code is made, so that of
+    several values each copy of the code computes one; what these have in common, copies share.
     """
-    cycles, seen, waiting = 0.0, set[Node](), [value]
+    return _cycles([value], target, decided)
+
+
+def _cycles(values: list[Node], target: Target, decided: Callable[[Expr], bool]) -> float:
+    cycles, seen, waiting = 0.0, set[Node](), list(values)
     while waiting:
         node = waiting.pop()
         if node in seen or isinstance(node, Load):
             continue
         seen.add(node)
+        choices = _choices(node, decided)
+        if len(choices) > 1:
+            cycles += _cycles(choices, target, decided) / len(choices)
+            continue
         own, operands = _instruction(node, target)
         is_index = isinstance(node, Expr) and not node.dtype.is_float
         cycles += 0.0 if is_index else own
         waiting += operands
     return cycles
+
+
+def _choices(node: Node, decided: Callable[[Expr], bool]) -> list[Node]:
+    """The values among which decided conditions choose, the node itself where none does."""
+    found: list[Node] = []
+    while isinstance(node, Select) and decided(node.condition):
+        found.append(node.on_true)
+        node = node.on_false
+    return [*found, node]
 
 
 def _instruction(node: Node, target: Target) -> tuple[float, tuple[Node, ...]]:

@@ -137,3 +137,24 @@ def test_what_an_expression_holds_twice_is_computed_once() -> None:
     both = te.func(x, te.compute((4096,), twice, name="y"), name="both")
     exp = estimate(once, TARGET) - LAUNCH_SECONDS
     assert estimate(both, TARGET) - LAUNCH_SECONDS < 1.5 * exp
+
+
+def test_of_values_among_which_an_unrolled_loop_chooses_each_copy_computes_one() -> None:
+    x = te.placeholder((4096,), "float32", name="x")
+
+    def chosen(i: Var, j: Var) -> Expr:
+        return te.select(te.eq(i, 0), te.exp(x[j]), te.select(te.eq(i, 1), te.log(x[j]), x[j]))
+
+    func = te.func(x, te.compute((3, 4096), chosen, name="y"), name="chosen")
+
+    def seconds(*, unrolled: bool) -> float:
+        sch = Schedule(func, TARGET)
+        i, j = sch.loops("y")
+        outer, lanes = sch.split(j, (None, 16))
+        sch.reorder(outer, i, lanes)
+        sch.vectorize(lanes)
+        if unrolled:
+            sch.unroll(i)
+        return estimate(sch, TARGET) - LAUNCH_SECONDS
+
+    assert 2.5 * seconds(unrolled=True) < seconds(unrolled=False)
