@@ -1,7 +1,7 @@
 """The distinct convolutions of ResNet-50 and MobileNetV2 beside peers, one by one, weights cold.
 
     python -m benchmarks.convolutions [LAYER ...] [--model resnet50,mobilenetv2] [--threads 1,2]
-                                      [--rounds 7] [--write]
+                                      [--rounds 7] [--tolerance T] [--write]
 
 Each with its bias and activation, batch 1; LAYER is a part of a name. A layer's time is the slope
 between a model with one of it and a model with nine, each with weights of its own (chains.py),
@@ -14,7 +14,8 @@ which takes calls, inputs and outputs away. How nine come together is the same f
   each result, and these are concatenated. The pool's cost is counted, for all alike.
 
 Before each call as many bytes are read as the model has weights, so a layer finds its own where the
-model would: ResNet-50's in memory, MobileNetV2's in the last-level cache.
+model would: ResNet-50's in memory, MobileNetV2's in the last-level cache. With a tolerance ours may
+take algorithms that round more; what is kept never does.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ import argparse
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import geometric_mean
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+import tilewright as tw
 from tilewright.cli.arguments import counts
 from tilewright.cli.comparison import OURS
 from tilewright.cli.peers import Peer, installed
@@ -259,10 +262,15 @@ HEAD = ("model", "layer", "threads", "us", "GFLOP/s", "share of peak")
 
 
 def measure(
-    case: Case, peers: Sequence[Peer], threads: Sequence[int], rounds: int
+    case: Case,
+    peers: Sequence[Peer],
+    threads: Sequence[int],
+    rounds: int,
+    tolerance: float | None = None,
 ) -> Iterable[Row]:
-    """A row for each number of threads."""
-    chain = Chain.of(str(case), lambda repeats: build(case, repeats))
+    """A row for each number of threads. tolerance: as `tw.compile` has it."""
+    compiled = partial(tw.compile, tolerance=tolerance)
+    chain = Chain.of(str(case), lambda repeats: build(case, repeats), compiled=compiled)
     first = case.layers[0]
     shape = (1, first.inputs, first.size, first.size)
     inputs = {"x": np.random.default_rng(1).standard_normal(shape).astype(np.float32)}
@@ -333,12 +341,14 @@ def main() -> None:
     parser.add_argument("--model", type=lambda text: text.split(","), default=list(MODELS))
     parser.add_argument("--threads", type=counts, default=(1, 2))
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--write", action="store_true")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--tolerance", type=float)
+    kinds.add_argument("--write", action="store_true")
     options = parser.parse_args()
     rows: list[Row] = []
     peers = installed()
     for case in cases(options.model, options.layers):
-        found = list(measure(case, peers, options.threads, options.rounds))
+        found = list(measure(case, peers, options.threads, options.rounds, options.tolerance))
         print(table(found), flush=True)
         rows += found
     text = "\n\n".join((summary(rows), table(rows)))

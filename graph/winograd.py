@@ -10,8 +10,8 @@ than the direct sum, which is longer. F(4x4) rounds more, the more its points di
 points c, -c, 1/c, -1/c, rounded to short fractions as Alam, Anderson, Barabasz and Gregg propose
 ("Winograd Convolution for Deep Neural Networks: Efficient Point Selection", 2022), 5/8 and 3/2 were
 the best of 42 pairs with at most 16 as denominator. For 64 to 512 channels the root mean square of
-the error is 1.6 to 1.8 times that of the direct sum, and 0.4 times that of the usual 1 and 2. All
-its factors but those of the weights are exact in float32; these are computed in float64.
+the error is 1.6 to 1.9 times that of the direct sum, less than half of that of the usual 1 and 2.
+All factors but those of the weights are exact in float32; the weights are transformed in float64.
 """
 
 from __future__ import annotations
