@@ -21,7 +21,16 @@ from ...tir.visit import free_vars
 from ..nest import fixed_tensors, is_reduction
 from ..references import LoopRef
 from ..schedule import Schedule
-from .ahead import PREFETCH_STEPS, chunks, fetch_results, fetch_rows, fetch_weights, spacing
+from .ahead import (
+    LEAST_STEPS,
+    PREFETCH_STEPS,
+    chunks,
+    fetch_results,
+    fetch_rows,
+    fetch_weights,
+    rows_of,
+    spacing,
+)
 from .borders import block_size, border_of, copy_border
 from .elementwise import schedule_pointwise
 from .groups import Panel, choose_panel, has_short_end, is_grouped
@@ -275,13 +284,14 @@ def _nest(
         rows[-2:-1] = sch.split(rows[-2], (None, high), tail="partition")
         place = rows[-3]
     row_bytes = width * points * found.weight.buffer.type.bytes
-    apart = spacing(row_bytes, row_tiles)
-    parts, reduced = _parts(sch, part and part // points, list(loops.reduced))
-    block = parts
-    if parts is None:
-        block, reduced = _block_reduction(sch, reduced, row_tiles, apart)
-    elif len(reduced) == 1 and row_tiles > 1:
-        reduced = chunks(sch, reduced[0], apart)
+    apart, least, walked = spacing(row_bytes, row_tiles), 4 * PREFETCH_STEPS, rows_of(sch, found)
+    far = not (panels_first or batch or place) and walked.bytes > target.l2_bytes // 2
+    if far:
+        steps = row_tiles * math.prod(sch.extent(x) for x in (loops.panel, *loops.reduced))
+        apart = min(apart, spacing(walked.bytes, steps, LEAST_STEPS))
+        least = 2 * apart
+    part = part and part // points
+    parts, block, reduced = _cut(sch, loops.reduced, part, row_tiles, apart, least)
     blocked = [] if block is None else [block]
     if panels_first:
         outer = [loops.panel, *blocked, *rows]
@@ -297,10 +307,10 @@ def _nest(
         size = math.prod(sch.extent(loop) for loop in reduced) * row_bytes
         fetch_weights(sch, packed, at, [*tiled, *inside], size)
     if panels_first and parts is None and inside and _streams(found, target):
-        fetch_results(sch, outer[-1], inside)
-    looped = [loop for loop in outer if sch.extent(loop) > 1]
-    if not panels_first and not batch and looped and looped[0] in rows and place is None:
-        fetch_rows(sch, found, [*looped, *inside], target)
+        fetch_results(sch, walked, outer[-1], inside)
+    if far:
+        level = 1 if len(order) == 1 else 2
+        fetch_rows(sch, walked, rows, [*outer, *inside], target, level)
     return place
 
 
@@ -316,14 +326,32 @@ def _block_size(found: Contraction, tile: Tile, target: Target) -> int:
     return min(range(most, most // 2, -1), key=lambda size: _busiest(tiles, size, target))
 
 
-def _parts(
-    sch: Schedule, part: int | None, reduced: list[LoopRef]
-) -> tuple[LoopRef | None, list[LoopRef]]:
-    """Cut a long sum into parts of `part` steps: (loop over the parts, loops inside one)."""
-    if part is None:
-        return None, reduced
-    outer, inner = sch.split(reduced[-1], (None, part))
-    return outer, [*reduced[:-1], inner]
+def _cut(
+    sch: Schedule,
+    reduced: Sequence[LoopRef],
+    part: int | None,
+    row_tiles: int,
+    apart: int,
+    least: int,
+) -> tuple[LoopRef | None, LoopRef | None, list[LoopRef]]:
+    """Cut a long sum into parts of `part` steps, or into blocks whose panels the level-2 cache
+    holds. Where several tiles of rows share a panel, cut what is left of a sum along one axis into
+    chunks of `apart` steps, if the whole has `least`.
+
+    Returns (loop over the parts, loop over parts or blocks, loops inside).
+    """
+    *taps, inside = reduced
+    parts = None
+    if part is not None:
+        parts, inside = sch.split(inside, (None, part))
+    elif taps or row_tiles < 2 or sch.extent(inside) < least:
+        return None, None, list(reduced)
+    if taps or row_tiles < 2:
+        return parts, parts, [*taps, inside]
+    block = parts
+    if parts is None and sch.extent(inside) > REDUCTION_BLOCK:
+        block, inside = sch.split(inside, (None, REDUCTION_BLOCK), tail="partition")
+    return parts, block, chunks(sch, inside, apart)
 
 
 def _panels_first(
@@ -350,17 +378,3 @@ def _row_blocks(found: Contraction, target: Target) -> bool:
     steps = math.prod(axis.extent for axis in found.reduced)
     data = found.rows[-1].extent * min(steps, PART) * found.data.buffer.type.bytes
     return 2 * data > target.l2_bytes
-
-
-def _block_reduction(
-    sch: Schedule, reduced: list[LoopRef], row_tiles: int, apart: int
-) -> tuple[LoopRef | None, list[LoopRef]]:
-    """Cut one long reduction into blocks that the level-2 cache holds: (block loop, loops
-    inside).
-    """
-    if len(reduced) != 1 or row_tiles < 2 or sch.extent(reduced[0]) < 4 * PREFETCH_STEPS:
-        return None, reduced
-    inside, block = reduced[0], None
-    if sch.extent(inside) > REDUCTION_BLOCK:
-        block, inside = sch.split(inside, (None, REDUCTION_BLOCK), tail="partition")
-    return block, chunks(sch, inside, apart)

@@ -434,37 +434,6 @@ def test_a_stream_of_weights_makes_wide_tiles_dear() -> None:
     assert cycles(Tile(1, 4, 6), 4096) > 1.05 * cycles(Tile(1, 8, 3), 4096)
 
 
-def prefetches(func: PrimFunc) -> list[str]:
-    """The buffers and loops of the prefetches in the rule's schedule."""
-    steps = default_schedule(func, Target.parse("c:avx512")).steps
-    return [step for step in steps if step.startswith("prefetch")]
-
-
-def test_rows_are_asked_for_ahead_where_the_data_does_not_stay_in_the_cache() -> None:
-    (near,) = prefetches(matmul(3136, 64, 256))
-    assert near.startswith('prefetch("A", ')
-    assert "level=1" in near
-    (far,) = prefetches(conv(56, 56, 128, 128))  # what several taps read again
-    assert far.startswith('prefetch("X_pad", ')
-    assert "level=2" in far
-    assert not prefetches(matmul(256, 64, 256))
-
-
-def test_the_lines_of_results_are_asked_for_where_weights_stream() -> None:
-    for shape in ((128, 3072, 768), (49, 2048, 512)):
-        weights, results = prefetches(matmul(*shape))
-        assert weights.startswith('prefetch("B_packed", ')
-        assert results.startswith('prefetch("C", at=i_0, ')
-        assert 'distance=0, rw="write", level=1' in results
-    (weights,) = prefetches(matmul(128, 768, 3072))  # summed in parts: results come back at once
-    assert weights.startswith('prefetch("B_packed", ')
-
-
-def test_weights_of_a_part_are_asked_for_ahead_whatever_its_taps() -> None:
-    (step,) = prefetches(conv(28, 28, 256, 256, stride=2))
-    assert 'prefetch("W_packed", at=' in step
-
-
 def test_a_tile_is_not_larger_than_what_there_is() -> None:
     for tile in candidates(1, 2, 5, 7, FLOAT64, Target.parse("c:avx2")):
         assert tile.outer_rows == 1
