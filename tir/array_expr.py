@@ -271,6 +271,7 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
     for x, y in ((ah, bl), (al, bh), (al, bl)):
         lost = np.add(lost, np.multiply(x, y))
     total, rest = _two_sum(product, c)
-    result = np.add(total, np.add(rest, lost))
+    rest = np.add(rest, lost)
+    result = np.where(np.equal(rest, 0), total, np.add(total, rest))  # -0 + 0 is 0
     infinite = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, np.add(product, c))
     return cast(Array, np.where(np.isfinite(result), result, infinite))

@@ -114,3 +114,10 @@ def test_without_fusing_fma_rounds_twice() -> None:
     values = {x: np.array([1 + 2**-12], dtype=np.float32)}
     assert evaluate_expr(lost, values)[0] == np.float32(2**-24)
     assert evaluate_expr(lost, values, fused=False)[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_fma_of_zeros_has_the_sign_of_the_sum(kind: str) -> None:
+    minus = np.array([-0.0, -20.0, 1.0], kind)
+    result = fma(minus, np.array([1.0, 0.0, 0.0], kind), np.array([-0.0, -0.0, -0.0], kind))
+    assert np.signbit(result).tolist() == [True, True, False]
