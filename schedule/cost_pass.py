@@ -27,6 +27,7 @@ CALL_CYCLES = {
     "log": 16.0,
     "tanh": 16.0,
     "erf": 16.0,
+    "gelu": 22.0,
     "pow": 40.0,
     "sqrt": 8.0,
 }

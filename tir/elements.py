@@ -173,6 +173,13 @@ def erf(x: Expr) -> Expr:
     return _call(intrinsics.ERF, x)
 
 
+def gelu(x: Expr) -> Expr:
+    """x times the normal distribution function of x: x * (1 + erf(x / sqrt 2)) / 2, and as good to
+    a few ulp where that cancels.
+    """
+    return _call(intrinsics.GELU, x)
+
+
 def sqrt(x: Expr) -> Expr:
     """The square root."""
     return _call(intrinsics.SQRT, x)

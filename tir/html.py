@@ -65,7 +65,7 @@ IR = Language(
         (_KEYWORD, "range"),
         (_MARK, "parallel vectorized unrolled barrier prefetch extern"),
         (_WORD, "alloc constant output spatial reduce ordered select cast reinterpret let"),
-        (_WORD, "min max fma ramp broadcast masked exp log pow sqrt tanh erf abs float int"),
+        (_WORD, "min max fma ramp broadcast masked exp log pow sqrt tanh erf gelu abs float int"),
         (_WORD, "bool float16 bfloat16 float32 float64 int8 int16 int32 int64"),
         (_WORD, "uint8 uint16 uint32 uint64"),
     ),

@@ -1,8 +1,8 @@
 """Declared intrinsics: functions that an expression may call, each with its exact meaning.
 
-An elementary function (exp, exp2, log, tanh, erf, pow) is expanded into arithmetic before code is
-generated (codegen/lower/math/), the same expansion for every target and for the interpreter of
-lowered code. The others are one instruction each.
+An elementary function (exp, exp2, log, tanh, erf, gelu, pow) is expanded into arithmetic before
+code is generated (codegen/lower/math/), the same expansion for every target and for the interpreter
+of lowered code. The others are one instruction each.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from .dtype import DType
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+Double = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,31 @@ def _erf(x: Array) -> Array:
     return values.astype(np.asarray(x).dtype)
 
 
+_ERFC = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+def _gelu(x: Array) -> Array:
+    """x * erfc(-x / sqrt 2) / 2 in float64, and what erfc of the exact argument is more."""
+    wide: Double = np.asarray(x, dtype=np.float64)
+    # elsewhere the value is 0, or the rounding of the argument matters little
+    near: Double = np.clip(wide, -40.0, 0.0)
+    x_square, x_lost = _square(near)
+    y_square, y_lost = _square(near * math.sqrt(0.5))
+    off = (y_square - x_square / 2) + (y_lost - x_lost / 2)
+    with np.errstate(invalid="ignore"):
+        result: Array = wide * 0.5 * _ERFC(wide * -math.sqrt(0.5)) * np.exp(off)
+    return result.astype(np.asarray(x).dtype)
+
+
+def _square(x: Double) -> tuple[Double, Double]:
+    """x * x rounded, and what that lost: T. J. Dekker's product."""
+    scaled = x * 134217729.0
+    high = scaled - (scaled - x)
+    low = x - high
+    square = x * x
+    return square, ((high * high - square) + 2 * high * low) + low * low
+
+
 def _max_any(a: Array, b: Array) -> Array:
     return np.where(np.greater(a, b), a, b)
 
@@ -67,6 +93,7 @@ EXP2 = Intrinsic("exp2", 1, np.exp2, elementary=True)
 LOG = Intrinsic("log", 1, np.log, elementary=True)
 TANH = Intrinsic("tanh", 1, np.tanh, elementary=True)
 ERF = Intrinsic("erf", 1, _erf, elementary=True)
+GELU = Intrinsic("gelu", 1, _gelu, elementary=True)  # x * (1 + erf(x / sqrt 2)) / 2
 POW = Intrinsic("pow", 2, np.power, elementary=True)
 SQRT = Intrinsic("sqrt", 1, np.sqrt)
 ABS = Intrinsic("abs", 1, np.abs)
@@ -77,7 +104,7 @@ MAX_ANY = Intrinsic("max_any", 2, _max_any)
 MIN_ANY = Intrinsic("min_any", 2, _min_any)
 SCALE = Intrinsic("scale", 2, _scale_by_power_of_two)  # a * 2**b for an integral b, or NaN for one
 
-ALL = (EXP, EXP2, LOG, TANH, ERF, POW, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
+ALL = (EXP, EXP2, LOG, TANH, ERF, GELU, POW, SQRT, ABS, ROUND, FLOOR, MAX_ANY, MIN_ANY, SCALE)
 _BY_NAME = {intrinsic.name: intrinsic for intrinsic in ALL}
 
 

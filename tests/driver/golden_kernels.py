@@ -98,7 +98,7 @@ def pointwise(
 
 def functions(kind: str) -> PrimFunc:
     """Every function of floats."""
-    one = (te.exp, te.log, te.tanh, te.erf, te.sqrt, te.abs, te.floor, te.round)
+    one = (te.exp, te.log, te.tanh, te.erf, te.gelu, te.sqrt, te.abs, te.floor, te.round)
     outputs: dict[str, Callable[..., Expr]] = {
         made.__name__: lambda x, _, made=made: made(x) for made in one
     }

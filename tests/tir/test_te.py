@@ -170,6 +170,7 @@ C = te.compute((3, 4), lambda i, j: A[i, j] + 1.0, name="C")
         (te.log(A[0, 0]), "log(A[0, 0])"),
         (te.tanh(A[0, 0]), "tanh(A[0, 0])"),
         (te.erf(A[0, 0]), "erf(A[0, 0])"),
+        (te.gelu(A[0, 0]), "gelu(A[0, 0])"),
         (te.sqrt(A[0, 0]), "sqrt(A[0, 0])"),
         (te.abs(A[0, 0]), "abs(A[0, 0])"),
         (te.round(A[0, 0]), "round(A[0, 0])"),

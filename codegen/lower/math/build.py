@@ -70,9 +70,14 @@ class Builder:
         return const(value, self.format.type)
 
     def polynomial(self, x: Expr, coefficients: Sequence[float]) -> Expr:
-        """The polynomial with `coefficients`, lowest first, by Horner's rule: one Fma a degree."""
-        result: Expr = self.number(coefficients[-1])
-        for coefficient in reversed(coefficients[:-1]):
+        """The polynomial with `coefficients`, lowest first, by Horner's rule: one Fma a degree, or
+        an addition for the highest one where its coefficient is 1.
+        """
+        *lower, highest = coefficients
+        result: Expr = self.number(highest)
+        if highest == 1.0 and lower:
+            result = Add(x, self.number(lower.pop()))
+        for coefficient in reversed(lower):
             result = Fma(result, x, self.number(coefficient))
         return result
 

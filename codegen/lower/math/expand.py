@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ....tir.expr import Add, Call, Expr, Mul
 from ....tir.func import PrimFunc
@@ -13,6 +14,7 @@ from ....tir.target import Target
 from ....tir.visit import transform
 from .exp import expand_exp
 from .exp2 import expand_exp2
+from .gelu import expand_gelu
 from .log import expand_log
 from .pow import expand_pow
 from .saturating import expand_erf, expand_tanh
@@ -23,13 +25,18 @@ _EXPANSIONS: dict[str, Callable[..., Expr]] = {
     "log": expand_log,
     "tanh": expand_tanh,
     "erf": expand_erf,
+    "gelu": expand_gelu,
     "pow": expand_pow,
+}
+_EXPANSIONS_WITHOUT_FMA: dict[str, Callable[..., Expr]] = {
+    **_EXPANSIONS,
+    "gelu": partial(expand_gelu, fused=False),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ExpandMath:
-    """Expand each call of exp, exp2, log, tanh, erf and pow; the file of each states its error.
+    """Expand each call of exp, exp2, log, tanh, erf, gelu and pow; each file states its error.
 
     Where the target has no fused multiply-add, an expansion multiplies and adds instead.
     Requires: scalar expressions (before vectorisation), contraction to Fma done or not wanted.
@@ -46,13 +53,18 @@ class ExpandMath:
     def _expand(self, node: Node) -> Node:
         if not isinstance(node, Call) or not node.intrinsic.elementary:
             return node
-        expanded = expand_call(node)
-        return expanded if self.target.has_fma else transform(expanded, _unfused)
+        return expand_call(node, fused=self.target.has_fma)
 
 
-def expand_call(call: Call) -> Expr:
-    """One call of an elementary intrinsic in arithmetic; its arguments stay as they are."""
-    return _EXPANSIONS[call.intrinsic.name](*call.arguments)
+def expand_call(call: Call, *, fused: bool = True) -> Expr:
+    """One call of an elementary intrinsic in arithmetic; its arguments stay as they are.
+
+    fused: whether the target has a fused multiply-add.
+    """
+    if fused:
+        return _EXPANSIONS[call.intrinsic.name](*call.arguments)
+    expanded = _EXPANSIONS_WITHOUT_FMA[call.intrinsic.name](*call.arguments)
+    return transform(expanded, _unfused)
 
 
 def _unfused(node: Node) -> Node:

@@ -20,14 +20,15 @@ HAS_WIDE = np.finfo(np.longdouble).nmant > 60
 
 @dataclass(frozen=True)
 class Expansion:
-    """A call in arithmetic, as a function of arrays."""
+    """A call in arithmetic, with fused multiply-add and without, as a function of arrays."""
 
     variables: tuple[Var, ...]
     expr: Expr
+    unfused: Expr
 
     def __call__(self, *arrays: np.ndarray, fused: bool = True) -> np.ndarray:
         values = dict(zip(self.variables, arrays, strict=True))
-        result = evaluate_expr(self.expr, values, fused=fused)
+        result = evaluate_expr(self.expr if fused else self.unfused, values)
         return np.broadcast_to(result, arrays[0].shape)
 
 
@@ -45,7 +46,8 @@ def expand() -> Expand:
         arguments: tuple[Expr, ...] = variables
         if exponent is not None:
             variables, arguments = variables[:1], (variables[0], const(exponent, kind))
-        return Expansion(variables, expand_call(Call(intrinsic, arguments)))
+        call = Call(intrinsic, arguments)
+        return Expansion(variables, expand_call(call), expand_call(call, fused=False))
 
     return make
 

@@ -9,10 +9,11 @@ from tilewright.codegen.lower.math import ExpandMath
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.parser import parse
 
-CALLS = ("exp(X[vi])", "exp2(X[vi])", "log(X[vi])", "tanh(X[vi])", "erf(X[vi])")
+CALLS = ("exp(X[vi])", "exp2(X[vi])", "log(X[vi])", "tanh(X[vi])", "erf(X[vi])", "gelu(X[vi])")
 CALLS += ("pow(X[vi], X[vi])", "pow(X[vi], 0.7)", "pow(X[vi], 0.75)")
 EDGES = (0.0, -0.0, 1.0, -1.0, 88.5, 89.0, -87.3, -87.4, -104.0, 1e-40, 1e30, -1e30)
 EDGES += (128.0, -126.5, -149.0, -150.0)
+EDGES += (-12.9, -13.0, -14.2, -14.3, 5.5, 6.0)
 EDGES += (np.inf, -np.inf, np.nan)
 NEST = """\
 def f(X: float32[128], Y: output(float32[128])):

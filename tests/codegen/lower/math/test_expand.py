@@ -25,6 +25,7 @@ FUNCTIONS = {
     "log": te.log,
     "tanh": te.tanh,
     "erf": te.erf,
+    "gelu": te.gelu,
     "pow": lambda x: te.pow(x, x),
     "pow_constant": lambda x: te.pow(x, 0.7),
     "nested": lambda x: te.exp(te.tanh(x) * 2) + te.log(te.exp(x)),
@@ -77,7 +78,7 @@ def test_a_target_without_fused_multiply_add_gets_none(name: str) -> None:
 
 
 def test_an_argument_is_evaluated_once() -> None:
-    for name in ("exp", "exp2", "log", "tanh", "erf", "pow_constant"):
+    for name in ("exp", "exp2", "log", "tanh", "erf", "gelu", "pow_constant"):
         expanded = ExpandMath(TARGET)(function_of(name))
         assert len([n for n in walk(expanded.body) if isinstance(n, Load)]) == 1, name
 
@@ -98,5 +99,6 @@ def test_a_function_without_calls_is_returned_as_it_is() -> None:
 
 
 def test_the_expansions_read_like_their_definition(golden) -> None:
-    texts = [str(ExpandMath(TARGET)(function_of(name))) for name in ("exp", "exp2", "log", "erf")]
+    names = ("exp", "exp2", "log", "erf", "gelu")
+    texts = [str(ExpandMath(TARGET)(function_of(name))) for name in names]
     golden("math/expansions.txt", "\n\n".join(texts))
