@@ -13,11 +13,10 @@ import numpy as np
 
 from ...tir import te
 from ...tir.expr import Expr
-from ...tir.intrinsics import ERF
+from ...tir.intrinsics import GELU
 from ..types import Array, Floats
 from .elementwise import Elementwise
 
-_SQRT_HALF = math.sqrt(0.5)
 _LINEAR = -2 * math.sqrt(2 / math.pi)  # of -2 * t
 _CUBIC = 0.044715 * _LINEAR
 
@@ -103,9 +102,9 @@ class Gelu(Elementwise):
     """x * (1 + erf(x / sqrt 2)) / 2; or its approximation x * (1 + tanh(t)) / 2 with
     t = sqrt(2 / pi) * (x + 0.044715 * x**3).
 
-    The exact one is off by some ulp of x, not of the result: 1 + erf cancels for a negative x, and
-    in float32 nothing is left of the result below x = -5.5, where it is -1e-7. The approximation is
-    written x / (1 + exp(-2 * t)), the same function without the cancellation.
+    Where x is negative the sums cancel: written so, nothing would be left of the exact one in
+    float32 below x = -5.5, where it is -1e-7. So it is a function of the language, and the
+    approximation is x / (1 + exp(-2 * t)), the same without the cancellation.
     """
 
     approximate: bool = False
@@ -118,10 +117,10 @@ class Gelu(Elementwise):
         if self.approximate:
             with np.errstate(over="ignore"):
                 return (x / (np.exp(x * (x * x * _CUBIC + _LINEAR)) + 1.0),)
-        return (x * 0.5 * (cast(Floats, ERF.meaning(x * _SQRT_HALF)) + 1.0),)
+        return (GELU.meaning(x),)
 
     def element(self, *elements: Expr) -> Expr:
         (x,) = elements
         if self.approximate:
             return x / (te.exp(x * (x * x * _CUBIC + _LINEAR)) + 1.0)
-        return x * 0.5 * (te.erf(x * _SQRT_HALF) + 1.0)
+        return te.gelu(x)

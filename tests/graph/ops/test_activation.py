@@ -4,8 +4,6 @@ are.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -72,21 +70,17 @@ def ulps(op: Elementwise, x: Array) -> float:
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     ("op", "least", "bound"),
-    [(Sigmoid(), -87.0, 4.0), (Softplus(), -87.0, 8.0), (Gelu(True), -4.0, 16.0)],
+    [
+        (Sigmoid(), -87.0, 4.0),
+        (Softplus(), -87.0, 8.0),
+        (Gelu(), -12.9, 8.0),
+        (Gelu(True), -4.0, 16.0),
+    ],
     ids=str,
 )
 def test_small_results_are_good_to_a_few_ulp(op: Elementwise, least: float, bound: float) -> None:
     x = np.linspace(least, 87, 20000, dtype=np.float32)
     assert ulps(op, x) <= bound
-
-
-@pytest.mark.needs_cc
-def test_the_exact_gelu_is_good_to_a_few_ulp_of_its_argument() -> None:
-    x = np.linspace(-20, 20, 20000, dtype=np.float32)
-    source = te.placeholder(x.shape, "float32", name="x")
-    y = build(te.func(source, *Gelu().express(source, name="y"), name="f"))(x)
-    expected = np.array([0.5 * v * math.erfc(-v / math.sqrt(2)) for v in x.astype(np.float64)])
-    assert np.max(np.abs(y - expected) / np.spacing(np.abs(x))) <= 4
 
 
 def test_an_unknown_approximation_is_refused() -> None:
