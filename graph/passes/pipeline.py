@@ -16,6 +16,7 @@ from .batch_norm_folding import BatchNormFolding
 from .common_subexpressions import CommonSubexpressions
 from .constant_folding import ConstantFolding
 from .dead_code import DeadCode
+from .gelu_recognition import GeluRecognition
 from .head_merging import HeadMerging
 from .identity_removal import IdentityRemoval
 from .layer_norm_recognition import LayerNormRecognition
@@ -44,6 +45,7 @@ PIPELINE: tuple[Pass, ...] = (
     CommonSubexpressions(),
     # equal parts are one node; before the layout pass may put moves between them
     LayerNormRecognition(),
+    GeluRecognition(),
     # likewise: the moves of heads that it leaves out are those of the model
     AttentionRecognition(),
     # what folding left without readers must not be moved
@@ -65,7 +67,9 @@ PIPELINE: tuple[Pass, ...] = (
 
 # those of a strict build: the others round once where the operators round twice, or sum otherwise
 STRICT_PIPELINE: tuple[Pass, ...] = tuple(
-    one for one in PIPELINE if not isinstance(one, BatchNormFolding | AttentionRecognition)
+    one
+    for one in PIPELINE
+    if not isinstance(one, BatchNormFolding | AttentionRecognition | GeluRecognition)
 )
 
 

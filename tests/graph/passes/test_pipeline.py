@@ -81,6 +81,7 @@ def test_the_whole_pipeline_keeps_the_meaning_and_reports_each_pass() -> None:
         "BatchNormFolding: equal; BatchNormalization 1 -> 0",
         "CommonSubexpressions: unchanged",
         "LayerNormRecognition: unchanged",
+        "GeluRecognition: unchanged",
         "AttentionRecognition: unchanged",
         "DeadCode: equal",
         "HeadMerging: unchanged",
