@@ -6,6 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .autotune.tune import TuneResult as TuneResult
+    from .autotune.tune import tune as tune
+    from .autotune.tuning_log import TuningLog as TuningLog
     from .driver.build import build as build
     from .driver.build import prove as prove
     from .driver.load import load as load
@@ -30,11 +33,14 @@ _HOMES = {
     "Target": "tir.target:Target",
     "TilewrightError": "tir.errors:TilewrightError",
     "Trace": "schedule.trace:Trace",
+    "TuneResult": "autotune.tune:TuneResult",
+    "TuningLog": "autotune.tuning_log:TuningLog",
     "build": "driver.build:build",
     "compile": "graph.compile:compile",
     "load": "driver.load:load",
     "prove": "driver.build:prove",
     "te": "tir.te:",
+    "tune": "autotune.tune:tune",
 }
 __all__ = ["__version__", *_HOMES]
 

@@ -15,7 +15,7 @@ from ..schedule.canonical import canonical_form
 from ..tir.dim import Dim
 from ..tir.dtype import FLOAT64, DType
 from ..tir.equal import equal
-from ..tir.error_bound import Comparison, reference
+from ..tir.error_bound import Comparison, Reference, reference
 from ..tir.errors import TilewrightError
 from ..tir.evaluate import evaluate
 from ..tir.func import PrimFunc
@@ -45,13 +45,12 @@ def check_kernel(
 ) -> Comparison:
     """Run a kernel on random inputs and compare with the reference of its function; the worst.
 
-    Outputs and scratch memory start as NaN; every array stands between guard bytes. Of the sizes
-    that a call decides it takes the largest, the smallest and some in between.
+    Of the sizes that a call decides it takes the largest, the smallest and some in between.
     Raises: CheckError for a result beyond the error bound, or a write outside the arrays.
     """
     rng = np.random.default_rng(seed)
     found = (
-        _check_once(kernel, specialise(func, sizes), constants, rng, threads)
+        Checker(specialise(func, sizes), constants, rng).check(kernel, threads)
         for sizes in sample_sizes(func)
     )
     return max(found, key=lambda comparison: comparison.ratio)
@@ -67,33 +66,52 @@ def sample_sizes(func: PrimFunc) -> tuple[dict[Dim, int], ...]:
     return tuple(sizes for n, sizes in enumerate(found) if sizes not in found[:n])
 
 
-def _check_once(
-    kernel: Kernel,
-    func: PrimFunc,
-    constants: Mapping[str, Array],
-    rng: np.random.Generator,
-    threads: int,
-) -> Comparison:
-    inputs = [Fenced(random_array(rng, b.type, b.shape)) for b in func.inputs]
-    outputs = [Fenced(poisoned(b.type, b.shape)) for b in func.outputs]
-    _poison_workspace(kernel, threads)
-    kernel.run([f.array for f in inputs], [f.array for f in outputs], threads=threads)
-    named = dict(zip((b.name for b in func.inputs), (f.array for f in inputs), strict=True))
-    for name, fenced in zip(
-        (b.name for b in (*func.inputs, *func.outputs)), (*inputs, *outputs), strict=True
-    ):
-        if not fenced.intact():
-            raise CheckError(
-                f"check: kernel '{kernel.name}' wrote outside of '{name}'.", code="check-fence"
-            )
-    results = {b.name: f.array for b, f in zip(func.outputs, outputs, strict=True)}
-    comparison = reference(func, {**named, **constants}).compare(results)
-    if not comparison:
-        raise CheckError(
-            f"check: the results of kernel '{kernel.name}' differ from its reference: {comparison}",
-            code="check-differs",
+class Checker:
+    """Random inputs of a function whose sizes are numbers, and what its outputs should be: computed
+    once, for any number of kernels of it.
+    """
+
+    def __init__(
+        self, func: PrimFunc, constants: Mapping[str, Array], rng: np.random.Generator
+    ) -> None:
+        self._func = func
+        self._inputs = {b.name: random_array(rng, b.type, b.shape) for b in func.inputs}
+        self._constants = constants
+        self._reference: Reference | None = None
+
+    def check(self, kernel: Kernel, threads: int) -> Comparison:
+        """Run a kernel once. Outputs and scratch memory start as NaN; every array stands between
+        guard bytes.
+
+        Raises: CheckError for a result beyond the error bound, or a write outside the arrays.
+        """
+        inputs = {name: Fenced(array) for name, array in self._inputs.items()}
+        outputs = {b.name: Fenced(poisoned(b.type, b.shape)) for b in self._func.outputs}
+        _poison_workspace(kernel, threads)
+        kernel.run(
+            [f.array for f in inputs.values()],
+            [f.array for f in outputs.values()],
+            threads=threads,
         )
-    return comparison
+        for name, fenced in (*inputs.items(), *outputs.items()):
+            if not fenced.intact():
+                raise CheckError(
+                    f"check: kernel '{kernel.name}' wrote outside of '{name}'.", code="check-fence"
+                )
+        results = {name: fenced.array for name, fenced in outputs.items()}
+        comparison = self._expected().compare(results)
+        if not comparison:
+            raise CheckError(
+                f"check: the results of kernel '{kernel.name}' differ from its reference: "
+                f"{comparison}",
+                code="check-differs",
+            )
+        return comparison
+
+    def _expected(self) -> Reference:
+        if self._reference is None:
+            self._reference = reference(self._func, {**self._inputs, **self._constants})
+        return self._reference
 
 
 def check_chain(original: PrimFunc, canonical: PrimFunc, *, seed: int = 0) -> None:

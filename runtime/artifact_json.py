@@ -1,10 +1,12 @@
-"""The values of an engine's file as JSON and back; what writing cannot have made is refused."""
+"""Artifacts, and what else stands in an engine's file, as JSON and back; what writing cannot have
+made is refused.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from ..codegen.artifact import Entry, Parameter
+from ..codegen.artifact import Artifact, Entry, Parameter
 from ..codegen.program_artifact import ProgramArtifact
 from ..tir.dtype import UINT64
 from ..tir.errors import IRError
@@ -62,6 +64,31 @@ def artifact_from_json(data: Reader, sources: tuple[str, ...]) -> ProgramArtifac
     )
     _check(artifact)
     return artifact
+
+
+def kernel_to_json(artifact: Artifact) -> dict[str, Json]:
+    """A kernel's artifact, of a function whose sizes are numbers, without its text."""
+    return {
+        "name": artifact.name,
+        "target": dict(artifact.target.to_json()),
+        "run": _entry_to_json(artifact.run),
+        "prepare": None if artifact.prepare is None else _entry_to_json(artifact.prepare),
+    }
+
+
+def kernel_from_json(data: Reader, source: str = "") -> Artifact:
+    """The artifact that `kernel_to_json` wrote, with its text. Raises: IRError."""
+    run, prepare = _entry(data["run"]), data["prepare"]
+    return Artifact(
+        data["name"].text(),
+        run.symbol,
+        source,
+        _target(data["target"]),
+        run.parameters,
+        run.workspace_bytes,
+        run.thread_workspace_bytes,
+        None if prepare.value is None else _entry(prepare),
+    )
 
 
 def report_to_json(report: EngineReport) -> Json:

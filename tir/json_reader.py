@@ -74,6 +74,12 @@ class Reader:
             raise self._error("a number")
         return float(self.value)
 
+    def truth(self) -> bool:
+        """True or false."""
+        if not isinstance(self.value, bool):
+            raise self._error("true or false")
+        return self.value
+
     def one_of(self, *texts: str) -> str:
         """One of these texts."""
         if not isinstance(self.value, str) or self.value not in texts:

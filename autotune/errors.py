@@ -1,0 +1,17 @@
+"""What tuning raises on purpose."""
+
+from __future__ import annotations
+
+from ..tir.errors import TilewrightError
+
+
+class LogError(TilewrightError, OSError):
+    """A tuning log cannot be read or written."""
+
+
+class RecordError(TilewrightError, ValueError):
+    """A line of a tuning log is not what tilewright writes."""
+
+
+class TuneError(TilewrightError, ValueError):
+    """What is to be tuned cannot be."""

@@ -1,0 +1,138 @@
+"""The space of a function's schedules: the decisions of a rule, or of a user's function over a
+Schedule.
+
+A point is the list of what was chosen at each sample_* step, as indices of the candidates. Which
+steps follow may depend on what was chosen before, so the space is a tree.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..schedule.decisions import Decisions
+from ..schedule.errors import ScheduleError
+from ..schedule.rules.default import default_schedule, rule_for
+from ..schedule.schedule import Schedule
+from ..tir.func import PrimFunc
+from ..tir.target import Target
+
+Point = tuple[int, ...]
+RuleFunction = Callable[[Schedule], object]
+
+
+@dataclass
+class Walk:
+    """Decisions that take the choices of a point, then the rule's own; it notes what it was asked.
+
+    choices: one index for each question; widths: how many candidates there were; defaults: what
+    the rule would take.
+    """
+
+    start: Point
+    choices: list[int] = field(default_factory=list)
+    widths: list[int] = field(default_factory=list)
+    defaults: list[int] = field(default_factory=list)
+
+    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
+        """The next choice; one that is no longer there is the last that is."""
+        place = len(self.choices)
+        found = self.start[place] if place < len(self.start) else default
+        self.choices.append(min(found, len(candidates) - 1))
+        self.widths.append(len(candidates))
+        self.defaults.append(default)
+        return self.choices[-1]
+
+
+@dataclass
+class _Drawn(Walk):
+    """Decisions drawn with equal probability."""
+
+    source: random.Random = field(default_factory=random.Random)
+
+    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
+        self.start = (*self.choices, self.source.randrange(len(candidates)))
+        return super().choose(step, candidates, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A point of a space: its schedule, and the questions that it answered."""
+
+    schedule: Schedule
+    walk: Walk
+
+    @property
+    def point(self) -> Point:
+        """What was chosen."""
+        return tuple(self.walk.choices)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether all choices are the rule's own."""
+        return self.walk.choices == self.walk.defaults
+
+
+@dataclass(frozen=True, slots=True)
+class TuningSpace:
+    """What can be chosen for a function on a target.
+
+    rule: a function of a Schedule that asks with sch.sample_*; None: the rule that fits.
+    """
+
+    func: PrimFunc
+    target: Target
+    rule: RuleFunction | None = None
+
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        if self.rule is not None:
+            return str(getattr(self.rule, "__name__", type(self.rule).__name__))
+        return rule_for(self.func, self.target).name
+
+    def candidate(self, point: Point = ()) -> Candidate:
+        """The schedule of a point; without one, the default. Raises: ScheduleError."""
+        return self._made(Walk(point))
+
+    def drawn(self, source: random.Random) -> Candidate:
+        """A random point. Raises: ScheduleError where its steps are refused."""
+        return self._made(_Drawn((), source=source))
+
+    def points(self) -> Iterator[Candidate | ScheduleError]:
+        """Every point in order, depth first: its candidate, or why its steps are refused."""
+        start: Point | None = ()
+        while start is not None:
+            walk = _First(start)
+            try:
+                yield self._made(walk)
+            except ScheduleError as error:
+                yield error
+            start = _next(walk)
+
+    def _made(self, walk: Walk) -> Candidate:
+        return Candidate(self._schedule(walk), walk)
+
+    def _schedule(self, decisions: Decisions) -> Schedule:
+        if self.rule is None:
+            return default_schedule(self.func, self.target, decisions)
+        return Schedule(self.func, self.target, decisions, origin="hand").apply(self.rule)
+
+
+@dataclass
+class _First(Walk):
+    """Decisions that take the choices of a point, then the first candidates."""
+
+    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
+        if len(self.choices) >= len(self.start):
+            self.start = (*self.choices, 0)
+        return super().choose(step, candidates, default)
+
+
+def _next(walk: Walk) -> Point | None:
+    """The start of the next point in depth-first order; None behind the last."""
+    for place in range(len(walk.choices) - 1, -1, -1):
+        if walk.choices[place] + 1 < walk.widths[place]:
+            return (*walk.choices[:place], walk.choices[place] + 1)
+    return None

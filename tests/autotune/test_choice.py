@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.autotune.choice import chosen, is_faster
+from tilewright.autotune.record import Trial
+
+from .samples import trial
+
+
+def paired(number: int, session: str, *samples: float) -> Trial:
+    made = trial(number)
+    return replace(made, samples=samples, method=replace(made.method, session=session))
+
+
+def test_of_trials_that_ran_alone_the_fastest_is_chosen() -> None:
+    trials = [trial(0, seconds=3.0), trial(1, seconds=2.0), trial(2, outcome="wrong")]
+    assert chosen(trials) == trials[1]
+    assert chosen([]) is None
+    assert chosen(trials[2:]) is None
+
+
+def test_paired_rounds_count_more_than_trials_that_ran_alone() -> None:
+    lucky = trial(1, seconds=0.1)
+    default, slower = paired(0, "a", 2.0, 2.0, 2.1), paired(1, "a", 2.2, 2.3, 2.2)
+    assert chosen([lucky, default, slower]) == default
+
+
+def test_a_tie_goes_to_the_default() -> None:
+    default = paired(0, "a", *[2.0, 2.1, 1.9] * 5)
+    noisy = paired(1, "a", *[1.9, 2.2, 1.85] * 5)
+    faster = paired(2, "a", *[1.8, 1.9, 1.75] * 5)
+    assert chosen([default, noisy]) == default
+    assert chosen([default, noisy, faster]) == faster
+
+
+def test_the_last_session_counts() -> None:
+    first = [paired(0, "a", 2.0, 2.0), paired(1, "a", 1.0, 1.0)]
+    last = [paired(0, "b", 1.0, 1.0), paired(1, "b", 2.0, 2.0)]
+    assert chosen([*first, *last]) == last[0]
+
+
+def test_rounds_that_a_drifting_machine_slows_are_compared_pair_by_pair() -> None:
+    drift = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+    assert is_faster(paired(1, "a", *[0.9 * n for n in drift]), paired(0, "a", *drift))

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tilewright.autotune.errors import TuneError
+from tilewright.autotune.log import read_log
+from tilewright.autotune.record import Trial
+from tilewright.autotune.tune import tune
+from tilewright.runtime.host import host_target
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir import te
+
+from .samples import scaled
+
+pytestmark = pytest.mark.needs_cc
+TARGET = replace(host_target(), threads=1)
+
+
+def in_parts(sch: Schedule) -> None:
+    (loop,) = sch.loops("y")
+    _, lane = sch.split(loop, (None, int(sch.sample_categorical([4, 8, 16, 32]))))
+    sch.unroll(lane)
+
+
+def test_a_search_keeps_every_trial_and_says_why_it_ended(tmp_path: Path) -> None:
+    log, told = tmp_path / "tune.jsonl", list[Trial]()
+    result = tune(scaled(), TARGET, rule=in_parts, trials=8, log=log, callback=told.append)
+    assert result.stopped_because == "the space is exhausted"
+    assert tuple(told) == result.history == read_log(log).trials
+    alone = [trial for trial in result.history if not trial.method.session]
+    assert alone[0].decisions == (4,)
+    assert sorted(trial.decisions for trial in alone) == [(4,), (8,), (16,), (32,)]
+    assert {trial.outcome for trial in alone} == {"ok"}
+    assert result.best in result.history
+    assert result.best is not None
+    assert result.best.method.session
+    assert str(result).endswith(" trials, 0 failed\nended: the space is exhausted")
+
+
+def test_what_a_log_holds_is_not_tried_again(tmp_path: Path) -> None:
+    log = tmp_path / "tune.jsonl"
+    first = tune(scaled(), TARGET, rule=in_parts, trials=2, log=log)
+    assert first.stopped_because == "2 trials are done"
+    whole = tune(scaled(), TARGET, rule=in_parts, log=log)
+    alone = [trial.decisions for trial in whole.history if not trial.method.session]
+    assert len(alone) == len(set(alone)) == 4
+    assert whole.history[: len(first.history)] == first.history
+    assert len(read_log(log).workloads) == 1
+
+
+def test_ctrl_c_returns_what_there_is() -> None:
+    def stop(trial: Trial) -> None:
+        raise KeyboardInterrupt
+
+    result = tune(scaled(), TARGET, rule=in_parts, callback=stop)
+    assert result.stopped_because == "it was interrupted"
+    assert len(result.history) == 1
+    assert result.best == result.history[0]
+    assert result.default_time == result.best.seconds
+
+
+def test_a_target_that_runs_nothing_is_refused() -> None:
+    with pytest.raises(TuneError) as refused:
+        tune(scaled(), "python")
+    assert str(refused.value) == (
+        "TuneError: tune: target 'python' runs nothing that can be timed; expected 'c'. "
+        "[tune-target]"
+    )
+
+
+def test_sizes_that_a_call_decides_are_refused() -> None:
+    n = te.dim("n", 1, 64)
+    x = te.placeholder((n,), "float32", name="x")
+    y = te.compute((n,), lambda i: x[i] + 1.0, name="y")
+    with pytest.raises(TuneError) as refused:
+        tune(te.func(x, y, name="plus"), TARGET)
+    assert str(refused.value) == (
+        "TuneError: tune: the sizes 'n' of 'plus' are decided by a call; expected numbers. "
+        "[tune-sizes]\n"
+        "  Hint: tune the function of the sizes that matter most."
+    )
+
+
+def test_functions_share_the_trials_by_what_they_promise() -> None:
+    pairs = [(scaled(64), 1), (scaled(1 << 20), 10)]
+    result = tune(pairs, TARGET, rule=in_parts, trials=6)
+    small, large = result.functions
+    assert result.stopped_because == "6 trials are done"
+    assert result.best is None
+    assert len(result.history) == len(small.history) + len(large.history)
+    alone = [[t for t in found.history if not t.method.session] for found in (small, large)]
+    assert list(map(len, alone)) == [4, 2]  # the first turns go round
+    assert result.default_time is not None
+    assert large.default_time is not None
+    assert result.default_time > 10 * large.default_time
