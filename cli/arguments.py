@@ -80,6 +80,18 @@ def add_model(parser: argparse.ArgumentParser, *, optional: bool = False) -> Non
     )
 
 
+def add_schedules(parser: argparse.ArgumentParser) -> None:
+    """`--log` and `--require-tuned`: where a compile takes schedules from."""
+    parser.add_argument(
+        "--log", metavar="LOG", help="take schedules from a tuning log: see `tilewright tune`"
+    )
+    parser.add_argument(
+        "--require-tuned",
+        action="store_true",
+        help="refuse a model with a kernel that the log has no tuned schedule for",
+    )
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")

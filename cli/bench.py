@@ -8,7 +8,16 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_verb, counts, described_by, seconds, whole
+from .arguments import (
+    add_json,
+    add_model,
+    add_schedules,
+    add_verb,
+    counts,
+    described_by,
+    seconds,
+    whole,
+)
 from .errors import MISMATCH, OK, UsageError
 from .text import working
 
@@ -38,6 +47,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL --against PEER,...",
     )
     add_model(parser)
+    add_schedules(parser)
     parser.add_argument(
         "--against",
         required=True,

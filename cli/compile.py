@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_verb, described_by
+from .arguments import add_json, add_model, add_schedules, add_verb, described_by
 from .errors import OK, UsageError
 from .text import paragraph
 
@@ -33,6 +33,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL",
     )
     add_model(parser)
+    add_schedules(parser)
     parser.add_argument(
         "-o",
         "--output",

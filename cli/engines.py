@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..codegen.c.frame import prelude
 from ..driver.load import load
@@ -12,6 +13,9 @@ from ..tir.work import operations
 from .arguments import shapes_of
 from .errors import UsageError
 from .text import working
+
+if TYPE_CHECKING:
+    from ..autotune.tuning_log import TuningLog
 
 SUFFIX = ".twe"
 
@@ -39,12 +43,22 @@ def engine_of(arguments: argparse.Namespace) -> Engine:
             arguments.target,
             shapes=shapes_of(arguments.shapes),
             tolerance=arguments.tolerance,
+            schedules=_schedules(arguments),
+            require_tuned=arguments.require_tuned,
             progress=tell,
         )
 
 
+def _schedules(arguments: argparse.Namespace) -> TuningLog | None:
+    if arguments.log is None:
+        return None
+    from ..autotune.tuning_log import TuningLog  # start-up: most compiles have none
+
+    return TuningLog(arguments.log)
+
+
 def loaded(path: str, arguments: argparse.Namespace) -> Engine:
-    """The engine of a file, which fixes shapes, target and tolerance.
+    """The engine of a file, which fixes shapes, target, tolerance and schedules.
 
     Raises: UsageError where others are asked for; all that `load` raises.
     """
@@ -52,6 +66,8 @@ def loaded(path: str, arguments: argparse.Namespace) -> Engine:
         "--shapes": arguments.shapes,
         "--target": arguments.target,
         "--tolerance": arguments.tolerance,
+        "--log": arguments.log,
+        "--require-tuned": arguments.require_tuned,
     }
     for option, value in fixed.items():
         if value:

@@ -18,6 +18,7 @@ _CODES = {
     "CompilerNotFound": ENVIRONMENT,
     "HostError": ENVIRONMENT,
     "LibraryError": ENVIRONMENT,
+    "LogError": ENVIRONMENT,
     "PeerMissing": ENVIRONMENT,
     "ModelFileError": USAGE,
     "OptionError": USAGE,

@@ -8,7 +8,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_verb, described_by
+from .arguments import add_json, add_model, add_schedules, add_verb, described_by
 from .errors import OK
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL",
     )
     add_model(parser)
+    add_schedules(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_verb, described_by
+from .arguments import add_json, add_model, add_schedules, add_verb, described_by
 from .errors import OK
 from .text import paragraph
 
@@ -32,6 +32,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL -o FOLDER",
     )
     add_model(parser)
+    add_schedules(parser)
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", required=True, help="where the files go; made if needed"
     )

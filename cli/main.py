@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..tir.errors import TilewrightError
-from . import bench, compile, demo, doctor, explain, export_c, fuzz, run
+from . import bench, compile, demo, doctor, explain, export_c, fuzz, log, run, tune
 from .errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, exit_code
 
-VERBS = (demo, run, bench, compile, export_c, explain, fuzz, doctor)
+VERBS = (demo, run, bench, compile, export_c, explain, tune, log, fuzz, doctor)
 
 _EPILOG = """\
 exit codes:
@@ -85,14 +85,14 @@ class _Version(argparse.Action):
 @contextmanager
 def _logging(*, verbose: bool) -> Iterator[None]:
     """Show the package's warnings, or all that it logs, on stderr."""
-    log = logging.getLogger("tilewright")
+    package = logging.getLogger("tilewright")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("tilewright: %(levelname)s: %(message)s"))
-    before = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    before = package.level
+    package.addHandler(handler)
+    package.setLevel(logging.DEBUG if verbose else logging.WARNING)
     try:
         yield
     finally:
-        log.removeHandler(handler)
-        log.setLevel(before)
+        package.removeHandler(handler)
+        package.setLevel(before)

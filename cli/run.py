@@ -6,7 +6,16 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_model, add_verb, counts, described_by, seconds, whole
+from .arguments import (
+    add_json,
+    add_model,
+    add_schedules,
+    add_verb,
+    counts,
+    described_by,
+    seconds,
+    whole,
+)
 from .errors import MISMATCH, OK, UsageError
 from .text import bad, good, paragraph
 
@@ -38,6 +47,7 @@ def add_parser(verbs: Verbs) -> None:
         "MODEL",
     )
     add_model(parser, optional=True)
+    add_schedules(parser)
     parser.add_argument("--load-engine", metavar="FILE", help="run this engine, not MODEL")
     parser.add_argument("--save-engine", metavar="FILE", help="write the engine (.twe)")
     parser.add_argument(

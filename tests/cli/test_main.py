@@ -23,7 +23,7 @@ from tilewright.tir.errors import InternalError, TilewrightError
 
 from .conftest import Command
 
-NAMES = ("demo", "run", "bench", "compile", "export-c", "explain", "fuzz", "doctor")
+NAMES = ("demo", "run", "bench", "compile", "export-c", "explain", "tune", "log", "fuzz", "doctor")
 
 
 def steady(text: str) -> str:
