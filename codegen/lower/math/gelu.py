@@ -1,7 +1,7 @@
 """gelu: x * Phi(x), Phi the normal distribution function, as max(x, 0) - |x| * Phi(-|x|).
 
 Promises (with fused multiply-add / without):
-- in float32, 7.2 / 8 ulp at most of a negative x down to -12.9, 3.5 of a positive one (0.9 and 0.4
+- in float32, 7.2 / 8 ulp at most of a negative x down to -12.9, 4.2 of a positive one (0.9 and 0.4
   on average where the value is not x / 2 or x); in float64 12 / 14 ulp down to -37.5, and 4;
 - below, where Phi(x) is less than the smallest normal number, |x| times the least of all numbers
   is added to that; beyond -14.25 (-38.6) the value is -0, and from 5.6 (8.3) on it is x;
