@@ -24,7 +24,7 @@ from .limits import Probe, barrier_probe, fma_peak
 from .timing import Call, Timing, in_turn, sample, summarise
 
 _GATE = 0.92  # of threads times the best single-thread rate
-_REST = 0.03  # seconds between one system and the next
+_REST = 0.1  # seconds between one system and the next: onnxruntime's threads spin for half of it
 _PAUSE = 0.3  # seconds that a slow machine is given
 _PROBED = 2  # calls of the probe
 _PASSED = 3  # calls of the probe of barriers, the least of which counts: others may take a CPU
