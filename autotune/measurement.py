@@ -14,16 +14,15 @@ from ..driver.lower import lower_function
 from ..runtime.artifact_json import kernel_to_json
 from ..runtime.compile import compile_shared
 from ..runtime.compilers import compile_flags, find_compiler
-from ..runtime.host import host
+from ..runtime.host import host, last_level_bytes
 from ..runtime.library import SharedObject
 from ..runtime.version import tool_version
 from ..tir.errors import TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.json_reader import Json, Reader
 from ..tir.target import Target
-from .record import OUTCOMES, Conditions, Method, Outcome, Trial
+from .record import Conditions, Method, Trial, outcome_of
 from .space import Candidate
-from .worker import last_level
 from .worker_process import Lost, Worker
 
 _SOURCE = 16  # digits of the hash of a source
@@ -90,6 +89,19 @@ class Bench:
 
         Where the worker dies, every one of them has its fate: measure one at a time, then compare.
         """
+        answer = self._worker.run(*self.job(built, rounds))
+        if isinstance(answer, Lost):
+            found: list[Json] = [{"outcome": answer.outcome, "text": answer.text}] * len(built)
+        else:
+            found = [item.value for item in Reader(dict(answer.body), "answer")["done"].items()]
+        session = secrets.token_hex(8) if len(built) > 1 else ""
+        return [
+            self._trial(one.candidate, one.source, one.proof, result, rounds, session)
+            for one, result in zip(built, found, strict=True)
+        ]
+
+    def job(self, built: Sequence[Built], rounds: int) -> tuple[dict[str, Json], list[bytes]]:
+        """What a worker is told (worker.py), and the shared objects of the candidates."""
         body: dict[str, Json] = {
             "func": self._text,
             "seed": self._seed,
@@ -100,22 +112,12 @@ class Bench:
                 {**kernel_to_json(one.artifact), "path": str(one.shared.path)} for one in built
             ],
         }
-        answer = self._worker.run(body, [one.shared.binary for one in built])
-        if isinstance(answer, Lost):
-            found: list[Json] = [{"outcome": answer.outcome, "text": answer.text}] * len(built)
-        else:
-            found = [item.value for item in Reader(dict(answer.body), "answer")["done"].items()]
-            found *= len(built) if len(found) < len(built) else 1
-        session = secrets.token_hex(8) if len(built) > 1 else ""
-        return [
-            self._trial(one.candidate, one.source, one.proof, result, rounds, session)
-            for one, result in zip(built, found, strict=True)
-        ]
+        return body, [one.shared.binary for one in built]
 
     def _bytes(self) -> int:
         moving = (*self._func.inputs, *self._func.outputs)
         fixed = sum(b.type.bytes * b.size for b in self._func.constants)
-        return sum(b.type.bytes * b.size for b in moving) + 2 * max(fixed, 2 * last_level())
+        return sum(b.type.bytes * b.size for b in moving) + 2 * max(fixed, 2 * last_level_bytes())
 
     def _trial(
         self,
@@ -127,7 +129,7 @@ class Bench:
         session: str = "",
     ) -> Trial:
         answer = Reader(result, "answer")
-        outcome = _outcome(answer["outcome"].one_of(*OUTCOMES))
+        outcome = outcome_of(answer["outcome"])
         is_right = outcome == "ok"
         rotated = answer["rotated"].integer() if is_right else 0
         return Trial(
@@ -141,7 +143,7 @@ class Bench:
             text="" if is_right else answer["text"].text(1 << 16),
             proof=proof,
             method=Method(
-                "cold" if rotated >= 2 * last_level() else "warm",
+                "cold" if rotated >= 2 * last_level_bytes() else "warm",
                 rotated,
                 answer["calls"].integer() if is_right else 0,
                 rounds if is_right else 0,
@@ -151,7 +153,3 @@ class Bench:
             samples=tuple(s.number() for s in answer["samples"].items()) if is_right else (),
             time=datetime.now(UTC).isoformat(timespec="microseconds"),
         )
-
-
-def _outcome(text: str) -> Outcome:
-    return next(outcome for outcome in OUTCOMES if outcome == text)

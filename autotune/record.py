@@ -245,7 +245,7 @@ def _trial(body: Reader) -> Trial:
         is_default=body["default"].truth(),
         trace=_trace(body["trace"]),
         source=body["source"].text(_SUM),
-        outcome=_outcome(body["outcome"]),
+        outcome=outcome_of(body["outcome"]),
         text=body["text"].text(_LONGEST_TEXT),
         proof=body["proof"].text(),
         method=_method(body["method"]),
@@ -267,7 +267,8 @@ def _trace(body: Reader) -> Trace:
     return Trace.from_json(dict(body.value) if isinstance(body.value, dict) else {})
 
 
-def _outcome(body: Reader) -> Outcome:
+def outcome_of(body: Reader) -> Outcome:
+    """An outcome by its name. Raises: IRError for another text."""
     found = body.one_of(*OUTCOMES)
     return next(outcome for outcome in OUTCOMES if outcome == found)
 

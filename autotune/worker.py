@@ -28,7 +28,7 @@ import numpy as np
 from ..driver.check import Checker, CheckError, random_array
 from ..runtime.arrays import Array
 from ..runtime.artifact_json import kernel_from_json
-from ..runtime.host import host
+from ..runtime.host import last_level_bytes
 from ..runtime.kernel import Kernel
 from ..runtime.library import SharedObject
 from ..runtime.limits import fma_peak
@@ -40,7 +40,6 @@ from ..tir.parser import parse
 from .frames import Frame, encode, read_frame
 
 MOST_COPIES = 32  # of the constants, that are taken in turn
-_DEFAULT_L3 = 32 << 20
 _LONGEST_FUNC = 1 << 22
 _PROBED = 2  # calls of the probe
 
@@ -62,7 +61,7 @@ class Bench:
         """Data for a function."""
         func, rng = parse(text), np.random.default_rng(seed)
         size = sum(b.type.bytes * b.size for b in func.constants)
-        copies = min(MOST_COPIES, -(-2 * last_level() // size)) if size else 1
+        copies = min(MOST_COPIES, -(-2 * last_level_bytes() // size)) if size else 1
         constants = [
             {b.name: random_array(rng, b.type, b.shape) for b in func.constants}
             for _ in range(copies)
@@ -74,11 +73,6 @@ class Bench:
     def rotated(self) -> int:
         """Bytes of all constants."""
         return sum(array.nbytes for copy in self.constants for array in copy.values())
-
-
-def last_level() -> int:
-    """Bytes of the last-level cache."""
-    return host().l3_bytes or _DEFAULT_L3
 
 
 def main() -> None:
@@ -121,7 +115,8 @@ def answer(frame: Frame, bench: Bench | None, say: Say) -> Bench | None:
         ]
         say({"done": _timed(found, job, bench, say)})
     except MemoryError as error:
-        say({"done": [{"outcome": "out-of-memory", "text": str(error) or "no memory left"}]})
+        fate: Json = {"outcome": "out-of-memory", "text": str(error) or "no memory left"}
+        say({"done": [fate] * len(frame.blobs)})
         return None
     return bench
 

@@ -77,7 +77,7 @@ def peer_bytes(sample: Sample) -> bytes:
 
 def peers_of(name: str, torch: bool) -> tuple[Peer, ...]:
     """The peers that run a model; with `torch`, torch.compile where the file was exported."""
-    return (*installed(), *([TorchCompile(name)] if torch and name in EXPORTED else []))
+    return (*installed(), *([TorchCompile(model=name)] if torch and name in EXPORTED else []))
 
 
 def measure(

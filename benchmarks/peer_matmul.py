@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import ml_dtypes
@@ -16,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tilewright.cli.peers import Session
+from tilewright.cli.peers import Package, Session
 from tilewright.runtime.arrays import Array
 
 if TYPE_CHECKING:
@@ -49,17 +48,14 @@ def onnx_matmul(rows: int, weights: np.ndarray) -> bytes:
     return model.SerializeToString()
 
 
-@dataclass(frozen=True)
-class OneDnn:
+@dataclass(frozen=True, slots=True)
+class OneDnn(Package):
     """oneDNN's product of float32 or bfloat16, called by torch; it gets the weights in the layout
     that it asks for. torch's own product of float32 is no peer: on AMD it has the speed of AVX2.
     """
 
     name: str = "oneDNN"
     requirement: str = "torch"
-
-    def is_installed(self) -> bool:
-        return find_spec("torch") is not None
 
     def version(self) -> str:
         return f"of torch {version('torch')}"
@@ -97,8 +93,8 @@ class OneDnn:
         return Session(call, lambda: {name: found.float().numpy() for name, found in made.items()})
 
 
-@dataclass(frozen=True)
-class NumPy:
+@dataclass(frozen=True, slots=True)
+class NumPy(Package):
     """NumPy's product, which is OpenBLAS's; threadpoolctl sets its threads, for the whole process.
 
     Raises at `load`: RuntimeError where OPENBLAS_CORETYPE names the kernels that it is to take.
@@ -106,9 +102,6 @@ class NumPy:
 
     name: str = "numpy"
     requirement: str = "threadpoolctl"
-
-    def is_installed(self) -> bool:
-        return find_spec("threadpoolctl") is not None
 
     def version(self) -> str:
         return version("numpy")

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.util import find_spec
 
-from tilewright.cli.peers import Session
+from tilewright.cli.peers import Package, Session
 from tilewright.runtime.arrays import Array
 
 
-@dataclass(frozen=True)
-class TorchCompile:
+@dataclass(frozen=True, slots=True)
+class TorchCompile(Package):
     """torch.compile with frozen weights, which oneDNN then gets in its own layouts, of the network
     from which the file `model` was exported: files of another script have other weights.
 
     model: the file's name without its suffix, as `benchmarks.export` chose it.
     """
 
-    model: str
     name: str = "torch.compile"
     requirement: str = "torch"
-
-    def is_installed(self) -> bool:
-        return find_spec("torch") is not None and find_spec("transformers") is not None
-
-    def version(self) -> str:
-        return version("torch")
+    model: str = ""
 
     def settings(self, threads: int) -> Mapping[str, str]:
         return {"set_num_threads": str(threads), "freezing": "True"}

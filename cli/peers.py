@@ -63,21 +63,21 @@ class Peer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Package:
-    """A peer that is imported and installed under one name each."""
+class Package:
+    """A peer that a package brings, which is imported under the name that pip knows."""
 
     name: str
     requirement: str
 
     def is_installed(self) -> bool:
-        return find_spec(self.name) is not None
+        return find_spec(self.requirement) is not None
 
     def version(self) -> str:
         return version(self.requirement)
 
 
 @dataclass(frozen=True, slots=True)
-class OnnxRuntime(_Package):
+class OnnxRuntime(Package):
     """ONNX Runtime on its CPU provider; inputs and outputs are bound."""
 
     name: str = "onnxruntime"
@@ -112,7 +112,7 @@ class OnnxRuntime(_Package):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenVino(_Package):
+class OpenVino(Package):
     """OpenVINO on its CPU plug-in, held to float32; inputs are bound, outputs are not copied."""
 
     name: str = "openvino"

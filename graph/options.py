@@ -81,8 +81,11 @@ def check_tolerance(tolerance: object, strict: bool) -> None:
     """
     if tolerance is None:
         return
-    number = isinstance(tolerance, float | int) and not isinstance(tolerance, bool)
-    if not number or not LEAST_TOLERANCE <= float(tolerance) < 1:  # type: ignore[arg-type]
+    if (
+        isinstance(tolerance, bool)
+        or not isinstance(tolerance, float | int)
+        or not LEAST_TOLERANCE <= tolerance < 1
+    ):
         raise OptionError(
             f"compile: option tolerance={tolerance!r} is no error that can be asked for; expected "
             "None, or the share of an output's largest magnitude, below 1 and at least "

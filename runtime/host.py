@@ -35,6 +35,7 @@ class HostError(TilewrightError, ValueError):
 
 
 _ARM = ("aarch64", "arm64")
+_USUAL_L3 = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,11 @@ def read_host(root: Path = Path("/")) -> Host:
 def host() -> Host:
     """This machine, read at the first call."""
     return read_host()
+
+
+def last_level_bytes() -> int:
+    """Bytes of the last-level cache; 32 MiB where the operating system does not say."""
+    return host().l3_bytes or _USUAL_L3
 
 
 def is_foreign(target: Target) -> bool:

@@ -17,14 +17,13 @@ from typing import Literal
 
 import numpy as np
 
-from .host import host
+from .host import last_level_bytes
 
 CacheState = Literal["warm", "cold"]
 Call = Callable[[], object]
 
 MIN_SAMPLE = 1e-3  # seconds
 MIN_SAMPLES = 5
-_DEFAULT_L3 = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ class Evictor:
     """
 
     def __init__(self) -> None:
-        size = 2 * (host().l3_bytes or _DEFAULT_L3)
+        size = 2 * last_level_bytes()
         self._memory = np.zeros(size // 8, np.int64)
 
     def __call__(self) -> None:

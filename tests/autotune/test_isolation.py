@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from tilewright.autotune.frames import encode, read_frame
 from tilewright.autotune.measurement import Bench, Built, build
 from tilewright.autotune.record import Workload
 from tilewright.autotune.space import TuningSpace
@@ -89,3 +93,22 @@ def test_a_bad_candidate_is_a_record_and_the_next_one_is_measured(
     assert after.proof == "proved"
     assert len(after.samples) == 2
     assert after.is_default
+
+
+def test_a_worker_ends_with_its_parent_amid_of_a_kernel(bench: Bench, good: Built) -> None:
+    """The system closes the pipe of a parent that is gone."""
+    command = [sys.executable, "-m", "tilewright.autotune.worker"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(encode(*bench.job([spoiled(good, BAD["endless"][1])], 1)))
+        process.stdin.flush()
+        stages = [read_frame(process.stdout) for _ in range(2)]
+        assert [frame and frame.body for frame in stages] == [{"stage": "data"}, {"stage": "check"}]
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.stdin.close()
+        try:
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
