@@ -8,8 +8,8 @@ over that in turn, medians of the rounds; what takes from it are threads of the 
 wait for work, and caches that it filled. Then several callers, each a Python thread with a context
 or a session of its own: "sum" adds each caller's calls per second over those of one caller alone in
 the same round (one that shares the machine perfectly gives 1.0; more where one alone leaves some of
-it unused), "least" is the caller with the least over an equal share of 1. Both are medians of the
-rounds.
+it unused), "least" is the caller with the least over an equal share of 1, "calls/s" is all that
+they did together. They are medians of the rounds.
 """
 
 from __future__ import annotations
@@ -111,21 +111,23 @@ def in_turn(
 
 def together(
     makers: Mapping[str, Callable[[], Call]], mix: Sequence[str], seconds: float, rounds: int
-) -> tuple[float, float]:
-    """(sum, least) of the callers of these systems at the same time."""
+) -> tuple[float, float, float]:
+    """(sum, least, calls per second) of the callers of these systems at the same time."""
     calls = [makers[system]() for system in mix]
     sums: list[float] = []
     leasts: list[float] = []
+    totals: list[float] = []
     for _ in range(rounds):
         alone = {
             system: rates([call], seconds / 2)[0]
             for system, call in dict(zip(mix, calls, strict=True)).items()
         }
-        found = zip(mix, rates(calls, seconds), strict=True)
-        shares = [rate / alone[system] for system, rate in found]
+        found = rates(calls, seconds)
+        shares = [rate / alone[system] for system, rate in zip(mix, found, strict=True)]
+        totals.append(sum(found))
         sums.append(sum(shares))
         leasts.append(min(shares) * len(mix))
-    return median(sums), median(leasts)
+    return median(sums), median(leasts), median(totals)
 
 
 def _makers(name: str, threads: int) -> dict[str, Callable[[], Call]]:
@@ -167,8 +169,10 @@ def main() -> None:
     found = [
         (" + ".join(mix), *together(makers, mix, options.seconds, options.rounds)) for mix in mixes
     ]
-    head = (f"callers of {options.model}, {options.threads} threads each", "sum", "least")
-    beside = report.table(head, [(mix, f"{a:.2f}", f"{b:.2f}") for mix, a, b in found])
+    callers = f"callers of {options.model}, {options.threads} threads each"
+    head = (callers, "sum", "least", "calls/s")
+    lines = [(mix, f"{a:.2f}", f"{b:.2f}", f"{c:.0f}") for mix, a, b, c in found]
+    beside = report.table(head, lines)
     print(beside)
     if options.write:
         whole = "\n\n".join((text, ordered, beside))
