@@ -8,10 +8,10 @@ steps follow may depend on what was chosen before, so the space is a tree.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ..schedule.decisions import Decisions
+from ..schedule.decisions import Decisions, Question
 from ..schedule.errors import ScheduleError
 from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
@@ -26,23 +26,34 @@ RuleFunction = Callable[[Schedule], object]
 class Walk:
     """Decisions that take the choices of a point, then the rule's own; it notes what it was asked.
 
-    choices: one index for each question; widths: how many candidates there were; defaults: what
-    the rule would take.
+    questions: in order; choices: the index of a candidate for each of them.
     """
 
     start: Point
     choices: list[int] = field(default_factory=list)
-    widths: list[int] = field(default_factory=list)
-    defaults: list[int] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
 
-    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
+    def choose(self, question: Question) -> int:
         """The next choice; one that is no longer there is the last that is."""
         place = len(self.choices)
-        found = self.start[place] if place < len(self.start) else default
-        self.choices.append(min(found, len(candidates) - 1))
-        self.widths.append(len(candidates))
-        self.defaults.append(default)
+        found = self.start[place] if place < len(self.start) else self.beyond(question)
+        self.choices.append(min(found, len(question.candidates) - 1))
+        self.questions.append(question)
         return self.choices[-1]
+
+    def beyond(self, question: Question) -> int:
+        """The choice where the point says nothing."""
+        return question.default
+
+    @property
+    def widths(self) -> list[int]:
+        """How many candidates each question had."""
+        return [len(question.candidates) for question in self.questions]
+
+    @property
+    def defaults(self) -> list[int]:
+        """What the rule would have taken."""
+        return [question.default for question in self.questions]
 
 
 @dataclass
@@ -51,9 +62,16 @@ class _Drawn(Walk):
 
     source: random.Random = field(default_factory=random.Random)
 
-    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
-        self.start = (*self.choices, self.source.randrange(len(candidates)))
-        return super().choose(step, candidates, default)
+    def beyond(self, question: Question) -> int:
+        return self.source.randrange(len(question.candidates))
+
+
+@dataclass
+class _First(Walk):
+    """Decisions that take the choices of a point, then the first candidates."""
+
+    def beyond(self, question: Question) -> int:
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +136,6 @@ class TuningSpace:
         if self.rule is None:
             return default_schedule(self.func, self.target, decisions)
         return Schedule(self.func, self.target, decisions, origin="hand").apply(self.rule)
-
-
-@dataclass
-class _First(Walk):
-    """Decisions that take the choices of a point, then the first candidates."""
-
-    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
-        if len(self.choices) >= len(self.start):
-            self.start = (*self.choices, 0)
-        return super().choose(step, candidates, default)
 
 
 def _next(walk: Walk) -> Point | None:

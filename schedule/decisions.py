@@ -5,7 +5,6 @@ choose.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,22 +12,35 @@ from .errors import ScheduleError
 from .trace import Trace
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a rule leaves open.
+
+    step: where in the trace the answer will stand. name: what is asked, as "tile of C"; empty where
+    its author gave none. candidates: JSON values; default: the index of the one that the rule
+    itself would take.
+    """
+
+    step: int
+    name: str
+    candidates: tuple[object, ...]
+    default: int
+
+
 class Decisions(Protocol):
     """Answers the questions of a rule."""
 
-    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
-        """The index of the candidate to take at `step` of the trace; `default` is what the rule
-        would take.
-        """
+    def choose(self, question: Question) -> int:
+        """The index of the candidate to take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Default:
     """Takes the rule's own choice, which comes from its analytical model."""
 
-    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
+    def choose(self, question: Question) -> int:
         """The rule's choice."""
-        return default
+        return question.default
 
 
 class Random:
@@ -37,9 +49,9 @@ class Random:
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)
 
-    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
+    def choose(self, question: Question) -> int:
         """A random candidate."""
-        return self._random.randrange(len(candidates))
+        return self._random.randrange(len(question.candidates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +60,18 @@ class Replay:
 
     trace: Trace
 
-    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
+    def choose(self, question: Question) -> int:
         """The recorded candidate. Raises: ScheduleError when it is no longer among the
         candidates.
         """
-        decision = self.trace.steps[step].decision if step < len(self.trace.steps) else None
-        for position, candidate in enumerate(candidates):
+        step, steps = question.step, self.trace.steps
+        decision = steps[step].decision if step < len(steps) else None
+        for position, candidate in enumerate(question.candidates):
             if candidate == decision:
                 return position
         raise ScheduleError(
             f"replay: step {step} recorded the decision {decision!r}; expected one of "
-            f"{list(candidates)!r}.",
+            f"{list(question.candidates)!r}.",
             code="replay-decision",
             hints=("the trace belongs to another workload or another version of the rule.",),
         )

@@ -18,6 +18,7 @@ from typing import Literal, TypeVar
 
 from ..tir.expr import Expr
 from . import library, primitives
+from .decisions import Question
 from .errors import ScheduleError
 from .index_map import IndexMap
 from .loop_steps import LoopSteps
@@ -335,9 +336,11 @@ class Schedule(LoopSteps):
 
     # -- decisions --------------------------------------------------------------------------------
 
-    def sample_categorical(self, candidates: Sequence[Choice], default: int = 0) -> Choice:
+    def sample_categorical(
+        self, candidates: Sequence[Choice], default: int = 0, *, name: str = ""
+    ) -> Choice:
         """One of `candidates` (JSON values); `default` is the index that the rule itself would
-        take.
+        take. name: what is asked, for people and for what learns from many schedules.
         """
         if not 0 <= default < len(candidates):
             raise ScheduleError(
@@ -345,18 +348,25 @@ class Schedule(LoopSteps):
                 "candidates.",
                 code="sample-default",
             )
-        state = self._states[-1]
-        chosen = candidates[self._decisions.choose(len(state.trace.steps), candidates, default)]
-        arguments = (("candidates", tuple(candidates)), ("default", default))
-        step = Step("sample_categorical", arguments, chosen)
+        state, listed = self._states[-1], tuple(candidates)
+        question = Question(len(state.trace.steps), name, listed, default)
+        chosen = listed[self._decisions.choose(question)]
+        asked = {"candidates": listed, "default": default} | ({"name": name} if name else {})
+        step = Step("sample_categorical", tuple(asked.items()), chosen)
         self._states.append(State(state.func, state.references, Trace((*state.trace.steps, step))))
         return chosen
 
     def sample_perfect_tile(
-        self, loop: LoopRef, parts: int, max_innermost: int, default: Sequence[int]
+        self,
+        loop: LoopRef,
+        parts: int,
+        max_innermost: int,
+        default: Sequence[int],
+        *,
+        name: str = "",
     ) -> tuple[int, ...]:
         """Factors of a loop's extent, `parts` of them, whose product is the extent; the last at
-        most `max_innermost`.
+        most `max_innermost`. name: what is asked; by default the factors of this loop.
         """
         extent = self.extent(loop)
         candidates = [f for f in _factorisations(extent, parts) if f[-1] <= max_innermost] or [
@@ -365,7 +375,8 @@ class Schedule(LoopSteps):
         wanted = tuple(default)
         if wanted not in candidates:
             candidates.append(wanted)
-        return self.sample_categorical(candidates, candidates.index(wanted))
+        asked = name or f"factors of {loop.name}"
+        return self.sample_categorical(candidates, candidates.index(wanted), name=asked)
 
 
 def _check_scope(primitive: str, scope: str, known: Sequence[str]) -> None:

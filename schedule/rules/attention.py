@@ -19,6 +19,7 @@ from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import square_tiles, vector_lanes
 from .last_axis import turned_axis
+from .questions import ask, ask_tile
 from .row_groups import RowGroup, row_axis
 from .rows import Parts, RowsRule, cut_rows, schedule_rows
 from .structure import (
@@ -33,7 +34,6 @@ from .structure import (
 from .tiled import TiledLoops, finish_tile
 from .tiles import Tile, candidates
 
-CHOICES = 12  # tiles that a tuner may choose from
 BLOCKS = (128, 64, 32, 16)  # rows, about, that may pass through both products together
 FEWEST_ROWS = 4  # below which the keys are not worth packing
 
@@ -227,7 +227,7 @@ def _rows_together(sch: Schedule, stages: _Stages, tile: Tile, target: Target) -
     whole = {max(1, size // tile.rows) * tile.rows for size in BLOCKS}
     sizes = [extent, *sorted((size for size in whole if size < extent), reverse=True)]
     fitting = [n for n, size in enumerate(sizes) if size * row <= target.l2_bytes // 2]
-    return int(sch.sample_categorical(sizes, fitting[0] if fitting else len(sizes) - 1))
+    return ask(sch, "rows together", sizes, sizes[fitting[0] if fitting else -1])
 
 
 def _tile(
@@ -238,7 +238,7 @@ def _tile(
     steps = math.prod(axis.extent for axis in product.reduced)
     tiles = candidates(1, rows, product.vector.extent, steps, dtype, target)
     found = [tile for tile in tiles if not whole or rows % tile.rows == 0]
-    return Tile(*sch.sample_categorical([tile.to_json() for tile in found[:CHOICES]]))
+    return ask_tile(sch, product.block.name, found)
 
 
 def _tiled(

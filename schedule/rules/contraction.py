@@ -34,6 +34,7 @@ from .ahead import (
 from .borders import block_size, border_of, copy_border
 from .elementwise import schedule_pointwise
 from .groups import Panel, choose_panel, has_short_end, is_grouped
+from .questions import ask_tile
 from .row_groups import row_axis
 from .structure import (
     Contraction,
@@ -50,7 +51,6 @@ REDUCTION_BLOCK = 1024  # steps whose panel of weights stays in the level-2 cach
 LONG_SUM = 1024  # steps from which on a sum is taken in parts
 PART = 512  # steps of a part at most
 ROW_BLOCK = 64  # rows that a panel of weights serves at least, before the next panel comes
-CHOICES = 12  # tiles that a tuner may choose from
 FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
 SET_SPAN = 4096  # bytes after which the sets of a first cache repeat: a page
 PACK_ROWS = 32  # rows from which on packing weights that change with every call pays
@@ -139,7 +139,7 @@ def _choose_tile(sch: Schedule, found: Contraction, target: Target, points: int)
     if _rows_meet(found):
         most = target.l1_bytes // SET_SPAN + 1
         tiles.sort(key=lambda tile: tile.outer_rows * tile.rows > most)
-    return Tile(*sch.sample_categorical([tile.to_json() for tile in tiles[:CHOICES]]))
+    return ask_tile(sch, found.block.name, tiles)
 
 
 def _uneven(found: Contraction, tile: Tile, target: Target) -> float:

@@ -19,6 +19,7 @@ from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
+from .questions import ask, ask_tile
 from .reduction import ACCUMULATORS
 from .structure import inline_chains, is_pointwise, pointwise_output, reductions
 from .tiled import finish_tile, shared_first, tile_loops
@@ -27,7 +28,6 @@ from .windows import inline_padding, is_depthwise, sliding_axes, window_taps, wi
 
 UNROLLED_TAPS = 25  # of a window that is written out at most
 LOAD_SHARE = 0.35  # of a load, in multiply-adds that do not run beside it; measured
-CHOICES = 12  # tiles that a tuner may choose from
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,14 @@ def _schedule(sch: Schedule, block: Block, target: Target) -> None:
     reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
     lanes = vector_lanes(block, target)
     tiles = window_tiles(block, target)
-    tile = Tile(*sch.sample_categorical([found.to_json() for found in tiles[:CHOICES]]))
+    tile = ask_tile(sch, block.name, tiles)
     order = [it.var for it in reduced]
     loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
     rows = [row for row in loops.rows if sch.extent(row) > 1]
     units = [row for row in loops.rows if row not in rows]
     # the windows of a row of tiles share what they read: panels stand outside of it
     inside = max(0, len(rows) - 1)
-    places = sorted(range(len(rows) + 1), key=lambda place: (place != inside, place))
-    place = int(sch.sample_categorical(places))
+    place = ask(sch, f"loops around panels of {block.name}", range(len(rows) + 1), inside)
     outer = shared_first(sch, [*rows[:place], loops.panel, *rows[place:], *units], target)
     finish_tile(sch, block.name, loops, outer, loops.reduced, target)
     copies = 1

@@ -15,12 +15,12 @@ from functools import cache
 from ...tir.dtype import DType
 from ...tir.target import Target
 from ..schedule import Schedule
+from .questions import MOST_TILES, ask
 from .structure import Contraction
 from .tiles import FMA_LATENCY, LOADS_PER_FMA, TILE_OVERHEAD, Tile, pieces
 
 WIDEST = 8  # vectors of a panel
 WIDEST_ALONE = 12  # where a group has no divisor that is a vector long at least
-CHOICES = 12  # panels and tiles that a tuner may choose from
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ def is_grouped(found: Contraction) -> bool:
 
 def choose_panel(sch: Schedule, found: Contraction, target: Target) -> Panel:
     """The panel and tile that the schedule's decisions take."""
-    listed = [panel.to_json() for panel in _panels_of(found, target)[:CHOICES]]
-    *tile, width = sch.sample_categorical(listed)
+    listed = [panel.to_json() for panel in _panels_of(found, target)[:MOST_TILES]]
+    *tile, width = ask(sch, f"panel of {found.block.name}", listed, listed[0])
     return Panel(Tile(*tile), width)
 
 

@@ -25,11 +25,11 @@ from ..schedule import Schedule
 from .ahead import PREFETCH_STEPS, chunks
 from .contraction import pack_weights
 from .elementwise import parallelize, schedule_pointwise, vector_lanes
+from .questions import ask, ask_tile
 from .structure import Contraction, contraction, is_pointwise, pointwise_output, reductions
 from .tiled import finish_tile, tile_loops
 from .tiles import Tile, candidates, tile_cycles
 
-CHOICES = 12  # tiles that a tuner may choose from
 FEW_TILES = 12  # below which the weights would be read too often
 WAITING = 1.25  # measured: how much longer products take whose weights are not fetched ahead
 MOST_ROWS = 4  # of tiles that pass through all stages together
@@ -144,10 +144,10 @@ def _rows_together(sch: Schedule, found: Contraction, target: Target) -> int:
     rows = [axis.extent for axis in found.rows]
     most = max(1, math.prod(rows[:-1]) // target.threads)
     enough = [r for r in range(1, MOST_ROWS + 1) if r * rows[-1] >= FEW_TILES and r <= most]
-    sizes = list(dict.fromkeys([*enough, *range(1, min(MOST_ROWS, most) + 1)]))
+    sizes = [*enough, *range(1, min(MOST_ROWS, most) + 1)]
     weights = found.weight.buffer.size * found.weight.buffer.type.bytes
-    choices = [*sizes, 0] if weights <= target.l2_bytes else [0, *sizes]
-    return int(sch.sample_categorical(choices))
+    choices: list[int] = [*sizes, 0] if weights <= target.l2_bytes else [0, *sizes]
+    return ask(sch, "rows of tiles together", choices, choices[0])
 
 
 def _tile(sch: Schedule, found: Contraction, together: int, target: Target) -> Tile:
@@ -167,7 +167,7 @@ def _tile(sch: Schedule, found: Contraction, together: int, target: Target) -> T
         return cycles * (1 if ahead else WAITING), count  # each tile of rows reads all weights
 
     tiles.sort(key=order)
-    return Tile(*sch.sample_categorical([tile.to_json() for tile in tiles[:CHOICES]]))
+    return ask_tile(sch, found.block.name, tiles)
 
 
 def _after(sch: Schedule, stages: Sequence[Block], together: int, target: Target) -> LoopRef | None:

@@ -35,7 +35,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.parser import parse
 from tilewright.tir.target import Target
 
-from ..schedule.rule_checks import check
+from ..schedule.rule_checks import Answered, check
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 PLAIN = Conv(pads=(1, 1, 1, 1), layout="NHWC")
@@ -158,11 +158,8 @@ def test_its_schedule_is_right(
 def test_rows_of_tiles_pass_through_all_stages_together_or_each_stage_runs_alone(
     together: int,
 ) -> None:
-    class Chosen:
-        def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
-            return candidates.index(together) if together in candidates else default
-
-    sch = check(function((1, 8, 8, 16), 16), "c:avx512", Chosen())
+    decisions = Answered({"rows of tiles together": together})
+    sch = check(function((1, 8, 8, 16), 16), "c:avx512", decisions)
     roots = [tuple(loop.name for loop in sch.loops(name)) for name in sch.blocks()]
     tiles = next(name for name in sch.blocks() if name.endswith("_tiles"))
     products = next(name for name in sch.blocks() if name.endswith("_products"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.codegen.lower.pipeline import lower
 from tilewright.schedule.canonical import canonical_form
-from tilewright.schedule.decisions import Decisions
+from tilewright.schedule.decisions import Decisions, Question
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
@@ -18,6 +20,18 @@ from tilewright.tir.target import Target
 from tilewright.tir.verify import Stage, verify
 
 from .programs import assert_replays, integers
+
+
+class Answered:
+    """Decisions: an answer for each question whose name is here, the default for others."""
+
+    def __init__(self, answers: Mapping[str, object]) -> None:
+        self.answers = answers
+
+    def choose(self, question: Question) -> int:
+        if question.name not in self.answers:
+            return question.default
+        return question.candidates.index(self.answers[question.name])
 
 
 def check(

@@ -4,7 +4,7 @@ with few rows, and in order; it looks at structure alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.parser import parse
 from tilewright.tir.target import Target
 
-from .rule_checks import check
+from .rule_checks import Answered, check
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 
@@ -78,16 +78,6 @@ def above_the_largest(rows: int, constants: str = "") -> PrimFunc:
     return two_products(rows, element, constants)
 
 
-class Chosen:
-    """Decisions: the choice of that number where a number of rows is asked for."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def choose(self, step: int, candidates: Sequence[object], default: int) -> int:
-        return self.number if isinstance(candidates[0], int) else default
-
-
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "func",
@@ -144,7 +134,8 @@ def test_what_is_made_of_constants_alone_is_made_once(
 @pytest.mark.parametrize("masked", [False, True])
 def test_rows_pass_through_in_blocks(masked: bool) -> None:
     func = attention(1, 29, 29, 4, masked=masked, heads=1)
-    blocks = check(func, "c:avx512", Chosen(1), rtol=1e-4, atol=1e-5)
+    decisions = Answered({"rows together": 16})
+    blocks = check(func, "c:avx512", decisions, rtol=1e-4, atol=1e-5)
     assert str(blocks.func) != str(default_schedule(func, Target.parse("c:avx512")).func)
 
 
