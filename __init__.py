@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .driver.build import prove as prove
     from .driver.load import load as load
     from .graph.compile import compile as compile
+    from .graph.tasks import tasks as tasks
     from .runtime.engine import Engine as Engine
     from .schedule.errors import ScheduleError as ScheduleError
     from .schedule.schedule import Schedule as Schedule
@@ -39,6 +40,7 @@ _HOMES = {
     "compile": "graph.compile:compile",
     "load": "driver.load:load",
     "prove": "driver.build:prove",
+    "tasks": "graph.tasks:tasks",
     "te": "tir.te:",
     "tune": "autotune.tune:tune",
 }

@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..runtime.host import host
 from ..schedule.errors import ScheduleError
 from ..schedule.schedule import Schedule
 from ..tir.canonical import workload_key
 from ..tir.func import PrimFunc
-from ..tir.json_reader import Json
 from ..tir.target import Target
 from .choice import chosen
+from .comparable import Setting, by_setting, differences
 from .log import Contents, read_log
+from .measurement import conditions
 from .record import Trial
 
-TUNED, SIMILAR = "tuned", "similar"
+TUNED, SIMILAR, DEFAULT = "tuned", "similar", "rule"  # as Schedule.origin has them
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a log says of a function on a target.
+
+    schedule: what to use; None: the rule's own. origin: "tuned", "similar", or "rule" where there
+    is none. trial: which one gave it. why: what else is to be known of it, or why there is none.
+    """
+
+    schedule: Schedule | None
+    origin: str
+    trial: Trial | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Trials of one setting, the one to be used among them, and in what it differs from here."""
+
+    setting: Setting
+    best: Trial
+    trials: int
+    is_here: bool
+    unlike: tuple[str, ...]
 
 
 class TuningLog:
@@ -25,7 +51,7 @@ class TuningLog:
 
     A schedule that was tuned on this CPU model for the same target is "tuned"; one from another
     machine with the same instructions, or for another number of threads, is "similar": it is taken,
-    its times are not.
+    its times are not. Times of two settings (see comparable.py) are never compared.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -38,22 +64,27 @@ class TuningLog:
 
     def schedule(self, func: PrimFunc, target: Target) -> Schedule | None:
         """The schedule that the log recommends; None where it knows none that can be replayed."""
-        for origin in (TUNED, SIMILAR):
-            trial = chosen(self._known(func, target, origin))
-            if trial is None:
-                continue
-            try:
-                return Schedule.replay(func, trial.trace, target, origin)
-            except ScheduleError:  # the primitives have changed since
-                continue
-        return None
+        return self.advice(func, target).schedule
 
     def seconds(self, func: PrimFunc, target: Target) -> float | None:
         """What the recommended schedule took here, its constants from memory; None: not known."""
-        trial = chosen(self._known(func, target, TUNED))
-        if trial is None or (func.constants and trial.method.cache != "cold"):
-            return None
-        return trial.seconds
+        for group in self._groups(func, target):
+            if group.is_here and (group.setting.cache == "cold" or not func.constants):
+                return group.best.seconds
+        return None
+
+    def advice(self, func: PrimFunc, target: Target) -> Advice:
+        """What the log recommends, from where, and why not something better."""
+        reason = self._silence(func)
+        for group in self._groups(func, target):
+            origin = TUNED if group.is_here else SIMILAR
+            try:
+                found = Schedule.replay(func, group.best.trace, target, origin)
+            except ScheduleError as error:  # the primitives have changed since
+                reason = f"its schedule can no longer be replayed: {error.message}"
+                continue
+            return Advice(found, origin, group.best, "; ".join(group.unlike))
+        return Advice(None, DEFAULT, None, reason)
 
     def __len__(self) -> int:
         return len(self.contents.trials)
@@ -64,21 +95,40 @@ class TuningLog:
         beside = f", {problems} lines that are no records" if problems else ""
         return f"TuningLog('{self.path}': {told}{beside})"
 
-    def _known(self, func: PrimFunc, target: Target, origin: str) -> list[Trial]:
+    def _silence(self, func: PrimFunc) -> str:
+        """Why the log has nothing to use where it has nothing."""
         known = self._trials.get(workload_key(func), ())
-        wanted = target.to_json()
-        if origin == TUNED:
-            return [
-                trial
-                for trial in known
-                if trial.conditions.target == wanted and trial.conditions.cpu == host().model
-            ]
-        groups: dict[str, list[Trial]] = {}
-        for trial in known:
-            if _instructions(trial.conditions.target) == _instructions(wanted):
-                groups.setdefault(str(trial.conditions), []).append(trial)
-        return max(groups.values(), key=len, default=[])  # times of two machines are not compared
+        if not known:
+            return "the log has no trial of it"
+        if not any(trial.seconds for trial in known):
+            return f"all of its {len(known)} trials failed"
+        return "it was tuned for other instructions"
+
+    def _groups(self, func: PrimFunc, target: Target) -> list[_Group]:
+        """What is known of a function for the target's instructions, the nearest setting first."""
+        known = self._trials.get(workload_key(func))
+        if not known:
+            return []
+        here = Setting.of(conditions(target), "cold")
+        return sorted(_usable(known, here), key=lambda group: _nearness(group, here), reverse=True)
 
 
-def _instructions(target: Mapping[str, Json]) -> tuple[Json, ...]:
-    return tuple(target.get(name) for name in ("kind", "isa", "features"))
+def _usable(known: list[Trial], here: Setting) -> Iterator[_Group]:
+    for setting, trials in by_setting(known).items():
+        best = chosen(trials)
+        if best is not None and setting.instructions == here.instructions:
+            unlike = differences(replace(setting, cache=here.cache), here)
+            yield _Group(setting, best, len(trials), setting.place == here.place, unlike)
+
+
+def _nearness(group: _Group, here: Setting) -> tuple[object, ...]:
+    setting = group.setting
+    return (
+        group.is_here,
+        setting.generator == here.generator,
+        setting.cache == here.cache,
+        setting.cpu == here.cpu,
+        setting.threads == here.threads,
+        group.trials,
+        group.best.time,
+    )

@@ -70,11 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps({**described(engine), "file": str(file), "bytes": size}, indent=1))
         return OK
     report = engine.explain()
+    covered = str(engine.tuning).partition(": ")[2]
     proofs = ", ".join(f"{count} {verdict}" for verdict, count in report.proofs.items())
     kernels = f"{len(report.kernels)} in {len(engine.parts.artifact.launches)} launches"
     print(paragraph("model", str(engine.interface)))
     print(paragraph("target", str(engine.parts.artifact.target)))
     print(paragraph("kernels", kernels + (f": {proofs}" if proofs else "")))
+    print(paragraph("tuning", covered))
     print(paragraph("memory", str(engine.memory_plan)))
     print(paragraph("written", f"{file} ({bytes_text(size)})"))
     return OK

@@ -22,7 +22,7 @@ def described(engine: Engine) -> dict[str, object]:
         "kernels": len(report.kernels),
         "launches": len(engine.parts.artifact.launches),
         "proofs": report.proofs,
-        "origins": report.origins,
+        "coverage": dict(report.coverage.counts),
         "memory": plan_to_json(plan),
         "build_seconds": dict(report.seconds),
     }

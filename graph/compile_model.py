@@ -5,6 +5,7 @@ made.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,10 +15,11 @@ from ..driver.build_program import ProgramOptions, build_program
 from ..driver.check_program import ProgramCheckError
 from ..driver.clock import Clock
 from ..runtime.arrays import Array
+from ..runtime.coverage import Coverage, Covered
 from ..runtime.engine import Engine, Reference
 from ..runtime.verification import Report
 from ..schedule.source import ScheduleSource, as_source
-from ..tir.func import PrimFunc
+from ..tir.program import Program
 from ..tir.target import Target
 from .errors import ModelError
 from .explain import explain
@@ -30,7 +32,24 @@ from .reference_program import reference_model
 
 
 class UntunedError(ModelError):
-    """A model was to be compiled from tuned schedules only, and some functions have none."""
+    """A model was to be compiled from tuned schedules only, and some functions have none.
+
+    coverage: where the schedule of each function would come from.
+    """
+
+    def __init__(self, coverage: Coverage) -> None:
+        super().__init__(
+            f"compile: {len(coverage.gaps)} of {len(coverage.kernels)} functions have no tuned "
+            "schedule.",
+            code="compile-untuned",
+            where="\n".join(map(str, coverage.gaps)),
+            hints=(
+                "tune the functions of tw.tasks(model), or leave out require_tuned=True.",
+                "`tilewright tune MODEL --log LOG` tunes a model; `tilewright log check MODEL "
+                "--log LOG` says why each of them is not tuned.",
+            ),
+        )
+        self.coverage = coverage
 
 
 def compile_model(
@@ -54,7 +73,7 @@ def compile_model(
         tolerance=options.tolerance,
     )
     if options.require_tuned:
-        _check_tuned(planned.lowered.program.functions, target, source)
+        _check_tuned(planned.lowered.program, target, source)
     tell("build")
     how = ProgramOptions(
         strict=options.strict,
@@ -170,18 +189,13 @@ def _build(job: _Job) -> _Made:
             planned = smaller
 
 
-def _check_tuned(
-    functions: tuple[PrimFunc, ...], target: Target, source: ScheduleSource | None
-) -> None:
-    untuned = []
-    for func in functions:
+def _check_tuned(program: Program, target: Target, source: ScheduleSource | None) -> None:
+    places = Counter(launch.function for launch in program.launches)
+    covered = []
+    for func in program.functions:
         found = source.schedule(func, target) if source is not None else None
-        if found is None or found.origin != "tuned":
-            untuned.append(func.name)
-    if untuned:
-        raise UntunedError(
-            f"compile: {len(untuned)} of {len(functions)} functions have no tuned schedule: "
-            f"{', '.join(untuned[:5])}{', ...' if len(untuned) > 5 else ''}.",
-            code="compile-untuned",
-            hints=("tune the functions of tw.tasks(model), or leave out require_tuned=True.",),
-        )
+        origin = "rule" if found is None else found.origin
+        covered.append(Covered(func.name, places[func.name], origin))
+    coverage = Coverage(tuple(covered))
+    if coverage.gaps:
+        raise UntunedError(coverage)

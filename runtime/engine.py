@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from ..tir.errors import TilewrightError
 from .arrays import ArgumentTypeError, Array
 from .context import Context, RunFrame
+from .coverage import Coverage
 from .engine_parts import EngineParts
 from .engine_reader import EngineFile
 from .host import default_threads
@@ -117,6 +118,11 @@ class Engine:
     def memory_plan(self) -> MemoryPlan:
         """How much memory runs take, promised before the first."""
         return self.parts.plan
+
+    @property
+    def tuning(self) -> Coverage:
+        """Which kernels have a tuned schedule, and which have not."""
+        return self.parts.report.coverage
 
     def explain(self) -> EngineReport:
         """What each kernel is and how it was checked, and what was not done, and why."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ..tir.html import details
+from .coverage import Coverage, Covered
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -64,12 +65,12 @@ class EngineReport:
         return dict(Counter(_verdict(kernel.proof) for kernel in self.kernels))
 
     @property
-    def origins(self) -> dict[str, int]:
-        """How many kernels have a schedule of each origin."""
-        return dict(Counter(kernel.origin for kernel in self.kernels))
+    def coverage(self) -> Coverage:
+        """How much of the engine was tuned."""
+        return Coverage(tuple(Covered(k.name, len(k.labels), k.origin) for k in self.kernels))
 
     def __str__(self) -> str:
-        lines = [f"kernels {len(self.kernels)}: {_counts(self.origins.items())}"]
+        lines = [str(self.coverage)]
         lines.append(f"proofs: {_counts(self.proofs.items())}")
         lines += [f"  {kernel}" for kernel in self.kernels]
         lines += [f"note: {note}" for note in self.notes]

@@ -8,12 +8,14 @@ import pytest
 
 import tilewright as tw
 from tilewright.autotune.log import LogWriter
+from tilewright.autotune.measurement import conditions
 from tilewright.autotune.record import Trial, Workload
 from tilewright.autotune.tuning_log import TuningLog
 from tilewright.runtime.host import host, host_target
 
 from .samples import scaled, split_in, trial
 
+pytestmark = pytest.mark.needs_cc
 TARGET = host_target()
 
 
@@ -71,10 +73,49 @@ def test_a_trace_that_cannot_be_replayed_is_passed_over(tmp_path: Path) -> None:
     assert log(tmp_path, replace(made, trace=trace)).schedule(scaled(), TARGET) is None
 
 
-@pytest.mark.needs_cc
 def test_a_kernel_is_built_with_the_schedule_of_a_log(tmp_path: Path) -> None:
     known = log(tmp_path, here(trial(2)))
     kernel = tw.build(scaled(), schedules=known)
     assert "split" in kernel.source
     x = np.arange(64, dtype=np.float32)
     np.testing.assert_array_equal(kernel(x), 2 * x)
+
+
+def test_times_of_two_code_generators_are_not_compared(tmp_path: Path) -> None:
+    ours = conditions(TARGET)
+    mine = replace(trial(1, seconds=3e-6), conditions=ours)
+    older = replace(trial(2, seconds=1e-6), conditions=replace(ours, tool="0.0.1"))
+    known = log(tmp_path, older, mine)
+    assert known.seconds(scaled(), TARGET) == 4.5e-6
+    assert known.advice(scaled(), TARGET).trial == mine
+    alone = log(tmp_path / "older", older)
+    found = alone.advice(scaled(), TARGET)
+    assert (found.origin, found.why) == ("tuned", "tilewright '0.0.1', not '0.1.0'")
+    assert alone.seconds(scaled(), TARGET) == 1.5e-6  # better known from then than guessed
+
+
+def test_of_two_cache_states_the_cold_one_is_the_one_to_go_by(tmp_path: Path) -> None:
+    cold = replace(trial(1, seconds=3e-6), conditions=conditions(TARGET))
+    warm = replace(trial(2, seconds=1e-6), conditions=conditions(TARGET))
+    warm = replace(warm, method=replace(warm.method, cache="warm"))
+    known = log(tmp_path, warm, cold)
+    assert known.advice(scaled(), TARGET).trial == cold
+    assert known.seconds(scaled(), TARGET) == 4.5e-6
+
+
+def test_advice_says_why_there_is_none(tmp_path: Path) -> None:
+    ours = conditions(TARGET)
+    failed = replace(trial(0, outcome="wrong"), conditions=ours)
+    foreign = replace(trial(1), conditions=replace(ours, target={**ours.target, "isa": "neon"}))
+    step = replace(trial(1).trace.steps[1], primitive="no_such_primitive")
+    stale = replace(trial(1), conditions=ours, trace=replace(trial(1).trace, steps=(step,)))
+
+    def why(name: str, *trials: Trial) -> str:
+        found = log(tmp_path / name, *trials).advice(scaled(), TARGET)
+        assert (found.schedule, found.origin, found.trial) == (None, "rule", None)
+        return found.why
+
+    assert why("none") == "the log has no trial of it"
+    assert why("failed", failed) == "all of its 1 trials failed"
+    assert why("foreign", foreign, failed) == "it was tuned for other instructions"
+    assert why("stale", stale).startswith("its schedule can no longer be replayed: ")

@@ -192,10 +192,13 @@ def test_functions_without_a_tuned_schedule_are_refused_where_that_is_asked_for(
         with pytest.raises(UntunedError) as caught:
             compile(network(), "c:avx512", schedules=schedules, require_tuned=True)
         assert str(caught.value) == (
-            "UntunedError: compile: 1 of 1 functions have no tuned schedule: conv_add_relu. "
-            "[compile-untuned]\n"
-            "  Hint: tune the functions of tw.tasks(model), or leave out require_tuned=True."
+            "UntunedError: compile: 1 of 1 functions have no tuned schedule. [compile-untuned]\n"
+            "  conv_add_relu x 1: default\n"
+            "  Hint: tune the functions of tw.tasks(model), or leave out require_tuned=True.\n"
+            "  Hint: `tilewright tune MODEL --log LOG` tunes a model; `tilewright log check MODEL "
+            "--log LOG` says why each of them is not tuned."
         )
+        assert [kernel.name for kernel in caught.value.coverage.gaps] == ["conv_add_relu"]
 
 
 @needs_cc
@@ -206,7 +209,8 @@ def test_tuned_schedules_are_used() -> None:
         return schedule
 
     engine = compile(network(), schedules=tuned, require_tuned=True)
-    assert engine.explain().origins == {"tuned": 1}
+    assert engine.tuning.counts == {"tuned": 1}
+    assert engine.tuning.gaps == ()
 
 
 @needs_cc

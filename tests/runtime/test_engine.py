@@ -128,7 +128,7 @@ def test_it_shows_itself_in_text_and_in_a_notebook() -> None:
         "  target: c:scalar",
     ]
     assert "arena 2.62 KiB (lower bound 2.62 KiB) per context" in text
-    assert "kernels 3: rule 3" in text
+    assert "kernels 3: default 3" in text
     html = engine._repr_html_()
     assert html.startswith("<pre ")
     assert ">Engine tiny(x: float32[6, 20]) -&gt; y" in html

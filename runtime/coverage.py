@@ -1,0 +1,51 @@
+"""How much of an engine was tuned: where the schedule of each kernel came from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+TUNED = "tuned"
+# the origins of schedules (Schedule.origin) as coverage names them, the best known first
+_NAMES = {TUNED: TUNED, "similar": "similar", "hand": "by hand", "rule": "default"}
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """One kernel.
+
+    places: how often a run launches it. origin: "tuned", "similar", "rule" or "hand". why: what
+    else is known of that.
+    """
+
+    name: str
+    places: int
+    origin: str
+    why: str = ""
+
+    def __str__(self) -> str:
+        told = f": {self.why}" if self.why else ""
+        return f"{self.name} x {self.places}: {_NAMES.get(self.origin, self.origin)}{told}"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The kernels of an engine."""
+
+    kernels: tuple[Covered, ...]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many kernels are "tuned", "similar", "by hand" and "default"; those there are."""
+        found = Counter(_NAMES.get(kernel.origin, kernel.origin) for kernel in self.kernels)
+        return {name: found[name] for name in _NAMES.values() if found[name]}
+
+    @property
+    def gaps(self) -> tuple[Covered, ...]:
+        """The kernels whose schedule was not tuned for this machine."""
+        return tuple(kernel for kernel in self.kernels if kernel.origin != TUNED)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{name} {count}" for name, count in self.counts.items())
+        return f"kernels {len(self.kernels)}: {counts or 'none'}"
