@@ -57,7 +57,7 @@ class Walk:
 
 
 @dataclass
-class _Drawn(Walk):
+class Drawn(Walk):
     """Decisions drawn with equal probability."""
 
     source: random.Random = field(default_factory=random.Random)
@@ -112,11 +112,11 @@ class TuningSpace:
 
     def candidate(self, point: Point = ()) -> Candidate:
         """The schedule of a point; without one, the default. Raises: ScheduleError."""
-        return self._made(Walk(point))
+        return self.walked(Walk(point))
 
     def drawn(self, source: random.Random) -> Candidate:
         """A random point. Raises: ScheduleError where its steps are refused."""
-        return self._made(_Drawn((), source=source))
+        return self.walked(Drawn((), source=source))
 
     def points(self) -> Iterator[Candidate | ScheduleError]:
         """Every point in order, depth first: its candidate, or why its steps are refused."""
@@ -124,12 +124,13 @@ class TuningSpace:
         while start is not None:
             walk = _First(start)
             try:
-                yield self._made(walk)
+                yield self.walked(walk)
             except ScheduleError as error:
                 yield error
             start = _next(walk)
 
-    def _made(self, walk: Walk) -> Candidate:
+    def walked(self, walk: Walk) -> Candidate:
+        """The point that decisions lead to. Raises: ScheduleError where its steps are refused."""
         return Candidate(self._schedule(walk), walk)
 
     def _schedule(self, decisions: Decisions) -> Schedule:

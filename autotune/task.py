@@ -10,14 +10,12 @@ from ..tir.errors import TilewrightError
 from .log import LogWriter
 from .measurement import Bench, build
 from .record import Conditions, Trial, Workload
-from .search import Search
 from .space import Candidate, TuningSpace
+from .strategies import strategy
 from .worker_process import Worker
 
 FINALISTS = 4  # beside the default
 FINAL_ROUNDS = 15
-RECENT = 8  # trials by whose gain the next ones are judged
-HOPE = 0.3  # of its time that a function may lose by its first trial, before anything is known
 
 Keep = Callable[[Trial], None]
 
@@ -31,9 +29,8 @@ class Task:
         self.workload = Workload.of(space.func)
         self.history: list[Trial] = []
         self.is_exhausted = False
-        self._search = Search(space, seed)
+        self._search = strategy(space, seed=seed)
         self._done: dict[str, Trial] = {}
-        self._bests: list[float] = []  # after each trial that ran
         self._keep_elsewhere = keep
         self._seed = seed
 
@@ -54,29 +51,24 @@ class Task:
 
     @property
     def expected_gain(self) -> float:
-        """Seconds of a run of the model that the next trial may save: what the last ones did, or a
-        hope that fades where there were none.
-        """
-        if not self._bests:
-            return float("inf") if not self._done else 0.0
-        best, tried = self._bests[-1], len(self._bests)
-        before = self._bests[max(0, tried - 1 - RECENT)]
-        recent = (before - best) / min(RECENT, tried)
-        return self.count * max(recent, HOPE * best / (tried * tried))
+        """Seconds of a run of the model that the next trial is expected to save."""
+        if not self._done:
+            return float("inf")
+        ran = [trial.seconds for trial in self._done.values() if trial.seconds is not None]
+        return self.count * min(ran, default=0.0) * self._search.outlook().gain
 
     def step(self, worker: Worker) -> bool:
         """Try one more candidate; False where there is none."""
-        candidate = self._search.propose()
-        if candidate is None:
+        proposed = self._search.propose()
+        if not proposed:
             self.is_exhausted = True
             return False
+        (candidate,) = proposed
         key = _key(candidate.schedule.trace)
         known = self._done.get(key)
         if known is None:
             known = self._done[key] = self._try(candidate, self._bench(worker))
-        self._search.tell(candidate.point, known.seconds)
-        if known.seconds is not None:
-            self._bests.append(min([known.seconds, *self._bests[-1:]]))
+        self._search.tell(candidate, known.seconds)
         return True
 
     def finish(self, worker: Worker) -> None:

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import math
 import random
+import sys
+from collections.abc import Callable
 
-from tilewright.autotune.search import Search
-from tilewright.autotune.space import TuningSpace
+import pytest
+
+from tilewright.autotune.errors import TuneError
+from tilewright.autotune.search import Strategy
+from tilewright.autotune.space import Candidate, Point, TuningSpace, Walk
+from tilewright.autotune.strategies import STRATEGIES, strategy
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target import Target
@@ -50,28 +57,124 @@ def test_a_point_gives_the_same_schedule_again() -> None:
     assert SPACE.candidate(drawn.point).schedule.trace == drawn.schedule.trace
 
 
-def test_a_search_proposes_the_default_first_and_each_point_once() -> None:
-    search, points = Search(SPACE), []
-    while (candidate := search.propose()) is not None:
-        points.append(candidate.point)
-        search.tell(candidate.point, float(len(points)))
+Seconds = Callable[[Candidate], float | None]
+
+
+def walk_of(search: Strategy[Candidate], seconds: Seconds, most: int = 10_000) -> list[Point]:
+    """The points that a search tries, at most so many, told what they take."""
+    points: list[Point] = []
+    while len(points) < most and (proposed := search.propose(min(4, most - len(points)))):
+        for candidate in proposed:
+            points.append(candidate.point)
+            search.tell(candidate, seconds(candidate))
+    return points
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_search_proposes_the_default_first_and_each_point_once(name: str) -> None:
+    search = strategy(SPACE, name)
+    points = walk_of(search, lambda candidate: 1.0 + sum(candidate.point))
     assert points[0] == (1,)
     assert sorted(points) == [(0,), (1,), (2, 0), (2, 1), (3, 0), (3, 1)]
+    assert search.outlook().is_over
+    assert str(search.outlook()) == "nothing is left to try"
 
 
 def test_the_best_are_those_that_took_least_and_failures_are_none() -> None:
-    search = Search(SPACE)
+    search = strategy(SPACE)
     for point, seconds in (((0,), 3.0), ((1,), 1.0), ((2, 0), None), ((3, 1), 2.0)):
-        search.tell(point, seconds)
+        search.tell(SPACE.candidate(point), seconds)
     assert [candidate.point for candidate in search.best(2)] == [(1,), (3, 1)]
 
 
-def test_equal_seeds_and_answers_give_equal_points() -> None:
-    def walk(seed: int) -> list[tuple[int, ...]]:
-        search, points = Search(SPACE, seed), []
-        while (candidate := search.propose()) is not None:
-            points.append(candidate.point)
-            search.tell(candidate.point, sum(candidate.point) + 1.0)
-        return points
+def test_early_candidates_are_tried_behind_the_default() -> None:
+    search = strategy(SPACE, early=(Walk((2, 1)), Walk((4,)), Walk((3, 0))))
+    assert [candidate.point for candidate in search.propose(3)] == [(1,), (2, 1), (3, 0)]
 
-    assert walk(5) == walk(5)
+
+PARTS = ["rows", "columns", "depth", "order", "unroll", "ahead"]
+
+
+def six_questions(sch: Schedule) -> None:
+    for name in PARTS:
+        sch.sample_categorical([1, 2, 4, 8, 16, 32], 0, name=name)
+
+
+WIDE = TuningSpace(scaled(64), TARGET, six_questions)  # 46,656 points
+
+
+def landscape(candidate: Candidate) -> float:
+    """Two answers must fit each other, three have a best, one means nothing."""
+    rows, columns, depth, order, unroll, _ = candidate.point
+    fit = abs(rows + columns - 6) + 0.5 * abs(rows - columns)
+    return 1e-3 * math.exp(0.2 * fit + 0.15 * abs(depth - 3) + 0.1 * order + 0.1 * abs(unroll - 2))
+
+
+def tried(name: str, seed: int, trials: int) -> float:
+    """How much more than the best the best of some trials takes."""
+    search = strategy(WIDE, name, seed=seed)
+    walk_of(search, landscape, trials)
+    return landscape(search.best(1)[0]) / 1e-3 - 1.0
+
+
+def test_an_evolution_finds_what_a_random_search_misses() -> None:
+    evolved = [tried("evolutionary", seed, 64) for seed in range(5)]
+    drawn = [tried("random", seed, 64) for seed in range(5)]
+    assert sorted(evolved)[2] < 0.1
+    assert max(evolved) < 0.5 * sorted(drawn)[2]
+
+
+def test_a_search_is_over_when_nothing_better_is_likely() -> None:
+    """Half of all points fail or take equally long; once the best was found, trials are in vain."""
+
+    def flat(candidate: Candidate) -> float | None:
+        rows, depth = candidate.point[0], candidate.point[2]
+        return None if depth == 5 else 2.0 if rows else 1.0
+
+    search = strategy(WIDE)
+    walk_of(search, flat, 12)
+    assert not search.outlook().is_over
+    walk_of(search, flat, 100)
+    assert search.outlook().is_over
+    assert str(search.outlook()).startswith("nothing 1% better is likely: the chance of it is ")
+
+
+def test_a_search_that_goes_on_finding_is_not_over() -> None:
+    search = strategy(WIDE)
+    for trial in range(20):
+        for candidate in search.propose(4):
+            search.tell(candidate, 1.0 - 0.02 * trial)
+        assert not search.outlook().is_over
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_equal_seeds_and_answers_give_equal_points(name: str) -> None:
+    one, other = (walk_of(strategy(WIDE, name, seed=5), landscape, 30) for _ in range(2))
+    assert one == other
+    assert one != walk_of(strategy(WIDE, name, seed=6), landscape, 30)
+
+
+def test_a_model_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    search = strategy(WIDE, model="xgboost")
+    with pytest.raises(TuneError) as refused:
+        walk_of(search, landscape, 12)
+    assert str(refused.value) == (
+        "TuneError: tune: the cost model 'xgboost' needs the package of that name, which is not "
+        "there. [tune-xgboost]\n"
+        "  Hint: pip install tilewright[cost], or take the model 'trees'."
+    )
+
+
+def test_strategies_and_models_are_known_by_name() -> None:
+    with pytest.raises(TuneError) as refused:
+        strategy(SPACE, "evolution")
+    assert str(refused.value) == (
+        "TuneError: tune: there is no strategy 'evolution'; expected 'evolutionary', 'random'. "
+        "[tune-name]"
+    )
+    with pytest.raises(TuneError) as refused:
+        strategy(SPACE, model="forest")
+    assert str(refused.value) == (
+        "TuneError: tune: there is no model 'forest'; expected 'trees', 'xgboost'. [tune-name]"
+    )
