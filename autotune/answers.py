@@ -64,6 +64,13 @@ def chosen_in(walk: Walk) -> dict[str, Answer]:
     }
 
 
+def value_text(value: object) -> str:
+    """An answer as short as it can be said: 8, true, 4 x 16."""
+    if isinstance(value, tuple | list):
+        return " x ".join(map(value_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def nearest(candidates: Iterable[object], value: object, default: int) -> int:
     """The candidate that is equal to a value, else the one of the nearest numbers, else the
     default. Nearness is that of logarithms.

@@ -30,13 +30,21 @@ class Verbs(Protocol):
 
 
 def add_verb(
-    verbs: Verbs, name: str, summary: str, description: str, examples: str, takes: str = ""
+    verbs: Verbs,
+    name: str,
+    summary: str,
+    description: str,
+    examples: str,
+    takes: str = "",
+    below: str = "",
 ) -> argparse.ArgumentParser:
-    """A parser for a verb, with its examples below the options. takes: what must be given."""
+    """A parser for a verb, with its examples below the options. takes: what must be given; below:
+    the verb that it is an action of.
+    """
     return verbs.add_parser(
         name,
         help=summary,
-        usage=f"tilewright {name} {takes}{' ' if takes else ''}[options]",
+        usage=" ".join(part for part in ("tilewright", below, name, takes, "[options]") if part),
         description="\n".join(textwrap.wrap(description, 79)),
         epilog=f"examples:\n{examples}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -58,6 +66,11 @@ def add_model(parser: argparse.ArgumentParser, *, optional: bool = False) -> Non
         nargs="?" if optional else None,
         help="an ONNX model" + ("; or an engine (.twe)" if optional else ""),
     )
+    add_compilation(parser)
+
+
+def add_compilation(parser: argparse.ArgumentParser) -> None:
+    """What says how a model is compiled."""
     parser.add_argument(
         "--shapes",
         action="append",

@@ -68,6 +68,16 @@ def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3].rstrip(" ,") + "..."
 
 
+def duration_text(seconds: float) -> str:
+    """A time to wait: "45 s", "3 min 20 s", "1 h 05 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], object]]:
     """Show on stderr, on a terminal only, that something takes a while; the function that is given

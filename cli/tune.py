@@ -10,24 +10,29 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .arguments import add_json, add_model, add_verb, described_by, shapes_of, whole
 from .errors import OK
-from .text import paragraph, table
+from .text import paragraph, table, working
 
 if TYPE_CHECKING:
+    from ..autotune.board import Board
     from ..autotune.tune import TunedFunction, TuneResult
+    from ..tir.func import PrimFunc
     from .arguments import Verbs
 
 _EXAMPLES = """\
   tilewright tune resnet50.onnx --log resnet50.jsonl --budget 20m
   tilewright tune resnet50.onnx --log resnet50.jsonl --trials 500    goes on
+  tilewright log check resnet50.onnx --log resnet50.jsonl
   tilewright compile resnet50.onnx --log resnet50.jsonl
 """
 _SHOWN = 20  # functions
+_HEADS = ("function", "places", "trials", "default", "best", "saved")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -68,22 +73,27 @@ def duration(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Search until the budget is spent, or Ctrl-C."""
-    from ..autotune.tune import tune  # start-up
+    from ..autotune.tune import DEFAULT_TRIALS, tune  # start-up
     from ..graph.tasks import tasks
-    from .tuning_progress import Progress
+    from .tuning_progress import Budget, Progress
 
-    pairs = tasks(
-        arguments.model,
-        arguments.target,
-        shapes=shapes_of(arguments.shapes),
-        tolerance=arguments.tolerance,
-    )
-    with Progress(pairs, sys.stderr) as progress, _ended_by_sigterm():
+    with working("pricing alternatives"):
+        pairs = tasks(
+            arguments.model,
+            arguments.target,
+            shapes=shapes_of(arguments.shapes),
+            tolerance=arguments.tolerance,
+        )
+    trials, seconds = arguments.trials, arguments.budget
+    limit = DEFAULT_TRIALS * len(pairs) if trials is None and seconds is None else trials
+    board, done = _board(pairs, arguments)
+    budget = Budget(None if limit is None else limit - done, seconds)
+    with Progress(board, sys.stderr, budget) as progress, _ended_by_sigterm():
         result = tune(
             pairs,
             arguments.target,
-            trials=arguments.trials,
-            seconds=arguments.budget,
+            trials=trials,
+            seconds=seconds,
             log=arguments.log,
             resume=not arguments.no_resume,
             seed=arguments.seed,
@@ -91,6 +101,26 @@ def run(arguments: argparse.Namespace) -> int:
         )
     print(json.dumps(_json(result), indent=1) if arguments.json else _text(result, arguments))
     return OK
+
+
+def _board(
+    pairs: Sequence[tuple[PrimFunc, int]], arguments: argparse.Namespace
+) -> tuple[Board, int]:
+    """The board with what the log knows, and how many trials of the budget are done."""
+    from ..autotune.board import Board  # start-up
+    from ..autotune.log import read_log
+    from ..autotune.measurement import conditions
+    from ..driver.build import resolve_target
+    from ..tir.canonical import workload_key
+
+    functions = {workload_key(func): (func, count) for func, count in pairs}
+    path = Path(arguments.log)
+    if arguments.no_resume or not path.exists():
+        return Board.of(functions), 0
+    here = conditions(resolve_target(arguments.target))
+    known = [trial for trial in read_log(path).trials if trial.conditions == here]
+    done = [t for t in known if t.workload in functions and not t.method.session]
+    return Board.of(functions, known), len(done)
 
 
 @contextmanager
@@ -104,30 +134,36 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 def _text(result: TuneResult, arguments: argparse.Namespace) -> str:
-    from ..runtime.timing import seconds_text
-
     ordered = sorted(result.functions, key=_saved, reverse=True)
-    rows = []
-    for found in ordered[:_SHOWN]:
-        best = None if found.best is None else found.best.seconds
-        rows.append(
-            (
-                found.func.name,
-                str(found.count),
-                str(len(found.history)),
-                "" if found.default_time is None else seconds_text(found.default_time),
-                "" if best is None else seconds_text(best),
-                f"{_saved(found) * 1e3:.3f} ms",
-            )
-        )
-    heads = ("function", "places", "trials", "default", "best", "saved")
-    lines = [paragraph("ended", result.stopped_because), table(heads, rows)]
+    rows = [_row(found) for found in ordered[:_SHOWN]]
+    lines = [paragraph("ended", result.stopped_because), table(_HEADS, rows)]
     if len(ordered) > _SHOWN:
         lines.append(f"and {len(ordered) - _SHOWN} more functions")
-    again = f"tilewright tune {arguments.model} --log {arguments.log}"
-    lines.append(paragraph("go on", again))
-    lines.append(paragraph("use", f"tilewright compile {arguments.model} --log {arguments.log}"))
+    given = [arguments.model]
+    for name, values in (("--shapes", arguments.shapes), ("--target", [arguments.target])):
+        given += [f"{name} {value}" for value in values if value]
+    if arguments.tolerance is not None:
+        given.append(f"--tolerance {arguments.tolerance:g}")
+    same = f"{' '.join(given)} --log {arguments.log}"
+    lines.append(paragraph("go on", f"tilewright tune {same}"))
+    lines.append(paragraph("covered", f"tilewright log check {same}"))
+    lines.append(paragraph("use", f"tilewright compile {same}"))
     return "\n".join(lines)
+
+
+def _row(found: TunedFunction) -> tuple[str, ...]:
+    from ..runtime.timing import seconds_text  # start-up
+
+    best = None if found.best is None else found.best.seconds
+    default = found.default_time
+    return (
+        found.func.name,
+        str(found.count),
+        str(len(found.history)),
+        "" if default is None else seconds_text(default),
+        "" if best is None else seconds_text(best),
+        f"{_saved(found) * 1e3:.3f} ms",
+    )
 
 
 def _saved(found: TunedFunction) -> float:
@@ -139,6 +175,8 @@ def _saved(found: TunedFunction) -> float:
 
 
 def _json(result: TuneResult) -> dict[str, object]:
+    from ..autotune.answers import answers_of  # start-up
+
     return {
         "stopped_because": result.stopped_because,
         "default_seconds": result.default_time,
@@ -150,7 +188,9 @@ def _json(result: TuneResult) -> dict[str, object]:
                 "trials": len(found.history),
                 "default_seconds": found.default_time,
                 "seconds": None if found.best is None else found.best.seconds,
-                "decisions": None if found.best is None else list(found.best.decisions),
+                "decisions": None
+                if found.best is None
+                else {name: one.value for name, one in answers_of(found.best.trace).items()},
             }
             for found in result.functions
         ],

@@ -1,54 +1,54 @@
-"""What a search has found so far: a live table on a terminal, a line for each gain elsewhere."""
+"""What a search has found so far: a live table on a terminal, lines elsewhere: one for each gain,
+and one a minute.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from ..autotune.board import Board, Row
 from ..runtime.timing import seconds_text
-from ..tir.canonical import workload_key
-from ..tir.func import PrimFunc
+from .text import duration_text
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from ..autotune.record import Trial
+    from ..autotune.record import Record
 
-_SHOWN = 12  # functions, those tried last
+_SHOWN = 16  # rows, those tried last
 _PER_SECOND = 4  # pictures
+_SILENCE = 60.0  # seconds without a gain after which a line is written all the same
 
 
 @dataclass
-class _Line:
-    """One function."""
+class Budget:
+    """What ends a search: a number of trials, seconds, or neither."""
 
-    name: str
-    count: int
-    trials: int = 0
-    failed: int = 0
-    default: float | None = None
-    best: float | None = None
-    last: float = 0.0
+    trials: int | None = None
+    seconds: float | None = None
 
-    @property
-    def gain(self) -> str:
-        """The default's time over the best one."""
-        if self.default is None or self.best is None:
-            return ""
-        return f"{self.default / self.best:.2f}"
+    def left(self, board: Board) -> float | None:
+        """Seconds until the first limit, at the pace so far; None: not known."""
+        found = []
+        if self.seconds is not None:
+            found.append(self.seconds - board.seconds)
+        if self.trials is not None and board.now:
+            found.append((self.trials - board.now) * board.seconds / board.now)
+        return max(0.0, min(found)) if found else None
 
 
 class Progress:
-    """A context manager; call it with every trial."""
+    """A context manager; call it with every record."""
 
-    def __init__(self, pairs: Sequence[tuple[PrimFunc, int]], stream: TextIO) -> None:
-        self._lines = {workload_key(func): _Line(func.name, count) for func, count in pairs}
+    def __init__(self, board: Board, stream: TextIO, budget: Budget | None = None) -> None:
+        self._board = board
         self._stream = stream
+        self._budget = budget or Budget()
         self._live: Live | None = None
-        self._began = time.perf_counter()
+        self._told = time.monotonic()
 
     def __enter__(self) -> Progress:
         if self._stream.isatty():
@@ -57,7 +57,7 @@ class Progress:
 
             console = Console(file=self._stream)
             self._live = Live(
-                get_renderable=self._table, console=console, refresh_per_second=_PER_SECOND
+                get_renderable=self.table, console=console, refresh_per_second=_PER_SECOND
             )
             self._live.start()
         return self
@@ -66,43 +66,69 @@ class Progress:
         if self._live is not None:
             self._live.stop()
 
-    def __call__(self, trial: Trial) -> None:
-        """Take a trial in."""
-        line = self._lines[trial.workload]
-        line.trials += 1
-        line.last = time.perf_counter()
-        if trial.seconds is None:
-            line.failed += 1
+    def __call__(self, record: Record) -> None:
+        """Take a record in."""
+        row = self._board.add(record)
+        if self._live is not None:
             return
-        if trial.is_default:
-            line.default = trial.seconds
-        if line.best is None or trial.seconds < line.best:
-            line.best = trial.seconds
-            if self._live is None and not trial.is_default:
-                tried = sum(one.trials for one in self._lines.values())
-                print(
-                    f"tilewright: trial {tried}, {line.last - self._began:.0f} s: {line.name} "
-                    f"{seconds_text(line.best)}{f', gain {line.gain}' if line.gain else ''}",
-                    file=self._stream,
-                )
+        if row is not None and row.trials > 1:
+            self._say(f"{row.name} {_told(row)}")
+        elif time.monotonic() - self._told > _SILENCE:
+            self._say("no gain since")
 
-    def _table(self) -> Table:
+    def _say(self, what: str) -> None:
+        self._told = time.monotonic()
+        print(f"tilewright: {self._title()}: {what}", file=self._stream, flush=True)
+
+    def _title(self) -> str:
+        failed = sum(row.failed for row in self._board.all_rows)
+        parts = [f"{self._board.trials} trials"]
+        if failed:
+            parts.append(f"{failed} failed")
+        parts.append(duration_text(self._board.seconds))
+        left = self._budget.left(self._board)
+        if left is not None:
+            parts.append(f"at most {duration_text(left)} left")
+        return ", ".join(parts)
+
+    def table(self) -> Table:
+        """The functions that were tried last."""
         from rich.table import Table
 
-        tried = sum(one.trials for one in self._lines.values())
-        seconds = time.perf_counter() - self._began
-        made = Table(title=f"{tried} trials, {seconds:.0f} s", title_justify="left", box=None)
-        made.add_column("function")
-        for head in ("places", "trials", "failed", "default", "best", "gain"):
-            made.add_column(head, justify="right")
-        for line in sorted(self._lines.values(), key=lambda one: -one.last)[:_SHOWN]:
-            made.add_row(
-                line.name,
-                str(line.count),
-                str(line.trials),
-                str(line.failed),
-                "" if line.default is None else seconds_text(line.default),
-                "" if line.best is None else seconds_text(line.best),
-                line.gain,
-            )
+        made = Table(title=self._title(), title_justify="left", title_style="bold", box=None)
+        made.add_column("function", no_wrap=True, overflow="ellipsis")
+        for head in ("places", "trials", "failed", "default", "best", "gain", "of limit"):
+            made.add_column(head, justify="right", no_wrap=True)
+        rows = self._board.all_rows
+        several = len({row.setting.place for row in rows if row.setting is not None}) > 1
+        if several:
+            made.add_column("setting", overflow="ellipsis", no_wrap=True)
+        for row in rows[:_SHOWN]:
+            style = "green" if row.gain is not None and row.gain > 1 else ""
+            made.add_row(*_cells(row), *([str(row.setting or "")] if several else []), style=style)
+        if len(rows) > _SHOWN:
+            made.caption, made.caption_justify = f"and {len(rows) - _SHOWN} more", "left"
         return made
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.name,
+        "" if row.places is None else str(row.places),
+        str(row.trials),
+        str(row.failed),
+        "" if row.default is None else seconds_text(row.default),
+        "" if row.best is None else seconds_text(row.best),
+        "" if row.gain is None else f"{row.gain:.2f}",
+        "" if row.share is None else f"{row.share:.0%}",
+    )
+
+
+def _told(row: Row) -> str:
+    """The best time of a function, what was gained, and how near it is to the limit."""
+    parts = ["" if row.best is None else seconds_text(row.best)]
+    if row.gain is not None:
+        parts.append(f"gain {row.gain:.2f}")
+    if row.share is not None:
+        parts.append(f"{row.share:.0%} of the limit")
+    return ", ".join(parts)

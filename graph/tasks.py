@@ -1,10 +1,13 @@
 """Every function that a compile of a model would price, so that one tuning run can measure them
-all.
+all; and those that it would take.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ..driver.build import resolve_target
+from ..schedule.source import ScheduleSource
 from ..tir.func import PrimFunc
 from ..tir.target import Target
 from .choose import choose
@@ -14,6 +17,7 @@ from .importers.symbols import Shapes
 from .ir import Graph
 from .options import check_tolerance
 from .passes.pipeline import optimise
+from .plan import plan_model
 from .pricing import Kernel, Pricer
 
 
@@ -32,8 +36,7 @@ def tasks(
     Raises: ModelError, TargetError.
     """
     check_tolerance(tolerance, strict=False)
-    imported = model if isinstance(model, Graph) else import_onnx(model, shapes=shapes)
-    graph, _ = optimise(imported, check=False)
+    graph, _ = optimise(_imported(model, shapes), check=False)
     counts: dict[str, int] = {}
     kernels: dict[str, Kernel] = {}
     pricer = Pricer(resolve_target(target), tolerance=tolerance)
@@ -43,3 +46,34 @@ def tasks(
             kernels[key] = kernel
             counts[key] = counts.get(key, 0) + 1
     return [(kernel.func, counts[key]) for key, kernel in kernels.items()]
+
+
+def taken(
+    model: Source | Graph,
+    target: Target | str | None = None,
+    *,
+    shapes: Shapes | None = None,
+    tolerance: float | None = None,
+    schedules: ScheduleSource | None = None,
+) -> list[tuple[PrimFunc, int]]:
+    """The functions that `compile` would build, each with the number of its launches; nothing is
+    built.
+
+    schedules: whose times decide between alternatives. All else is as `tasks` has it.
+    Raises: ModelError, TargetError.
+    """
+    check_tolerance(tolerance, strict=False)
+    planned = plan_model(
+        _imported(model, shapes),
+        resolve_target(target),
+        schedules,
+        check=False,
+        tolerance=tolerance,
+    )
+    program = planned.lowered.program
+    places = Counter(launch.function for launch in program.launches)
+    return [(func, places[func.name]) for func in program.functions]
+
+
+def _imported(model: Source | Graph, shapes: Shapes | None) -> Graph:
+    return model if isinstance(model, Graph) else import_onnx(model, shapes=shapes)

@@ -24,9 +24,13 @@ class Covered:
     origin: str
     why: str = ""
 
+    @property
+    def said(self) -> str:
+        """The origin in the words of coverage."""
+        return _NAMES.get(self.origin, self.origin)
+
     def __str__(self) -> str:
-        told = f": {self.why}" if self.why else ""
-        return f"{self.name} x {self.places}: {_NAMES.get(self.origin, self.origin)}{told}"
+        return f"{self.name} x {self.places}: {self.said}{f': {self.why}' if self.why else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Coverage:
     @property
     def counts(self) -> Mapping[str, int]:
         """How many kernels are "tuned", "similar", "by hand" and "default"; those there are."""
-        found = Counter(_NAMES.get(kernel.origin, kernel.origin) for kernel in self.kernels)
+        found = Counter(kernel.said for kernel in self.kernels)
         return {name: found[name] for name in _NAMES.values() if found[name]}
 
     @property

@@ -6,7 +6,16 @@ import sys
 
 import pytest
 
-from tilewright.cli.text import bad, good, paragraph, shortened, strong, table, working
+from tilewright.cli.text import (
+    bad,
+    duration_text,
+    good,
+    paragraph,
+    shortened,
+    strong,
+    table,
+    working,
+)
 
 
 class Terminal:
@@ -68,3 +77,14 @@ def test_progress_says_nothing_where_stderr_is_no_terminal(
     with working("compiling") as tell:
         tell("plan")
     assert capsys.readouterr() == ("", "")
+
+
+def test_durations_have_one_or_two_units() -> None:
+    assert [duration_text(n) for n in (0.4, 59.4, 60, 3599, 3600, 29_000)] == [
+        "0 s",
+        "59 s",
+        "1 min 00 s",
+        "59 min 59 s",
+        "1 h 00 min",
+        "8 h 03 min",
+    ]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from tests.autotune.samples import scaled, trial
+from tests.autotune.samples import scaled, trial, workload
+from tilewright.autotune.board import Board
 from tilewright.autotune.log import read_log
 from tilewright.cli.tune import duration
-from tilewright.cli.tuning_progress import Progress
+from tilewright.cli.tuning_progress import Budget, Progress
 
 from .conftest import Command
 
@@ -27,6 +30,7 @@ def test_a_model_is_tuned_and_compiled_with_the_log(tilewright: Command, tiny: P
     assert lines[1].split() == ["function", "places", "trials", "default", "best", "saved"]
     told = " ".join(done.out.split())  # long lines are cut at a word
     assert f"go on tilewright tune {tiny} --log tiny.jsonl" in told
+    assert f"covered tilewright log check {tiny} --log tiny.jsonl" in told
     assert told.endswith(f"use tilewright compile {tiny} --log tiny.jsonl")
     alone = [t for t in read_log("tiny.jsonl").trials if not t.method.session]
     assert len(alone) == 5
@@ -60,10 +64,44 @@ def test_a_time_is_seconds_minutes_or_hours() -> None:
 
 def test_a_pipe_gets_a_line_for_each_gain() -> None:
     stream = io.StringIO()
-    with Progress([(scaled(), 3)], stream) as progress:
+    board = Board.of({workload().key: (scaled(), 3)})
+    with Progress(board, stream, Budget(trials=4)) as progress:
         progress(trial(0, seconds=4e-6))
         progress(trial(1, seconds=2e-6))
         progress(trial(2, outcome="crashed"))
         progress(trial(4, seconds=3e-6))
     (line,) = stream.getvalue().splitlines()
-    assert line == "tilewright: trial 2, 0 s: scaled 3 us, gain 2.00"
+    assert line == "tilewright: 2 trials, 0 s, at most 0 s left: scaled 3 us, gain 2.00"
+
+
+def test_a_pipe_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, clock = io.StringIO(), iter(range(0, 10_000, 25))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    with Progress(Board.of({workload().key: (scaled(), 3)}), stream) as progress:
+        for number in range(4):
+            progress(trial(number, seconds=(1 + number) * 1e-6))
+    assert "no gain since" in stream.getvalue()
+
+
+def test_a_terminal_shows_a_table() -> None:
+    board = Board.of({workload().key: (scaled(), 3)}, [trial(0, seconds=4e-6)])
+    progress = Progress(board, io.StringIO(), Budget(seconds=600.0))
+    progress(trial(1, seconds=2e-6))
+    progress(trial(2, outcome="crashed"))
+    console = Console(file=io.StringIO(), width=100, record=True)
+    console.print(progress.table())
+    title, heads, row = (line.rstrip() for line in console.export_text().splitlines())
+    assert title == "3 trials, 1 failed, 0 s, at most 10 min 00 s left"
+    assert heads.split() == [
+        "function", "places", "trials", "failed", "default", "best", "gain", "of", "limit",
+    ]  # fmt: skip
+    assert row.split() == ["scaled", "3", "3", "1", "6", "us", "3", "us", "2.00"]
+
+
+def test_time_left_is_that_of_the_nearest_limit() -> None:
+    board = Board(began=time.monotonic() - 10.0, now=5)
+    assert Budget().left(board) is None
+    assert Budget(seconds=30.0).left(board) == pytest.approx(20.0, abs=1.0)
+    assert Budget(trials=6, seconds=30.0).left(board) == pytest.approx(2.0, abs=1.0)
+    assert Budget(trials=3).left(board) == 0.0
+    assert Budget(trials=3).left(Board()) is None

@@ -1,0 +1,65 @@
+"""The time that this machine needs at least for what a function must compute and move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from ..runtime.host import host
+from ..runtime.limits import Limits, limits
+from ..tir.func import PrimFunc
+from ..tir.work import bytes_moved, operations
+from .record import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a function must do: floating-point operations, bytes of constants that it reads, and
+    other bytes that it reads and writes.
+    """
+
+    operations: int
+    constant_bytes: int
+    other_bytes: int
+
+    @staticmethod
+    def of(func: PrimFunc) -> Bound:
+        """The bound of a function."""
+        moved = bytes_moved(func)
+        fixed = min(moved, sum(b.type.bytes * b.size for b in func.constants))
+        return Bound(operations(func), fixed, moved - fixed)
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte."""
+        return self.operations / max(1, self.constant_bytes + self.other_bytes)
+
+    def share(self, trial: Trial) -> float | None:
+        """The least time over the trial's: 1 is the best that the machine can do.
+
+        Multiply-adds are those of the probe that was timed beside the trial. None where there was
+        none, or where another machine ran it, whose memory is not known here.
+        """
+        peak = trial.method.calibration
+        if trial.seconds is None or not peak or trial.conditions.cpu != host().model:
+            return None
+        threads = trial.conditions.target.get("threads")
+        count = threads if isinstance(threads, int) else 1
+        computing = self.operations / (peak * 1e9)
+        return max(computing, self._moving(trial, count)) / trial.seconds
+
+    def _moving(self, trial: Trial, threads: int) -> float:
+        """Seconds to move the bytes: constants from where copies in turn leave them, all others
+        from the cache that holds them.
+        """
+        machine = _machine()
+        held = max(self.constant_bytes, trial.method.rotated)
+        fixed = self.constant_bytes / machine.gb_per_s(threads, held)
+        others = self.other_bytes / machine.gb_per_s(threads, self.other_bytes)
+        return (fixed + others) / 1e9
+
+
+@cache
+def _machine() -> Limits:
+    """The limits of this machine, asked for once."""
+    return limits()
