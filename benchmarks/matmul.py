@@ -207,8 +207,8 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def kept(rows: Sequence[Row]) -> list[Row]:
-    """The rows, and those of results/matmul.json whose shape or number of threads is another."""
-    path = report.RESULTS / "matmul.json"
+    """The rows, and those of matmul.json whose shape or number of threads is another."""
+    path = report.folder() / "matmul.json"
     measured = {(row.shape, row.threads) for row in rows}
     before = json.loads(path.read_text())["rows"] if path.exists() else []
     others = [r for r in (Row(**held) for held in before) if (r.shape, r.threads) not in measured]

@@ -5,13 +5,21 @@ for.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright.cli.conditions import conditions
 from tilewright.cli.peers import Peer
+from tilewright.runtime.host import host
 
 RESULTS = Path(__file__).parent / "results"
+
+
+def folder() -> Path:
+    """Where results of this machine are kept: one folder for each model of processor."""
+    words = re.findall("[a-z0-9]+", host().model.lower())
+    return RESULTS / ("-".join(words) or "untold")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -21,11 +29,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def write(name: str, text: str, rows: Sequence[object], peers: Sequence[Peer]) -> None:
-    """Keep a result as results/NAME.json and results/NAME.md."""
-    RESULTS.mkdir(exist_ok=True)
+    """Keep a result of this machine as NAME.json and NAME.md in its folder."""
+    kept = folder()
+    kept.mkdir(parents=True, exist_ok=True)
     about = conditions(peers)
-    (RESULTS / f"{name}.json").write_text(
+    (kept / f"{name}.json").write_text(
         json.dumps({"conditions": about, "rows": rows}, indent=1) + "\n"
     )
     lines = ", ".join(f"{key} {value}" for key, value in about.items())
-    (RESULTS / f"{name}.md").write_text(f"# {name}\n\n{lines}\n\n{text}\n")
+    (kept / f"{name}.md").write_text(f"# {name}\n\n{lines}\n\n{text}\n")

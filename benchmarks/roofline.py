@@ -5,7 +5,7 @@
 Needs what `pip install -e ".[plots]"` brings. Along: operations for each byte of the tensors, read
 or written once. Up: GFLOP/s. The roofs are the multiply-add peak of the measurements themselves,
 and what a loop that only reads gets from each level of memory (runtime/limits.py), measured now.
-Writes results/roofline.svg.
+Writes roofline.svg beside the results of this machine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Point:
 
 
 def products(threads: int) -> Iterator[Point]:
-    """Of results/matmul.json."""
+    """Of matmul.json."""
     for row in _rows("matmul"):
         if row["system"] == OURS and row["threads"] == threads and row["cache"] == "warm":
             m, n, k = map(int, row["shape"].split("x"))
@@ -53,7 +53,7 @@ def products(threads: int) -> Iterator[Point]:
 
 
 def convolutions(threads: int) -> Iterator[Point]:
-    """Of results/convolutions.json; Winograd's algorithm counts as many operations as the direct
+    """Of convolutions.json; Winograd's algorithm counts as many operations as the direct
     one, and so may pass the roof.
     """
     known = {(case.model, str(case)): case for case in cases(list(MODELS), [])}
@@ -72,7 +72,7 @@ def _bytes(layer: Layer) -> int:
 
 
 def _rows(name: str) -> list[dict]:
-    path = report.RESULTS / f"{name}.json"
+    path = report.folder() / f"{name}.json"
     return json.loads(path.read_text())["rows"] if path.exists() else []
 
 
@@ -114,7 +114,7 @@ def main() -> None:
         parser.error("there are no results; python -m benchmarks.matmul --write keeps some")
     figure, axes = plt.subplots(figsize=(7.5, 5), layout="constrained")
     draw(axes, points, options.threads)
-    figure.savefig(report.RESULTS / "roofline.svg")
+    figure.savefig(report.folder() / "roofline.svg")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -42,10 +43,11 @@ _USUAL_L3 = 32 << 20
 class Host:
     """What the operating system says of this machine; 0 or an empty text where it says nothing.
 
-    isas: the instruction sets that can run here, best first. fma_per_cycle: vector multiply-adds of
-    the best one that a core starts per cycle. clock_ghz: the nominal clock. l1_bytes, l2_bytes:
-    data caches of one core; l3_bytes: shared. quota: CPUs' worth of time that the process's cgroup
-    may use, None: no limit. features: what the best one has beside it, as targets name it.
+    model: the processor's name, with its family and model number. isas: the instruction sets that
+    can run here, best first. fma_per_cycle: vector multiply-adds of the best one that a core starts
+    per cycle. clock_ghz: the nominal clock. l1_bytes, l2_bytes: data caches of one core; l3_bytes:
+    shared. quota: CPUs' worth of time that the process's cgroup may use, None: no limit. features:
+    what the best one has beside it, as targets name it.
     """
 
     model: str
@@ -78,7 +80,7 @@ def read_host(root: Path = Path("/")) -> Host:
     isas = tuple(isa for isa, needed in _ISA_FEATURES if needed <= features)
     zen4 = cpu.get("vendor_id") == "AuthenticAMD" and cpu.get("cpu family") == "25"
     return Host(
-        model=cpu.get("model name", ""),
+        model=_model(cpu),
         isas=isas,
         fma_per_cycle=1 if zen4 and isas[0] == "avx512" else 2,  # Zen 4 halves its wide vectors
         clock_ghz=_clock_ghz(root, cpu),
@@ -92,6 +94,17 @@ def read_host(root: Path = Path("/")) -> Host:
             if base == isas[0] and _FEATURES[name] in features
         ),
     )
+
+
+def _model(cpu: Mapping[str, str]) -> str:
+    """The processor's name, with the numbers of its generation: a virtual machine's may be no more
+    than "AMD EPYC", and times of two generations must never pass for those of one.
+    """
+    told = [
+        f"{key.removeprefix('cpu ')} {cpu[key]}" for key in ("cpu family", "model") if key in cpu
+    ]
+    name = cpu.get("model name", "")
+    return f"{name} ({', '.join(told)})" if name and told else name
 
 
 @cache

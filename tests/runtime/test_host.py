@@ -40,8 +40,14 @@ def write(root: Path, files: dict[str, str]) -> Path:
 def test_the_first_processor_of_cpuinfo_decides(tmp_path: Path) -> None:
     found = read_host(write(tmp_path, {"proc/cpuinfo": INTEL.format(more=AVX512)}))
     assert found.isas == ("avx512", "avx2", "scalar")
-    assert (found.model, found.clock_ghz) == ("Example CPU @ 2.00GHz", 2.0)
+    assert (found.model, found.clock_ghz) == ("Example CPU @ 2.00GHz (family 6)", 2.0)
     assert found.fma_per_cycle == 2
+
+
+def test_a_model_that_virtual_machines_hide_is_told_by_its_numbers(tmp_path: Path) -> None:
+    text = INTEL.format(more=AVX512).replace("model name", "model\t: 2\nmodel name")
+    found = read_host(write(tmp_path, {"proc/cpuinfo": text}))
+    assert found.model == "Example CPU @ 2.00GHz (family 6, model 2)"
 
 
 def test_features_are_those_of_the_best_instruction_set(tmp_path: Path) -> None:
