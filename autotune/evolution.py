@@ -57,6 +57,7 @@ class EvolutionarySearch(RandomSearch[Found]):
         self._model: CostModel | None = None
         self._fitted = 0  # trials that the model has seen
         self._predictions: dict[Point, Vector] = {}
+        self._outlook: Outlook | None = None
 
     def tell(self, candidate: Found, seconds: float | None) -> None:
         """What a candidate took; None where it failed."""
@@ -64,6 +65,7 @@ class EvolutionarySearch(RandomSearch[Found]):
         super().tell(candidate, seconds)
         self._pool.pop(point, None)
         self._describe(candidate)
+        self._outlook = None
         self._walks[point] = candidate.walk
         if seconds is not None and point in self._expected:
             took = math.log(seconds)
@@ -73,6 +75,10 @@ class EvolutionarySearch(RandomSearch[Found]):
         """What more trials promise, by the model and its errors so far."""
         if len(self.timed) < DRAWN_FIRST:
             return super().outlook()
+        self._outlook = self._outlook or self._looked_ahead()
+        return self._outlook
+
+    def _looked_ahead(self) -> Outlook:
         self._grow(HORIZON - len(self._pool))
         if not self._pool:
             return NOTHING_LEFT
