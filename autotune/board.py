@@ -20,8 +20,9 @@ class Row:
     """One function in one setting: what came of its trials so far.
 
     places: in a model; None: not known. setting: None before the first trial. default, best:
-    seconds of the rule's schedule and of the fastest one. share: of what the machine could do at
-    best, by the fastest one.
+    seconds of the rule's schedule and of the fastest one, both timed alone, or, behind the search,
+    in turns. session: in which; empty where alone. share: of what the machine could do at best, by
+    the fastest one.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Row:
     failed: int = 0
     default: float | None = None
     best: float | None = None
+    session: str = ""
     share: float | None = None
     last: float = 0.0
 
@@ -48,22 +50,24 @@ class Row:
         return replace(self.setting, cache=cache) == replace(setting, cache=setting.cache or cache)
 
     def add(self, trial: Trial, setting: Setting) -> bool:
-        """Take a trial in; whether it is the fastest so far."""
+        """Take a trial in; whether it is the fastest that the search has found so far."""
         self.trials += 1
         self.last = time.monotonic()
         if self.setting is None or not self.setting.cache:
             self.setting = setting
-        seconds = trial.seconds
+        seconds, session = trial.seconds, trial.method.session
         if seconds is None:
             self.failed += 1
             return False
+        if session and session != self.session:
+            self.session, self.default, self.best = session, None, None
         if trial.is_default:
             self.default = seconds
         if self.best is not None and seconds >= self.best:
             return False
         self.best = seconds
         self.share = None if self.bound is None else self.bound.share(trial)
-        return True
+        return not session
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,6 +11,8 @@ from ..runtime.limits import Limits, limits
 from ..tir.func import PrimFunc
 from ..tir.work import bytes_moved, operations
 from .record import Trial
+
+_MEMORY_BYTES = 1 << 28  # which no cache holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +40,13 @@ class Bound:
     def share(self, trial: Trial) -> float | None:
         """The least time over the trial's: 1 is the best that the machine can do.
 
-        Multiply-adds are those of the probe that was timed beside the trial. None where there was
-        none, or where another machine ran it, whose memory is not known here.
+        None where another machine ran it, whose limits are not known here.
         """
-        peak = trial.method.calibration
-        if trial.seconds is None or not peak or trial.conditions.cpu != host().model:
+        if trial.seconds is None or trial.conditions.cpu != host().model:
             return None
         threads = trial.conditions.target.get("threads")
         count = threads if isinstance(threads, int) else 1
-        computing = self.operations / (peak * 1e9)
+        computing = self.operations / (peak_gflops([trial], count) * 1e9)
         return max(computing, self._moving(trial, count)) / trial.seconds
 
     def _moving(self, trial: Trial, threads: int) -> float:
@@ -57,6 +58,20 @@ class Bound:
         fixed = self.constant_bytes / machine.gb_per_s(threads, held)
         others = self.other_bytes / machine.gb_per_s(threads, self.other_bytes)
         return (fixed + others) / 1e9
+
+
+def peak_gflops(trials: Iterable[Trial], threads: int) -> float:
+    """Multiply-adds of this machine: as the probe beside one of the trials found, or as was found
+    before, whichever is more: other work can only slow a probe.
+    """
+    probed = [trial.method.calibration or 0.0 for trial in trials]
+    return max(_machine().gflops(threads), *probed)
+
+
+def memory_gb_per_s(threads: int) -> dict[str, float]:
+    """What this machine reads from its first caches and from memory."""
+    sizes = {"first cache": threads * host().l1_bytes // 2, "memory": _MEMORY_BYTES}
+    return {level: _machine().gb_per_s(threads, size) for level, size in sizes.items()}
 
 
 @cache

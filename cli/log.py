@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import log_best, log_check, log_export, log_merge, log_show, log_watch
+from . import log_best, log_check, log_export, log_merge, log_plot, log_show, log_watch
 from .arguments import add_verb, described_by
 from .log_arguments import VERB
 
 if TYPE_CHECKING:
     from .arguments import Verbs
 
-ACTIONS = (log_show, log_best, log_check, log_watch, log_export, log_merge)
+ACTIONS = (log_show, log_best, log_check, log_watch, log_export, log_merge, log_plot)
 _EXAMPLES = """\
   tilewright log show resnet50.jsonl
   tilewright log best resnet50.jsonl --json

@@ -48,7 +48,7 @@ def artifact_from_json(data: Reader, sources: tuple[str, ...]) -> ProgramArtifac
     artifact = ProgramArtifact(
         name=data["name"].text(),
         symbol=data["symbol"].text(_SYMBOL),
-        target=_target(data["target"]),
+        target=target_from_json(data["target"]),
         inputs=tuple(_parameter(item) for item in data["inputs"].items()),
         constants=tuple(_parameter(item) for item in data["constants"].items()),
         read=tuple(item.integer() for item in data["read"].items()),
@@ -83,7 +83,7 @@ def kernel_from_json(data: Reader, source: str = "") -> Artifact:
         data["name"].text(),
         run.symbol,
         source,
-        _target(data["target"]),
+        target_from_json(data["target"]),
         run.parameters,
         run.workspace_bytes,
         run.thread_workspace_bytes,
@@ -175,7 +175,8 @@ def _entry(data: Reader) -> Entry:
     )
 
 
-def _target(data: Reader) -> Target:
+def target_from_json(data: Reader) -> Target:
+    """A target from its fields (Target.to_json). Raises: IRError."""
     whole = ("vector_bytes", "vector_registers", "fma_per_cycle", "l1_bytes", "l2_bytes")
     numbers = {name: data[name].integer() for name in (*whole, "l3_bytes", "threads")}
     return Target(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -187,24 +185,23 @@ def test_export_writes_a_flat_table(tilewright: Command, tmp_path: Path) -> None
     )
 
 
-def test_watch_follows_a_log_that_another_writes(tilewright: Command, tmp_path: Path) -> None:
-    log = tmp_path / "logs"
+def test_watch_follows_a_log_that_others_write_until_ctrl_c(
+    tilewright: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, numbers = tmp_path / "logs", iter(range(2))
 
-    def write() -> None:
-        for number in range(2):  # two writers, each with a file of its own
-            time.sleep(0.2)
-            with LogWriter(f"{log}/") as writer:
-                writer.append(workload(), trial(number, seconds=(2 - number) * 1e-6))
+    def pause(seconds: float) -> None:
+        number = next(numbers, None)
+        if number is None:
+            raise KeyboardInterrupt
+        with LogWriter(f"{log}/") as writer:  # each writer has a file of its own
+            writer.append(workload(), trial(number, seconds=(2 - number) * 1e-6))
 
-    writing = threading.Thread(target=write)
-    writing.start()
-    done = tilewright("log", "watch", log, "--seconds", "1.5")
-    writing.join()
+    monkeypatch.setattr("tilewright.cli.log_watch.time.sleep", pause)
+    done = tilewright("log", "watch", log)
     assert done.code == 0
     assert done.err == f"tilewright: waiting for '{log}'\n"
-    (line,) = done.out.splitlines()
-    assert line.startswith("tilewright: 2 trials, ")
-    assert line.endswith(" s: scaled 1.5 us, gain 2.00")
+    assert done.out == "tilewright: 2 trials, 0 s: scaled 1.5 us, gain 2.00\n"
 
 
 def test_watch_prints_trials_as_lines_of_json(tilewright: Command, tmp_path: Path) -> None:
@@ -222,6 +219,20 @@ def test_watch_names_damaged_lines(tilewright: Command, tmp_path: Path) -> None:
     log = written(tmp_path / "a.jsonl", 0)
     log.write_bytes(b"what is this\n" + log.read_bytes())
     assert f"tilewright: {log}:1: log: " in tilewright("log", "watch", log, "--seconds", "0").err
+
+
+@pytest.mark.needs_cc
+def test_plot_draws_a_picture(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1, 2)
+    done = tilewright("log", "plot", log, "-o", "a.svg")
+    assert (done.code, done.out) == (0, "written    a.svg\n")
+    assert "<svg" in Path("a.svg").read_text()
+    done = tilewright("log", "plot", log, "-o", "a.txt")
+    assert done.code == 2
+    assert done.err == (
+        "UsageError: log plot: 'a.txt' is no picture; expected a file in .png, .svg, .pdf. "
+        "[cli-log-picture]\n"
+    )
 
 
 def test_a_missing_log_is_an_error_of_the_environment(tilewright: Command) -> None:
