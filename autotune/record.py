@@ -75,10 +75,13 @@ class Method:
     """How a trial was timed.
 
     cache: where the constants were: "warm", or "cold", `rotated` bytes of copies taken in turn.
-    calls: of the kernel in each sample; rounds: in which the samples were taken.
+    calls: of the kernel in each sample; rounds: in which the samples were taken, fewer for one that
+    was soon seen to be slower than others.
     calibration: GFLOP/s of the multiply-add probe beside it; None where none was taken.
-    session: of candidates that took turns: the n-th samples of those of one session were taken in
-    the same round. Empty for one that was timed alone.
+    session: of finalists, which took turns: the n-th samples of those of one session were taken in
+    the same round. Empty for what a search tried on its way.
+    processes: how many the rounds were spread over, each as many as the others, one process after
+    the other; a kernel has its luck with the memory that it gets once in each.
     """
 
     cache: Literal["warm", "cold"]
@@ -87,6 +90,7 @@ class Method:
     rounds: int
     calibration: float | None
     session: str = ""
+    processes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,8 @@ class Trial:
     workload: its key. rule: who made the schedule; is_default: whether all decisions are the rule's
     own. source: SHA-256, 16 digits, of the code that was built; empty where there is none: another
     one from the same trace is another kernel. samples: seconds of a call. text: what is known of a
-    failure. proof: the status of the proof. time: of the end, UTC, ISO 8601.
+    failure, or of a machine that was not at rest. proof: the status of the proof. time: of the end,
+    UTC, ISO 8601.
     """
 
     workload: str
@@ -197,20 +202,14 @@ def _workload(body: Reader) -> Workload:
 
 
 def _trial_json(trial: Trial) -> dict[str, Json]:
-    at, how = trial.conditions, trial.method
+    how = trial.method
     trace = parse_json(json.dumps(trial.trace.to_json()), "trace").value  # tuples become lists
     return {
         "kind": "trial",
         "schema": SCHEMA,
         "time": trial.time,
         "workload": trial.workload,
-        "conditions": {
-            "target": dict(at.target),
-            "cpu": at.cpu,
-            "compiler": at.compiler,
-            "flags": list(at.flags),
-            "tool": at.tool,
-        },
+        "conditions": conditions_to_json(trial.conditions),
         "rule": trial.rule,
         "default": trial.is_default,
         "outcome": trial.outcome,
@@ -224,6 +223,7 @@ def _trial_json(trial: Trial) -> dict[str, Json]:
             "rounds": how.rounds,
             "calibration": how.calibration,
             "session": how.session,
+            **({"processes": how.processes} if how.processes > 1 else {}),
         },
         "source": trial.source,
         "trace": trace,
@@ -231,16 +231,9 @@ def _trial_json(trial: Trial) -> dict[str, Json]:
 
 
 def _trial(body: Reader) -> Trial:
-    target = body["conditions"]["target"]
     return Trial(
         workload=body["workload"].text(_KEY),
-        conditions=Conditions(
-            {name: field.value for name, field in target.fields(64)},
-            body["conditions"]["cpu"].text(),
-            body["conditions"]["compiler"].text(),
-            tuple(flag.text() for flag in body["conditions"]["flags"].items(256)),
-            body["conditions"]["tool"].text(),
-        ),
+        conditions=conditions_from_json(body["conditions"]),
         rule=body["rule"].text(),
         is_default=body["default"].truth(),
         trace=_trace(body["trace"]),
@@ -282,4 +275,27 @@ def _method(body: Reader) -> Method:
         body["rounds"].integer(),
         None if calibration.value is None else calibration.number(),
         body["session"].text(64),
+        body["processes"].integer() if "processes" in dict(body.fields()) else 1,
+    )
+
+
+def conditions_to_json(at: Conditions) -> dict[str, Json]:
+    """Conditions as plain JSON values."""
+    return {
+        "target": dict(at.target),
+        "cpu": at.cpu,
+        "compiler": at.compiler,
+        "flags": list(at.flags),
+        "tool": at.tool,
+    }
+
+
+def conditions_from_json(body: Reader) -> Conditions:
+    """The conditions that `conditions_to_json` wrote. Raises: IRError."""
+    return Conditions(
+        {name: field.value for name, field in body["target"].fields(64)},
+        body["cpu"].text(),
+        body["compiler"].text(),
+        tuple(flag.text() for flag in body["flags"].items(256)),
+        body["tool"].text(),
     )

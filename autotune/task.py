@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import inf
 
 from ..schedule.trace import Trace
 from ..tir.errors import TilewrightError
+from .building import Written, write
+from .device_lock import cpu_lock
+from .jobs import Job, Reply
 from .log import LogWriter
-from .measurement import Bench, build
+from .measurement import Subject, same_code
+from .places import Place
 from .record import Conditions, Trial, Workload
 from .space import Candidate, TuningSpace
 from .strategies import strategy
-from .worker_process import Worker
 
 FINALISTS = 4  # beside the default
-FINAL_ROUNDS = 15
+FINAL_ROUNDS, FINAL_PROCESSES = 9, 4
 
 Keep = Callable[[Trial], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Candidates that are measured by one job."""
+
+    task: Task
+    written: tuple[Written, ...]
+    job: Job
 
 
 class Task:
@@ -30,9 +45,12 @@ class Task:
         self.history: list[Trial] = []
         self.is_exhausted = False
         self._search = strategy(space, seed=seed)
+        self._subject = Subject(space.func, space.target, space.name, self.workload.key, seed)
         self._done: dict[str, Trial] = {}
+        self._sources: dict[str, Trial] = {}  # what was measured of each code
+        self._flying: dict[str, str] = {}  # the source of each trace that is being measured
+        self._twins: list[Written] = []  # of code that is being measured
         self._keep_elsewhere = keep
-        self._seed = seed
 
     def resume(self, trials: Iterable[Trial], here: Conditions) -> None:
         """Count trials of this function under the same conditions as done."""
@@ -43,55 +61,102 @@ class Task:
         ]
         alone = [trial for trial in self.history if not trial.method.session]
         self._done = {_key(trial.trace): trial for trial in alone}
+        self._sources = {trial.source: trial for trial in alone if trial.source}
 
     @property
     def tried(self) -> int:
-        """How many candidates were tried, those of a log that was resumed among them."""
-        return len(self._done)
+        """How many candidates were tried, those of a log that was resumed among them, or are being
+        tried.
+        """
+        return len(self._done) + len(self._flying) + len(self._twins)
 
     @property
     def expected_gain(self) -> float:
         """Seconds of a run of the model that the next trial is expected to save."""
         if not self._done:
-            return float("inf")
+            return 0.0 if self._flying else inf
+        return self.count * (self._best or 0.0) * self._search.outlook().gain
+
+    @property
+    def _best(self) -> float | None:
+        """Seconds of the best trial so far."""
         ran = [trial.seconds for trial in self._done.values() if trial.seconds is not None]
-        return self.count * min(ran, default=0.0) * self._search.outlook().gain
+        return min(ran, default=None)
 
-    def step(self, worker: Worker) -> bool:
-        """Try one more candidate; False where there is none."""
-        proposed = self._search.propose()
-        if not proposed:
-            self.is_exhausted = True
-            return False
-        (candidate,) = proposed
-        key = _key(candidate.schedule.trace)
-        known = self._done.get(key)
-        if known is None:
-            known = self._done[key] = self._try(candidate, self._bench(worker))
-        self._search.tell(candidate, known.seconds)
-        return True
+    def next_batch(self, most: int, place: Place) -> Batch | None:
+        """At most so many candidates that are to be measured; None where none is new, or what was
+        new is known by now.
+        """
+        at = place.conditions(self.space.target)
+        proposed = self._search.propose(most)
+        self.is_exhausted = not proposed and not self._flying
+        batch: list[Written] = []
+        for candidate in proposed:
+            written = self._new(candidate, at)
+            if written is not None:
+                place.compile_ahead(written.artifact)
+                batch.append(written)
+        if not batch:
+            return None
+        return Batch(self, tuple(batch), self._subject.job(batch, bar=self._best or inf))
 
-    def finish(self, worker: Worker) -> None:
-        """Time the best candidates and the default in turns."""
+    def answered(self, batch: Batch, reply: Reply) -> None:
+        """Keep what came of a batch."""
+        for one, result in zip(batch.written, reply.results, strict=True):
+            del self._flying[_key(one.candidate.schedule.trace)]
+            trial = self._subject.trial(one, result, reply.conditions)
+            self._sources[one.source] = trial
+            self._tell(one.candidate, self._keep(trial))
+        for twin in [twin for twin in self._twins if twin.source in self._sources]:
+            self._twins.remove(twin)
+            self._tell(twin.candidate, self._keep(same_code(self._sources[twin.source], twin)))
+
+    def finals(self) -> Batch | None:
+        """The best candidates and the default, to be timed in turns; None without a choice."""
         best = self._search.best(FINALISTS)
         if not any(candidate.is_default for candidate in best):
             best.append(self.space.candidate())
-        if len(best) > 1:
-            built = [build(candidate, self.space.target) for candidate in best]
-            for trial in self._bench(worker).measure(built, FINAL_ROUNDS):
-                self._keep(trial)
+        written = {one.source: one for one in (write(c, self.space.target) for c in reversed(best))}
+        if len(written) < 2:
+            return None
+        those = tuple(reversed(written.values()))
+        job = self._subject.job(those, FINAL_ROUNDS, processes=FINAL_PROCESSES, bar=None)
+        return Batch(self, those, job)
 
-    def _bench(self, worker: Worker) -> Bench:
-        space, key = self.space, self.workload.key
-        return Bench(space.func, space.target, space.name, key, worker, self._seed)
+    def compared(self, batch: Batch, reply: Reply) -> None:
+        """Keep what came of the finals."""
+        session = secrets.token_hex(8)
+        for one, result in zip(batch.written, reply.results, strict=True):
+            self._keep(self._subject.trial(one, result, reply.conditions, session, FINAL_PROCESSES))
 
-    def _try(self, candidate: Candidate, bench: Bench) -> Trial:
+    def _new(self, candidate: Candidate, at: Conditions) -> Written | None:
+        """A candidate that must be measured; what is known of another one is told."""
+        key = _key(candidate.schedule.trace)
+        known = self._done.get(key)
+        if known is not None:
+            self._tell(candidate, known)
+            return None
+        if key in self._flying:
+            return None
         try:
-            built = build(candidate, self.space.target)
+            with cpu_lock().building():
+                written = write(candidate, self.space.target)
         except TilewrightError as error:
-            return self._keep(bench.failed(candidate, error))
-        (trial,) = bench.measure([built])
-        return self._keep(trial)
+            self._tell(candidate, self._keep(self._subject.unbuilt(candidate, str(error), at)))
+            return None
+        same = self._sources.get(written.source)
+        if same is not None:
+            self._tell(candidate, self._keep(same_code(same, written)))
+        elif written.source in self._flying.values():
+            self._twins.append(written)
+        else:
+            self._flying[key] = written.source
+            return written
+        return None
+
+    def _tell(self, candidate: Candidate, trial: Trial) -> None:
+        self._done[_key(candidate.schedule.trace)] = trial
+        self._search.tell(candidate, trial.seconds)
 
     def _keep(self, trial: Trial) -> Trial:
         self.history.append(trial)

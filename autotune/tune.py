@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -15,15 +16,16 @@ from ..tir.func import PrimFunc
 from ..tir.target import Target
 from .choice import chosen
 from .errors import TuneError
+from .jobs import Reply
 from .log import LogWriter, read_log
-from .measurement import conditions
+from .machine import Machine, conditions
+from .places import Here, Place
 from .record import Trial
 from .space import RuleFunction, TuningSpace
-from .task import Task, open_log
-from .worker_process import Worker
+from .task import Batch, Task, open_log
 
 DEFAULT_TRIALS = 64  # of each function
-TURN = 4  # trials of a function, one after the other: its data is made once for them
+BATCH = 4  # candidates of a function that take turns: its data is made once for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +140,8 @@ def tune(
                     task.resume(known.trials, conditions(resolved))
             writer = stack.enter_context(LogWriter(log))
             open_log(writer, tasks, () if known is None else known.workloads)
-        worker = stack.enter_context(Worker())
-        reason = _searched(tasks, worker, trials, seconds)
+        place = stack.enter_context(closing(Here(Machine())))
+        reason = _Run(tasks, place, trials, seconds).searched()
     found = (
         TunedFunction(task.space.func, task.count, chosen(task.history), tuple(task.history))
         for task in tasks
@@ -164,31 +166,74 @@ def check_tunable(func: PrimFunc, target: Target) -> None:
         )
 
 
-def _searched(
-    tasks: Sequence[Task], worker: Worker, trials: int | None, seconds: float | None
-) -> str:
-    """Search all functions, that first which promises most; why the search ended."""
-    limit = trials
-    if trials is None and seconds is None:
-        limit = DEFAULT_TRIALS * len(tasks)
-    deadline = float("inf") if seconds is None else perf_counter() + seconds
-    reason = "the space is exhausted"
-    try:
-        while open_tasks := [task for task in tasks if not task.is_exhausted]:
-            task = max(open_tasks, key=lambda task: task.expected_gain)
-            for _ in range(TURN):
-                if limit is not None and sum(task.tried for task in tasks) >= limit:
-                    return _ended(tasks, worker, f"{limit} trials are done")
-                if perf_counter() > deadline:
-                    return _ended(tasks, worker, f"{seconds:g} seconds are over")
-                if not task.step(worker):
-                    break
-        return _ended(tasks, worker, reason)
-    except KeyboardInterrupt:
-        return "it was interrupted"
+class _Run:
+    """A search for several functions at one place, until a budget is spent."""
 
+    def __init__(
+        self, tasks: Sequence[Task], place: Place, trials: int | None, seconds: float | None
+    ) -> None:
+        self._tasks = tasks
+        self._place = place
+        self._limit = trials
+        if trials is None and seconds is None:
+            self._limit = DEFAULT_TRIALS * len(tasks)
+        self._seconds = seconds
+        self._deadline = float("inf") if seconds is None else perf_counter() + seconds
+        self._flying: dict[Future[Reply], Batch] = {}
 
-def _ended(tasks: Sequence[Task], worker: Worker, reason: str) -> str:
-    for task in tasks:
-        task.finish(worker)
-    return reason
+    def searched(self) -> str:
+        """Search all functions, that first which promises most; why the search ended."""
+        try:
+            while (reason := self._why_not()) is None or self._flying:
+                while reason is None and len(self._flying) < self._place.slots:
+                    if not self._started():
+                        break
+                    reason = self._why_not()
+                self._wait(Task.answered)
+            self._finals()
+            return reason
+        except KeyboardInterrupt:
+            return "it was interrupted"
+
+    def _why_not(self) -> str | None:
+        """Why no more is tried; None where more is."""
+        if self._limit is not None and self._left() <= 0:
+            return f"{self._limit} trials are done"
+        if perf_counter() > self._deadline:
+            return f"{self._seconds:g} seconds are over"
+        if all(task.is_exhausted for task in self._tasks):
+            return "the space is exhausted"
+        return None
+
+    def _left(self) -> int:
+        assert self._limit is not None
+        return self._limit - sum(task.tried for task in self._tasks)
+
+    def _started(self) -> bool:
+        """Send one more batch, of the function that promises most; False where none has one now."""
+        ready = [task for task in self._tasks if not task.is_exhausted]
+        for task in sorted(ready, key=lambda task: -task.expected_gain):
+            most = BATCH if self._limit is None else min(BATCH, self._left())
+            batch = task.next_batch(most, self._place)
+            if batch is not None:
+                self._flying[self._place.submit(batch.job)] = batch
+                return True
+        return False
+
+    def _wait(self, done: Callable[[Task, Batch, Reply], None]) -> None:
+        """Take in at least one reply, where one is to come."""
+        finished, _ = wait(self._flying, return_when=FIRST_COMPLETED)
+        for future in finished:
+            batch = self._flying.pop(future)
+            done(batch.task, batch, future.result())
+
+    def _finals(self) -> None:
+        """Time the best candidates of each function and its default in turns."""
+        for task in self._tasks:
+            batch = task.finals()
+            if batch is not None:
+                self._flying[self._place.submit(batch.job)] = batch
+            while len(self._flying) >= self._place.slots:
+                self._wait(Task.compared)
+        while self._flying:
+            self._wait(Task.compared)

@@ -15,7 +15,7 @@ from ..tir.target import Target
 from .choice import chosen
 from .comparable import Setting, by_setting, differences
 from .log import Contents, read_log
-from .measurement import conditions
+from .machine import conditions
 from .record import Trial
 
 TUNED, SIMILAR, DEFAULT = "tuned", "similar", "rule"  # as Schedule.origin has them

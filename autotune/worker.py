@@ -5,14 +5,14 @@ It reads jobs from standard input and answers on standard output, a frame each (
 kernel prints goes to standard error. It ends when the parent does, amid of a kernel or not.
 
 A job: the function as text, the seed of its data, threads, bytes of memory that it may take, how
-many rounds, and the candidates, each an artifact with a shared object among the blobs. Of each
-candidate that is right there is a list of samples; the answer to a wrong one is its text. Between
-them stand frames that say which stage begins, so that the parent can tell what took too long.
+many rounds, and the candidates, each an artifact with a shared object among the blobs. The answer
+holds the samples of each, or, as soon as one misbehaves, that one and what it did. Before it stand
+frames that say which stage begins, and of which candidate, so that the parent can tell what took
+too long; at the stage "ready" the worker waits for a word of its parent, which has the clock.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import queue
 import resource
@@ -20,6 +20,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,19 +32,22 @@ from ..runtime.artifact_json import kernel_from_json
 from ..runtime.host import last_level_bytes
 from ..runtime.kernel import Kernel
 from ..runtime.library import SharedObject
-from ..runtime.limits import fma_peak
-from ..runtime.timing import calibrate, in_turn, sample
+from ..runtime.limits import Probe, fma_peak
+from ..runtime.timing import calibrate, sample
 from ..tir.errors import TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.json_reader import Json, Reader
 from ..tir.parser import parse
 from .frames import Frame, encode, read_frame
+from .jobs import LONGEST_FUNC, Result, bar_from_json
+from .record import Outcome
+from .sampling import take_turns
 
-MOST_COPIES = 32  # of the constants, that are taken in turn
-_LONGEST_FUNC = 1 << 22
-_PROBED = 2  # calls of the probe
+MOST_COPIES = 512  # of the constants, that are taken in turn
+_PROBED = 3  # calls of the probe, the fastest of which counts
 
 Say = Callable[[Mapping[str, Json]], None]
+Call = Callable[[], object]
 
 
 @dataclass
@@ -52,7 +56,7 @@ class Bench:
 
     text: str
     func: PrimFunc
-    constants: list[dict[str, Array]]
+    constants: dict[str, Array]
     inputs: list[Array]
     checker: Checker
 
@@ -60,111 +64,120 @@ class Bench:
     def of(text: str, seed: int) -> Bench:
         """Data for a function."""
         func, rng = parse(text), np.random.default_rng(seed)
-        size = sum(b.type.bytes * b.size for b in func.constants)
-        copies = min(MOST_COPIES, -(-2 * last_level_bytes() // size)) if size else 1
-        constants = [
-            {b.name: random_array(rng, b.type, b.shape) for b in func.constants}
-            for _ in range(copies)
-        ]
+        constants = {b.name: random_array(rng, b.type, b.shape) for b in func.constants}
         inputs = [random_array(rng, b.type, b.shape) for b in func.inputs]
-        return Bench(text, func, constants, inputs, Checker(func, constants[0], rng))
+        return Bench(text, func, constants, inputs, Checker(func, constants, rng))
+
+    @property
+    def copies(self) -> int:
+        """How many copies of the constants are taken in turn."""
+        size = self._size
+        return min(MOST_COPIES, -(-2 * last_level_bytes() // size)) if size else 1
 
     @property
     def rotated(self) -> int:
-        """Bytes of all constants."""
-        return sum(array.nbytes for copy in self.constants for array in copy.values())
+        """Bytes of all copies."""
+        return self.copies * self._size
+
+    @property
+    def _size(self) -> int:
+        return sum(array.nbytes for array in self.constants.values())
+
+
+class Fault(Exception):
+    """A candidate misbehaved in a way that the worker survived, and what is known of it."""
+
+    def __init__(self, candidate: int, outcome: Outcome, text: str) -> None:
+        super().__init__(text)
+        self.candidate = candidate
+        self.outcome = outcome
 
 
 def main() -> None:
     """Answer jobs until the parent closes the pipe."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    jobs: queue.SimpleQueue[Frame] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, jobs), daemon=True).start()
+    frames: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, frames), daemon=True).start()
     bench: Bench | None = None
+
+    def say(body: Mapping[str, Json]) -> None:
+        answers.write(encode(body))
+
     while True:
-        frame = jobs.get()
-        bench = answer(frame, bench, lambda body: _write(answers, body))
+        bench = answer(frames.get(), bench, say, frames.get)
 
 
-def _listen(stream: BinaryIO, jobs: queue.SimpleQueue[Frame]) -> None:
+def _listen(stream: BinaryIO, frames: queue.SimpleQueue[Frame]) -> None:
     """Hand on what the parent says; without a parent there is nothing left to do."""
     try:
         while (frame := read_frame(stream)) is not None:
-            jobs.put(frame)
+            frames.put(frame)
     finally:
         os._exit(0)
 
 
-def _write(answers: BinaryIO, body: Mapping[str, Json]) -> None:
-    answers.write(encode(body))
-
-
-def answer(frame: Frame, bench: Bench | None, say: Say) -> Bench | None:
+def answer(frame: Frame, bench: Bench | None, say: Say, hear: Callable[[], Frame]) -> Bench | None:
     """Do one job; the data is kept for the next one of the same function."""
     job = Reader(dict(frame.body), "job")
-    text, seed = job["func"].text(_LONGEST_FUNC), job["seed"].integer()
+    text, seed = job["func"].text(LONGEST_FUNC), job["seed"].integer()
     say({"stage": "data"})
     _limit_memory(job["memory"].integer())
+    probe = fma_peak(job["threads"].integer())
     try:
         if bench is None or bench.text != text:
             bench = Bench.of(text, seed)
-        found = [
-            _candidate(bench, candidate, blob, job["threads"].integer(), say)
-            for candidate, blob in zip(job["candidates"].items(), frame.blobs, strict=True)
+        threads = job["threads"].integer()
+        pairs = zip(job["candidates"].items(), frame.blobs, strict=True)
+        calls = [
+            _candidate(bench, n, body, blob, threads, say) for n, (body, blob) in enumerate(pairs)
         ]
-        say({"done": _timed(found, job, bench, say)})
-    except MemoryError as error:
-        fate: Json = {"outcome": "out-of-memory", "text": str(error) or "no memory left"}
-        say({"done": [fate] * len(frame.blobs)})
-        return None
+        say({"stage": "ready"})
+        hear()
+        say({"done": _timed(calls, job, bench, probe, say)})
+    except Fault as fault:
+        say({"candidate": fault.candidate, "outcome": fault.outcome, "done": str(fault)})
     return bench
 
 
-Call = Callable[[], object]
-
-
-def _candidate(bench: Bench, body: Reader, blob: bytes, threads: int, say: Say) -> Call | Json:
-    """A call of a candidate that is right, or what is wrong with it."""
-    say({"stage": "check"})
+def _candidate(
+    bench: Bench, number: int, body: Reader, blob: bytes, threads: int, say: Say
+) -> Call:
+    """A call of a candidate that is right. Raises: Fault."""
+    say({"stage": "check", "candidate": number})
     try:
         artifact = kernel_from_json(body)
         shared = SharedObject(blob, Path(body["path"].text()), "", 0.0)
-        kernels = [Kernel.load(artifact, shared, fixed) for fixed in bench.constants]
-        bench.checker.check(kernels[0], threads)
+        kernel = Kernel.load(artifact, shared, bench.constants)
+        bench.checker.check(kernel, threads)
+        return kernel.bind_copies(*bench.inputs, threads=threads, rotated=bench.copies)
     except CheckError as error:
-        return {"outcome": "wrong", "text": error.message}
+        raise Fault(number, "wrong", error.message) from error
     except TilewrightError as error:
-        return {"outcome": "build-failed", "text": error.message}
-    calls = [kernel.bind_copies(*bench.inputs, threads=threads) for kernel in kernels]
-    turn = itertools.cycle(calls)
-    return lambda: next(turn)()
+        raise Fault(number, "build-failed", error.message) from error
+    except MemoryError as error:
+        raise Fault(number, "out-of-memory", str(error) or "no memory left") from error
 
 
-def _timed(found: list[Call | Json], job: Reader, bench: Bench, say: Say) -> list[Json]:
-    """For each candidate its samples, taken in turns, or what is wrong with it."""
-    threads, rounds = job["threads"].integer(), job["rounds"].integer()
+def _timed(calls: list[Call], job: Reader, bench: Bench, probe: Probe, say: Say) -> dict[str, Json]:
+    """For each candidate its samples, taken in turns."""
+    before = _rate(probe)
+    repeats = []
+    for number, call in enumerate(calls):
+        say({"stage": "time", "candidate": number})
+        repeats.append(calibrate(call))
     say({"stage": "time"})
-    calls = {str(n): call for n, call in enumerate(found) if callable(call)}
-    repeats = {name: calibrate(call) for name, call in calls.items()}
-    samples: dict[str, list[Json]] = {name: [] for name in calls}
-    for turn in range(rounds if calls else 0):
-        for name in in_turn(list(calls), turn):
-            samples[name].append(sample(calls[name], repeats[name]))
-    peak = fma_peak(threads)
-    rate = peak.rate(sample(peak, _PROBED))
-    return [
-        {
-            "outcome": "ok",
-            "samples": samples[str(n)],
-            "calls": repeats[str(n)],
-            "rotated": bench.rotated,
-            "calibration": rate,
-        }
-        if callable(call)
-        else call
-        for n, call in enumerate(found)
-    ]
+    takes = [partial(sample, call, often) for call, often in zip(calls, repeats, strict=True)]
+    taken = take_turns(takes, job["rounds"].integer(), bar_from_json(job["bar"]))
+    after = _rate(probe)
+    pairs = zip(taken, repeats, strict=True)
+    found = [Result("ok", "", tuple(mine), n, bench.rotated, after).to_json() for mine, n in pairs]
+    return {"results": list(found), "before": before, "after": after}
+
+
+def _rate(probe: Probe) -> float:
+    """GFLOP/s of the fastest of some calls: others may take a CPU from one of them."""
+    return probe.rate(min(sample(probe, 1) for _ in range(_PROBED)))
 
 
 def _limit_memory(more: int) -> None:

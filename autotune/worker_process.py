@@ -8,15 +8,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import IO
 
-from ..tir.json_reader import Json
+from ..tir.json_reader import Json, Reader
 from .frames import Frame, decode, encode
-from .record import Outcome
+from .record import Outcome, outcome_of
 
 _BLOCK = 1 << 20
 _TOLD = 2000  # characters of what a worker said before it died
@@ -24,21 +24,27 @@ _LAST = 5.0  # seconds for a worker to end
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """What became of a job whose worker is gone: "crashed" or "timed-out", and what is known."""
+class Fault:
+    """What became of a job that was not done, and what is known.
+
+    candidate: the number of the one that it was about at the time; None: all of them.
+    """
 
     outcome: Outcome
     text: str
+    candidate: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds that each stage of a job may take."""
+    """Seconds that each stage of a job may take, for each candidate; compiling is one of them."""
 
-    data: float = 60.0
-    check: float = 20.0
-    time: float = 20.0
     start: float = 60.0
+    compile: float = 60.0
+    data: float = 120.0
+    check: float = 20.0
+    ready: float = 20.0
+    time: float = 20.0
 
     def of(self, stage: str) -> float:
         """Of a stage by its name."""
@@ -49,7 +55,7 @@ class Deadlines:
 class Worker:
     """A worker process; a new one is started for the job after one that was lost.
 
-    A context manager. Not for several threads at once.
+    A context manager. Not for several threads at once, but for `kill`.
     """
 
     deadlines: Deadlines = field(default_factory=Deadlines)
@@ -75,23 +81,49 @@ class Worker:
                     pipe.close()
         self._open.close()
 
-    def run(self, body: Mapping[str, Json], blobs: Sequence[bytes]) -> Frame | Lost:
-        """Have one job done: the last frame of the answer, or what became of it."""
-        process, stage = self._started(), "start"
+    def kill(self) -> None:
+        """End the process, in the midst of a job of another thread, which then hears of it."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def run(
+        self,
+        body: Mapping[str, Json],
+        blobs: Sequence[bytes],
+        timing: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> Frame | Fault:
+        """Have one job done: the last frame of the answer, or what became of it.
+
+        timing: a context that is held from when all candidates are checked to the end.
+        """
+        process, stage, candidate = self._started(), "start", None
         try:
-            assert process.stdin is not None
-            process.stdin.write(encode(body, blobs))
-            process.stdin.flush()
-            while True:
-                frame = self._next(process, self.deadlines.of(stage))
-                if "done" in frame.body:
-                    return frame
-                stage = str(frame.body.get("stage", stage))
+            with ExitStack() as held:
+                self._send(process, encode(body, blobs))
+                while True:
+                    parts = len(blobs) if stage == "time" and candidate is None else 1
+                    frame = self._next(process, parts * self.deadlines.of(stage))
+                    if "outcome" in frame.body:
+                        return _fault(frame)
+                    if "done" in frame.body:
+                        return frame
+                    at = Reader(dict(frame.body), "answer")
+                    stage, candidate = at["stage"].text(), _number(at)
+                    if stage == "ready":
+                        held.enter_context(timing())
+                        self._send(process, encode({}))
         except TimeoutError:
             self.close()
-            return Lost("timed-out", f"longer than {self.deadlines.of(stage):g} s at '{stage}'")
+            limit = f"longer than {self.deadlines.of(stage):g} s at '{stage}'"
+            return Fault("timed-out", limit, candidate)
         except (EOFError, BrokenPipeError):
-            return self._crashed(process, stage)
+            return self._crashed(process, stage, candidate)
+
+    def _send(self, process: subprocess.Popen[bytes], data: bytes) -> None:
+        assert process.stdin is not None
+        process.stdin.write(data)
+        process.stdin.flush()
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:
@@ -124,11 +156,26 @@ class Worker:
         frame, self._heard = found
         return frame
 
-    def _crashed(self, process: subprocess.Popen[bytes], stage: str) -> Lost:
+    def _crashed(
+        self, process: subprocess.Popen[bytes], stage: str, candidate: int | None
+    ) -> Fault:
         code = process.wait(_LAST)
         how = f"ended with {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
         assert self._errors is not None
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip()[-_TOLD:]
         self.close()
-        return Lost("crashed", f"the worker {how} at '{stage}'{f': {said}' if said else ''}")
+        told = f"the worker {how} at '{stage}'{f': {said}' if said else ''}"
+        return Fault("crashed", told, candidate)
+
+
+def _fault(frame: Frame) -> Fault:
+    """What a worker that lives says of a candidate that misbehaved."""
+    body = Reader(dict(frame.body), "answer")
+    return Fault(outcome_of(body["outcome"]), body["done"].text(), body["candidate"].integer())
+
+
+def _number(frame: Reader) -> int | None:
+    """Which candidate a frame is about."""
+    known = dict(frame.fields())
+    return known["candidate"].integer() if "candidate" in known else None

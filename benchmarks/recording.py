@@ -16,12 +16,14 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from time import perf_counter
 
+from tilewright.autotune.building import Written, write
 from tilewright.autotune.features import features
-from tilewright.autotune.measurement import Bench, Built, build
+from tilewright.autotune.machine import Machine
+from tilewright.autotune.measurement import Subject
 from tilewright.autotune.record import Workload
 from tilewright.autotune.space import Candidate, Point, RuleFunction, TuningSpace, Walk
-from tilewright.autotune.worker_process import Worker
 from tilewright.cli.conditions import conditions
+from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.host import host_target
 from tilewright.schedule.decisions import Question
 from tilewright.schedule.errors import ScheduleError
@@ -81,7 +83,7 @@ def record(name: str) -> RecordedSpace:
     default = space.candidate()
     built = _all_built(space, [candidate.point for candidate in found])
     _tell(f"built in {perf_counter() - began:.0f} s")
-    seconds = _all_timed(space, default, [one for one in built if isinstance(one, Built)])
+    seconds = _all_timed(space, default, [one for one in built if isinstance(one, Written)])
     _tell(f"timed in {perf_counter() - began:.0f} s")
     questions: dict[tuple[str, str, int], int] = {}
     asked: list[Asked] = []
@@ -94,7 +96,7 @@ def record(name: str) -> RecordedSpace:
                 questions[key] = len(asked)
                 asked.append(Asked(question.name, question.candidates, question.default))
             path.append((questions[key], choice))
-        took = seconds.get(one.source) if isinstance(one, Built) else None
+        took = seconds.get(one.source) if isinstance(one, Written) else None
         outcome = one if isinstance(one, str) else "ok" if took is not None else "wrong"
         told = features(candidate.schedule, target)
         timed.append(Timed(tuple(path), took, outcome, told))
@@ -108,16 +110,19 @@ def record(name: str) -> RecordedSpace:
     return RecordedSpace(about, tuple(asked), tuple(timed))
 
 
-def _built_point(job: tuple[Callable[[], PrimFunc], RuleFunction | None, Point]) -> Built | str:
+def _built_point(job: tuple[Callable[[], PrimFunc], RuleFunction | None, Point]) -> Written | str:
     make, rule, point = job
     space = TuningSpace(make(), replace(host_target(), threads=1), rule)
     try:
-        return build(space.candidate(point), space.target)
+        written = write(space.candidate(point), space.target)
+        artifact = written.artifact
+        compile_shared(artifact.source, artifact.target, name=artifact.name)  # into the cache
+        return written
     except TilewrightError as error:
         return error.code
 
 
-def _all_built(space: TuningSpace, points: Sequence[Point]) -> list[Built | str]:
+def _all_built(space: TuningSpace, points: Sequence[Point]) -> list[Written | str]:
     recipe = next(one for one in SPACES.values() if str(one.func()) == str(space.func))
     jobs = [(recipe.func, recipe.rule, point) for point in points]
     with ProcessPoolExecutor(PROCESSES) as pool:
@@ -125,39 +130,39 @@ def _all_built(space: TuningSpace, points: Sequence[Point]) -> list[Built | str]
 
 
 def _all_timed(
-    space: TuningSpace, default: Candidate, built: Sequence[Built]
+    space: TuningSpace, default: Candidate, built: Sequence[Written]
 ) -> dict[str, float | None]:
     """What each code takes; nothing for what is wrong."""
     distinct = list({one.source: one for one in built}.values())
-    first = build(default, space.target)
+    first = write(default, space.target)
     ratios: dict[str, list[float]] = {}
     own: list[float] = []
-    with Worker() as worker:
-        key = Workload.of(space.func).key
-        bench = Bench(space.func, space.target, space.name, key, worker)
+    with Machine() as machine:
+        subject = Subject(space.func, space.target, space.name, Workload.of(space.func).key)
         for turn in range(PASSES):
             random.Random(turn).shuffle(distinct)
             for start in range(0, len(distinct), GROUP):
                 group = [first, *distinct[start : start + GROUP]]
-                for trial, ratio, seconds in _group(bench, group):
+                for trial, ratio, seconds in _group(machine, subject, group):
                     own.append(seconds)
                     ratios.setdefault(trial, []).append(ratio)
     return {source: min(found) * median(own) for source, found in ratios.items()}
 
 
-def _group(bench: Bench, group: Sequence[Built]) -> Iterator[tuple[str, float, float]]:
+def _group(
+    machine: Machine, subject: Subject, group: Sequence[Written]
+) -> Iterator[tuple[str, float, float]]:
     """The ratio of each point to the default in the same rounds, and the default's time."""
-    trials = bench.measure(group, ROUNDS)
-    if trials[0].seconds is None:  # one of them took the worker with it
-        for one in group[1:]:
-            pair = bench.measure([group[0], one], ROUNDS)
-            if pair[0].seconds and pair[1].seconds:
-                yield one.source, pair[1].seconds / pair[0].seconds, pair[0].seconds
+    results = machine.measure(subject.job(group, ROUNDS, bar=None)).results
+    if len(group) > 2 and any(result.outcome == "crashed" for result in results):
+        for one in group[1:]:  # they did not take turns
+            yield from _group(machine, subject, [group[0], one])
         return
-    for one, trial in zip(group[1:], trials[1:], strict=True):
-        if trial.samples:
-            pairs = zip(trial.samples, trials[0].samples, strict=True)
-            yield one.source, median(mine / own for mine, own in pairs), median(trials[0].samples)
+    first = results[0].samples
+    for one, result in zip(group[1:], results[1:], strict=True):
+        if first and result.samples:
+            pairs = zip(result.samples, first, strict=True)
+            yield one.source, median(mine / own for mine, own in pairs), median(first)
 
 
 def _tell(text: str) -> None:

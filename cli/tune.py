@@ -109,7 +109,7 @@ def _board(
     """The board with what the log knows, and how many trials of the budget are done."""
     from ..autotune.board import Board  # start-up
     from ..autotune.log import read_log
-    from ..autotune.measurement import conditions
+    from ..autotune.machine import conditions
     from ..driver.build import resolve_target
     from ..tir.canonical import workload_key
 

@@ -27,6 +27,11 @@ class InterpretedCode:
         """A call that runs on these arrays again and again."""
         return lambda: self.run(arrays, threads)
 
+    def apart(self) -> InterpretedCode:
+        """The same function on copies of its constants."""
+        copies = {name: array.copy() for name, array in self.constants.items()}
+        return InterpretedCode(self.func, copies)
+
 
 def interpreted(func: PrimFunc, target: Target, constants: Mapping[str, object]) -> Kernel:
     """A kernel that interprets `func`; its source is the function's own text.

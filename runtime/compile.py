@@ -8,7 +8,9 @@ refused here.
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -37,6 +39,10 @@ class CompileFailed(TilewrightError, RuntimeError):
     """The C compiler refused a source; the rendering shows the line."""
 
 
+class CompileTimedOut(TilewrightError, TimeoutError):
+    """The C compiler took longer on a source than it may."""
+
+
 def compile_shared(
     source: str,
     target: Target,
@@ -44,10 +50,12 @@ def compile_shared(
     name: str = "kernel",
     flags: tuple[str, ...] = (),
     cache: Cache | None = None,
+    seconds: float | None = None,
 ) -> SharedObject:
-    """Compile one C source; `flags` are added to the target's.
+    """Compile one C source; `flags` are added to the target's. seconds: what the compiler may take.
 
-    Raises: CompilerNotFound, CompileFailed; TargetError for another kind of processor.
+    Raises: CompilerNotFound, CompileFailed, CompileTimedOut; TargetError for another kind of
+    processor.
     """
     _check_target(target, name)
     cache = cache if cache is not None else user_cache()
@@ -59,12 +67,12 @@ def compile_shared(
         return SharedObject(kept, cache.path(OBJECTS, key), compiler.version, 0.0)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        job, output = _Job(compiler, cache, Path(folder)), Path(folder, "whole.so")
+        job, output = _Job(compiler, cache, Path(folder), seconds), Path(folder, "whole.so")
         job.compile(job.write(source, name), every_flag, link_flags(), output)
         binary = output.read_bytes()
-    seconds = time.perf_counter() - began
-    log.debug("compile: '%s', %.0f ms", name, seconds * 1e3)
-    return SharedObject(binary, cache.put(OBJECTS, key, binary), compiler.version, seconds)
+    spent = time.perf_counter() - began
+    log.debug("compile: '%s', %.0f ms", name, spent * 1e3)
+    return SharedObject(binary, cache.put(OBJECTS, key, binary), compiler.version, spent)
 
 
 class Units:
@@ -167,11 +175,15 @@ def _check_target(target: Target, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One use of the compiler, in a folder that lasts as long."""
+    """One use of the compiler, in a folder that lasts as long.
+
+    seconds: what each run of it may take; None: there is no limit.
+    """
 
     compiler: Compiler
     cache: Cache
     folder: Path
+    seconds: float | None = None
 
     def link(self, objects: Sequence[Path], name: str) -> bytes:
         """The shared object of object files."""
@@ -212,14 +224,38 @@ class _Job:
             own = self.cache.private_folder("zig")
             environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(own or self.folder / "zig"))
             environment.setdefault("ZIG_LOCAL_CACHE_DIR", environment["ZIG_GLOBAL_CACHE_DIR"])
-        return subprocess.run(
+        with subprocess.Popen(
             command,
             cwd=self.folder,
             env=environment,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             stdin=subprocess.DEVNULL,
+            process_group=None if self.seconds is None else 0,
+        ) as process:
+            try:
+                said, complaints = process.communicate(timeout=self.seconds)
+            except BaseException as error:
+                self._end(process)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise self._too_long() from None
+                raise
+        return subprocess.CompletedProcess(command, process.returncode, said, complaints)
+
+    def _end(self, process: subprocess.Popen[str]) -> None:
+        """End the compiler, and where it has a deadline also what it started."""
+        if self.seconds is None:
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def _too_long(self) -> CompileTimedOut:
+        return CompileTimedOut(
+            f"compile: the C compiler took longer than {self.seconds:g} s.",
+            code="compile-timed-out",
+            notes=(f"the compiler is {self.compiler.version}.",),
         )
 
 

@@ -24,6 +24,10 @@ class ForeignCode:
         """Raises: TargetError."""
         self._refuse()
 
+    def apart(self) -> ForeignCode:
+        """The same code; it has no constants."""
+        return self
+
     def _refuse(self) -> NoReturn:
         raise TargetError(
             f"run: '{self.artifact.name}' is for {self.artifact.target}, another kind of processor "

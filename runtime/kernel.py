@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Protocol
 
 import numpy as np
@@ -36,6 +37,9 @@ class Code(Protocol):
 
     def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], object]:
         """A call that runs on these arrays again and again."""
+
+    def apart(self) -> Code:
+        """The same code on copies of its constants, where it has any."""
 
 
 class Kernel:
@@ -192,9 +196,13 @@ class Kernel:
                     hints=(f"{self.name}.time(...) takes arrays of any size.",),
                 )
 
-    def bind_copies(self, *arrays: object, threads: int | None = None) -> Callable[[], object]:
+    def bind_copies(
+        self, *arrays: object, threads: int | None = None, rotated: int = 1
+    ) -> Callable[[], object]:
         """A call without arguments that runs on copies of the arrays, for timing.
 
+        rotated: how many copies of the constants, prepared ones too, calls take in turn; with
+        enough of them each call finds its constants out of the caches, as an engine's kernels do.
         Raises: ArgumentTypeError, ArgumentValueError.
         """
         inputs, results = accept_call(self.name, self._inputs, self._outputs, arrays)
@@ -209,7 +217,10 @@ class Kernel:
             output[...] = np.zeros(
                 (), output.dtype
             )  # so that its pages exist before the clock runs
-        return self._code.bind(self._in_order(copies, outputs), self._threads(threads))
+        bound, count = self._in_order(copies, outputs), self._threads(threads)
+        codes = [self._code, *(self._code.apart() for _ in range(rotated - 1))]
+        turns = cycle([code.bind(bound, count) for code in codes])
+        return (lambda: next(turns)()) if rotated > 1 else next(turns)
 
     def __repr__(self) -> str:
         lines = [f"Kernel {self.signature}", f"  target: {self.artifact.target}"]

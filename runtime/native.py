@@ -110,6 +110,14 @@ class NativeCode:
     ) -> tuple[type[NativeCode], tuple[Artifact, SharedObject, dict[str, Array]]]:
         return NativeCode, (self.artifact, self.shared, self.fixed)
 
+    def apart(self) -> NativeCode:
+        """The same code on copies of its constants."""
+        arrays = side_by_side([(array.shape, array.dtype) for array in self.fixed.values()])
+        copies = dict(zip(self.fixed, arrays, strict=True))
+        for name, copy in copies.items():
+            copy[...] = self.fixed[name]
+        return NativeCode(self.artifact, self.shared, copies)
+
     def run(self, arrays: Sequence[Array], threads: int) -> None:
         """Run on the arrays of inputs and outputs, in parameter order."""
         self._run.run(arrays, threads)

@@ -10,11 +10,16 @@ from dataclasses import replace
 
 import pytest
 
+from tilewright.autotune.building import write
 from tilewright.autotune.frames import encode, read_frame
-from tilewright.autotune.measurement import Bench, Built, build
+from tilewright.autotune.jobs import Job, Result
+from tilewright.autotune.machine import Machine
+from tilewright.autotune.measurement import Subject
 from tilewright.autotune.record import Workload
 from tilewright.autotune.space import TuningSpace
-from tilewright.autotune.worker_process import Deadlines, Worker
+from tilewright.autotune.worker_process import Deadlines
+from tilewright.codegen.artifact import Artifact
+from tilewright.runtime.artifact_json import kernel_to_json
 from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.host import host_target
 from tilewright.tir import te
@@ -33,42 +38,55 @@ def product() -> PrimFunc:
 
 
 FUNC = product()
+SUBJECT = Subject(FUNC, TARGET, "contraction", Workload.of(FUNC).key)
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Bench]:
-    with Worker(Deadlines(check=2.0)) as worker:
-        space = TuningSpace(FUNC, TARGET)
-        yield Bench(FUNC, TARGET, space.name, Workload.of(FUNC).key, worker)
+def machine() -> Iterator[Machine]:
+    with Machine(Deadlines(check=2.0, compile=3.0)) as machine:
+        yield machine
 
 
 @pytest.fixture(scope="module")
-def good() -> Built:
-    return build(TuningSpace(FUNC, TARGET).candidate(), TARGET)
+def good() -> Artifact:
+    return write(TuningSpace(FUNC, TARGET).candidate(), TARGET).artifact
 
 
-def spoiled(good: Built, body: str) -> Built:
+def job(*artifacts: Artifact, rounds: int = 1) -> Job:
+    return replace(SUBJECT.job([], rounds, bar=None), candidates=artifacts, memory=1 << 32)
+
+
+def measured(machine: Machine, *artifacts: Artifact) -> tuple[Result, ...]:
+    return machine.measure(job(*artifacts)).results
+
+
+def spoiled(good: Artifact, body: str, beside: str = "") -> Artifact:
     """The candidate with another body: `out` is what it should write, of `size` floats."""
-    symbol = good.artifact.symbol
     source = f"""\
 #include <stdlib.h>
 struct tw_team;
+{beside}
 static void body(float *out, int size) {{ {body} }}
-void {symbol}(void *const *args, const struct tw_team *team, int thread, int threads)
+void {good.symbol}(void *const *args, const struct tw_team *team, int thread, int threads)
 {{ (void)team; (void)threads; if (thread == 0) body(args[2], 16 * 64); }}
-void {good.artifact.prepare.symbol if good.artifact.prepare else "nobody"}(
+void {good.prepare.symbol if good.prepare else "nobody"}(
     void *const *args, const struct tw_team *team, int thread, int threads)
 {{ (void)args; (void)team; (void)thread; (void)threads; }}
 """
-    artifact = replace(good.artifact, source=source)
-    return replace(good, artifact=artifact, shared=compile_shared(source, TARGET))
+    return replace(good, source=source)
 
 
+def again(good: Artifact, number: int) -> Artifact:
+    """The good candidate as other code."""
+    return replace(good, source=f"{good.source}\n// {number}\n")
+
+
+ENDLESS = "for (volatile int n = 0;; n++) out[n % size] = 0;"
 BAD = {
     "segfault": ("crashed", "(void)out; (void)size; *(volatile int *)8 = 1;"),
     "abort": ("crashed", "(void)out; (void)size; abort();"),
     "exit": ("crashed", "(void)out; (void)size; exit(3);"),
-    "endless": ("timed-out", "for (volatile int n = 0;; n++) out[n % size] = 0;"),
+    "endless": ("timed-out", ENDLESS),
     "zeros": ("wrong", "for (int n = 0; n < size; n++) out[n] = 0;"),
     "half": ("wrong", "for (int n = 0; n < size / 2; n++) out[n] = 0;"),
     "beyond": ("wrong", "for (int n = 0; n < size + 4; n++) out[n] = 0;"),
@@ -76,35 +94,81 @@ BAD = {
         "crashed",
         "(void)size; for (;;) { volatile char *p = malloc(1 << 28); p[0] = 1; out[0] = p[0]; }",
     ),
+    "no C": ("build-failed", "out[size] = 1.0f + ;"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_candidate_is_a_record_and_the_next_one_is_measured(
-    name: str, bench: Bench, good: Built
+def test_a_bad_candidate_is_a_verdict_with_a_text(
+    name: str, machine: Machine, good: Artifact
 ) -> None:
     outcome, body = BAD[name]
-    (bad,) = bench.measure([spoiled(good, body)], rounds=1)
+    (bad,) = measured(machine, spoiled(good, body))
     assert bad.outcome == outcome, bad.text
     assert bad.text
-    assert bad.seconds is None
-    (after,) = bench.measure([good], rounds=2)
-    assert after.outcome == "ok", after.text
-    assert after.proof == "proved"
-    assert len(after.samples) == 2
-    assert after.is_default
+    assert not bad.samples
 
 
-def test_a_worker_ends_with_its_parent_amid_of_a_kernel(bench: Bench, good: Built) -> None:
+@pytest.mark.parametrize("count", [8, pytest.param(50, marks=pytest.mark.slow)])
+def test_good_candidates_among_bad_ones_are_all_measured(
+    count: int, machine: Machine, good: Artifact
+) -> None:
+    """In batches, as a search sends them; no two have the same code."""
+    bad = [spoiled(good, body) for _, body in (BAD.values() if count > 8 else [BAD["segfault"]])]
+    mixed = [again(good, number) for number in range(count)]
+    for number, one in enumerate(bad):
+        mixed.insert(2 + 6 * number, one)
+    batches = [mixed[first : first + 4] for first in range(0, len(mixed), 4)]
+    found = [result for batch in batches for result in measured(machine, *batch)]
+    fates = {one.source: result.outcome for one, result in zip(mixed, found, strict=True)}
+    failed = [fates[one.source] for one in bad]
+    assert failed == [outcome for outcome, _ in BAD.values()][: len(bad)]
+    assert [result.outcome for result in found].count("ok") == count
+
+
+def test_who_harms_the_memory_of_others_is_alone_with_it(machine: Machine, good: Artifact) -> None:
+    """A crash that another one is guilty of: each has its turn in a process of its own."""
+    header = "#include <stdlib.h>\nint setenv(const char *, const char *, int);\n"
+    harms = '__attribute__((constructor)) static void harm(void) { setenv("HARMED", "1", 1); }\n'
+    dies = '__attribute__((constructor)) static void die(void) { if (getenv("HARMED")) abort(); }\n'
+    sources = (good.source, header + harms + good.source, header + dies + good.source)
+    found = measured(machine, *(replace(good, source=source) for source in sources))
+    assert [result.outcome for result in found] == ["ok", "ok", "ok"]
+
+
+def test_a_compiler_that_takes_too_long_is_a_verdict(machine: Machine, good: Artifact) -> None:
+    wide = "".join(f"#define P{n + 1} P{n} P{n}\n" for n in range(26))
+    slow = spoiled(good, "(void)size; P26 out[0] = 1;", f"#define P0 out[0] += 1;\n{wide}")
+    result, other = measured(machine, slow, good)
+    assert result.outcome == "timed-out"
+    assert result.text == "compile: the C compiler took longer than 3 s."
+    assert other.outcome == "ok"
+
+
+def test_a_worker_ends_with_its_parent_amid_of_a_kernel(good: Artifact) -> None:
     """The system closes the pipe of a parent that is gone."""
+    endless = spoiled(good, ENDLESS)
+    shared = compile_shared(endless.source, TARGET)
+    body = {
+        "func": str(FUNC),
+        "seed": 0,
+        "threads": 1,
+        "memory": 1 << 32,
+        "rounds": 1,
+        "bar": {"drops": False, "seconds": None},
+        "candidates": [{**kernel_to_json(endless), "path": str(shared.path)}],
+    }
     command = [sys.executable, "-m", "tilewright.autotune.worker"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(encode(*bench.job([spoiled(good, BAD["endless"][1])], 1)))
+        process.stdin.write(encode(body, [shared.binary]))
         process.stdin.flush()
         stages = [read_frame(process.stdout) for _ in range(2)]
-        assert [frame and frame.body for frame in stages] == [{"stage": "data"}, {"stage": "check"}]
+        assert [frame and frame.body for frame in stages] == [
+            {"stage": "data"},
+            {"stage": "check", "candidate": 0},
+        ]
         time.sleep(0.5)
         assert process.poll() is None
         process.stdin.close()

@@ -8,7 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.autotune.log import LogWriter
-from tilewright.autotune.measurement import conditions
+from tilewright.autotune.machine import conditions
 from tilewright.autotune.record import Trial, Workload
 from tilewright.autotune.tuning_log import TuningLog
 from tilewright.runtime.host import host, host_target

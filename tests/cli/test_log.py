@@ -12,7 +12,7 @@ import pytest
 
 from tests.autotune.samples import trial, workload
 from tilewright.autotune.log import LogWriter, read_log
-from tilewright.autotune.measurement import conditions
+from tilewright.autotune.machine import conditions
 from tilewright.autotune.record import Workload
 from tilewright.graph.samples import tiny_model
 from tilewright.graph.tasks import taken

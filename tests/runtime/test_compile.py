@@ -11,6 +11,7 @@ from tilewright.runtime import compile as compile_module
 from tilewright.runtime.cache import Cache, user_cache
 from tilewright.runtime.compile import (
     CompileFailed,
+    CompileTimedOut,
     SharedObject,
     Units,
     assembly,
@@ -255,3 +256,15 @@ def test_units_that_are_given_up_leave_no_file(tmp_path: Path) -> None:
         units.add(SOURCE, SCALAR)
         folder = units._job.folder
     assert not folder.exists()
+
+
+@pytest.mark.needs_cc
+def test_a_compiler_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    wide = "".join(f"#define P{n + 1} P{n} P{n}\n" for n in range(26))
+    source = f"#define P0 x += 1;\n{wide}int f(int x) {{ P26 return x; }}\n"
+    with pytest.raises(CompileTimedOut) as caught:
+        compile_shared(source, SCALAR, name="f", cache=Cache(tmp_path), seconds=0.5)
+    assert str(caught.value) == (
+        "CompileTimedOut: compile: the C compiler took longer than 0.5 s. [compile-timed-out]\n"
+        f"  Note: the compiler is {find_compiler().version}."
+    )

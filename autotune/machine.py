@@ -1,0 +1,198 @@
+"""This machine as a place that measures: it compiles candidates, and has a worker check and time
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Lock
+from time import perf_counter, sleep
+
+from ..codegen.artifact import Artifact
+from ..runtime.artifact_json import kernel_to_json
+from ..runtime.compile import CompileTimedOut, compile_shared
+from ..runtime.compilers import compile_flags, find_compiler
+from ..runtime.host import allowed_cpus, host
+from ..runtime.library import SharedObject
+from ..runtime.version import tool_version
+from ..tir.errors import TilewrightError
+from ..tir.json_reader import Json, Reader
+from ..tir.target import Target
+from .calibration import DRIFT, Calibration
+from .device_lock import cpu_lock
+from .jobs import Job, Reply, Result, bar_to_json
+from .record import Conditions
+from .worker_process import Deadlines, Fault, Worker
+
+Ready = dict[int, tuple[Artifact, SharedObject]]  # what is compiled, by its number in the job
+Readings = tuple[float, float]
+
+
+def conditions(target: Target) -> Conditions:
+    """What is measured on this machine for a target."""
+    compiler = find_compiler()
+    return Conditions(
+        target.to_json(),
+        host().model,
+        compiler.version,
+        (*compile_flags(target), *compiler.flags),
+        tool_version(),
+    )
+
+
+class Machine:
+    """Compiles, checks and times candidates here. A context manager; one job at a time.
+
+    tell: told in words what makes it wait.
+    """
+
+    def __init__(
+        self, deadlines: Deadlines | None = None, tell: Callable[[str], None] | None = None
+    ) -> None:
+        self.deadlines = deadlines or Deadlines()
+        self.lock = cpu_lock(tell)
+        self._tell = tell
+        self._worker = Worker(self.deadlines)
+        self._compilers = ThreadPoolExecutor(allowed_cpus(), "tilewright-compile")
+        self._compiled: dict[str, Future[SharedObject]] = {}
+        self._calibration = Calibration()
+        self._one_at_a_time = Lock()
+        self._timed = 0.0  # seconds of the last timing
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker; a job that runs ends too."""
+        self._compilers.shutdown(wait=False, cancel_futures=True)
+        self._worker.kill()
+        with self._one_at_a_time:
+            self._worker.close()
+
+    def compile_ahead(self, artifact: Artifact) -> None:
+        """Begin to compile a candidate that a job will hold."""
+        if artifact.source not in self._compiled:
+            self._compiled[artifact.source] = self._compilers.submit(self._compile, artifact)
+
+    def measure(self, job: Job) -> Reply:
+        """Do a job. Raises: CompilerNotFound, LibraryError."""
+        with self._one_at_a_time:
+            for artifact in job.candidates:
+                self.compile_ahead(artifact)
+            found: dict[int, Result] = {}
+            ready: Ready = {}
+            for number, artifact in enumerate(job.candidates):
+                try:
+                    ready[number] = artifact, self._compiled[artifact.source].result()
+                except CompileTimedOut as error:
+                    found[number] = Result("timed-out", error.message)
+                except TilewrightError as error:
+                    found[number] = Result("build-failed", str(error))
+            for artifact in job.candidates:
+                self._compiled.pop(artifact.source, None)
+            found.update(self._rounds(job, ready))
+            results = tuple(found[number] for number in range(len(job.candidates)))
+            return Reply(conditions(job.target), results)
+
+    def _compile(self, artifact: Artifact) -> SharedObject:
+        with self.lock.building():
+            limit = self.deadlines.compile
+            return compile_shared(
+                artifact.source, artifact.target, name=artifact.name, seconds=limit
+            )
+
+    def _rounds(self, job: Job, ready: Ready) -> dict[int, Result]:
+        """The results of what compiled, over all processes that the job asks for."""
+        found: dict[int, Result] = {}
+        for _ in range(max(1, job.processes)):
+            if job.processes:
+                self._worker.close()
+            left = {n: part for n, part in ready.items() if n not in found or found[n].samples}
+            taken = self._fates(job, left)
+            found.update(
+                {n: new.after(found[n]) if n in found else new for n, new in taken.items()}
+            )
+        return found
+
+    def _fates(self, job: Job, ready: Ready) -> dict[int, Result]:
+        """What becomes of each candidate.
+
+        One that takes too long, or that is wrong, is out, and a new worker goes on with the others.
+        Of a crash another one may be guilty than the one that runs, having written where it should
+        not: then each gets a worker of its own.
+        """
+        found: dict[int, Result] = {}
+        todo, alone = list(ready), False
+        while todo:
+            group = todo[:1] if alone else todo
+            got = self._at_rest(job, [ready[n] for n in group])
+            if not isinstance(got, Fault):
+                found.update(zip(group, got, strict=True))
+            elif len(group) > 1 and (got.candidate is None or got.outcome == "crashed"):
+                alone = True
+            else:
+                guilty = group[got.candidate if len(group) > 1 and got.candidate is not None else 0]
+                found[guilty] = Result(got.outcome, got.text)
+            if alone or isinstance(got, Fault):
+                self._worker.close()
+            todo = [n for n in todo if n not in found]
+        return found
+
+    def _at_rest(
+        self, job: Job, ready: Sequence[tuple[Artifact, SharedObject]]
+    ) -> Fault | list[Result]:
+        """The results of candidates that take turns, from a time when the machine was at rest; what
+        it was otherwise stands in their texts.
+        """
+        notes: list[str] = []
+        while True:
+            got = self._once(job, ready)
+            if isinstance(got, Fault):
+                return got
+            results, readings = got
+            drift = self._calibration.drift(readings)
+            if drift > DRIFT:
+                notes.append(f"the probe of multiply-adds was {drift:.0%} off what is usual")
+            if self._calibration.accepts(readings, self._timed):
+                return [replace(one, text="; ".join(notes)) for one in results]
+            pause = self._calibration.pause()
+            notes[-1] += "; measured again"
+            if self._tell is not None:
+                self._tell(f"{notes[-1]} after {pause:.1f} s")
+            sleep(pause)
+
+    def _once(
+        self, job: Job, ready: Sequence[tuple[Artifact, SharedObject]]
+    ) -> Fault | tuple[list[Result], Readings]:
+        """One run of the worker."""
+        body: dict[str, Json] = {
+            "func": job.func,
+            "seed": job.seed,
+            "threads": job.target.threads,
+            "memory": job.memory,
+            "rounds": job.rounds,
+            "bar": bar_to_json(job.bar),
+            "candidates": [
+                {**kernel_to_json(artifact), "path": str(shared.path)} for artifact, shared in ready
+            ],
+        }
+        got = self._worker.run(body, [shared.binary for _, shared in ready], self._timing)
+        if isinstance(got, Fault):
+            return got
+        done = Reader(dict(got.body), "reply")["done"]
+        results = [Result.from_json(one) for one in done["results"].items()]
+        return results, (done["before"].number(), done["after"].number())
+
+    @contextmanager
+    def _timing(self) -> Iterator[None]:
+        """The CPU is ours alone."""
+        with self.lock.timing():
+            began = perf_counter()
+            yield
+            self._timed = perf_counter() - began
