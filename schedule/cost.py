@@ -31,7 +31,7 @@ from .rules.contraction import ContractionRule
 from .rules.default import Rule, default_schedule, rule_for
 from .rules.depthwise import DepthwiseRule, window_cycles
 from .rules.dots import DotsRule
-from .rules.elementwise import SERIAL_ELEMENTS, vector_lanes
+from .rules.elementwise import vector_lanes
 from .rules.groups import group_cycles, is_grouped
 from .rules.last_axis import turned_axis
 from .rules.reduction import ReductionRule
@@ -46,6 +46,7 @@ from .rules.structure import (
     pointwise_output,
     reductions,
 )
+from .rules.threads import SERIAL_ELEMENTS
 from .rules.tiles import candidates, tile_cycles
 from .rules.windows import inline_padding, is_window
 from .rules.winograd import WinogradRule

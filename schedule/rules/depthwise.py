@@ -19,10 +19,10 @@ from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
-from .questions import ask, ask_tile
+from .questions import ask_tile, write_out
 from .reduction import ACCUMULATORS
 from .structure import inline_chains, is_pointwise, pointwise_output, reductions
-from .tiled import finish_tile, shared_first, tile_loops
+from .tiled import finish_tile, panels_between, shared_first, tile_loops
 from .tiles import Tile, pieces
 from .windows import inline_padding, is_depthwise, sliding_axes, window_taps, windowed_data
 
@@ -64,18 +64,13 @@ def _schedule(sch: Schedule, block: Block, target: Target) -> None:
     tile = ask_tile(sch, block.name, tiles)
     order = [it.var for it in reduced]
     loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
-    rows = [row for row in loops.rows if sch.extent(row) > 1]
-    units = [row for row in loops.rows if row not in rows]
     # the windows of a row of tiles share what they read: panels stand outside of it
-    inside = max(0, len(rows) - 1)
-    place = ask(sch, f"loops around panels of {block.name}", range(len(rows) + 1), inside)
-    outer = shared_first(sch, [*rows[:place], loops.panel, *rows[place:], *units], target)
+    inside = sum(sch.extent(row) > 1 for row in loops.rows) - 1
+    around = panels_between(sch, block.name, loops, max(0, inside))
+    around.sort(key=lambda loop: loop != loops.panel and sch.extent(loop) == 1)
+    outer = shared_first(sch, around, target)
     finish_tile(sch, block.name, loops, outer, loops.reduced, target)
-    copies = 1
-    for loop in reversed(loops.reduced):
-        copies *= sch.extent(loop)
-        if copies <= UNROLLED_TAPS:
-            sch.unroll(loop)
+    write_out(sch, block.name, loops.reduced, UNROLLED_TAPS)
 
 
 def window_tiles(block: Block, target: Target) -> list[Tile]:

@@ -14,16 +14,20 @@ from ...tir.target import Target
 from ...tir.visit import loads
 from ...tir.work import points_of
 from ..cost_pass import arithmetic_cycles, values_of
-from ..errors import ScheduleError
 from ..nest import is_reduction, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .last_axis import is_one_row, turned_axis, turning_points
+from .questions import ask, ask_whether
 from .structure import inline_chains, is_elementwise
+from .threads import share_out
 
-SERIAL_ELEMENTS = 4096  # below about 5 us of work, a barrier costs more than a second thread brings
 VECTORS_PER_CHUNK = 64  # that a thread takes at once of a tensor of one axis
 TILE = 16  # elements of four bytes in a cache line
+# rows and columns of the tiles of a transposition that a tuner may choose from
+TILES = tuple(
+    (a, b) for a in (8, 16, 32, 64) for b in (8, 16, 32, 64) if max(a, b) <= 4 * min(a, b)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +53,13 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
     loops = sch.loops(name)
     if not loops:
         return
-    lanes = vector_lanes(block, target)
-    parallel = targets_of(block)[0].size >= SERIAL_ELEMENTS
+    elements = targets_of(block)[0].size
     turned = turned_axis(block)
     if turned is not None:
-        outer = square_tiles(sch, loops, turned)
-        if parallel:
-            parallelize(sch, [loop for loop in outer if sch.extent(loop) > 1] or outer, target)
+        outer = square_tiles(sch, name, loops, turned)
+        share_out(sch, name, outer, target, elements)
         return
+    lanes = vector_lanes(block, target)
     *around, last = loops
     points = turning_points(block, block.iters[-1]) if lanes > 1 else ()
     if sch.extent(last) < lanes and is_one_row(block):
@@ -64,23 +67,42 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
         points = tuple(n * sch.extent(last) for n in turning_points(block, block.iters[-2]))
         last = sch.fuse(before, last)
     outer = [loop for loop in around if sch.extent(loop) > 1]
-    for piece in sch.loop_partition(last, points) if points else (last,):
-        around = list(outer)
-        if lanes > 1 and sch.extent(piece) >= lanes // 2:
-            if outer:
-                _, lane = sch.split(piece, (None, lanes), tail="mask")
-            else:
-                chunk, _, lane = sch.split(piece, (None, VECTORS_PER_CHUNK, lanes), tail="mask")
-                around = [chunk]
-            sch.vectorize(lane)
-        elif not outer:
-            around = [piece]
-        if lanes > 1 and streams((block,), target):
-            sch.annotate(around[-1], "stream", 1)
-        if parallel and not outer:
-            parallelize(sch, around, target)
-    if parallel and outer:
-        parallelize(sch, outer, target)
+    past = lanes > 1 and ask_streams(sch, (block,), target)
+    pieces = sch.loop_partition(last, points) if points else (last,)
+    for number, piece in enumerate(pieces):
+        shared = _piece_in_vectors(sch, piece, lanes, alone=not outer)
+        if past:
+            sch.annotate((outer or [shared])[-1], "stream", 1)
+        if not outer:
+            what = f"{name}, piece {number}," if points else name
+            share_out(sch, what, [shared], target, elements)
+    if outer:
+        share_out(sch, name, outer, target, elements)
+
+
+def _piece_in_vectors(sch: Schedule, piece: LoopRef, lanes: int, *, alone: bool) -> LoopRef:
+    """Run a loop over the last axis, or a part of it, in vectors, where it is long enough for one.
+    alone: no loop stands around it, so that it is cut into chunks. Returns the outermost loop.
+    """
+    if lanes == 1 or sch.extent(piece) < lanes // 2:
+        return piece
+    if not alone:
+        first, lane = sch.split(piece, (None, lanes), tail="mask")
+    else:
+        first, _, lane = sch.split(piece, (None, VECTORS_PER_CHUNK, lanes), tail="mask")
+    sch.vectorize(lane)
+    return first
+
+
+def ask_streams(sch: Schedule, blocks: Sequence[Block], target: Target) -> bool:
+    """Whether what the last of `blocks`, which make a row, writes goes past the caches; not asked
+    of what the level-2 cache holds.
+    """
+    written = sum(b.size * b.type.bytes for b in targets_of(blocks[-1]))
+    default = streams(blocks, target)
+    if written <= target.l2_bytes:
+        return default
+    return ask_whether(sch, f"{blocks[-1].name} past the caches", default)
 
 
 def streams(blocks: Sequence[Block], target: Target) -> bool:
@@ -106,37 +128,24 @@ def memory_cycles(target: Target) -> float:
     return target.vector_bytes / target.dram_gb_per_s * target.clock_ghz
 
 
-def square_tiles(sch: Schedule, loops: Sequence[LoopRef], turned: int) -> list[LoopRef]:
+def square_tiles(sch: Schedule, name: str, loops: Sequence[LoopRef], turned: int) -> list[LoopRef]:
     """Small tiles of the last axis and of the one that the data has in its place, number `turned`:
     the cache lines that a tile reads are used whole. Returns the loops around a tile.
 
     Measured: elements one by one take less than half of what gathered vectors take.
     """
-    rows, row = sch.split(loops[turned], (None, TILE), tail="partition")
-    columns, column = sch.split(loops[-1], (None, TILE), tail="partition")
+    height, width = ask(sch, f"tile of {name}", TILES, (TILE, TILE))
+    rows, row = sch.split(loops[turned], (None, height), tail="partition")
+    columns, column = sch.split(loops[-1], (None, width), tail="partition")
     others = [loop for n, loop in enumerate(loops[:-1]) if n != turned]
     outer = [*others, columns, rows]
-    sch.reorder(*outer, row, column)
+    if ask_whether(sch, f"rows of {name} outside", False):
+        outer = [*others, rows, columns]
+    inside = [row, column]
+    if ask_whether(sch, f"rows of {name} inside", False):
+        inside = [column, row]
+    sch.reorder(*outer, *inside)
     return outer
-
-
-def parallelize(sch: Schedule, outer: Sequence[LoopRef], target: Target) -> None:
-    """Run the first of nested loops in parallel, joined with the next where it is too short to
-    share out.
-    """
-    first = outer[0]
-    uneven = sch.extent(first) % target.threads != 0 and sch.extent(first) < 4 * target.threads
-    if uneven and len(outer) > 1:
-        first = fused_or_first(sch, first, outer[1])
-    sch.parallel(first)
-
-
-def fused_or_first(sch: Schedule, first: LoopRef, second: LoopRef) -> LoopRef:
-    """The two loops joined, where one is directly inside the other; else the first."""
-    try:
-        return sch.fuse(first, second)
-    except ScheduleError:
-        return first
 
 
 def vector_lanes(block: Block, target: Target) -> int:

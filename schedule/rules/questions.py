@@ -6,12 +6,17 @@ candidate is not asked.
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Sequence
 from typing import TypeVar
 
+from ..references import LoopRef
 from ..schedule import Schedule
 from .tiles import Tile
 
+COPIES = (1, 2, 4, 8)  # of the body of a loop
+MOST_WRITTEN_OUT = 64  # terms of a sum
 MOST_TILES = 12  # that a tuner may choose from
 
 Choice = TypeVar("Choice")
@@ -30,6 +35,29 @@ def ask(sch: Schedule, name: str, candidates: Sequence[Choice], default: Choice)
 def ask_whether(sch: Schedule, name: str, default: bool) -> bool:
     """Yes or no."""
     return ask(sch, name, (False, True), default)
+
+
+def ask_copies(sch: Schedule, block: str, loop: LoopRef) -> None:
+    """Ask how many copies of the body of a block's innermost loop the C compiler should make."""
+    sizes = [size for size in COPIES if size <= max(1, sch.extent(loop) // 2)]
+    copies = ask(sch, f"copies of the body of {block}", sizes, 1)
+    if copies > 1:
+        sch.annotate(loop, "unroll_hint", copies)
+
+
+def write_out(sch: Schedule, block: str, reduced: Sequence[LoopRef], most: int) -> int:
+    """Write out the innermost of the loops of a sum, one copy of a tile's instructions for each
+    term. Returns how many terms these are; by default at most `most`.
+    """
+    extents = [sch.extent(loop) for loop in reversed(reduced)]
+    counts = list(itertools.accumulate(extents, operator.mul))
+    default: int = max((count for count in counts if count <= most), default=0)
+    choices = [0, *(n for n in counts if 1 < n <= MOST_WRITTEN_OUT), default]
+    chosen: int = ask(sch, f"terms of {block} written out", sorted(choices), default)
+    for loop, count in zip(reversed(reduced), counts, strict=True):
+        if count <= chosen:
+            sch.unroll(loop)
+    return chosen
 
 
 def ask_tile(sch: Schedule, block: str, tiles: Sequence[Tile]) -> Tile:

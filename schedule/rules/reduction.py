@@ -6,15 +6,19 @@ the accumulators.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...tir.func import PrimFunc
-from ...tir.stmt import Block, IterKind
+from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
+from .long_sums import cut_long_sum
+from .questions import ask_copies, ask_tile, write_out
 from .structure import inline_chains, is_pointwise, pointwise_output, reductions
-from .tiled import finish_tile, shared_first, tile_loops
+from .tiled import finish_tile, panels_between, shared_first, tile_loops
 from .tiles import Tile
 from .windows import UNROLLED_TAPS, inline_padding, is_window, window_taps
 
@@ -42,7 +46,10 @@ class ReductionRule:
         for block in sch.func.blocks:
             if block is not anchor and block is not epilogue:
                 schedule_pointwise(sch, block.name, target)
-        schedule_window(sch, anchor, target)
+        cut = cut_long_sum(sch, anchor.name, target)
+        if cut is not None and not cut.scheduled:
+            schedule_window(sch, sch.func.block(cut.parts), target, alone=True)
+        schedule_window(sch, sch.func.block(anchor.name), target)
 
 
 def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool = False) -> None:
@@ -52,17 +59,31 @@ def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool 
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
     lanes = vector_lanes(block, target)
+    tile = ask_tile(sch, block.name, _tiles(spatial, lanes, target))
+    order = [it.var for it in reduced]
+    loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
+    around = panels_between(sch, block.name, loops, len(loops.rows))
+    outer = shared_first(sch, around, target)
+    finish_tile(sch, block.name, loops, outer, loops.reduced, target, alone=alone)
+    taps = window_taps(block)
+    most = UNROLLED_TAPS if taps <= UNROLLED_TAPS else 0
+    if not write_out(sch, block.name, loops.reduced, most):
+        ask_copies(sch, block.name, loops.reduced[-1])
+
+
+def _tiles(spatial: Sequence[IterVar], lanes: int, target: Target) -> list[Tile]:
+    """Tiles of rows and vectors: that first whose rows come out even, then those with nearly as
+    many accumulators.
+    """
     vectors = -(-spatial[-1].extent // lanes)
     row = spatial[-2].extent if len(spatial) > 1 else 1
     rows = _divisor(row, ACCUMULATORS)
-    tile = Tile(1, rows, max(1, min(vectors, ACCUMULATORS // rows)))
-    order = [it.var for it in reduced]
-    loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
-    outer = shared_first(sch, [*loops.rows, loops.panel], target)
-    finish_tile(sch, block.name, loops, outer, loops.reduced, target, alone=alone)
-    if window_taps(block) <= UNROLLED_TAPS:
-        for loop in loops.reduced:
-            sch.unroll(loop)
+    default = Tile(1, rows, max(1, min(vectors, ACCUMULATORS // rows)))
+    most = min(2 * ACCUMULATORS, target.vector_registers - 2)
+    sizes = itertools.product(range(1, min(row, ACCUMULATORS) + 1), (1, 2, 4, 8))
+    found = [Tile(1, r, v) for r, v in sizes if v <= vectors and r * v <= most]
+    found.sort(key=lambda t: (abs(t.accumulators - ACCUMULATORS), row % t.rows != 0, t.to_json()))
+    return [default, *(tile for tile in found if tile != default)]
 
 
 def _divisor(extent: int, limit: int) -> int:

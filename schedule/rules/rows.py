@@ -10,7 +10,6 @@ itself made just before, element by element, one loop makes and reduces it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,22 +22,24 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
 from ...tir.visit import loads, stores
+from ...tir.work import points_of
 from ..nest import is_reduction, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import (
-    SERIAL_ELEMENTS,
+    ask_streams,
     memory_cycles,
-    parallelize,
     schedule_pointwise,
-    streams,
     vector_cycles,
     vector_lanes,
 )
+from .long_sums import cut_long_sum
+from .questions import ask, ask_copies, ask_whether
 from .reduction import schedule_window
 from .row_groups import RowGroup, row_axis, row_groups
 from .scan import schedule_scan
 from .structure import inline_chains, is_elementwise
+from .threads import share_out
 from .windows import is_window
 
 MOST_VECTORS = 8  # of partial results
@@ -65,8 +66,14 @@ class RowsRule:
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         inline_chains(sch, repeated=False)
+        alone = [g.anchor for g in row_groups(sch.func) if not (g.members or self.in_order)]
+        sums = [name for name in alone if is_reduction(sch.func.block(name))]
+        cuts = [cut_long_sum(sch, name, target) for name in sums]
+        done = {made for cut in cuts if cut is not None for made in cut.scheduled}
         for group in row_groups(sch.func):
             block = sch.func.block(group.anchor)
+            if block.name in done:
+                continue
             if group.rows:
                 schedule_rows(sch, group, target, in_order=self.in_order)
             elif is_elementwise(block):
@@ -105,7 +112,7 @@ def schedule_rows(
     """
     names = [*group.members, group.anchor]
     made_by = [sch.func.block(name) for name in names]
-    work = sum(map(_points, made_by))
+    work = sum(map(points_of, made_by))
     makers = {}
     if cut is None:
         makers = {name: _maker(sch, name, before, target) for before, name in pairwise(names)}
@@ -138,15 +145,11 @@ def schedule_rows(
             chunk = _elements(sch, block, below[name], target)
             if chunk is not None:
                 chunks[name] = chunk
-                if name == group.anchor and streams(made_by, target):
+                if name == group.anchor and ask_streams(sch, made_by, target):
                     sch.annotate(chunk, "stream", 1)
     outer = [loop for loop in rows if sch.extent(loop) > 1]
-    if cut is None and outer and work >= SERIAL_ELEMENTS:
-        parallelize(sch, outer, target)
-
-
-def _points(block: Block) -> int:
-    return math.prod(it.extent for it in block.iters)
+    if cut is None:
+        share_out(sch, group.anchor, outer, target, work)
 
 
 def in_vectors(block: Block, target: Target) -> int:
@@ -180,7 +183,9 @@ def _maker(sch: Schedule, name: str, before: str, target: Target) -> str:
         return ""
     read = {load.buffer for load in loads(block.body)}
     whole = made.iters[-1].extent == axis.extent and lanes <= axis.extent <= LONGEST_SUM * lanes
-    return before if whole and read & set(targets_of(made)) else ""
+    if not whole or not read & set(targets_of(made)):
+        return ""
+    return before if ask_whether(sch, f"{name} as {before} is made", True) else ""
 
 
 def _in_parts(sch: Schedule, name: str, target: Target, *, alone: bool) -> tuple[str, ...]:
@@ -192,13 +197,24 @@ def _in_parts(sch: Schedule, name: str, target: Target, *, alone: bool) -> tuple
     if axis is None or not lanes:
         return ()
     made: list[str] = []
-    vectors = 1 if alone else _vectors(-(-axis.extent // lanes))
+    count = -(-axis.extent // lanes)
+    vectors = 1 if alone else _ask_vectors(sch, name, count)
     for size in (vectors * lanes, lanes, FEW):
         steps = sch.loops(block.name)[-1]
         if not made or size < sch.extent(steps):
             _, part = sch.split(steps, (None, size), tail="mask")
             made.append(sch.rfactor(block.name, part))
     return tuple(made)
+
+
+def _ask_vectors(sch: Schedule, name: str, count: int) -> int:
+    """How many vectors of partial results a row of `count` vectors has: never so few that a sum
+    grows longer than by default, and longer than one that may stand alone.
+    """
+    default = _vectors(count)
+    longest = max(LONGEST_SUM, -(-count // default))
+    sizes = [n for n in range(1, min(count, MOST_VECTORS) + 1) if -(-count // n) <= longest]
+    return ask(sch, f"vectors of {name}", sizes, default)
 
 
 def _vectors(count: int) -> int:
@@ -224,6 +240,8 @@ def _partial(
     sch.vectorize(lane)
     if joins:
         sch.unroll(steps)
+    else:
+        ask_copies(sch, block.name, steps)
     return steps
 
 
@@ -231,13 +249,12 @@ def _ask_ahead(sch: Schedule, maker: Block, row: LoopRef, steps: LoopRef, target
     """While vectors of a row are made, ask for the next row of what they are made of: where making
     one takes longer than memory takes to bring one, and the whole does not stay in the first cache.
     """
-    if vector_cycles(maker, target) < memory_cycles(target):
-        return
     read = {load.buffer for load in loads(maker.body)} & {p.buffer for p in sch.func.parameters}
-    for tensor in sorted(read, key=lambda buffer: buffer.name):
-        if tensor.size * tensor.type.bytes > target.l1_bytes:
-            ask = partial(Schedule.prefetch, buffer=tensor.name, at=row, spread=(steps,))
-            sch.attempt(ask)
+    large = [buffer.name for buffer in read if buffer.size * buffer.type.bytes > target.l1_bytes]
+    pays = vector_cycles(maker, target) >= memory_cycles(target)
+    if large and sch.extent(row) > 1 and ask_whether(sch, f"next row of {maker.name} early", pays):
+        for tensor in sorted(large):
+            sch.attempt(partial(Schedule.prefetch, buffer=tensor, at=row, spread=(steps,)))
 
 
 def _joined(sch: Schedule, block: Block, loops: Sequence[LoopRef], row: LoopRef) -> None:
@@ -268,5 +285,4 @@ def _share_out(sch: Schedule, block: Block, target: Target) -> None:
     """Share out the kept axes of a reduction; each element is reduced by one thread, in order."""
     loops = zip(sch.loops(block.name), block.iters, strict=True)
     spatial = [x for x, it in loops if it.kind is IterKind.SPATIAL and it.extent > 1]
-    if spatial and _points(block) >= SERIAL_ELEMENTS:
-        parallelize(sch, spatial, target)
+    share_out(sch, block.name, spatial, target, points_of(block))

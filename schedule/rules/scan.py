@@ -12,9 +12,11 @@ from ...tir.buffer import Load
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
 from ...tir.visit import free_vars, loads, stores
+from ...tir.work import points_of
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import SERIAL_ELEMENTS, parallelize, vector_lanes
+from .elementwise import vector_lanes
+from .threads import share_out
 
 PANEL_VECTORS = 256  # of a step: long runs through memory, and the step before is still in the L2
 CHAINS = 4  # each reads and writes a row: more of them meet in one set of the cache
@@ -40,8 +42,7 @@ def schedule_scan(sch: Schedule, block: Block, target: Target) -> None:
         inner = [chain]
         sch.unroll(chain)
     sch.reorder(*outer, loops[steps.var], *inner)
-    if outer and _points(block) >= SERIAL_ELEMENTS:
-        parallelize(sch, outer, target)
+    share_out(sch, block.name, outer, target, points_of(block))
 
 
 def free_axes(block: Block) -> tuple[IterVar, ...]:
@@ -66,10 +67,3 @@ def panel_axis(block: Block) -> IterVar | None:
     """The free axis whose points lie side by side in memory."""
     last = {store.indices[-1] for store in stores(block.body)}
     return next((it for it in free_axes(block) if last == {it.var}), None)
-
-
-def _points(block: Block) -> int:
-    points = 1
-    for it in block.iters:
-        points *= it.extent
-    return points

@@ -17,6 +17,7 @@ from ..nest import read_indices, target_of, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
+from .questions import ask
 from .structure import pointwise_output
 from .tiles import Tile
 
@@ -74,6 +75,18 @@ def tile_loops(
     return TiledLoops(
         tuple(rows), panel, (*inner, vectors, lane), tuple(steps), short, unit, tuple(points)
     )
+
+
+def panels_between(sch: Schedule, block: str, loops: TiledLoops, inside: int) -> list[LoopRef]:
+    """The loops around a tile in the order that is chosen: by default `inside` of the loops over
+    rows that have several iterations stand around that over panels.
+    """
+    rows = [row for row in loops.rows if sch.extent(row) > 1]
+    sizes = range(len(rows) + 1) if sch.extent(loops.panel) > 1 else ()
+    place = ask(sch, f"loops around panels of {block}", sizes, min(inside, len(rows)))
+    around = list(loops.rows)
+    around.insert(around.index(rows[place]) if place < len(rows) else len(around), loops.panel)
+    return around
 
 
 def shared_first(sch: Schedule, outer: Sequence[LoopRef], target: Target) -> list[LoopRef]:

@@ -19,14 +19,16 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.visit import loads, walk
+from ...tir.work import points_of
 from ..nest import readers, target_of, writers
 from ..references import LoopRef
 from ..schedule import Schedule
 from .ahead import PREFETCH_STEPS, chunks
 from .contraction import pack_weights
-from .elementwise import parallelize, schedule_pointwise, vector_lanes
+from .elementwise import schedule_pointwise, vector_lanes
 from .questions import ask, ask_tile
 from .structure import Contraction, contraction, is_pointwise, pointwise_output, reductions
+from .threads import share_out
 from .tiled import finish_tile, tile_loops
 from .tiles import Tile, candidates, tile_cycles
 
@@ -197,7 +199,7 @@ def _after(sch: Schedule, stages: Sequence[Block], together: int, target: Target
         sch.unroll(loop)
     sch.vectorize(lane)
     if place is None:
-        _share_out(sch, tiles, target)
+        share_out(sch, last.name, tiles, target, points_of(last), always=True)
         return None
     outer = [loop for loop in tiles[: tiles.index(place)] if sch.extent(loop) != 1]
     place = sch.fuse(*outer, place) if outer else place
@@ -234,12 +236,7 @@ def _before(
         sch.unroll(loop)
     sch.vectorize(lane)
     if alone:
-        _share_out(sch, tiles, target)
-
-
-def _share_out(sch: Schedule, loops: Sequence[LoopRef], target: Target) -> None:
-    """Run loops over tiles in parallel."""
-    parallelize(sch, [loop for loop in loops if sch.extent(loop) > 1] or loops, target)
+        share_out(sch, last.name, tiles, target, points_of(last), always=True)
 
 
 def _in_registers(sch: Schedule, stages: Sequence[Block], loop: LoopRef, lanes: int) -> None:

@@ -1,0 +1,106 @@
+"""Reductions of few results: their terms are cut into parts, so that threads have something to
+share out, and registers more sums than the latency of an addition.
+
+How many parts there are is a choice of the schedule, never the number of threads of a run, so the
+result has the same bits on any number of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...tir.stmt import Block, IterKind
+from ...tir.target import Target
+from ...tir.work import points_of
+from ..nest import targets_of
+from ..references import LoopRef
+from ..schedule import Schedule
+from .elementwise import vector_lanes
+from .questions import ask, ask_copies, ask_whether
+from .row_groups import row_axis
+from .threads import SERIAL_ELEMENTS, share_out
+
+PARTS = (2, 4, 8, 16)  # of which a tuner may choose
+LEAST_TERMS = 16  # of a part
+MANY_SUMS = 16  # vectors of partial results, beyond which registers need no more
+FEW_TASKS = 4  # to a thread, below which parts share out better
+PIECE_VECTORS = 8  # of a row: accumulators that hide the latency of an addition
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The block of partial results of a sum, and the blocks that have their schedule."""
+
+    parts: str
+    scheduled: frozenset[str] = frozenset()
+
+
+def cut_long_sum(sch: Schedule, name: str, target: Target) -> Cut | None:
+    """Cut the terms of a reduction into as many parts as is chosen, by default one: then None."""
+    block = sch.func.block(name)
+    count = ask(sch, f"parts of {name}", _part_counts(block, target), 1)
+    if count == 1:
+        return None
+    number, axis = next((n, it) for n, it in enumerate(block.iters) if it.kind is IterKind.REDUCE)
+    loop = sch.loops(name)[-len(block.iters) :][number]
+    along, even = row_axis(block) is axis, axis.extent % count == 0
+    if even and (along or ask_whether(sch, f"neighbours in a part of {name}", True)):
+        return _cut(sch, name, sch.split(loop, (count, None))[0])
+    if not along:
+        return _cut(sch, name, sch.split(loop, (None, count), tail="mask")[1])
+    return _cut_in_pieces(sch, name, loop, count, target)
+
+
+def _part_counts(block: Block, target: Target) -> list[int]:
+    """The numbers of parts that may pay: each is worth a barrier, or all stay in registers."""
+    if len(targets_of(block)) > 1:
+        return [1]
+    first = next(it for it in block.iters if it.kind is IterKind.REDUCE)
+    *around, last = [1, *(it.extent for it in block.iters if it.kind is IterKind.SPATIAL)]
+    lanes = vector_lanes(block, target)
+    along = row_axis(block) is first
+    vectors = PIECE_VECTORS * last if along else -(-last // lanes)
+    vectors *= math.prod(around)
+    terms = first.extent // (PIECE_VECTORS * lanes if along else 1)
+    most = points_of(block) // SERIAL_ELEMENTS if target.threads > 1 else 1
+    shares_out = vectors < FEW_TASKS * PIECE_VECTORS * target.threads
+
+    def pays(count: int) -> bool:
+        return count * vectors <= MANY_SUMS or (shares_out and count <= most)
+
+    rounds = -(-first.extent // (PIECE_VECTORS * lanes)) if along else first.extent
+    fitting = (n for n in PARTS if first.extent % n == 0 or rounds % n != 1)
+    return [1, *(n for n in fitting if n * LEAST_TERMS <= terms and pays(n))]
+
+
+def _cut(sch: Schedule, name: str, parts: LoopRef) -> Cut:
+    """Make a part of each iteration of a loop, which comes to stand outside."""
+    made = sch.rfactor(name, parts)
+    around = sch.loops(made)
+    sch.reorder(parts, *(loop for loop in around if loop != parts))
+    return Cut(made)
+
+
+def _cut_in_pieces(sch: Schedule, name: str, loop: LoopRef, count: int, target: Target) -> Cut:
+    """Let each part take every `count`-th piece of a row, each lane of which is a sum of its own,
+    and schedule that.
+    """
+    lanes = vector_lanes(sch.func.block(name), target)
+    before = {block.name for block in sch.func.blocks}
+    pieces, piece = sch.split(loop, (None, PIECE_VECTORS * lanes), tail="mask")
+    sums = sch.rfactor(name, piece)
+    steps, parts = sch.split(pieces, (None, count), tail="mask")
+    made = sch.rfactor(sums, parts)
+    vector, lane = sch.split(piece, (None, lanes))
+    named = (parts, steps, vector, lane)
+    others = [around for around in sch.loops(made) if around not in named]
+    sch.reorder(parts, *others, steps, vector, lane)
+    sch.unroll(vector)
+    sch.vectorize(lane)
+    for tensor in targets_of(sch.func.block(made)):
+        sch.stage(made, tensor.name, [parts, *others][-1], "register")
+    share_out(sch, made, [parts, *others], target, points_of(sch.func.block(made)))
+    ask_copies(sch, made, steps)
+    own = {block.name for block in sch.func.blocks} - before
+    return Cut(made, frozenset(own - {sums}))
