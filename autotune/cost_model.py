@@ -18,6 +18,7 @@ from .errors import TuneError
 from .features import Features
 
 MEMBERS = 4
+ROUNDS = 100  # trees of the peer
 ABSENT = -1.0  # of a feature that a candidate does not have: no count is negative
 
 
@@ -81,21 +82,17 @@ def fit_xgboost(points: Matrix, values: Vector) -> Regressor:
             code="tune-xgboost",
             hints=("pip install tilewright[cost], or take the model 'trees'.",),
         ) from None
-    trees = xgboost.XGBRegressor(
-        n_estimators=100, max_depth=4, learning_rate=0.15, reg_lambda=1.0, n_jobs=1, random_state=0
-    )
-    trees.fit(points, values)
-    return _Xgboost(trees.get_booster(), xgboost.DMatrix)
+    told = {"max_depth": 4, "eta": 0.15, "lambda": 1.0, "nthread": 1, "verbosity": 0}
+    booster = xgboost.train(told, xgboost.DMatrix(points, values), ROUNDS)
+    return _Boosted(lambda points: booster.predict(xgboost.DMatrix(points)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Xgboost:
-    booster: object
-    table: Callable[[Matrix], object]
+class _Boosted:
+    predicted: Callable[[Matrix], Vector]
 
     def predict(self, points: Matrix) -> Vector:
-        found: Vector = self.booster.predict(self.table(points)).astype(np.float64)  # type: ignore[attr-defined]
-        return found
+        return self.predicted(points).astype(np.float64)
 
 
 FITS: dict[str, Fit] = {"trees": fit_trees, "xgboost": fit_xgboost}

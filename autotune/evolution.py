@@ -83,7 +83,7 @@ class EvolutionarySearch(RandomSearch[Found]):
         if not self._pool:
             return NOTHING_LEFT
         expected = self._predicted().mean(axis=1) - math.log(min(self.timed.values()))
-        return outlook(expected.tolist(), self.picks, len(self.timed))
+        return outlook(expected.tolist(), self.picks)
 
     def _next(self) -> Found | None:
         if len(self.timed) < DRAWN_FIRST:

@@ -22,6 +22,7 @@ HOPE = 0.3  # of its time that a function may lose by its first trial, before an
 RECENT = 48  # the last trials, by which the next ones are judged
 LEAST = 16  # of them before the model is heard
 SUPPOSED = 0.25  # of a better one beside those that were seen
+BY = 0.03  # the share of its time by which that one is supposed to be better
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +68,23 @@ class Pick:
     gain: float
 
 
-def outlook(expected: Sequence[float], picks: Sequence[Pick], tried: int) -> Outlook:
+def outlook(expected: Sequence[float], picks: Sequence[Pick]) -> Outlook:
     """What candidates promise: expected is, of each, the logarithm of its time over the best one's.
 
-    picks: the trials that the model chose so far; tried: how many trials there were in all.
+    picks: the trials that the model chose so far.
     """
     if not expected:
         return NOTHING_LEFT
     recent = picks[-RECENT:]
-    one, other = _by_record(recent, tried), _by_model(sorted(expected)[:HORIZON], recent)
+    one, other = _by_record(recent), _by_model(sorted(expected)[:HORIZON], recent)
     return Outlook(min(one.chance, other.chance), min(one.gain, other.gain))
 
 
-def _by_record(picks: Sequence[Pick], tried: int) -> Outlook:
+def _by_record(picks: Sequence[Pick]) -> Outlook:
     hits = sum(pick.gain > BETTER for pick in picks)
     each = (hits + SUPPOSED) / (len(picks) + SUPPOSED)
     gained = sum(max(0.0, pick.gain) for pick in picks)
-    gain = (gained + SUPPOSED * hope(tried)) / (len(picks) + SUPPOSED)
+    gain = (gained + SUPPOSED * BY) / (len(picks) + SUPPOSED)
     return Outlook(1.0 - (1.0 - each) ** HORIZON, gain)
 
 

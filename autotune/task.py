@@ -17,6 +17,7 @@ from .log import LogWriter
 from .measurement import Subject, same_code
 from .places import Place
 from .record import Conditions, Trial, Workload
+from .sharing import expected_saving
 from .space import Candidate, TuningSpace
 from .strategies import strategy
 
@@ -75,7 +76,7 @@ class Task:
         """Seconds of a run of the model that the next trial is expected to save."""
         if not self._done:
             return 0.0 if self._flying else inf
-        return self.count * (self._best or 0.0) * self._search.outlook().gain
+        return expected_saving(self.count, self._best, self._search.outlook())
 
     @property
     def _best(self) -> float | None:

@@ -4,12 +4,12 @@ import math
 import random
 
 from tilewright.autotune.outlook import (
+    BY,
     HORIZON,
     NOTHING_LEFT,
     RECENT,
     Outlook,
     Pick,
-    hope,
     outlook,
 )
 
@@ -20,29 +20,29 @@ def dry(count: int, error: float = 0.02) -> list[Pick]:
 
 
 def test_without_trials_of_the_model_anything_may_come() -> None:
-    assert not outlook([0.1] * 20, [], 8).is_over
-    assert outlook([0.1] * 20, [], 8).gain == hope(8)
+    assert not outlook([0.1] * 20, []).is_over
+    assert outlook([0.1] * 20, []).gain == BY
 
 
 def test_without_candidates_nothing_may_come() -> None:
-    assert outlook([], dry(4), 12) == NOTHING_LEFT
+    assert outlook([], dry(4)) == NOTHING_LEFT
 
 
 def test_candidates_far_above_the_errors_of_the_model_end_a_search() -> None:
-    assert outlook([0.3] * 20, dry(16), 24).is_over
-    assert not outlook([0.3] * 20, dry(16, error=0.3), 24).is_over
-    assert not outlook([0.0] * 20, dry(16), 24).is_over
+    assert outlook([0.3] * 20, dry(16)).is_over
+    assert not outlook([0.3] * 20, dry(16, error=0.3)).is_over
+    assert not outlook([0.0] * 20, dry(16)).is_over
 
 
 def test_trials_that_were_all_in_vain_end_a_search() -> None:
-    assert not outlook([0.0] * 20, dry(RECENT // 2), 40).is_over
-    assert outlook([0.0] * 20, dry(RECENT), 60).is_over
-    assert not outlook([0.0] * 20, [*dry(RECENT - 1), Pick(0.0, 0.05)], 60).is_over
+    assert not outlook([0.0] * 20, dry(RECENT // 2)).is_over
+    assert outlook([0.0] * 20, dry(RECENT)).is_over
+    assert not outlook([0.0] * 20, [*dry(RECENT - 1), Pick(0.0, 0.05)]).is_over
 
 
 def test_the_gain_falls_with_what_the_candidates_are_expected_to_take() -> None:
     picks = [Pick(0.05 * (-1) ** n, 0.05) for n in range(RECENT)]
-    gains = [outlook([over] * HORIZON, picks, 60).gain for over in (0.0, 0.05, 0.1, 0.2)]
+    gains = [outlook([over] * HORIZON, picks).gain for over in (0.0, 0.05, 0.1, 0.2)]
     assert gains == sorted(gains, reverse=True)
     assert 0.0 < gains[-1] < 0.001 < gains[0] < 0.05
 
@@ -53,7 +53,7 @@ def test_the_chance_is_kept_where_the_model_is_right_about_itself() -> None:
     for _ in range(1000):
         picks = [Pick(source.gauss(0.02, 0.05), 0.1) for _ in range(RECENT)]
         expected = [source.uniform(0.05, 0.15) for _ in range(HORIZON)]
-        promised += outlook(expected, picks, 60).chance
+        promised += outlook(expected, picks).chance
         kept += any(over + source.gauss(0.02, 0.05) < math.log(0.99) for over in expected)
     assert abs(promised - kept) < 60
 

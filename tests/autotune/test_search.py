@@ -178,3 +178,12 @@ def test_strategies_and_models_are_known_by_name() -> None:
     assert str(refused.value) == (
         "TuneError: tune: there is no model 'forest'; expected 'trees', 'xgboost'. [tune-name]"
     )
+
+
+def test_the_peer_of_the_trees_ranks_as_they_do() -> None:
+    pytest.importorskip("xgboost", reason="the extra 'cost' is not installed")
+    search = strategy(WIDE, model="xgboost", seed=1)
+    walk_of(search, landscape, 64)
+    drawn = strategy(WIDE, "random", seed=1)
+    walk_of(drawn, landscape, 64)
+    assert landscape(search.best(1)[0]) < 0.8 * landscape(drawn.best(1)[0])
