@@ -7,7 +7,7 @@ tilewright and a C compiler.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 
 from ..codegen.artifact import Artifact
@@ -26,9 +26,9 @@ class Job:
     """Candidates of one function that are to be compiled, checked and timed in turns.
 
     func: the function as text; seed: of its data. target: what the candidates are for; its threads
-    run them. rounds: in each of `processes` fresh processes; 0 processes: one that lives on.
-    bar: seconds of the best that is known: what is clearly slower gets few rounds. None: all
-    candidates get all rounds. memory: bytes that a worker may take.
+    run them. is_final: the candidates were found to be right before; they are timed in a fresh
+    process. bar: seconds of the best that is known: what is clearly slower gets few rounds. None:
+    all candidates get all rounds. memory: bytes that a worker may take.
     """
 
     func: str
@@ -37,7 +37,7 @@ class Job:
     rounds: int
     memory: int
     candidates: tuple[Artifact, ...] = field(repr=False)
-    processes: int = 0
+    is_final: bool = False
     bar: float | None = inf
 
     def encode(self) -> bytes:
@@ -48,7 +48,7 @@ class Job:
             "target": dict(self.target.to_json()),
             "rounds": self.rounds,
             "memory": self.memory,
-            "processes": self.processes,
+            "is_final": self.is_final,
             "bar": bar_to_json(self.bar),
             "candidates": [kernel_to_json(artifact) for artifact in self.candidates],
         }
@@ -66,7 +66,7 @@ class Job:
             target=target_from_json(body["target"]),
             rounds=body["rounds"].integer(),
             memory=body["memory"].integer(),
-            processes=body["processes"].integer(),
+            is_final=body["is_final"].truth(),
             bar=bar_from_json(body["bar"]),
             candidates=tuple(kernel_from_json(one, text.decode()) for one, text in pairs),
         )
@@ -110,14 +110,6 @@ class Result:
             body["calls"].integer(),
             body["rotated"].integer(),
             None if rate.value is None else rate.number(),
-        )
-
-    def after(self, earlier: Result) -> Result:
-        """This result with the samples of an earlier process before its own; a failure counts."""
-        if earlier.outcome != "ok":
-            return earlier
-        return (
-            self if self.outcome != "ok" else replace(self, samples=earlier.samples + self.samples)
         )
 
 

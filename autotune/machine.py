@@ -96,7 +96,9 @@ class Machine:
                     found[number] = Result("build-failed", str(error))
             for artifact in job.candidates:
                 self._compiled.pop(artifact.source, None)
-            found.update(self._rounds(job, ready))
+            if job.is_final:
+                self._worker.close()
+            found.update(self._fates(job, ready))
             results = tuple(found[number] for number in range(len(job.candidates)))
             return Reply(conditions(job.target), results)
 
@@ -106,19 +108,6 @@ class Machine:
             return compile_shared(
                 artifact.source, artifact.target, name=artifact.name, seconds=limit
             )
-
-    def _rounds(self, job: Job, ready: Ready) -> dict[int, Result]:
-        """The results of what compiled, over all processes that the job asks for."""
-        found: dict[int, Result] = {}
-        for _ in range(max(1, job.processes)):
-            if job.processes:
-                self._worker.close()
-            left = {n: part for n, part in ready.items() if n not in found or found[n].samples}
-            taken = self._fates(job, left)
-            found.update(
-                {n: new.after(found[n]) if n in found else new for n, new in taken.items()}
-            )
-        return found
 
     def _fates(self, job: Job, ready: Ready) -> dict[int, Result]:
         """What becomes of each candidate.
@@ -177,6 +166,7 @@ class Machine:
             "threads": job.target.threads,
             "memory": job.memory,
             "rounds": job.rounds,
+            "is_final": job.is_final,
             "bar": bar_to_json(job.bar),
             "candidates": [
                 {**kernel_to_json(artifact), "path": str(shared.path)} for artifact, shared in ready

@@ -35,14 +35,14 @@ class Subject:
         written: Sequence[Written],
         rounds: int = ROUNDS,
         *,
-        processes: int = 0,
         bar: float | None = inf,
+        is_final: bool = False,
     ) -> Job:
         """The job that measures candidates: see Job."""
         artifacts = tuple(one.artifact for one in written)
         memory = _MEMORY + self._bytes(len(artifacts))
         func, target = str(self.func), self.target
-        return Job(func, self.seed, target, rounds, memory, artifacts, processes, bar)
+        return Job(func, self.seed, target, rounds, memory, artifacts, is_final, bar)
 
     def _bytes(self, candidates: int) -> int:
         """Of the data, and of the copies that each candidate has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -12,6 +12,7 @@ from ..schedule.trace import Trace
 from ..tir.errors import TilewrightError
 from .building import Written, write
 from .device_lock import cpu_lock
+from .finals import FINALISTS, Finals, rounds_of
 from .jobs import Job, Reply
 from .log import LogWriter
 from .measurement import Subject, same_code
@@ -20,9 +21,6 @@ from .record import Conditions, Trial, Workload
 from .sharing import expected_saving
 from .space import Candidate, TuningSpace
 from .strategies import strategy
-
-FINALISTS = 4  # beside the default
-FINAL_ROUNDS, FINAL_PROCESSES = 9, 4
 
 Keep = Callable[[Trial], None]
 
@@ -34,6 +32,31 @@ class Batch:
     task: Task
     written: tuple[Written, ...]
     job: Job
+
+    def take(self, reply: Reply) -> None:
+        """Keep what came of them."""
+        self.task.answered(self, reply)
+
+
+@dataclass(frozen=True, slots=True)
+class LastRounds:
+    """The finals of a function: the default first. seconds: what each took before."""
+
+    task: Task
+    written: tuple[Written, ...]
+    seconds: tuple[float, ...]
+    finals: Finals
+
+    @property
+    def job(self) -> Job:
+        """What the next process has to do."""
+        return self.task.final_job([self.written[n] for n in self.finals.staying], self.seconds)
+
+    def take(self, reply: Reply) -> None:
+        """What it did."""
+        self.finals.take(reply.results)
+        if self.finals.is_over:
+            self.task.compared(self, reply.conditions)
 
 
 class Task:
@@ -112,23 +135,33 @@ class Task:
             self._twins.remove(twin)
             self._tell(twin.candidate, self._keep(same_code(self._sources[twin.source], twin)))
 
-    def finals(self) -> Batch | None:
+    def finals(self) -> LastRounds | None:
         """The best candidates and the default, to be timed in turns; None without a choice."""
-        best = self._search.best(FINALISTS)
-        if not any(candidate.is_default for candidate in best):
-            best.append(self.space.candidate())
-        written = {one.source: one for one in (write(c, self.space.target) for c in reversed(best))}
+        best = self._search.best(FINALISTS + 1)
+        default = self.space.candidate()
+        known = self._done.get(_key(default.schedule.trace))
+        if known is None or known.seconds is None:
+            return None
+        rivals = [candidate for candidate in best if not candidate.is_default][:FINALISTS]
+        ordered = (write(candidate, self.space.target) for candidate in (default, *rivals))
+        written: dict[str, Written] = {}
+        for one in ordered:
+            written.setdefault(one.source, one)
         if len(written) < 2:
             return None
-        those = tuple(reversed(written.values()))
-        job = self._subject.job(those, FINAL_ROUNDS, processes=FINAL_PROCESSES, bar=None)
-        return Batch(self, those, job)
+        seconds = [self._sources[source].seconds for source in written]
+        took = tuple(one or known.seconds for one in seconds)
+        return LastRounds(self, tuple(written.values()), took, Finals.of(len(written)))
 
-    def compared(self, batch: Batch, reply: Reply) -> None:
+    def final_job(self, written: Sequence[Written], seconds: Sequence[float]) -> Job:
+        """One process of the finals."""
+        return self._subject.job(written, rounds_of(seconds), bar=None, is_final=True)
+
+    def compared(self, last: LastRounds, at: Conditions) -> None:
         """Keep what came of the finals."""
-        session = secrets.token_hex(8)
-        for one, result in zip(batch.written, reply.results, strict=True):
-            self._keep(self._subject.trial(one, result, reply.conditions, session, FINAL_PROCESSES))
+        session, finals = secrets.token_hex(8), last.finals
+        for one, result, count in zip(last.written, finals.results, finals.processes, strict=True):
+            self._keep(self._subject.trial(one, result, at, session, count))
 
     def _new(self, candidate: Candidate, at: Conditions) -> Written | None:
         """A candidate that must be measured; what is known of another one is told."""

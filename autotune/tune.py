@@ -22,7 +22,7 @@ from .machine import Machine, conditions
 from .places import Here, Place
 from .record import Trial
 from .space import RuleFunction, TuningSpace
-from .task import Batch, Task, open_log
+from .task import Batch, LastRounds, Task, open_log
 
 DEFAULT_TRIALS = 64  # of each function
 BATCH = 4  # candidates of a function that take turns: its data is made once for them
@@ -179,7 +179,7 @@ class _Run:
             self._limit = DEFAULT_TRIALS * len(tasks)
         self._seconds = seconds
         self._deadline = float("inf") if seconds is None else perf_counter() + seconds
-        self._flying: dict[Future[Reply], Batch] = {}
+        self._flying: dict[Future[Reply], Batch | LastRounds] = {}
 
     def searched(self) -> str:
         """Search all functions, that first which promises most; why the search ended."""
@@ -189,7 +189,7 @@ class _Run:
                     if not self._started():
                         break
                     reason = self._why_not()
-                self._wait(Task.answered)
+                self._wait()
             self._finals()
             return reason
         except KeyboardInterrupt:
@@ -216,24 +216,27 @@ class _Run:
             most = BATCH if self._limit is None else min(BATCH, self._left())
             batch = task.next_batch(most, self._place)
             if batch is not None:
-                self._flying[self._place.submit(batch.job)] = batch
+                self._send(batch)
                 return True
         return False
 
-    def _wait(self, done: Callable[[Task, Batch, Reply], None]) -> None:
-        """Take in at least one reply, where one is to come."""
+    def _send(self, part: Batch | LastRounds) -> None:
+        self._flying[self._place.submit(part.job)] = part
+
+    def _wait(self) -> list[Batch | LastRounds]:
+        """Take in at least one reply, where one is to come; whose they are."""
         finished, _ = wait(self._flying, return_when=FIRST_COMPLETED)
+        parts = []
         for future in finished:
-            batch = self._flying.pop(future)
-            done(batch.task, batch, future.result())
+            parts.append(self._flying.pop(future))
+            parts[-1].take(future.result())
+        return parts
 
     def _finals(self) -> None:
         """Time the best candidates of each function and its default in turns."""
-        for task in self._tasks:
-            batch = task.finals()
-            if batch is not None:
-                self._flying[self._place.submit(batch.job)] = batch
-            while len(self._flying) >= self._place.slots:
-                self._wait(Task.compared)
-        while self._flying:
-            self._wait(Task.compared)
+        found = [last for task in self._tasks if (last := task.finals()) is not None]
+        while found or self._flying:
+            while found and len(self._flying) < self._place.slots:
+                self._send(found.pop(0))
+            lasts = (part for part in self._wait() if isinstance(part, LastRounds))
+            found.extend(last for last in lasts if not last.finals.is_over)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.autotune.choice import chosen, is_faster
+from tilewright.autotune.choice import by_chance, chosen, is_faster
 from tilewright.autotune.record import Trial
 
 from .samples import trial
@@ -32,6 +32,23 @@ def test_a_tie_goes_to_the_default() -> None:
     faster = paired(2, "a", *[1.8, 1.9, 1.75] * 5)
     assert chosen([default, noisy]) == default
     assert chosen([default, noisy, faster]) == faster
+
+
+def test_with_more_rivals_more_wins_are_asked_for() -> None:
+    default, faster = paired(0, "a", *[2.0] * 6), paired(1, "a", *[1.9] * 6)
+    assert is_faster(faster, default, 3)
+    assert not is_faster(faster, default, 4)
+
+
+def test_processes_are_what_is_counted_where_there_were_several() -> None:
+    """The luck of one process is one win, however many rounds it had."""
+    rounds = [1.0, 1.0, 1.0, 2.1, 2.1, 2.1]
+    default = paired(0, "a", *[2.0] * 6)
+    lucky = paired(1, "a", *rounds)
+    lucky = replace(lucky, method=replace(lucky.method, processes=2))
+    assert not is_faster(lucky, default)
+    assert by_chance(1, 2) == 0.75
+    assert by_chance(7, 7) == 2**-7
 
 
 def test_the_last_session_counts() -> None:

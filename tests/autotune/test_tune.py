@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.autotune import task
+from tilewright.autotune import finals
 from tilewright.autotune.errors import TuneError
 from tilewright.autotune.log import read_log
 from tilewright.autotune.record import Trial
@@ -23,8 +23,8 @@ TARGET = replace(host_target(), threads=1)
 
 @pytest.fixture(autouse=True)
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finals take one process, for the time of the tests."""
-    monkeypatch.setattr(task, "FINAL_PROCESSES", 1)
+    """Finals take one process here, to be short."""
+    monkeypatch.setattr(finals, "PROCESSES", 1)
 
 
 def in_parts(sch: Schedule) -> None:
