@@ -21,6 +21,7 @@ LEVEL = 0.1  # the chance below which a search ends
 HOPE = 0.3  # of its time that a function may lose by its first trial, before anything is known
 RECENT = 48  # the last trials, by which the next ones are judged
 LEAST = 16  # of them before the model is heard
+NOISE = 0.003  # by which a time is off at least
 SUPPOSED = 0.25  # of a better one beside those that were seen
 BY = 0.03  # the share of its time by which that one is supposed to be better
 
@@ -28,11 +29,12 @@ BY = 0.03  # the share of its time by which that one is supposed to be better
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """chance: that one of the next `HORIZON` trials is better by `BETTER`. gain: the share of its
-    time that the function is expected to lose by the next trial.
+    time that the function is expected to lose by the next trial. is_exhausted: all was tried.
     """
 
     chance: float
     gain: float
+    is_exhausted: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -40,15 +42,15 @@ class Outlook:
         return self.chance < LEVEL
 
     def __str__(self) -> str:
-        if self.chance == 0.0:
-            return "nothing is left to try"
+        if self.is_exhausted:
+            return "the space is exhausted"
         return (
             f"nothing {BETTER:.0%} better is likely: the chance of it is {self.chance:.0%} in the "
             f"next {HORIZON} trials"
         )
 
 
-NOTHING_LEFT = Outlook(0.0, 0.0)
+NOTHING_LEFT = Outlook(0.0, 0.0, is_exhausted=True)
 
 
 def hope(tried: int) -> float:
@@ -94,7 +96,7 @@ def _by_model(expected: Sequence[float], picks: Sequence[Pick]) -> Outlook:
     errors = [pick.error for pick in picks]
     usual = fmean(errors)
     spread = math.sqrt(sum((error - usual) ** 2 for error in errors) / (len(errors) - 1))
-    normal = NormalDist(0.0, max(spread, 1e-6))
+    normal = NormalDist(0.0, max(spread, NOISE))
     over = [ratio + usual for ratio in expected]
     missed = math.prod(1.0 - normal.cdf(-BETTER - ratio) for ratio in over)
     gains = [normal.variance * normal.pdf(ratio) - ratio * normal.cdf(-ratio) for ratio in over]

@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
+from ..schedule.errors import ScheduleError
 from ..schedule.trace import Trace
 from ..tir.errors import TilewrightError
+from .answers import Answering, answers_of
 from .building import Written, write
+from .comparable import Setting
 from .device_lock import cpu_lock
 from .finals import FINALISTS, Finals, rounds_of
 from .jobs import Job, Reply
-from .log import LogWriter
+from .log import Contents, LogWriter
 from .measurement import Subject, same_code
+from .outlook import NOTHING_LEFT, Outlook
 from .places import Place
 from .record import Conditions, Trial, Workload
 from .sharing import expected_saving
+from .similar import similar_walks
 from .space import Candidate, TuningSpace
 from .strategies import strategy
 
@@ -68,7 +74,7 @@ class Task:
         self.workload = Workload.of(space.func)
         self.history: list[Trial] = []
         self.is_exhausted = False
-        self._search = strategy(space, seed=seed)
+        self.search = strategy(space, seed=seed)
         self._subject = Subject(space.func, space.target, space.name, self.workload.key, seed)
         self._done: dict[str, Trial] = {}
         self._sources: dict[str, Trial] = {}  # what was measured of each code
@@ -76,16 +82,25 @@ class Task:
         self._twins: list[Written] = []  # of code that is being measured
         self._keep_elsewhere = keep
 
-    def resume(self, trials: Iterable[Trial], here: Conditions) -> None:
-        """Count trials of this function under the same conditions as done."""
+    def resume(self, known: Contents, here: Conditions) -> None:
+        """Count trials of this function under the same conditions as done, and follow what was best
+        for functions alike.
+        """
         self.history = [
             trial
-            for trial in trials
+            for trial in known.trials
             if trial.workload == self.workload.key and trial.conditions == here
         ]
         alone = [trial for trial in self.history if not trial.method.session]
         self._done = {_key(trial.trace): trial for trial in alone}
         self._sources = {trial.source: trial for trial in alone if trial.source}
+        early = similar_walks(self.workload, self.space.name, Setting.of(here), known)
+        self.search = strategy(self.space, seed=self._subject.seed, early=early)
+        for trial in alone:
+            with suppress(ScheduleError):  # the rule asks in another way by now
+                found = self.space.walked(Answering((), answers=answers_of(trial.trace)))
+                if found.schedule.trace == trial.trace:
+                    self.search.tell(found, trial.seconds)
 
     @property
     def tried(self) -> int:
@@ -99,7 +114,12 @@ class Task:
         """Seconds of a run of the model that the next trial is expected to save."""
         if not self._done:
             return 0.0 if self._flying else inf
-        return expected_saving(self.count, self._best, self._search.outlook())
+        return expected_saving(self.count, self._best, self.outlook)
+
+    @property
+    def outlook(self) -> Outlook:
+        """What more trials promise."""
+        return NOTHING_LEFT if self.is_exhausted else self.search.outlook()
 
     @property
     def _best(self) -> float | None:
@@ -112,7 +132,7 @@ class Task:
         new is known by now.
         """
         at = place.conditions(self.space.target)
-        proposed = self._search.propose(most)
+        proposed = self.search.propose(most)
         self.is_exhausted = not proposed and not self._flying
         batch: list[Written] = []
         for candidate in proposed:
@@ -137,7 +157,7 @@ class Task:
 
     def finals(self) -> LastRounds | None:
         """The best candidates and the default, to be timed in turns; None without a choice."""
-        best = self._search.best(FINALISTS + 1)
+        best = self.search.best(FINALISTS + 1)
         default = self.space.candidate()
         known = self._done.get(_key(default.schedule.trace))
         if known is None or known.seconds is None:
@@ -190,7 +210,7 @@ class Task:
 
     def _tell(self, candidate: Candidate, trial: Trial) -> None:
         self._done[_key(candidate.schedule.trace)] = trial
-        self._search.tell(candidate, trial.seconds)
+        self.search.tell(candidate, trial.seconds)
 
     def _keep(self, trial: Trial) -> Trial:
         self.history.append(trial)

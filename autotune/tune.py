@@ -137,7 +137,7 @@ def tune(
             known = read_log(path) if path.exists() else None
             if known is not None and resume:
                 for task in tasks:
-                    task.resume(known.trials, conditions(resolved))
+                    task.resume(known, conditions(resolved))
             writer = stack.enter_context(LogWriter(log))
             open_log(writer, tasks, () if known is None else known.workloads)
         place = stack.enter_context(closing(Here(Machine())))
@@ -201,8 +201,8 @@ class _Run:
             return f"{self._limit} trials are done"
         if perf_counter() > self._deadline:
             return f"{self._seconds:g} seconds are over"
-        if all(task.is_exhausted for task in self._tasks):
-            return "the space is exhausted"
+        if all(task.outlook.is_over for task in self._tasks):
+            return str(max((task.outlook for task in self._tasks), key=lambda one: one.chance))
         return None
 
     def _left(self) -> int:
@@ -211,7 +211,7 @@ class _Run:
 
     def _started(self) -> bool:
         """Send one more batch, of the function that promises most; False where none has one now."""
-        ready = [task for task in self._tasks if not task.is_exhausted]
+        ready = [task for task in self._tasks if not task.outlook.is_over]
         for task in sorted(ready, key=lambda task: -task.expected_gain):
             most = BATCH if self._limit is None else min(BATCH, self._left())
             batch = task.next_batch(most, self._place)

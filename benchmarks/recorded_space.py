@@ -47,6 +47,11 @@ class Asked:
     candidates: tuple[object, ...]
     default: int
 
+    @staticmethod
+    def of(question: Question) -> Asked:
+        """A question without its place."""
+        return Asked(question.name, _plain_tuple(question.candidates), question.default)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -135,7 +140,9 @@ class RecordedSpace:
         body = json.loads(gzip.decompress(path.read_bytes()))
         if body["version"] != VERSION:
             raise ValueError(f"{path}: version {body['version']}; expected {VERSION}")
-        questions = tuple(Asked(name, tuple(c), default) for name, c, default in body["questions"])
+        questions = tuple(
+            Asked(name, _plain_tuple(c), default) for name, c, default in body["questions"]
+        )
         columns = {
             name: [None if place is None else values[place] for place in places]
             for name, (values, places) in body["features"].items()
@@ -152,6 +159,15 @@ class RecordedSpace:
             )
         )
         return RecordedSpace(body["about"], questions, timed)
+
+
+def _plain(value: object) -> object:
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
+
+
+def _plain_tuple(values: Sequence[object]) -> tuple[object, ...]:
+    """JSON lists as tuples, which can be keys."""
+    return tuple(map(_plain, values))
 
 
 def _column(values: Sequence[float | None]) -> tuple[list[float], list[int | None]]:

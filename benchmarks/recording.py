@@ -1,19 +1,18 @@
 """Timing every point of a space, once (benchmarks.search --record).
 
-Both cores build; then one worker checks and times, in groups that take turns, each with the rule's
-own choice among it: what is kept is the ratio to that one's time in the same rounds, the lesser of
-two groups of other neighbours, times its median. Points with equal code are timed once.
+Two processes write and compile; then one worker checks and times, in groups that take turns, each
+point in several groups of other neighbours. Kept is the least of its samples: other work on a
+machine only ever makes a call slower. Points of equal code are timed once.
 """
 
 from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from statistics import median
 from time import perf_counter
 
 from tilewright.autotune.building import Written, write
@@ -21,20 +20,20 @@ from tilewright.autotune.features import features
 from tilewright.autotune.machine import Machine
 from tilewright.autotune.measurement import Subject
 from tilewright.autotune.record import Workload
-from tilewright.autotune.space import Candidate, Point, RuleFunction, TuningSpace, Walk
+from tilewright.autotune.space import Candidate, Point, TuningSpace, Walk
 from tilewright.cli.conditions import conditions
+from tilewright.codegen.artifact import Artifact
 from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.host import host_target
 from tilewright.schedule.decisions import Question
 from tilewright.schedule.errors import ScheduleError
 from tilewright.tir.errors import TilewrightError
-from tilewright.tir.func import PrimFunc
 
 from .recorded_space import Asked, RecordedSpace, Timed
 from .spaces import SPACES
 
 PROCESSES = 2
-GROUP = 24  # points that take turns
+GROUP = 16  # points that take turns
 ROUNDS = 3
 PASSES = 2  # of all points, in other groups
 
@@ -75,94 +74,76 @@ def points_of(space: TuningSpace, only: Mapping[str, Sequence[object]]) -> Itera
 
 def record(name: str) -> RecordedSpace:
     """Walk, build and time a space."""
-    recipe = SPACES[name]
-    func, target = recipe.func(), replace(host_target(), threads=1)
-    space, began = TuningSpace(func, target, recipe.rule), perf_counter()
-    found = list(points_of(space, recipe.only))
+    space, began = _space(name), perf_counter()
+    found = list(points_of(space, SPACES[name].only))
     _tell(f"{name}: {len(found)} legal points in {perf_counter() - began:.0f} s")
-    default = space.candidate()
-    built = _all_built(space, [candidate.point for candidate in found])
-    _tell(f"built in {perf_counter() - began:.0f} s")
-    seconds = _all_timed(space, default, [one for one in built if isinstance(one, Written)])
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        jobs = [(name, candidate.point) for candidate in found]
+        built = list(pool.map(_built, jobs, chunksize=8))
+    codes = {one.source for one in built if isinstance(one, Artifact)}
+    _tell(f"{len(codes)} codes in {perf_counter() - began:.0f} s")
+    seconds = _all_timed(space, [one for one in built if isinstance(one, Artifact)])
     _tell(f"timed in {perf_counter() - began:.0f} s")
-    questions: dict[tuple[str, str, int], int] = {}
-    asked: list[Asked] = []
+    asked: dict[Asked, int] = {}
     timed = []
     for candidate, one in zip(found, built, strict=True):
-        path = []
-        for question, choice in zip(candidate.walk.questions, candidate.walk.choices, strict=True):
-            key = (question.name, repr(question.candidates), question.default)
-            if key not in questions:
-                questions[key] = len(asked)
-                asked.append(Asked(question.name, question.candidates, question.default))
-            path.append((questions[key], choice))
-        took = seconds.get(one.source) if isinstance(one, Written) else None
-        outcome = one if isinstance(one, str) else "ok" if took is not None else "wrong"
-        told = features(candidate.schedule, target)
-        timed.append(Timed(tuple(path), took, outcome, told))
+        took = one if isinstance(one, str) else seconds[one.source]
+        path = [
+            (asked.setdefault(Asked.of(question), len(asked)), choice)
+            for question, choice in zip(
+                candidate.walk.questions, candidate.walk.choices, strict=True
+            )
+        ]
+        told = features(candidate.schedule, space.target)
+        failed = isinstance(took, str)
+        timed.append(Timed(tuple(path), None if failed else took, took if failed else "ok", told))
     about = {
-        "func": str(func),
+        "func": str(space.func),
         "rule": space.name,
-        "only": {key: list(answers) for key, answers in recipe.only.items()},
-        "threads": 1,
+        "only": {key: list(answers) for key, answers in SPACES[name].only.items()},
+        "threads": space.target.threads,
         **conditions(()),
     }
     return RecordedSpace(about, tuple(asked), tuple(timed))
 
 
-def _built_point(job: tuple[Callable[[], PrimFunc], RuleFunction | None, Point]) -> Written | str:
-    make, rule, point = job
-    space = TuningSpace(make(), replace(host_target(), threads=1), rule)
+def _space(name: str) -> TuningSpace:
+    """One thread: two would share the machine with whatever else runs there."""
+    recipe = SPACES[name]
+    return TuningSpace(recipe.func(), replace(host_target(), threads=1), recipe.rule)
+
+
+def _built(job: tuple[str, Point]) -> Artifact | str:
+    """The code of a point, compiled into the cache; or the error that it ends with."""
+    name, point = job
+    space = _space(name)
     try:
-        written = write(space.candidate(point), space.target)
-        artifact = written.artifact
-        compile_shared(artifact.source, artifact.target, name=artifact.name)  # into the cache
-        return written
+        artifact = write(space.candidate(point), space.target).artifact
+        compile_shared(artifact.source, artifact.target, name=artifact.name)
     except TilewrightError as error:
         return error.code
+    return artifact
 
 
-def _all_built(space: TuningSpace, points: Sequence[Point]) -> list[Written | str]:
-    recipe = next(one for one in SPACES.values() if str(one.func()) == str(space.func))
-    jobs = [(recipe.func, recipe.rule, point) for point in points]
-    with ProcessPoolExecutor(PROCESSES) as pool:
-        return list(pool.map(_built_point, jobs, chunksize=8))
-
-
-def _all_timed(
-    space: TuningSpace, default: Candidate, built: Sequence[Written]
-) -> dict[str, float | None]:
-    """What each code takes; nothing for what is wrong."""
-    distinct = list({one.source: one for one in built}.values())
-    first = write(default, space.target)
-    ratios: dict[str, list[float]] = {}
-    own: list[float] = []
-    with Machine() as machine:
-        subject = Subject(space.func, space.target, space.name, Workload.of(space.func).key)
+def _all_timed(space: TuningSpace, built: Sequence[Artifact]) -> dict[str, float | str]:
+    """What each code takes, or what is wrong with it."""
+    left = list({artifact.source: artifact for artifact in built}.values())
+    subject = Subject(space.func, space.target, space.name, Workload.of(space.func).key)
+    default, found = space.candidate(), dict[str, float | str]()
+    with Machine(tell=_tell) as machine:
         for turn in range(PASSES):
-            random.Random(turn).shuffle(distinct)
-            for start in range(0, len(distinct), GROUP):
-                group = [first, *distinct[start : start + GROUP]]
-                for trial, ratio, seconds in _group(machine, subject, group):
-                    own.append(seconds)
-                    ratios.setdefault(trial, []).append(ratio)
-    return {source: min(found) * median(own) for source, found in ratios.items()}
-
-
-def _group(
-    machine: Machine, subject: Subject, group: Sequence[Written]
-) -> Iterator[tuple[str, float, float]]:
-    """The ratio of each point to the default in the same rounds, and the default's time."""
-    results = machine.measure(subject.job(group, ROUNDS, bar=None)).results
-    if len(group) > 2 and any(result.outcome == "crashed" for result in results):
-        for one in group[1:]:  # they did not take turns
-            yield from _group(machine, subject, [group[0], one])
-        return
-    first = results[0].samples
-    for one, result in zip(group[1:], results[1:], strict=True):
-        if first and result.samples:
-            pairs = zip(result.samples, first, strict=True)
-            yield one.source, median(mine / own for mine, own in pairs), median(first)
+            random.Random(turn).shuffle(left)
+            for start in range(0, len(left), GROUP):
+                group = left[start : start + GROUP]
+                written = [Written(default, artifact, "") for artifact in group]
+                job = subject.job(written, ROUNDS, bar=None)
+                for artifact, result in zip(group, machine.measure(job).results, strict=True):
+                    before = found.get(artifact.source, float("inf"))
+                    if result.samples and not isinstance(before, str):
+                        found[artifact.source] = min(before, *result.samples)
+                    elif not result.samples:
+                        found[artifact.source] = result.outcome
+    return found
 
 
 def _tell(text: str) -> None:

@@ -62,4 +62,4 @@ def test_an_outlook_is_told_in_words() -> None:
     assert str(Outlook(0.074, 1e-4)) == (
         "nothing 1% better is likely: the chance of it is 7% in the next 16 trials"
     )
-    assert str(NOTHING_LEFT) == "nothing is left to try"
+    assert str(NOTHING_LEFT) == "the space is exhausted"

@@ -77,7 +77,7 @@ def test_a_search_proposes_the_default_first_and_each_point_once(name: str) -> N
     assert points[0] == (1,)
     assert sorted(points) == [(0,), (1,), (2, 0), (2, 1), (3, 0), (3, 1)]
     assert search.outlook().is_over
-    assert str(search.outlook()) == "nothing is left to try"
+    assert str(search.outlook()) == "the space is exhausted"
 
 
 def test_the_best_are_those_that_took_least_and_failures_are_none() -> None:
@@ -183,7 +183,7 @@ def test_strategies_and_models_are_known_by_name() -> None:
 def test_the_peer_of_the_trees_ranks_as_they_do() -> None:
     pytest.importorskip("xgboost", reason="the extra 'cost' is not installed")
     search = strategy(WIDE, model="xgboost", seed=1)
-    walk_of(search, landscape, 64)
+    walk_of(search, landscape, 36)
     drawn = strategy(WIDE, "random", seed=1)
-    walk_of(drawn, landscape, 64)
+    walk_of(drawn, landscape, 36)
     assert landscape(search.best(1)[0]) < 0.8 * landscape(drawn.best(1)[0])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -109,3 +110,17 @@ def test_functions_share_the_trials_by_what_they_promise() -> None:
     assert result.default_time is not None
     assert large.default_time is not None
     assert result.default_time > 10 * large.default_time
+
+
+def without_effect(sch: Schedule) -> None:
+    for name in ("one", "two", "three", "four"):
+        sch.sample_categorical([1, 2, 3, 4, 5], name=name)
+
+
+def test_a_search_ends_when_nothing_better_is_likely() -> None:
+    result = tune(scaled(), TARGET, rule=without_effect, trials=600)
+    assert re.fullmatch(
+        r"nothing 1% better is likely: the chance of it is \d+% in the next 16 trials",
+        result.stopped_because,
+    )
+    assert 20 < len(tried(result.history)) < 120

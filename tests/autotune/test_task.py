@@ -1,0 +1,72 @@
+"""What a search knows of a function before its first trial."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.autotune.log import contents
+from tilewright.autotune.record import Trial
+from tilewright.autotune.space import TuningSpace
+from tilewright.autotune.task import Task
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir.target import Target
+
+from .samples import scaled, trial, workload
+
+TARGET = Target.parse("c:avx512")
+SIZES = (4, 8, 16, 32)
+
+
+def in_parts(sch: Schedule) -> None:
+    (loop,) = sch.loops("y")
+    sch.split(loop, (None, int(sch.sample_categorical(SIZES))))
+
+
+def made(choice: int, n: int = 64, seconds: float = 1e-6) -> Trial:
+    """A trial of one of the sizes."""
+    candidate = TuningSpace(scaled(n), TARGET, in_parts).candidate((choice,))
+    return replace(
+        trial(n=n, seconds=seconds),
+        trace=candidate.schedule.trace,
+        is_default=candidate.is_default,
+        rule="in_parts",
+        source=str(choice),
+    )
+
+
+def resumed(*trials: Trial) -> Task:
+    task = Task(TuningSpace(scaled(64), TARGET, in_parts), 1, 0, print)
+    task.resume(contents([workload(64), workload(128), *trials]), made(0).conditions)
+    return task
+
+
+def sizes_next(task: Task) -> list[object]:
+    return [one.schedule.trace.steps[0].decision for one in task.search.propose(4)]
+
+
+def test_what_was_tried_before_is_known_and_not_proposed() -> None:
+    task = resumed(made(0), made(2, seconds=5e-7))
+    assert task.tried == 2
+    assert [one.point for one in task.search.best(2)] == [(2,), (0,)]
+    assert sorted(map(str, sizes_next(task))) == ["32", "8"]
+
+
+def test_what_was_tried_under_other_conditions_is_proposed_again() -> None:
+    first = made(0)
+    task = resumed(replace(first, conditions=replace(first.conditions, tool="0.0.9")))
+    assert task.tried == 0
+    assert sizes_next(task)[0] == 4
+
+
+def test_what_was_best_for_a_function_alike_is_tried_behind_the_default() -> None:
+    task = resumed(made(0, n=128, seconds=2e-6), made(3, n=128, seconds=1e-6))
+    assert sizes_next(task)[:2] == [4, 32]
+
+
+def test_a_function_that_was_not_tried_goes_first_and_one_without_hope_last() -> None:
+    task = resumed()
+    assert task.expected_gain == float("inf")
+    task = resumed(*map(made, range(4)))
+    assert task.search.propose() == []
+    assert task.outlook.is_over
+    assert task.expected_gain == 0.0
