@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
 from ..tir.expr import Expr
+from ..tir.stmt import Tail
 from . import library, primitives
 from .decisions import Question
 from .errors import ScheduleError
@@ -56,6 +57,11 @@ class Schedule(LoopSteps):
         """The number of iterations of a loop."""
         state = self._states[-1]
         return loop_of(state.func, state.references.loop(state.func, loop, "extent")).extent
+
+    def tail(self, loop: LoopRef) -> Tail | None:
+        """How the incomplete last iteration of a loop is cut; None where all are whole."""
+        state = self._states[-1]
+        return loop_of(state.func, state.references.loop(state.func, loop, "tail")).tail
 
     # -- blocks -----------------------------------------------------------------------------------
 

@@ -267,7 +267,7 @@ def _second_product(
     loops = _tiled(sch, product, row, tile, target)
     head = sch.fuse(*heads) if len(heads) > 1 else heads[0]
     outer = (*loops.rows, loops.panel)
-    finish_tile(sch, product.block.name, loops, outer, loops.reduced, target, shared=False)
+    finish_tile(sch, product.block.name, loops, outer, loops.reduced, target)
     return head, rows
 
 
@@ -281,4 +281,4 @@ def _first_product(sch: Schedule, stages: _Stages, together: int, target: Target
     outer = (loops.panel, *loops.rows)
     alone = stages.epilogue is None
     name = product.block.name
-    finish_tile(sch, name, loops, outer, loops.reduced, target, alone=alone, shared=False)
+    finish_tile(sch, name, loops, outer, loops.reduced, target, alone=alone)

@@ -17,14 +17,13 @@ from ...tir.func import PrimFunc
 from ...tir.linear import linear
 from ...tir.target import Target
 from ...tir.tensor_intrinsics import TensorIntrinsic
-from ...tir.visit import free_vars
-from ..nest import fixed_tensors, is_reduction
+from ..nest import is_reduction
 from ..references import LoopRef
 from ..schedule import Schedule
 from .ahead import (
     LEAST_STEPS,
     PREFETCH_STEPS,
-    chunks,
+    Rows,
     fetch_results,
     fetch_rows,
     fetch_weights,
@@ -34,7 +33,8 @@ from .ahead import (
 from .borders import block_size, border_of, copy_border
 from .elementwise import schedule_pointwise
 from .groups import Panel, choose_panel, has_short_end, is_grouped
-from .questions import ask_tile
+from .packing import pack_weights
+from .questions import ask, ask_copies, ask_tile, ask_whether
 from .row_groups import row_axis
 from .structure import (
     Contraction,
@@ -44,16 +44,13 @@ from .structure import (
     pointwise_output,
     reductions,
 )
-from .tiled import finish_tile, tile_loops
+from .sum_blocks import PART, ask_part, cut_sum, reduction_order
+from .tiled import finish_tile, share_tiles, tile_loops
 from .tiles import Tile, candidates, tile_cycles
 
-REDUCTION_BLOCK = 1024  # steps whose panel of weights stays in the level-2 cache
-LONG_SUM = 1024  # steps from which on a sum is taken in parts
-PART = 512  # steps of a part at most
 ROW_BLOCK = 64  # rows that a panel of weights serves at least, before the next panel comes
 FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
 SET_SPAN = 4096  # bytes after which the sets of a first cache repeat: a page
-PACK_ROWS = 32  # rows from which on packing weights that change with every call pays
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +102,12 @@ def schedule_contraction(
     points = 1 if unit is None else unit.points
     panel = _choose(sch, found, target, points)
     order = [it.var for it in found.reduced] if in_order else reduction_order(found)
-    part = None if in_order or found.total.is_integer else _part_of_axis(found, points)
+    part = None if in_order or found.total.is_integer else ask_part(sch, found, points)
     packed = pack_weights(sch, found, panel.width, order, part, points)
-    place = _nest(sch, found, panel, packed, order, part, target, unit, border is not None)
+    nest = _nest(sch, found, panel, packed, order, part, target, unit, border is not None)
     if border is not None:
-        copy_border(sch, border, place, target)
+        copy_border(sch, border, nest.place, target)
+    share_tiles(sch, found.block, nest.ordered, target, nest.parts)
 
 
 def _is_dot(func: PrimFunc, found: Contraction) -> bool:
@@ -171,85 +169,17 @@ def _rows_meet(found: Contraction) -> bool:
     return step * data.buffer.type.bytes % SET_SPAN == 0
 
 
-def pack_weights(
-    sch: Schedule,
-    found: Contraction,
-    width: int,
-    order: Sequence[Var],
-    part: int | None,
-    points: int = 1,
-) -> str | None:
-    """Store the weights in panels of `width` columns, in the order in which the tile walks them,
-    the `points` elements that a lane takes at once next to each other.
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """The loops of a product.
 
-    Returns the block; None where they stay as they are.
+    ordered: those around the tile; parts: that of them each of whose iterations sums anew; place:
+    that over blocks of rows, where a border may be copied.
     """
-    weight = found.weight
-    constant = weight.buffer in fixed_tensors(sch.func)
-    contiguous = weight.indices[-1] is found.vector.var
-    short = bool(found.batch) or math.prod(axis.extent for axis in found.rows) < PACK_ROWS
-    if points == 1 and (width == 1 or (contiguous and not constant and short)):
-        return None
-    block = sch.cache_read(found.block.name, weight.buffer.name, f"{weight.buffer.name}_packed")
-    names = [f"i{axis}" for axis in range(len(weight.indices))]
-    columns = next(
-        n for n, item in zip(names, weight.indices, strict=True) if item is found.vector.var
-    )
-    position = {var: rank for rank, var in enumerate(order)}
-    others = [
-        (position.get(i, -1) if isinstance(i, Var) else -1, n)
-        for n, i in zip(names, weight.indices, strict=True)
-    ]
-    batch = [
-        n
-        for n, item in zip(names, weight.indices, strict=True)
-        if any(item is axis.var for axis in found.batch)
-    ]
-    kept = [n for _, n in sorted(others) if n != columns and n not in batch]
-    if part is not None and len(order) > 1:  # the taps of a part lie together
-        kept = [f"{kept[-1]} // {part}", *kept[:-1], f"{kept[-1]} % {part}"]
-    walked = [*kept, f"{columns} % {width}"]
-    if points > 1:
-        inner = kept[-1] if "//" not in kept[-1] and "%" not in kept[-1] else f"({kept[-1]})"
-        walked = [*kept[:-1], f"{inner} // {points}", walked[-1], f"{inner} % {points}"]
-    layout = ", ".join([*batch, f"{columns} // {width}", *walked])
-    loops = sch.transform_layout(block, f"lambda {', '.join(names)}: ({layout})")
-    shared = next((loop for loop in loops[:-1] if sch.extent(loop) != 1), loops[0])
-    if sch.extent(shared) > 1:
-        sch.parallel(shared)
-    if contiguous and points == 1:
-        sch.vectorize(loops[-1])
-    return block
 
-
-def reduction_order(found: Contraction) -> list[Var]:
-    """The reduction axes: taps of windows first, the one that walks the data contiguously last.
-
-    What neighbouring windows share is read again, and not kept: with taps innermost gcc carries it
-    from step to step in scalar registers, which took 3x3 and 7x7 sums 1.4 times as long.
-    """
-    kept = {axis.var for axis in found.rows}
-    mixed = [used for used in map(free_vars, found.data.indices) if used & kept]
-    last = free_vars(found.data.indices[-1])
-    return sorted(
-        (axis.var for axis in found.reduced),
-        key=lambda var: (not any(var in used for used in mixed), var in last),
-    )
-
-
-def _part_of_axis(found: Contraction, points: int) -> int | None:
-    """Points of the innermost reduction axis in one part of a long sum; None for a short one.
-
-    The rounding error of a sum grows with the root of its length: parts of at most `PART` steps
-    keep it near that of the peers, at the cost of an addition per element and part. A part is a
-    number of steps of `points`.
-    """
-    steps = math.prod(axis.extent for axis in found.reduced)
-    inner = next(a.extent for a in found.reduced if a.var is reduction_order(found)[-1])
-    taps = steps // max(1, inner)
-    sizes = range(8, inner // 2 + 1)
-    fitting = [d for d in sizes if inner % d == 0 and d % points == 0 and taps * d <= PART]
-    return max(fitting) if steps >= LONG_SUM and fitting else None
+    ordered: list[LoopRef]
+    parts: LoopRef | None
+    place: LoopRef | None
 
 
 def _nest(
@@ -262,56 +192,89 @@ def _nest(
     target: Target,
     unit: TensorIntrinsic | None,
     in_blocks: bool,
-) -> LoopRef | None:
-    """in_blocks: cut loops over rows into blocks, where they stand outermost. Returns the loop over
-    these.
-    """
+) -> _Nest:
+    """in_blocks: cut loops over rows into blocks, where they stand outermost."""
     lanes = target.lanes(found.total)
     name, width = found.block.name, panel.width
     short = is_grouped(found) and has_short_end(width, lanes)
     loops = tile_loops(sch, found.block, panel.tile, width, lanes, order, short=short, unit=unit)
     batch, rows = list(loops.rows[: len(found.batch)]), list(loops.rows[len(found.batch) :])
-    panels_first = _panels_first(sch, found, rows, loops.panel, target)
     points = 1 if unit is None else unit.points
+    inside, panels_first = _ask_place(sch, found, rows, loops.panel, target)
     around = list(batch)
-    if panels_first and len(rows) == 1 and _row_blocks(found, target):
-        size = _block_size(found, panel.tile, target)
-        blocks, rows[0] = sch.split(rows[0], (None, size), tail="partition")
-        around.append(blocks)
+    if panels_first and len(rows) == 1:
+        size = _ask_block_size(sch, found, panel.tile, sch.extent(rows[0]), target)
+        if size:
+            blocks, rows[0] = sch.split(rows[0], (None, size), tail="partition")
+            around.append(blocks)
     row_tiles, place = math.prod(sch.extent(loop) for loop in rows), None
     high = block_size(found, panel.tile, sch.extent(rows[-2]), target) if in_blocks else 0
-    if high and not panels_first:
+    if high and len(rows) - inside <= 1:
         rows[-2:-1] = sch.split(rows[-2], (None, high), tail="partition")
-        place = rows[-3]
+        place, inside = rows[-3], inside + 1
     row_bytes = width * points * found.weight.buffer.type.bytes
     apart, least, walked = spacing(row_bytes, row_tiles), 4 * PREFETCH_STEPS, rows_of(sch, found)
-    far = not (panels_first or batch or place) and walked.bytes > target.l2_bytes // 2
+    far = not (panels_first or batch or place) and _comes_from_far(sch, name, walked, target)
     if far:
         steps = row_tiles * math.prod(sch.extent(x) for x in (loops.panel, *loops.reduced))
         apart = min(apart, spacing(walked.bytes, steps, LEAST_STEPS))
         least = 2 * apart
     part = part and part // points
-    parts, block, reduced = _cut(sch, loops.reduced, part, row_tiles, apart, least)
-    blocked = [] if block is None else [block]
-    if panels_first:
-        outer = [loops.panel, *blocked, *rows]
-    elif len(rows) > 1:
-        outer = [*rows[:-1], loops.panel, *blocked, rows[-1]]
-    else:
-        outer = [*rows, loops.panel, *blocked]
-    finish_tile(sch, name, loops, [*around, *outer], reduced, target, parts=parts)
-    inside = [loop for loop in reduced[:-1] if sch.extent(loop) > 1]
-    if packed is not None and panels_first and len(reduced) > 1:
-        at = loops.panel if block is None else block
+    cut = cut_sum(sch, name, loops.reduced, part, row_tiles, apart, least)
+    blocked = [] if cut.block is None else [cut.block]
+    outer = [*rows[:inside], loops.panel, *blocked, *rows[inside:]]
+    ordered = finish_tile(sch, name, loops, [*around, *outer], cut.inside, target, parts=cut.parts)
+    ask_copies(sch, name, cut.inside[-1])
+    inner = [loop for loop in cut.inside[:-1] if sch.extent(loop) > 1]
+    if packed is not None and panels_first and len(cut.inside) > 1:
+        at = loops.panel if cut.block is None else cut.block
         tiled = [row for row in rows if sch.extent(row) > 1]
-        size = math.prod(sch.extent(loop) for loop in reduced) * row_bytes
-        fetch_weights(sch, packed, at, [*tiled, *inside], size)
-    if panels_first and parts is None and inside and _streams(found, target):
-        fetch_results(sch, walked, outer[-1], inside)
+        size = math.prod(sch.extent(loop) for loop in cut.inside) * row_bytes
+        fetch_weights(sch, packed, at, [*tiled, *inner], size)
+    if panels_first and cut.parts is None and inner and _streams(found, target):
+        fetch_results(sch, walked, outer[-1], inner)
     if far:
         level = 1 if len(order) == 1 else 2
-        fetch_rows(sch, walked, rows, [*outer, *inside], target, level)
-    return place
+        fetch_rows(sch, walked, rows, [*outer, *inner], target, level)
+    return _Nest(ordered, cut.parts, place)
+
+
+def _ask_place(
+    sch: Schedule,
+    found: Contraction,
+    rows: Sequence[LoopRef],
+    panel: LoopRef,
+    target: Target,
+) -> tuple[int, bool]:
+    """How many of the loops over rows stand around that over panels, and whether that stands
+    outside of all of them that have several iterations.
+    """
+    first = _panels_first(sch, found, rows, panel, target)
+    default = 0 if first else len(rows) - (len(rows) > 1)
+    long = [n for n, row in enumerate(rows) if sch.extent(row) > 1]
+    places = [*long, len(rows)] if long and sch.extent(panel) > 1 else [default]
+    if default not in places:
+        default = next(place for place in places if place >= default)
+    inside = ask(sch, f"loops around panels of {found.block.name}", places, default)
+    return inside, inside <= min(long, default=0) if len(places) > 1 else first
+
+
+def _ask_block_size(
+    sch: Schedule, found: Contraction, tile: Tile, count: int, target: Target
+) -> int:
+    """Tiles of rows in a block that meets all panels before the next one; 0 where there is one."""
+    size = _block_size(found, tile, target)
+    sizes = [n for n in (size // 2, size, 2 * size) if 1 < n < count]
+    default = size if _row_blocks(found, target) else 0
+    return ask(sch, f"tiles of rows in a block of {found.block.name}", [0, *sizes], default)
+
+
+def _comes_from_far(sch: Schedule, name: str, walked: Rows, target: Target) -> bool:
+    """Whether the next rows are asked for early; not asked of what the first cache holds."""
+    default = walked.bytes > target.l2_bytes // 2
+    if walked.bytes <= target.l1_bytes:
+        return default
+    return ask_whether(sch, f"next rows of {name} early", default)
 
 
 def _block_size(found: Contraction, tile: Tile, target: Target) -> int:
@@ -324,34 +287,6 @@ def _block_size(found: Contraction, tile: Tile, target: Target) -> int:
     most = -(-max(ROW_BLOCK, fitting) // tile.rows)
     tiles = -(-found.rows[-1].extent // tile.rows)
     return min(range(most, most // 2, -1), key=lambda size: _busiest(tiles, size, target))
-
-
-def _cut(
-    sch: Schedule,
-    reduced: Sequence[LoopRef],
-    part: int | None,
-    row_tiles: int,
-    apart: int,
-    least: int,
-) -> tuple[LoopRef | None, LoopRef | None, list[LoopRef]]:
-    """Cut a long sum into parts of `part` steps, or into blocks whose panels the level-2 cache
-    holds. Where several tiles of rows share a panel, cut what is left of a sum along one axis into
-    chunks of `apart` steps, if the whole has `least`.
-
-    Returns (loop over the parts, loop over parts or blocks, loops inside).
-    """
-    *taps, inside = reduced
-    parts = None
-    if part is not None:
-        parts, inside = sch.split(inside, (None, part))
-    elif taps or row_tiles < 2 or sch.extent(inside) < least:
-        return None, None, list(reduced)
-    if taps or row_tiles < 2:
-        return parts, parts, [*taps, inside]
-    block = parts
-    if parts is None and sch.extent(inside) > REDUCTION_BLOCK:
-        block, inside = sch.split(inside, (None, REDUCTION_BLOCK), tail="partition")
-    return parts, block, chunks(sch, inside, apart)
 
 
 def _panels_first(

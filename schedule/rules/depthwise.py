@@ -22,7 +22,7 @@ from .elementwise import schedule_pointwise, vector_lanes
 from .questions import ask_tile, write_out
 from .reduction import ACCUMULATORS
 from .structure import inline_chains, is_pointwise, pointwise_output, reductions
-from .tiled import finish_tile, panels_between, shared_first, tile_loops
+from .tiled import finish_tile, panels_between, share_tiles, shared_first, tile_loops
 from .tiles import Tile, pieces
 from .windows import inline_padding, is_depthwise, sliding_axes, window_taps, windowed_data
 
@@ -69,8 +69,9 @@ def _schedule(sch: Schedule, block: Block, target: Target) -> None:
     around = panels_between(sch, block.name, loops, max(0, inside))
     around.sort(key=lambda loop: loop != loops.panel and sch.extent(loop) == 1)
     outer = shared_first(sch, around, target)
-    finish_tile(sch, block.name, loops, outer, loops.reduced, target)
+    ordered = finish_tile(sch, block.name, loops, outer, loops.reduced, target)
     write_out(sch, block.name, loops.reduced, UNROLLED_TAPS)
+    share_tiles(sch, block, ordered, target)
 
 
 def window_tiles(block: Block, target: Target) -> list[Tile]:

@@ -19,10 +19,12 @@ from ...tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 from ...tir.visit import free_vars
 from ..nest import fixed_tensors, targets_of
 from ..schedule import Schedule
-from .contraction import PACK_ROWS, reduction_order, schedule_contraction
+from .contraction import schedule_contraction
 from .groups import is_grouped
+from .packing import PACK_ROWS
 from .reduction import schedule_window
 from .structure import Contraction, contraction, inline_chains, is_pointwise, reductions
+from .sum_blocks import reduction_order
 from .windows import is_window
 
 

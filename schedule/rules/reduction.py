@@ -18,7 +18,7 @@ from .elementwise import schedule_pointwise, vector_lanes
 from .long_sums import cut_long_sum
 from .questions import ask_copies, ask_tile, write_out
 from .structure import inline_chains, is_pointwise, pointwise_output, reductions
-from .tiled import finish_tile, panels_between, shared_first, tile_loops
+from .tiled import finish_tile, panels_between, share_tiles, shared_first, tile_loops
 from .tiles import Tile
 from .windows import UNROLLED_TAPS, inline_padding, is_window, window_taps
 
@@ -64,11 +64,12 @@ def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool 
     loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
     around = panels_between(sch, block.name, loops, len(loops.rows))
     outer = shared_first(sch, around, target)
-    finish_tile(sch, block.name, loops, outer, loops.reduced, target, alone=alone)
+    ordered = finish_tile(sch, block.name, loops, outer, loops.reduced, target, alone=alone)
     taps = window_taps(block)
     most = UNROLLED_TAPS if taps <= UNROLLED_TAPS else 0
     if not write_out(sch, block.name, loops.reduced, most):
         ask_copies(sch, block.name, loops.reduced[-1])
+    share_tiles(sch, block, ordered, target)
 
 
 def _tiles(spatial: Sequence[IterVar], lanes: int, target: Target) -> list[Tile]:

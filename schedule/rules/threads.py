@@ -20,20 +20,22 @@ def share_out(
     target: Target,
     elements: int,
     *,
-    always: bool = False,
+    default: int | None = None,
 ) -> None:
     """Run nested loops around `what`, a block, in parallel, where its `elements` are worth a
-    barrier, or `always`: the first of them, joined with the next one where it is too short to share
-    out.
+    barrier: the first of them, joined with the next one where it is too short to share out.
+    default: how many loops are shared out by default, where that is known.
     """
     loops = [loop for loop in outer if sch.extent(loop) > 1] or list(outer[:1])
     if not loops:
         return
-    uneven = is_uneven(sch.extent(loops[0]), target)
-    joined = len(loops) > 1 and _can_be_joined(sch, loops)
-    default = 0
-    if elements >= SERIAL_ELEMENTS or always:
-        default = 2 if uneven and joined else 1
+    nested = len(loops) > 1 and _are_nested(sch, loops)
+    if default is None:
+        default = 0
+        if elements >= SERIAL_ELEMENTS:
+            default = 2 if nested and is_uneven(sch.extent(loops[0]), target) else 1
+    # a joined loop whose last iterations are cut takes long to prove
+    joined = nested and not any(map(sch.tail, loops[:2]))
     choices = [default]
     if target.threads > 1 and sch.extent(loops[0]) > 1:
         many, few = elements >= UNSURE * SERIAL_ELEMENTS, UNSURE * elements < SERIAL_ELEMENTS
@@ -50,6 +52,6 @@ def is_uneven(extent: int, target: Target) -> bool:
     return extent % target.threads != 0 and extent < 4 * target.threads
 
 
-def _can_be_joined(sch: Schedule, loops: Sequence[LoopRef]) -> bool:
+def _are_nested(sch: Schedule, loops: Sequence[LoopRef]) -> bool:
     """Whether the second loop stands directly inside of the first."""
     return sch.copy().attempt(lambda s: s.fuse(*loops[:2]))

@@ -4,6 +4,7 @@ reduced in place.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from ...tir.linear import linear
 from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.tensor_intrinsics import TensorIntrinsic
+from ...tir.work import points_of
 from ..loop_steps import TailName
 from ..nest import read_indices, target_of, targets_of
 from ..references import LoopRef
@@ -19,6 +21,7 @@ from ..schedule import Schedule
 from .elementwise import schedule_pointwise, vector_lanes
 from .questions import ask
 from .structure import pointwise_output
+from .threads import share_out
 from .tiles import Tile
 
 
@@ -107,17 +110,14 @@ def finish_tile(
     *,
     parts: LoopRef | None = None,
     alone: bool = False,
-    shared: bool = True,
-) -> None:
+) -> list[LoopRef]:
     """Order the loops, keep the tile in registers and run what follows on it, where that has the
     tile's vectors and reads it element by element; else it has a nest of its own. alone: leave
     what follows as it is.
 
-    outer: the loops around the tile, the first of which runs in parallel, unless it is `parts` or
-    not `shared`;
-    reduced: the loops inside, around the tile's own. parts: the loop of `outer` each of whose
-    iterations sums anew in registers; the sums are added up in memory, which rounds less than one
-    long sum.
+    outer: the loops around the tile, which are returned in their order; reduced: the loops inside,
+    around the tile's own. parts: the loop of `outer` each of whose iterations sums anew in
+    registers; the sums are added up in memory, which rounds less than one long sum.
     """
     epilogue = None if alone else pointwise_output(sch.func, sch.func.block(name))
     forwards = epilogue is not None and _reads_forwards(epilogue, sch.func.block(name))
@@ -130,8 +130,6 @@ def finish_tile(
         sch.vectorize(loops.inner[-1])
     else:
         sch.tensorize(loops.inner[-1], loops.unit.name)
-    if shared and sch.extent(ordered[0]) > 1 and ordered[0] != parts:
-        sch.parallel(ordered[0])
     place = ordered[-1]
     summed = name if parts is None else sch.rfactor(name, parts)
     for tensor in targets_of(sch.func.block(summed)):
@@ -141,7 +139,7 @@ def finish_tile(
         sch.reorder(part, *tile)
         _vectors(sch, tile, lanes, short=loops.short)
     if epilogue is None:
-        return
+        return ordered
     own = epilogue.name
     moved: list[LoopRef] = []
     if (
@@ -152,6 +150,20 @@ def finish_tile(
         _vectors(sch, moved, lanes, short=loops.short)
     else:
         schedule_pointwise(sch, own, target)
+    return ordered
+
+
+def share_tiles(
+    sch: Schedule,
+    block: Block,
+    ordered: Sequence[LoopRef],
+    target: Target,
+    parts: LoopRef | None = None,
+) -> None:
+    """Run the first of the loops around the tiles of a block in parallel, unless it is `parts`."""
+    free = list(itertools.takewhile(lambda loop: loop != parts, ordered))
+    if free and sch.extent(free[0]) > 1:
+        share_out(sch, block.name, free, target, points_of(block), default=1)
 
 
 def _reads_forwards(epilogue: Block, block: Block) -> bool:

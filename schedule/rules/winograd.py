@@ -24,12 +24,12 @@ from ..nest import readers, target_of, writers
 from ..references import LoopRef
 from ..schedule import Schedule
 from .ahead import PREFETCH_STEPS, chunks
-from .contraction import pack_weights
 from .elementwise import schedule_pointwise, vector_lanes
+from .packing import pack_weights
 from .questions import ask, ask_tile
 from .structure import Contraction, contraction, is_pointwise, pointwise_output, reductions
-from .threads import share_out
-from .tiled import finish_tile, tile_loops
+from .threads import SERIAL_ELEMENTS, share_out
+from .tiled import finish_tile, share_tiles, tile_loops
 from .tiles import Tile, candidates, tile_cycles
 
 FEW_TILES = 12  # below which the weights would be read too often
@@ -199,7 +199,7 @@ def _after(sch: Schedule, stages: Sequence[Block], together: int, target: Target
         sch.unroll(loop)
     sch.vectorize(lane)
     if place is None:
-        share_out(sch, last.name, tiles, target, points_of(last), always=True)
+        share_out(sch, last.name, tiles, target, max(points_of(last), SERIAL_ELEMENTS))
         return None
     outer = [loop for loop in tiles[: tiles.index(place)] if sch.extent(loop) != 1]
     place = sch.fuse(*outer, place) if outer else place
@@ -236,7 +236,7 @@ def _before(
         sch.unroll(loop)
     sch.vectorize(lane)
     if alone:
-        share_out(sch, last.name, tiles, target, points_of(last), always=True)
+        share_out(sch, last.name, tiles, target, max(points_of(last), SERIAL_ELEMENTS))
 
 
 def _in_registers(sch: Schedule, stages: Sequence[Block], loop: LoopRef, lanes: int) -> None:
@@ -273,8 +273,10 @@ def _products(
         reduced[-1:] = chunks(sch, reduced[-1])
     first = sch.fuse(*batch) if alone and len(batch) > 1 else None
     outer = [*(batch if first is None else (first,)), loops.panel, *rows]
-    finish_tile(sch, found.block.name, loops, outer, reduced, target, alone=True, shared=alone)
+    ordered = finish_tile(sch, found.block.name, loops, outer, reduced, target, alone=True)
     tiled = [row for row in rows if sch.extent(row) > 1]
     count = math.prod(sch.extent(row) for row in rows)
     if packed is not None and alone and long and width <= PREFETCH_STEPS * count:
         sch.prefetch(packed, loops.panel, spread=(*tiled, reduced[-2]), level=2)
+    if alone:
+        share_tiles(sch, found.block, ordered, target)
