@@ -11,12 +11,15 @@ from ..schedule.errors import ScheduleError
 from ..schedule.schedule import Schedule
 from ..tir.canonical import workload_key
 from ..tir.func import PrimFunc
+from ..tir.html import plain
 from ..tir.target import Target
 from .choice import chosen
 from .comparable import Setting, by_setting, differences
+from .html import Shown, functions_html
 from .log import Contents, read_log
 from .machine import conditions
 from .record import Trial
+from .standing import standings
 
 TUNED, SIMILAR, DEFAULT = "tuned", "similar", "rule"  # as Schedule.origin has them
 
@@ -94,6 +97,22 @@ class TuningLog:
         problems = len(self.contents.problems)
         beside = f", {problems} lines that are no records" if problems else ""
         return f"TuningLog('{self.path}': {told}{beside})"
+
+    def _repr_html_(self) -> str:
+        found = standings(self.contents)
+        settings = dict.fromkeys(one.setting for one in found)
+        tables = [
+            functions_html(
+                (
+                    Shown(one.name, None, one.trials, one.default_seconds, one.seconds)
+                    for one in found
+                    if one.setting == setting
+                ),
+                str(setting),
+            )
+            for setting in settings
+        ]
+        return "".join((plain(repr(self)), *tables))
 
     def _silence(self, func: PrimFunc) -> str:
         """Why the log has nothing to use where it has nothing."""

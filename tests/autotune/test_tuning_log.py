@@ -119,3 +119,11 @@ def test_advice_says_why_there_is_none(tmp_path: Path) -> None:
     assert why("failed", failed) == "all of its 1 trials failed"
     assert why("foreign", foreign, failed) == "it was tuned for other instructions"
     assert why("stale", stale).startswith("its schedule can no longer be replayed: ")
+
+
+def test_a_notebook_shows_a_table_for_each_setting(tmp_path: Path) -> None:
+    other = replace(trial(1), conditions=replace(trial(1).conditions, cpu="another CPU"))
+    html = log(tmp_path, trial(0), other)._repr_html_()
+    assert "1 workloads, 2 trials" in html
+    assert html.count("<table>") == 2
+    assert "another CPU, c:avx512, 2 threads, cold constants" in html
