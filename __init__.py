@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .autotune.tune import TuneResult as TuneResult
+    from .autotune.result import TuneResult as TuneResult
     from .autotune.tune import tune as tune
     from .autotune.tuning_log import TuningLog as TuningLog
     from .driver.build import build as build
@@ -34,7 +34,7 @@ _HOMES = {
     "Target": "tir.target:Target",
     "TilewrightError": "tir.errors:TilewrightError",
     "Trace": "schedule.trace:Trace",
-    "TuneResult": "autotune.tune:TuneResult",
+    "TuneResult": "autotune.result:TuneResult",
     "TuningLog": "autotune.tuning_log:TuningLog",
     "build": "driver.build:build",
     "compile": "graph.compile:compile",

@@ -21,7 +21,7 @@ from .text import paragraph, table, working
 
 if TYPE_CHECKING:
     from ..autotune.board import Board
-    from ..autotune.tune import TunedFunction, TuneResult
+    from ..autotune.result import TunedFunction, TuneResult
     from ..tir.func import PrimFunc
     from .arguments import Verbs
 
@@ -73,7 +73,8 @@ def duration(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Search until the budget is spent, or Ctrl-C."""
-    from ..autotune.tune import DEFAULT_TRIALS, tune  # start-up
+    from ..autotune.run import DEFAULT_TRIALS  # start-up
+    from ..autotune.tune import tune
     from ..graph.tasks import tasks
     from .tuning_progress import Budget, Progress
 
