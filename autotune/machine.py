@@ -27,6 +27,8 @@ from .jobs import Job, Reply, Result, bar_to_json
 from .record import Conditions
 from .worker_process import Deadlines, Fault, Worker
 
+_LONG = 1.0  # seconds of a pause that is told
+
 Ready = dict[int, tuple[Artifact, SharedObject]]  # what is compiled, by its number in the job
 Readings = tuple[float, float]
 
@@ -152,7 +154,7 @@ class Machine:
                 return [replace(one, text="; ".join(notes)) for one in results]
             pause = self._calibration.pause()
             notes[-1] += "; measured again"
-            if self._tell is not None:
+            if self._tell is not None and pause >= _LONG:
                 self._tell(f"{notes[-1]} after {pause:.1f} s")
             sleep(pause)
 

@@ -58,6 +58,11 @@ def add_parser(verbs: Verbs) -> None:
         help="end after 90 (seconds), 20m or 8h; 64 trials a function where nothing is said",
     )
     parser.add_argument("--seed", type=whole, default=0, metavar="S", help="other points for each")
+    parser.add_argument(
+        "--executor",
+        metavar="WHERE",
+        help="let the workers of a Dask scheduler measure: dask://HOST:PORT",
+    )
     parser.add_argument("--no-resume", action="store_true", help="try again what the log holds")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -98,7 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
             log=arguments.log,
             resume=not arguments.no_resume,
             seed=arguments.seed,
+            executor=arguments.executor,
             callback=progress,
+            progress=progress.note,
         )
     print(json.dumps(_json(result), indent=1) if arguments.json else _text(result, arguments))
     return OK

@@ -49,6 +49,7 @@ class Progress:
         self._budget = budget or Budget()
         self._live: Live | None = None
         self._told = time.monotonic()
+        self._note = ""  # what the search waits for
 
     def __enter__(self) -> Progress:
         if self._stream.isatty():
@@ -68,13 +69,19 @@ class Progress:
 
     def __call__(self, record: Record) -> None:
         """Take a record in."""
-        row = self._board.add(record)
+        row, self._note = self._board.add(record), ""
         if self._live is not None:
             return
         if row is not None and row.trials > 1:
             self._say(f"{row.name} {_told(row)}")
         elif time.monotonic() - self._told > _SILENCE:
             self._say("no gain since")
+
+    def note(self, text: str) -> None:
+        """Tell what the search waits for, until the next record."""
+        self._note = text
+        if self._live is None:
+            self._say(text)
 
     def _say(self, what: str) -> None:
         self._told = time.monotonic()
@@ -89,6 +96,8 @@ class Progress:
         left = self._budget.left(self._board)
         if left is not None:
             parts.append(f"at most {duration_text(left)} left")
+        if self._note and self._live is not None:
+            parts.append(self._note)
         return ", ".join(parts)
 
     def table(self) -> Table:
