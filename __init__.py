@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .autotune.result import TuneResult as TuneResult
+    from .autotune.survey import tuning_space as tuning_space
     from .autotune.tune import tune as tune
     from .autotune.tuning_log import TuningLog as TuningLog
     from .driver.build import build as build
@@ -43,6 +44,7 @@ _HOMES = {
     "tasks": "graph.tasks:tasks",
     "te": "tir.te:",
     "tune": "autotune.tune:tune",
+    "tuning_space": "autotune.survey:tuning_space",
 }
 __all__ = ["__version__", *_HOMES]
 

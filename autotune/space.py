@@ -120,14 +120,22 @@ class TuningSpace:
 
     def points(self) -> Iterator[Candidate | ScheduleError]:
         """Every point in order, depth first: its candidate, or why its steps are refused."""
+        return (found for _, found in self.every())
+
+    def every(self) -> Iterator[tuple[Walk, Candidate | ScheduleError]]:
+        """The walk to each point in order, depth first, and what stands there."""
         start: Point | None = ()
         while start is not None:
             walk = _First(start)
-            try:
-                yield self.walked(walk)
-            except ScheduleError as error:
-                yield error
+            yield walk, self.reached(walk)
             start = _next(walk)
+
+    def reached(self, walk: Walk) -> Candidate | ScheduleError:
+        """The point that decisions lead to, or why its steps are refused."""
+        try:
+            return self.walked(walk)
+        except ScheduleError as error:
+            return error
 
     def walked(self, walk: Walk) -> Candidate:
         """The point that decisions lead to. Raises: ScheduleError where its steps are refused."""
