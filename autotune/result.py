@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..runtime.timing import seconds_text
 from ..tir.func import PrimFunc
+from .html import Shown, functions_html
 from .record import Trial
+from .standing import default_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +28,18 @@ class TunedFunction:
     history: tuple[Trial, ...] = field(repr=False)
 
     @property
+    def seconds(self) -> float | None:
+        """Seconds of the best trial."""
+        return None if self.best is None else self.best.seconds
+
+    @property
     def default_time(self) -> float | None:
         """Seconds of the rule's own schedule, in the rounds of the best one where it was there."""
-        found = [trial for trial in self.history if trial.is_default and trial.seconds]
-        session = None if self.best is None else self.best.method.session
-        paired = [trial for trial in found if trial.method.session == session]
-        return (paired or found)[-1].seconds if found else None
+        return default_seconds(self.history, self.best)
 
     def __str__(self) -> str:
-        best = None if self.best is None else self.best.seconds
-        told = "nothing ran" if best is None else f"best {seconds_text(best)}"
-        if best is not None and self.default_time is not None:
+        told = "nothing ran" if self.seconds is None else f"best {seconds_text(self.seconds)}"
+        if self.seconds is not None and self.default_time is not None:
             told += f", default {seconds_text(self.default_time)}"
         failed = sum(trial.outcome != "ok" for trial in self.history)
         return f"{self.func.name}: {told}; {len(self.history)} trials, {failed} failed"
@@ -43,10 +47,11 @@ class TunedFunction:
 
 @dataclass(frozen=True, slots=True)
 class TuneResult:
-    """What a search found. stopped_because: in words."""
+    """What a search found. stopped_because: in words. log: where every trial was kept."""
 
     functions: tuple[TunedFunction, ...]
     stopped_because: str
+    log: Path | None = None
 
     @property
     def best(self) -> Trial | None:
@@ -66,10 +71,25 @@ class TuneResult:
     @property
     def best_time(self) -> float | None:
         """Seconds of the best schedules, each as often as it counts; None without one."""
-        return _total([(f.count, f.best.seconds if f.best else None) for f in self.functions])
+        return _total([(f.count, f.seconds) for f in self.functions])
+
+    @property
+    def ending(self) -> str:
+        """Why it ended, and how to go on."""
+        told = f"ended: {self.stopped_because}"
+        if self.log is None:
+            return told
+        return f"{told}\nkept: every trial, in '{self.log}'; the same call goes on from there"
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.functions), f"ended: {self.stopped_because}"])
+        return "\n".join([*map(str, self.functions), self.ending])
+
+    def _repr_html_(self) -> str:
+        rows = (
+            Shown(f.func.name, f.count, f.history, f.default_time, f.seconds)
+            for f in self.functions
+        )
+        return functions_html(rows, f"{len(self.history)} trials", self.ending)
 
 
 def _total(parts: Sequence[tuple[int, float | None]]) -> float | None:

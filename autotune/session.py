@@ -82,6 +82,7 @@ class Session:
                 for task, history in histories
             ),
             reason,
+            None if self._log is None else Path(self._log),
         )
 
     def _keep(self, trial: Trial) -> None:

@@ -36,7 +36,7 @@ class Standing:
     @property
     def default_seconds(self) -> float | None:
         """What the rule's own schedule took."""
-        return None if self.best is None else default_seconds(self.trials, self.best)
+        return default_seconds(self.trials, self.best)
 
     @property
     def gain(self) -> float | None:
@@ -80,10 +80,11 @@ class Standing:
         return {**told, "rule": best.rule, "is_default": best.is_default, "decisions": chose}
 
 
-def default_seconds(trials: Sequence[Trial], best: Trial) -> float | None:
+def default_seconds(trials: Sequence[Trial], best: Trial | None) -> float | None:
     """What the rule's own schedule took, in the rounds of the best trial where it was there."""
     found = [trial for trial in trials if trial.is_default and trial.seconds is not None]
-    paired = [trial for trial in found if trial.method.session == best.method.session]
+    session = None if best is None else best.method.session
+    paired = [trial for trial in found if trial.method.session == session]
     return (paired or found)[-1].seconds if found else None
 
 

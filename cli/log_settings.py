@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..runtime.timing import seconds_text
 from .text import faint, paragraph, table
 
 if TYPE_CHECKING:
@@ -34,4 +33,6 @@ def in_tables(
 
 def time_cell(seconds: float | None) -> str:
     """A time, or nothing."""
+    from ..runtime.timing import seconds_text  # start-up
+
     return "" if seconds is None else seconds_text(seconds)

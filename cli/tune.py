@@ -162,8 +162,7 @@ def _text(result: TuneResult, arguments: argparse.Namespace) -> str:
 def _row(found: TunedFunction) -> tuple[str, ...]:
     from ..runtime.timing import seconds_text  # start-up
 
-    best = None if found.best is None else found.best.seconds
-    default = found.default_time
+    default, best = found.default_time, found.seconds
     return (
         found.func.name,
         str(found.count),
@@ -176,10 +175,9 @@ def _row(found: TunedFunction) -> tuple[str, ...]:
 
 def _saved(found: TunedFunction) -> float:
     """Seconds of a run of all places that the best schedule takes less than the default."""
-    best = None if found.best is None else found.best.seconds
-    if best is None or found.default_time is None:
+    if found.seconds is None or found.default_time is None:
         return 0.0
-    return found.count * (found.default_time - best)
+    return found.count * (found.default_time - found.seconds)
 
 
 def _json(result: TuneResult) -> dict[str, object]:
@@ -195,7 +193,7 @@ def _json(result: TuneResult) -> dict[str, object]:
                 "places": found.count,
                 "trials": len(found.history),
                 "default_seconds": found.default_time,
-                "seconds": None if found.best is None else found.best.seconds,
+                "seconds": found.seconds,
                 "decisions": None
                 if found.best is None
                 else {name: one.value for name, one in answers_of(found.best.trace).items()},

@@ -50,7 +50,14 @@ def test_a_search_keeps_every_trial_and_says_why_it_ended(tmp_path: Path) -> Non
     assert result.best in result.history
     assert result.best is not None
     assert result.best.method.session
-    assert str(result).endswith(" trials, 0 failed\nended: the space is exhausted")
+    assert str(result).endswith(
+        " trials, 0 failed\nended: the space is exhausted\n"
+        f"kept: every trial, in '{log}'; the same call goes on from there"
+    )
+    html = result._repr_html_()
+    assert "<td>scaled</td>" in html
+    assert "<svg" in html
+    assert "<p>ended: the space is exhausted</p><p>kept: every trial" in html
 
 
 def test_what_a_log_holds_is_not_tried_again(tmp_path: Path) -> None:
@@ -69,6 +76,7 @@ def test_ctrl_c_returns_what_there_is() -> None:
 
     result = tune(scaled(), TARGET, rule=in_parts, callback=stop)
     assert result.stopped_because == "it was interrupted"
+    assert str(result).endswith("ended: it was interrupted")
     assert len(result.history) == 1
     assert result.best == result.history[0]
     assert result.default_time == result.best.seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,16 @@ import pytest
 from tests.autotune.samples import trial, workload
 from tilewright.autotune.log import LogWriter, read_log
 from tilewright.autotune.machine import conditions
-from tilewright.autotune.record import Workload
+from tilewright.autotune.record import Conditions, Workload
+from tilewright.cli.log import ACTIONS
 from tilewright.graph.samples import tiny_model
 from tilewright.graph.tasks import taken
 from tilewright.runtime.host import host_target
 from tilewright.schedule.rules.default import default_schedule
+from tilewright.tir.func import PrimFunc
 
 from .conftest import Command
+from .test_main import steady
 
 
 def written(path: Path, *numbers: int) -> Path:
@@ -124,29 +128,28 @@ def test_check_names_damaged_lines(tilewright: Command, tmp_path: Path) -> None:
     assert "coverage" not in report
 
 
+def tuned(log: Path, functions: Iterable[PrimFunc], at: Conditions) -> None:
+    """Add a trial of the default of each function."""
+    with LogWriter(log) as writer:
+        for func in functions:
+            known, trace = Workload.of(func), default_schedule(func, host_target()).trace
+            made = replace(trial(0), workload=known.key, trace=trace, conditions=at)
+            writer.append(known, made)
+
+
 @pytest.mark.needs_cc
 def test_check_says_kernel_by_kernel_what_a_log_covers(
     tilewright: Command, tiny: Path, tmp_path: Path
 ) -> None:
-    log, target = tmp_path / "tiny.jsonl", host_target()
-    functions = [func for func, _ in taken(tiny_model().model, target)]
-    here = conditions(target)
-    there = replace(here, cpu="another CPU")
-    with LogWriter(log) as writer:
-        for number, at in ((0, here), (1, there)):
-            func = functions[number]
-            made = replace(
-                trial(0),
-                workload=Workload.of(func).key,
-                trace=default_schedule(func, target).trace,
-                conditions=at,
-            )
-            writer.append(Workload.of(func), made)
+    log, here = tmp_path / "tiny.jsonl", conditions(host_target())
+    functions = [func for func, _ in taken(tiny_model().model, host_target())]
+    tuned(log, functions[:1], here)
+    tuned(log, functions[1:2], replace(here, cpu="another CPU"))
     done = tilewright("log", "check", tiny, "--log", log)
     assert done.code == 1
     count = len(functions)
     _, model, heads, *rows = done.out.splitlines()
-    assert model == (f"model      kernels {count}: tuned 1, similar 1, default {count - 2}")
+    assert model == f"model      kernels {count}: tuned 1, similar 1, default {count - 2}"
     assert heads.split() == ["kernel", "places", "schedule", "why"]
     told = {row.split()[0]: " ".join(row.split()[2:]) for row in rows}
     assert told[functions[0].name] == "tuned"
@@ -155,6 +158,12 @@ def test_check_says_kernel_by_kernel_what_a_log_covers(
     report = json.loads(tilewright("log", "check", tiny, "--log", log, "--json").out)
     assert report["coverage"] == {"tuned": 1, "similar": 1, "default": count - 2}
     assert len(report["kernels"]) == count
+    tuned(log, functions[1:], here)
+    done = tilewright("log", "check", tiny, "--log", log)
+    assert done.code == 0
+    assert f"kernels {count}: tuned {count}\n" in done.out
+    done = tilewright("compile", tiny, "--log", log, "--require-tuned", "--json")
+    assert json.loads(done.out)["coverage"] == {"tuned": count}
 
 
 def test_check_takes_no_log_for_a_model(tilewright: Command, tmp_path: Path) -> None:
@@ -247,3 +256,13 @@ def test_a_log_without_a_workload_line_is_told_all_the_same(
     with LogWriter(tmp_path / "a.jsonl") as writer:
         writer.append(replace(trial(0), workload="0" * 64))
     assert "unnamed" in tilewright("log", "show", tmp_path / "a.jsonl").out
+
+
+@pytest.mark.parametrize("action", [module.__name__.rpartition("_")[2] for module in ACTIONS])
+def test_each_action_explains_itself_with_examples(
+    action: str, tilewright: Command, golden: Callable[[str, str], None]
+) -> None:
+    done = tilewright("log", action, "--help")
+    assert done.code == 0
+    assert "examples:\n  tilewright log " in done.out
+    golden(f"cli/help_log_{action}.txt", steady(done.out))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,45 +17,87 @@ from rich.console import Console
 from tests.autotune.samples import scaled, trial, workload
 from tilewright.autotune.board import Board
 from tilewright.autotune.log import read_log
+from tilewright.autotune.record import Trial
 from tilewright.cli.tune import duration
 from tilewright.cli.tuning_progress import Budget, Progress
 
-from .conftest import Command
+from .conftest import Command, Done
 
 pytestmark = pytest.mark.needs_cc
+START = "import sys; from tilewright.cli.main import main; sys.exit(main())"
 
 
-def test_a_model_is_tuned_and_compiled_with_the_log(tilewright: Command, tiny: Path) -> None:
-    done = tilewright("tune", tiny, "--log", "tiny.jsonl", "--trials", "5")
-    assert done.code == 0
+@pytest.fixture(scope="module")
+def tuned(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    """The log of a short search, and what the search said."""
+    log = tmp_path_factory.mktemp("tuned") / "tiny.jsonl"
+    command = [sys.executable, "-c", START, "tune", tiny, "--log", log, "--trials", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return log, Done(done.returncode, done.stdout, done.stderr)
+
+
+def alone(log: Path) -> list[Trial]:
+    """What was tried on the way of a search."""
+    return [trial for trial in read_log(log).trials if not trial.method.session]
+
+
+def test_a_model_is_tuned_and_compiled_with_the_log(
+    tilewright: Command, tiny: Path, tuned: tuple[Path, Done]
+) -> None:
+    log, done = tuned
+    assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert lines[0] == "ended      5 trials are done"
+    assert lines[0] == "ended      3 trials are done"
     assert lines[1].split() == ["function", "places", "trials", "default", "best", "saved"]
     told = " ".join(done.out.split())  # long lines are cut at a word
-    assert f"go on tilewright tune {tiny} --log tiny.jsonl" in told
-    assert f"covered tilewright log check {tiny} --log tiny.jsonl" in told
-    assert told.endswith(f"use tilewright compile {tiny} --log tiny.jsonl")
-    alone = [t for t in read_log("tiny.jsonl").trials if not t.method.session]
-    assert len(alone) == 5
-    assert tilewright("compile", tiny, "--log", "tiny.jsonl").code == 0
+    assert f"go on tilewright tune {tiny} --log {log}" in told
+    assert f"covered tilewright log check {tiny} --log {log}" in told
+    assert told.endswith(f"use tilewright compile {tiny} --log {log}")
+    assert len(alone(log)) == 3
+    compiled = tilewright("compile", tiny, "--log", log)
+    assert compiled.code == 0
+    assert re.search(r"tuning     (tuned 1, )?default [45]\n", compiled.out)
 
 
-def test_a_second_search_goes_on(tilewright: Command, tiny: Path) -> None:
-    tilewright("tune", tiny, "--log", "tiny.jsonl", "--trials", "2")
-    done = tilewright("tune", tiny, "--log", "tiny.jsonl", "--trials", "4", "--json")
+def test_a_second_search_goes_on(
+    tilewright: Command, tiny: Path, tuned: tuple[Path, Done], tmp_path: Path
+) -> None:
+    log = tmp_path / "more.jsonl"
+    log.write_bytes(tuned[0].read_bytes())
+    done = tilewright("tune", tiny, "--log", log, "--trials", "4", "--json")
     report = json.loads(done.out)
     assert report["stopped_because"] == "4 trials are done"
-    alone = [t for t in read_log("tiny.jsonl").trials if not t.method.session]
-    assert len(alone) == 4
+    assert len(alone(log)) == 4
 
 
 def test_a_kernel_that_is_not_tuned_is_refused_where_all_must_be(
-    tilewright: Command, tiny: Path
+    tilewright: Command, tiny: Path, tuned: tuple[Path, Done]
 ) -> None:
-    tilewright("tune", tiny, "--log", "tiny.jsonl", "--trials", "1")
-    done = tilewright("compile", tiny, "--log", "tiny.jsonl", "--require-tuned")
+    done = tilewright("compile", tiny, "--log", tuned[0], "--require-tuned")
     assert done.code == 3
     assert "have no tuned schedule" in done.err
+
+
+def test_sigterm_ends_a_search_with_what_it_found_and_how_to_go_on(
+    tiny: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "tiny.jsonl"
+    command = [sys.executable, "-c", START, "tune", tiny, "--log", log]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        for _ in range(600):
+            if log.exists() and len(read_log(log).trials) > 2:
+                break
+            time.sleep(0.1)
+        process.terminate()
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    lines = out.splitlines()
+    assert lines[0] == "ended      it was interrupted"
+    assert f"tilewright tune {tiny} --log {log}" in " ".join(out.split())
+    assert "Traceback" not in err
+    assert read_log(log).problems == ()
 
 
 def test_a_time_is_seconds_minutes_or_hours() -> None:
