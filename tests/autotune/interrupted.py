@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import tilewright as tw
-from tilewright.autotune import tune as tuning
+from tilewright.autotune import session
 from tilewright.autotune.errors import LogError
 from tilewright.autotune.jobs import Job, Reply, Result
 from tilewright.autotune.log import read_log
@@ -149,7 +149,7 @@ def on_a_full_disk(size: int, log: Path) -> tuple[int, list[str]]:
 
 def main(how: str, count: int, folder: Path) -> None:
     """End so many searches, and let each go on."""
-    tuning.Here = Instant  # type: ignore[assignment,misc]
+    session.Here = Instant  # type: ignore[assignment,misc]
     source = random.Random(how)
     log = folder / "whole.jsonl"
     search(log, os.open(os.devnull, os.O_WRONLY))  # what a first search finds out is known to all

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
+from IPython.display import HTML
 
 from tilewright.autotune.errors import TuneError
 from tilewright.autotune.record import Trial
@@ -43,6 +45,41 @@ def test_a_search_in_the_background_tells_what_it_found_so_far_and_can_be_stoppe
     assert not any(trial.method.session for trial in result.history)
 
 
+def test_a_notebook_follows_it_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, go, shown = threading.Event(), threading.Event(), list[str]()
+
+    class Shown:
+        def update(self, html: HTML) -> None:
+            shown.append(str(html.data))
+
+    def display(html: HTML, *, display_id: bool) -> Shown:
+        shown.append(str(html.data))
+        return Shown()
+
+    def hold(trial: Trial) -> None:
+        seen.set()
+        assert go.wait(60)
+
+    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.setattr("tilewright.autotune.background._SHOWN_EVERY", 0.05)
+    tuning = tune(
+        scaled(), TARGET, rule=in_parts, executor=Instant(right), callback=hold, background=True
+    )
+    assert seen.wait(60)
+    tuning._ipython_display_()
+    assert "<td>scaled</td><td>1</td><td>1</td>" in shown[0]
+    assert "ended: it is still running" in shown[0]
+    assert repr(tuning).startswith("Tuning, running:\nscaled: best ")
+    go.set()
+    ending = f"<p>{tuning.result(timeout=60).ending}</p>"
+    for _ in range(600):
+        if ending in shown[-1]:
+            break
+        time.sleep(0.05)
+    assert ending in shown[-1]
+    assert repr(tuning) == f"Tuning, ended:\n{tuning.result()}"
+
+
 def test_an_event_that_is_set_ends_a_search() -> None:
     stop, trials = threading.Event(), list[Trial]()
 
@@ -61,6 +98,10 @@ def test_what_goes_wrong_in_the_background_is_raised_by_its_result() -> None:
     tuning = tune(scaled(), TARGET, executor="nowhere", background=True)
     with pytest.raises(TuneError, match="there is no executor 'nowhere'"):
         tuning.result(timeout=60)
+    assert repr(tuning).startswith(
+        "Tuning, ended:\nscaled: nothing ran; 0 trials, 0 failed\nended: "
+    )
+    assert "TuneError: tune: there is no executor" in repr(tuning)
 
 
 def test_what_cannot_be_tuned_is_refused_at_once() -> None:
