@@ -17,10 +17,13 @@ FAR = 1e9  # farther apart than any two numbers of one question
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a question was answered; is_default: as the rule would have, whatever that was."""
+    """What a question was answered; is_default: as the rule would have, whatever that was. place:
+    among the candidates.
+    """
 
     value: object
     is_default: bool = False
+    place: int = field(default=0, compare=False)
 
 
 @dataclass
@@ -45,13 +48,16 @@ def answers_of(trace: Trace) -> dict[str, Answer]:
     """What was chosen in a schedule."""
     found: dict[str, Answer] = {}
     asked = [step for step in trace.steps if step.decision is not None]
-    for place, step in enumerate(asked):
+    for number, step in enumerate(asked):
         told = dict(step.arguments)
         listed, default = told["candidates"], told["default"]
         assert isinstance(listed, Sequence)
         assert isinstance(default, int)
-        key = str(told.get("name") or f"question {place}")
-        found[key] = Answer(step.decision, _plain(step.decision) == _plain(listed[default]))
+        key = str(told.get("name") or f"question {number}")
+        plain = [_plain(candidate) for candidate in listed]
+        chosen = _plain(step.decision)
+        place = plain.index(chosen) if chosen in plain else 0
+        found[key] = Answer(step.decision, chosen == plain[default], place)
     return found
 
 
@@ -59,9 +65,23 @@ def chosen_in(walk: Walk) -> dict[str, Answer]:
     """What was chosen in a walk."""
     pairs = zip(walk.questions, walk.choices, strict=True)
     return {
-        key_of(question, place): Answer(question.candidates[choice])
-        for place, (question, choice) in enumerate(pairs)
+        key_of(question, number): Answer(question.candidates[choice], place=choice)
+        for number, (question, choice) in enumerate(pairs)
     }
+
+
+def numbers(answers: Mapping[str, Answer]) -> dict[str, float]:
+    """Answers as numbers: the parts of one that holds several each by itself; of one that is no
+    number its place among the candidates.
+    """
+    found: dict[str, float] = {}
+    for name, answer in answers.items():
+        value = answer.value
+        if isinstance(value, tuple | list) and all(isinstance(x, int | float) for x in value):
+            found |= {f"{name}[{place}]": float(part) for place, part in enumerate(value)}
+        else:
+            found[name] = float(value if isinstance(value, int | float) else answer.place)
+    return found
 
 
 def value_text(value: object) -> str:

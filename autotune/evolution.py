@@ -4,7 +4,8 @@ The first candidates are drawn. Then each pick adds a few new ones to a pool, ch
 that were timed and some drawn ones, and takes that of the pool which a member of the cost model
 (cost_model.py) expects to be fastest, another member each time, so that what the members disagree
 about gets its trials (Thompson sampling, 1933); now and then it takes any one. Offspring that was
-not taken stays in the pool. The scheme is that of Ansor (Zheng et al., 2020) without its rounds.
+not taken stays in the pool. Offspring is made in litters (offspring.py). The scheme is that of
+Ansor (Zheng et al., 2020) without its rounds.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .answers import Answer, Answering, chosen_in, key_of
+from .answers import Answering
 from .boosted_trees import Matrix, Vector, fit_trees
 from .cost_model import CostModel, Fit, fit_cost_model
 from .features import Features
+from .offspring import Breeder
 from .outlook import HORIZON, NOTHING_LEFT, Outlook, Pick, outlook
 from .search import Found, RandomSearch, Space
 from .space import Drawn, Point, Walk
 
 DRAWN_FIRST = 8  # candidates that are timed before a model is fitted
-OFFSPRING = 4  # new ones for each pick
-DRAWN = 0.2  # the share of them that is drawn
+OFFSPRING = 2  # new ones for each pick
+DRAWN = 0.15  # the share of them that is drawn
 PARENTS = 12  # the best ones, of which all others are children
 EXPLORE = 0.08  # the share of picks that any candidate of the pool may be
 POOL = 256  # candidates that are kept
@@ -53,6 +55,7 @@ class EvolutionarySearch(RandomSearch[Found]):
         self._told: dict[Point, Features] = {}
         self._walks: dict[Point, Walk] = {}
         self._pool: dict[Point, Found] = {}
+        self._breeder = Breeder(self.random, fit)
         self._expected: dict[Point, float] = {}
         self._model: CostModel | None = None
         self._fitted = 0  # trials that the model has seen
@@ -120,6 +123,7 @@ class EvolutionarySearch(RandomSearch[Found]):
         worst = FAILED * max(self.timed.values())
         seconds = {point: self.timed.get(point, worst) for point in self._walks}
         told = [self._told[point] for point in seconds]
+        self._breeder.learn([self._walks[point] for point in seconds], list(seconds.values()))
         seed = self.random.randrange(1 << 30)
         return fit_cost_model(told, list(seconds.values()), self._fit, seed)
 
@@ -148,32 +152,8 @@ class EvolutionarySearch(RandomSearch[Found]):
         return super().is_new(point) and point not in self._pool
 
     def _child(self, parents: Sequence[Point]) -> Walk:
-        """Decisions drawn, or those of a parent with some of them changed, the better the parent
-        the more often.
-        """
+        """Decisions drawn, or those of a child of the best."""
         if not parents or self.random.random() < DRAWN:
             return Drawn((), source=self.random)
-        one, other = (self._parent(parents) for _ in range(2))
-        answers = chosen_in(one)
-        if one is not other and self.random.random() < 0.3:
-            mixed = chosen_in(other).items()
-            answers |= {key: answer for key, answer in mixed if self.random.random() < 0.5}
-        for _ in range(self.random.choice((1, 1, 1, 2, 2, 3))):
-            self._change(one, answers)
-        return Answering((), answers=answers)
-
-    def _parent(self, parents: Sequence[Point]) -> Walk:
-        place = int(len(parents) * self.random.random() ** 2)
-        return self._walks[parents[place]]
-
-    def _change(self, walk: Walk, answers: dict[str, Answer]) -> None:
-        """Answer one question of a walk in another way: beside the answer, or anyhow."""
-        open_ = [n for n, question in enumerate(walk.questions) if len(question.candidates) > 1]
-        if not open_:
-            return
-        place = self.random.choice(open_)
-        question, choice = walk.questions[place], walk.choices[place]
-        beside = [n for n in (choice - 1, choice + 1) if 0 <= n < len(question.candidates)]
-        others = [n for n in range(len(question.candidates)) if n != choice]
-        taken = self.random.choice(beside if self.random.random() < 0.5 else others)
-        answers[key_of(question, place)] = Answer(question.candidates[taken])
+        walks = [self._walks[point] for point in parents]
+        return Answering((), answers=self._breeder.child(walks))

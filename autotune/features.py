@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from ..schedule.cost import estimate
 from ..schedule.nest import fixed_tensors, is_reduction, targets_of
 from ..schedule.schedule import Schedule
-from ..schedule.trace import Trace
 from ..tir.buffer import Buffer, Load
 from ..tir.func import PrimFunc, split_allocations
 from ..tir.stmt import Alloc, Block, For, ForKind, Prefetch, Stmt, Store, Tail
 from ..tir.target import Target
 from ..tir.visit import blocks, loads, statements, stores
 from ..tir.work import expression_operations, points_of
+from .answers import answers_of, numbers
 from .traffic import Access, traffic_of
 
 Features = dict[str, float]
@@ -45,27 +45,7 @@ def features(schedule: Schedule, target: Target) -> Features:
     found |= _registers(around, target) | _shape(func, around)
     if placed:
         found |= _tile(max(placed, key=lambda one: one.operations + one.loaded))
-    return found | decisions(schedule.trace)
-
-
-def decisions(trace: Trace) -> Features:
-    """What was chosen, by the name of each question, or its number where it has none; the parts of
-    an answer are features of their own. Of an answer that is no number the place among the
-    candidates is told.
-    """
-    found: Features = {}
-    asked = [dict(s.arguments) | {"": s.decision} for s in trace.steps if s.decision is not None]
-    for number, step in enumerate(asked):
-        name, answer = str(step.get("name") or f"question {number}"), step[""]
-        if isinstance(answer, tuple | list) and all(isinstance(x, int | float) for x in answer):
-            found |= {f"{name}[{place}]": float(part) for place, part in enumerate(answer)}
-        elif isinstance(answer, int | float):
-            found[name] = float(answer)
-        else:
-            listed = step["candidates"]
-            assert isinstance(listed, tuple)
-            found[name] = float(listed.index(answer))
-    return found
+    return found | numbers(answers_of(schedule.trace))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .features import decisions
+from .answers import answers_of, numbers
 from .record import Trial
 
 FEWEST = 8  # trials
@@ -34,7 +34,7 @@ def importances(trials: Sequence[Trial]) -> list[Importance]:
     best ones again.
     """
     timed = [
-        (decisions(trial.trace), math.log(trial.seconds))
+        (numbers(answers_of(trial.trace)), math.log(trial.seconds))
         for trial in trials
         if trial.seconds is not None and not trial.method.session
     ]

@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from tilewright.autotune.features import decisions, features
+from tilewright.autotune.answers import answers_of, numbers
+from tilewright.autotune.features import features
 from tilewright.autotune.space import TuningSpace
 from tilewright.autotune.traffic import traffic_of
 from tilewright.schedule.errors import ScheduleError
@@ -84,7 +85,7 @@ def test_answers_are_told_by_name_and_by_parts() -> None:
         sch.sample_categorical([0.5, 2])
 
     trace = TuningSpace(copied(8), TARGET, asks).candidate().schedule.trace
-    assert decisions(trace) == {"tile[0]": 3, "tile[1]": 4, "kind": 1, "question 2": 0.5}
+    assert numbers(answers_of(trace)) == {"tile[0]": 3, "tile[1]": 4, "kind": 1, "question 2": 0.5}
 
 
 def row_sums() -> PrimFunc:

@@ -99,7 +99,7 @@ def test_trials_by_promise_save_more_than_trials_in_turn() -> None:
         functions = model(seed)
         shared.append(tuned(functions, 40, lambda turn, fs=functions: promising(fs)))  # type: ignore[misc]
         trials = [len(one.took) for one in functions]
-        assert trials[0] == max(trials)
+        assert trials[0] > 1.5 * sum(trials) / len(trials)
         assert min(trials) >= 4
         others = model(seed)
         in_turn.append(tuned(others, 40, lambda turn, fs=others: fs[turn % len(fs)]))  # type: ignore[misc]
