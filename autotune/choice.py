@@ -24,13 +24,17 @@ LEVEL = 0.05
 def chosen(trials: Sequence[Trial]) -> Trial | None:
     """The trial whose schedule is to be used, of one workload under one set of conditions.
 
-    Where there were finals, those of the last session count. Else the fastest trial.
+    Where there were finals, the last ones of each rule count, of whose winners the fastest is
+    taken: each rule has a default of its own, and rules do not meet in one session. Else the
+    fastest trial.
     """
     right = [trial for trial in trials if trial.seconds is not None]
-    sessions = [trial.method.session for trial in right if trial.method.session]
-    if sessions:
-        return _of_session([trial for trial in right if trial.method.session == sessions[-1]])
-    return min(right, key=_seconds, default=None)
+    finals = [trial for trial in right if trial.method.session]
+    if not finals:
+        return min(right, key=_seconds, default=None)
+    last = {t.rule: t.method.session for t in sorted(finals, key=lambda trial: trial.time)}
+    sessions = [[t for t in finals if t.method.session == one] for one in last.values()]
+    return min(map(_of_session, sessions), key=_seconds)
 
 
 def _of_session(trials: Sequence[Trial]) -> Trial:

@@ -45,7 +45,7 @@ class TunedFunction:
         return f"{self.func.name}: {told}; {len(self.history)} trials, {failed} failed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TuneResult:
     """What a search found. stopped_because: in words. log: where every trial was kept."""
 
@@ -83,6 +83,9 @@ class TuneResult:
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.functions), self.ending])
+
+    def __repr__(self) -> str:
+        return f"TuneResult:\n{self}"
 
     def _repr_html_(self) -> str:
         rows = (

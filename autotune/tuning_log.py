@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..schedule.errors import ScheduleError
 from ..schedule.schedule import Schedule
@@ -16,10 +17,13 @@ from ..tir.target import Target
 from .choice import chosen
 from .comparable import Setting, by_setting, differences
 from .html import Shown, functions_html
-from .log import Contents, read_log
+from .log import Contents, contents, read_log
 from .machine import conditions
 from .record import Trial
 from .standing import standings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TUNED, SIMILAR, DEFAULT = "tuned", "similar", "rule"  # as Schedule.origin has them
 
@@ -88,6 +92,21 @@ class TuningLog:
                 continue
             return Advice(found, origin, group.best, "; ".join(group.unlike))
         return Advice(None, DEFAULT, None, reason)
+
+    def figure(self, func: PrimFunc | None = None) -> Figure:
+        """Pictures of the log, by matplotlib: the search, the fit of the cost model, which
+        decisions matter, the roofline. func: of its trials alone.
+
+        Raises: TuneError where nothing ran, or matplotlib is missing.
+        """
+        from .pictures import draw  # a build needs no pictures
+
+        known = self.contents
+        if func is not None:
+            key = workload_key(func)
+            workloads = tuple(one for one in known.workloads if one.key == key)
+            known = contents((*workloads, *self._trials.get(key, ())))
+        return draw(known)
 
     def __len__(self) -> int:
         return len(self.contents.trials)

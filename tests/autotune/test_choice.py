@@ -53,8 +53,21 @@ def test_processes_are_what_is_counted_where_there_were_several() -> None:
 
 def test_the_last_session_counts() -> None:
     first = [paired(0, "a", 2.0, 2.0), paired(1, "a", 1.0, 1.0)]
-    last = [paired(0, "b", 1.0, 1.0), paired(1, "b", 2.0, 2.0)]
+    last = [
+        replace(t, time=f"2027-{t.time}")
+        for t in (paired(0, "b", 1.0, 1.0), paired(1, "b", 2.0, 2.0))
+    ]
     assert chosen([*first, *last]) == last[0]
+    assert chosen([*reversed(last), *first]) == last[0]  # by their times, not by their places
+
+
+def test_each_rule_has_a_session_and_a_default_of_its_own() -> None:
+    ours = [paired(0, "a", 2.0, 2.0), paired(1, "a", 1.0, 1.0)]
+    user = [replace(paired(n, "b", 3.0, 3.0), rule="mine") for n in (2, 3)]
+    default = replace(user[0], is_default=True)
+    assert chosen([*ours, default, user[1]]) == ours[0]  # it won too few rounds of two
+    quick = replace(default, samples=(0.5, 0.5))
+    assert chosen([*ours, quick, user[1]]) == quick
 
 
 def test_rounds_that_a_drifting_machine_slows_are_compared_pair_by_pair() -> None:

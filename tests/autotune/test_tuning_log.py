@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.autotune.errors import TuneError
 from tilewright.autotune.log import LogWriter
 from tilewright.autotune.machine import conditions
 from tilewright.autotune.record import Trial, Workload
@@ -127,3 +128,14 @@ def test_a_notebook_shows_a_table_for_each_setting(tmp_path: Path) -> None:
     assert "1 workloads, 2 trials" in html
     assert html.count("<table>") == 2
     assert "another CPU, c:avx512, 2 threads, cold constants" in html
+
+
+def test_a_log_draws_itself_or_one_of_its_functions(tmp_path: Path) -> None:
+    path = tmp_path / "tune.jsonl"
+    with LogWriter(path) as writer:
+        writer.append(Workload.of(scaled(32)), trial(0, n=32), trial(1, n=32))
+    known = log(tmp_path, trial(0), trial(1))
+    assert known.figure().get_suptitle().startswith("2 functions on A CPU")
+    assert known.figure(scaled()).get_suptitle().startswith("scaled: 2 trials")
+    with pytest.raises(TuneError, match="the log holds no trial that ran"):
+        known.figure(scaled(128))
