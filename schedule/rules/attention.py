@@ -227,7 +227,8 @@ def _rows_together(sch: Schedule, stages: _Stages, tile: Tile, target: Target) -
     whole = {max(1, size // tile.rows) * tile.rows for size in BLOCKS}
     sizes = [extent, *sorted((size for size in whole if size < extent), reverse=True)]
     fitting = [n for n, size in enumerate(sizes) if size * row <= target.l2_bytes // 2]
-    return ask(sch, "rows together", sizes, sizes[fitting[0] if fitting else -1])
+    default = sizes[fitting[0] if fitting else -1]
+    return ask(sch, "rows together", stages.second.block.name, sizes, default)
 
 
 def _tile(

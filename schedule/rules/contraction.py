@@ -255,7 +255,7 @@ def _ask_place(
     places = [*long, len(rows)] if long and sch.extent(panel) > 1 else [default]
     if default not in places:
         default = next(place for place in places if place >= default)
-    inside = ask(sch, f"loops around panels of {found.block.name}", places, default)
+    inside = ask(sch, "loops around panels", found.block.name, places, default)
     return inside, inside <= min(long, default=0) if len(places) > 1 else first
 
 
@@ -266,7 +266,7 @@ def _ask_block_size(
     size = _block_size(found, tile, target)
     sizes = [n for n in (size // 2, size, 2 * size) if 1 < n < count]
     default = size if _row_blocks(found, target) else 0
-    return ask(sch, f"tiles of rows in a block of {found.block.name}", [0, *sizes], default)
+    return ask(sch, "tiles of rows in a block", found.block.name, [0, *sizes], default)
 
 
 def _comes_from_far(sch: Schedule, name: str, walked: Rows, target: Target) -> bool:
@@ -274,7 +274,7 @@ def _comes_from_far(sch: Schedule, name: str, walked: Rows, target: Target) -> b
     default = walked.bytes > target.l2_bytes // 2
     if walked.bytes <= target.l1_bytes:
         return default
-    return ask_whether(sch, f"next rows of {name} early", default)
+    return ask_whether(sch, "early rows", name, default)
 
 
 def _block_size(found: Contraction, tile: Tile, target: Target) -> int:

@@ -18,7 +18,7 @@ from ..nest import is_reduction, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .last_axis import is_one_row, turned_axis, turning_points
-from .questions import ask, ask_whether
+from .questions import ask, ask_copies, ask_whether
 from .structure import inline_chains, is_elementwise
 from .threads import share_out
 
@@ -70,28 +70,29 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
     past = lanes > 1 and ask_streams(sch, (block,), target)
     pieces = sch.loop_partition(last, points) if points else (last,)
     for number, piece in enumerate(pieces):
-        shared = _piece_in_vectors(sch, piece, lanes, alone=not outer)
+        told = f" in piece {number}" if points else ""
+        shared = _piece_in_vectors(sch, name, piece, lanes, told, alone=not outer)
         if past:
             sch.annotate((outer or [shared])[-1], "stream", 1)
         if not outer:
-            what = f"{name}, piece {number}," if points else name
-            share_out(sch, what, [shared], target, elements)
+            share_out(sch, name, [shared], target, elements, piece=told)
     if outer:
         share_out(sch, name, outer, target, elements)
 
 
-def _piece_in_vectors(sch: Schedule, piece: LoopRef, lanes: int, *, alone: bool) -> LoopRef:
+def _piece_in_vectors(
+    sch: Schedule, name: str, piece: LoopRef, lanes: int, told: str, *, alone: bool
+) -> LoopRef:
     """Run a loop over the last axis, or a part of it, in vectors, where it is long enough for one.
     alone: no loop stands around it, so that it is cut into chunks. Returns the outermost loop.
     """
     if lanes == 1 or sch.extent(piece) < lanes // 2:
         return piece
-    if not alone:
-        first, lane = sch.split(piece, (None, lanes), tail="mask")
-    else:
-        first, _, lane = sch.split(piece, (None, VECTORS_PER_CHUNK, lanes), tail="mask")
+    sizes = (None, VECTORS_PER_CHUNK, lanes) if alone else (None, lanes)
+    *around, lane = sch.split(piece, sizes, tail="mask")
+    ask_copies(sch, name, around[-1], told)
     sch.vectorize(lane)
-    return first
+    return around[0]
 
 
 def ask_streams(sch: Schedule, blocks: Sequence[Block], target: Target) -> bool:
@@ -102,7 +103,7 @@ def ask_streams(sch: Schedule, blocks: Sequence[Block], target: Target) -> bool:
     default = streams(blocks, target)
     if written <= target.l2_bytes:
         return default
-    return ask_whether(sch, f"{blocks[-1].name} past the caches", default)
+    return ask_whether(sch, "stores past the caches", blocks[-1].name, default)
 
 
 def streams(blocks: Sequence[Block], target: Target) -> bool:
@@ -134,15 +135,15 @@ def square_tiles(sch: Schedule, name: str, loops: Sequence[LoopRef], turned: int
 
     Measured: elements one by one take less than half of what gathered vectors take.
     """
-    height, width = ask(sch, f"tile of {name}", TILES, (TILE, TILE))
+    height, width = ask(sch, "tile", name, TILES, (TILE, TILE))
     rows, row = sch.split(loops[turned], (None, height), tail="partition")
     columns, column = sch.split(loops[-1], (None, width), tail="partition")
     others = [loop for n, loop in enumerate(loops[:-1]) if n != turned]
     outer = [*others, columns, rows]
-    if ask_whether(sch, f"rows of {name} outside", False):
+    if ask_whether(sch, "rows outside", name, False):
         outer = [*others, rows, columns]
     inside = [row, column]
-    if ask_whether(sch, f"rows of {name} inside", False):
+    if ask_whether(sch, "rows inside", name, False):
         inside = [column, row]
     sch.reorder(*outer, *inside)
     return outer

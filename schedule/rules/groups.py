@@ -43,7 +43,7 @@ def is_grouped(found: Contraction) -> bool:
 def choose_panel(sch: Schedule, found: Contraction, target: Target) -> Panel:
     """The panel and tile that the schedule's decisions take."""
     listed = [panel.to_json() for panel in _panels_of(found, target)[:MOST_TILES]]
-    *tile, width = ask(sch, f"panel of {found.block.name}", listed, listed[0])
+    *tile, width = ask(sch, "panel", found.block.name, listed, listed[0])
     return Panel(Tile(*tile), width)
 
 

@@ -39,13 +39,13 @@ class Cut:
 def cut_long_sum(sch: Schedule, name: str, target: Target) -> Cut | None:
     """Cut the terms of a reduction into as many parts as is chosen, by default one: then None."""
     block = sch.func.block(name)
-    count = ask(sch, f"parts of {name}", _part_counts(block, target), 1)
+    count = ask(sch, "parts", name, _part_counts(block, target), 1)
     if count == 1:
         return None
     number, axis = next((n, it) for n, it in enumerate(block.iters) if it.kind is IterKind.REDUCE)
     loop = sch.loops(name)[-len(block.iters) :][number]
     along, even = row_axis(block) is axis, axis.extent % count == 0
-    if even and (along or ask_whether(sch, f"neighbours in a part of {name}", True)):
+    if even and (along or ask_whether(sch, "neighbours in a part", name, True)):
         return _cut(sch, name, sch.split(loop, (count, None))[0])
     if not along:
         return _cut(sch, name, sch.split(loop, (None, count), tail="mask")[1])
@@ -102,5 +102,4 @@ def _cut_in_pieces(sch: Schedule, name: str, loop: LoopRef, count: int, target: 
         sch.stage(made, tensor.name, [parts, *others][-1], "register")
     share_out(sch, made, [parts, *others], target, points_of(sch.func.block(made)))
     ask_copies(sch, made, steps)
-    own = {block.name for block in sch.func.blocks} - before
-    return Cut(made, frozenset(own - {sums}))
+    return Cut(made, frozenset({block.name for block in sch.func.blocks} - before))

@@ -55,7 +55,7 @@ def _is_packed(
     if not contiguous or weight.buffer in fixed_tensors(sch.func):
         return True
     short = bool(found.batch) or math.prod(axis.extent for axis in found.rows) < PACK_ROWS
-    return ask_whether(sch, f"{weight.buffer.name} packed", not short)
+    return ask_whether(sch, "packed weights", found.block.name, not short)
 
 
 def _layout(

@@ -185,7 +185,7 @@ def _maker(sch: Schedule, name: str, before: str, target: Target) -> str:
     whole = made.iters[-1].extent == axis.extent and lanes <= axis.extent <= LONGEST_SUM * lanes
     if not whole or not read & set(targets_of(made)):
         return ""
-    return before if ask_whether(sch, f"{name} as {before} is made", True) else ""
+    return before if ask_whether(sch, "one loop with what it reads", name, True) else ""
 
 
 def _in_parts(sch: Schedule, name: str, target: Target, *, alone: bool) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ def _ask_vectors(sch: Schedule, name: str, count: int) -> int:
     default = _vectors(count)
     longest = max(LONGEST_SUM, -(-count // default))
     sizes = [n for n in range(1, min(count, MOST_VECTORS) + 1) if -(-count // n) <= longest]
-    return ask(sch, f"vectors of {name}", sizes, default)
+    return ask(sch, "vectors", name, sizes, default)
 
 
 def _vectors(count: int) -> int:
@@ -252,7 +252,7 @@ def _ask_ahead(sch: Schedule, maker: Block, row: LoopRef, steps: LoopRef, target
     read = {load.buffer for load in loads(maker.body)} & {p.buffer for p in sch.func.parameters}
     large = [buffer.name for buffer in read if buffer.size * buffer.type.bytes > target.l1_bytes]
     pays = vector_cycles(maker, target) >= memory_cycles(target)
-    if large and sch.extent(row) > 1 and ask_whether(sch, f"next row of {maker.name} early", pays):
+    if large and sch.extent(row) > 1 and ask_whether(sch, "early rows", maker.name, pays):
         for tensor in sorted(large):
             sch.attempt(partial(Schedule.prefetch, buffer=tensor, at=row, spread=(steps,)))
 

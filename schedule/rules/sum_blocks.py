@@ -55,7 +55,7 @@ def ask_part(sch: Schedule, found: Contraction, points: int) -> int | None:
     if steps < LONG_SUM or not fitting:
         return None
     longer = [d for d in fitting if taps * d >= LEAST_PART]
-    return ask(sch, f"steps in a part of {found.block.name}", longer[-MOST_PARTS:], fitting[-1])
+    return ask(sch, "steps in a part", found.block.name, longer[-MOST_PARTS:], fitting[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ def cut_sum(
     if parts is None:
         sizes = [0, *(size for size in BLOCKS if size < steps)]
         default = REDUCTION_BLOCK if steps > REDUCTION_BLOCK else 0
-        size = ask(sch, f"steps in a block of {name}", sizes, default)
+        size = ask(sch, "steps in a block", name, sizes, default)
         if size:
             block, inside = sch.split(inside, (None, size), tail="partition")
     sizes = [0, *(size for size in SPACINGS if size < sch.extent(inside))]
-    apart = ask(sch, f"steps between prefetches of {name}", sizes, apart)
+    apart = ask(sch, "steps between prefetches", name, sizes, apart)
     return Sum(parts, block, tuple(chunks(sch, inside, apart) if apart else (inside,)))

@@ -15,16 +15,18 @@ UNSURE = 16  # times as many or as few elements, between which it is not plain w
 
 def share_out(
     sch: Schedule,
-    what: str,
+    block: str,
     outer: Sequence[LoopRef],
     target: Target,
     elements: int,
     *,
     default: int | None = None,
+    piece: str = "",
 ) -> None:
-    """Run nested loops around `what`, a block, in parallel, where its `elements` are worth a
-    barrier: the first of them, joined with the next one where it is too short to share out.
-    default: how many loops are shared out by default, where that is known.
+    """Run nested loops around a block in parallel, where its `elements` are worth a barrier: the
+    first of them, joined with the next one where it is too short to share out.
+    default: how many loops are shared out by default, where that is known. piece: which loops these
+    are, of several.
     """
     loops = [loop for loop in outer if sch.extent(loop) > 1] or list(outer[:1])
     if not loops:
@@ -40,7 +42,7 @@ def share_out(
     if target.threads > 1 and sch.extent(loops[0]) > 1:
         many, few = elements >= UNSURE * SERIAL_ELEMENTS, UNSURE * elements < SERIAL_ELEMENTS
         choices = [*([] if many else [0]), *([] if few else range(1, 2 + joined))]
-    shared = ask(sch, f"loops of {what} for threads", choices, default)
+    shared = ask(sch, f"loops for threads{piece}", block, choices, default)
     if shared == 2:
         sch.parallel(sch.fuse(*loops[:2]))
     elif shared == 1:

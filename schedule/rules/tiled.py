@@ -86,7 +86,7 @@ def panels_between(sch: Schedule, block: str, loops: TiledLoops, inside: int) ->
     """
     rows = [row for row in loops.rows if sch.extent(row) > 1]
     sizes = range(len(rows) + 1) if sch.extent(loops.panel) > 1 else ()
-    place = ask(sch, f"loops around panels of {block}", sizes, min(inside, len(rows)))
+    place = ask(sch, "loops around panels", block, sizes, min(inside, len(rows)))
     around = list(loops.rows)
     around.insert(around.index(rows[place]) if place < len(rows) else len(around), loops.panel)
     return around

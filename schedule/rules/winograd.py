@@ -149,7 +149,7 @@ def _rows_together(sch: Schedule, found: Contraction, target: Target) -> int:
     sizes = [*enough, *range(1, min(MOST_ROWS, most) + 1)]
     weights = found.weight.buffer.size * found.weight.buffer.type.bytes
     choices: list[int] = [*sizes, 0] if weights <= target.l2_bytes else [0, *sizes]
-    return ask(sch, "rows of tiles together", choices, choices[0])
+    return ask(sch, "rows of tiles together", found.block.name, choices, choices[0])
 
 
 def _tile(sch: Schedule, found: Contraction, together: int, target: Target) -> Tile:

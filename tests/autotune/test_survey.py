@@ -76,7 +76,7 @@ def test_the_questions_of_a_rule_are_told_with_its_own_answers() -> None:
     found = tw.tuning_space(KERNELS["transpose"](), TARGET)
     assert str(found).splitlines()[1:] == [
         "  tile of Y          (16, 16), of 14: (8, 8), (8, 16), (8, 32), (16, 8), (16, 16), ...",
-        "  rows of Y outside  False, of 2: False, True",
-        "  rows of Y inside   False, of 2: False, True",
+        "  rows outside of Y  False, of 2: False, True",
+        "  rows inside of Y   False, of 2: False, True",
     ]
     assert found.legal == 1.0

@@ -158,7 +158,7 @@ def test_its_schedule_is_right(
 def test_rows_of_tiles_pass_through_all_stages_together_or_each_stage_runs_alone(
     together: int,
 ) -> None:
-    decisions = Answered({"rows of tiles together": together})
+    decisions = Answered({"rows of tiles together of winograd_products": together})
     sch = check(function((1, 8, 8, 16), 16), "c:avx512", decisions)
     roots = [tuple(loop.name for loop in sch.loops(name)) for name in sch.blocks()]
     tiles = next(name for name in sch.blocks() if name.endswith("_tiles"))

@@ -23,14 +23,18 @@ from .programs import assert_replays, integers
 
 
 class Answered:
-    """Decisions: an answer for each question whose name is here, the default for others."""
+    """Decisions: an answer for each question whose name is here, the default for others. met: the
+    names that were asked for.
+    """
 
     def __init__(self, answers: Mapping[str, object]) -> None:
         self.answers = answers
+        self.met: set[str] = set()
 
     def choose(self, question: Question) -> int:
         if question.name not in self.answers:
             return question.default
+        self.met.add(question.name)
         return question.candidates.index(self.answers[question.name])
 
 

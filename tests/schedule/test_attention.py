@@ -134,7 +134,7 @@ def test_what_is_made_of_constants_alone_is_made_once(
 @pytest.mark.parametrize("masked", [False, True])
 def test_rows_pass_through_in_blocks(masked: bool) -> None:
     func = attention(1, 29, 29, 4, masked=masked, heads=1)
-    decisions = Answered({"rows together": 16})
+    decisions = Answered({"rows together of Y_mixed": 16})
     blocks = check(func, "c:avx512", decisions, rtol=1e-4, atol=1e-5)
     assert str(blocks.func) != str(default_schedule(func, Target.parse("c:avx512")).func)
 
