@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..codegen.artifact import Artifact
 from ..codegen.c.build import write_artifact
+from ..driver.clock import Clock, Laps
 from ..driver.lower import lower_function
 from ..tir.target import Target
 from .space import Candidate
@@ -16,11 +17,12 @@ _SOURCE = 16  # digits of the hash of a source
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A candidate that was lowered, proved and written. proof: its status."""
+    """A candidate that was lowered, proved, written. proof: its status; seconds: of each step."""
 
     candidate: Candidate
     artifact: Artifact
     proof: str
+    seconds: Laps
 
     @property
     def source(self) -> str:
@@ -30,5 +32,8 @@ class Written:
 
 def write(candidate: Candidate, target: Target) -> Written:
     """Lower, prove and write a candidate. Raises: TilewrightError."""
-    lowered = lower_function(candidate.schedule, target)
-    return Written(candidate, write_artifact(lowered.parts, target), lowered.verdict.status)
+    lowered, clock = lower_function(candidate.schedule, target), Clock()
+    artifact = write_artifact(lowered.parts, target)
+    clock.lap("write")
+    seconds = (*lowered.seconds, *clock.laps)
+    return Written(candidate, artifact, lowered.verdict.status, seconds)

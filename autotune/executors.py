@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..codegen.artifact import Artifact
+from ..driver.clock import Clock
 from ..tir.target import Target
 from .errors import TuneError
 from .jobs import Job, Reply
@@ -38,6 +39,7 @@ class Elsewhere:
     """
 
     def __init__(self, executor: Executor, slots: Slots | None = None) -> None:
+        self.clock = Clock()
         self._executor = executor
         self._slots = slots or partial(_slots, executor)
         self._open: set[Future[bytes]] = set()

@@ -12,6 +12,7 @@ from threading import Lock
 from time import perf_counter, sleep
 
 from ..codegen.artifact import Artifact
+from ..driver.clock import Clock
 from ..runtime.artifact_json import kernel_to_json
 from ..runtime.compile import CompileTimedOut, compile_shared
 from ..runtime.compilers import compile_flags, find_compiler
@@ -48,7 +49,7 @@ def conditions(target: Target) -> Conditions:
 class Machine:
     """Compiles, checks and times candidates here. A context manager; one job at a time.
 
-    tell: told in words what makes it wait.
+    tell: told in words what makes it wait. clock: the seconds that its parts took.
     """
 
     def __init__(
@@ -57,7 +58,8 @@ class Machine:
         self.deadlines = deadlines or Deadlines()
         self.lock = cpu_lock(tell)
         self._tell = tell
-        self._worker = Worker(self.deadlines)
+        self.clock = Clock()
+        self._worker = Worker(self.deadlines, self.clock)
         self._compilers = ThreadPoolExecutor(allowed_cpus(), "tilewright-compile")
         self._compiled: dict[str, Future[SharedObject]] = {}
         self._calibration = Calibration()
@@ -107,9 +109,11 @@ class Machine:
     def _compile(self, artifact: Artifact) -> SharedObject:
         with self.lock.building():
             limit = self.deadlines.compile
-            return compile_shared(
+            shared = compile_shared(
                 artifact.source, artifact.target, name=artifact.name, seconds=limit
             )
+        self.clock.add("compile", shared.seconds)
+        return shared
 
     def _fates(self, job: Job, ready: Ready) -> dict[int, Result]:
         """What becomes of each candidate.
@@ -184,7 +188,9 @@ class Machine:
     @contextmanager
     def _timing(self) -> Iterator[None]:
         """The CPU is ours alone."""
+        asked = perf_counter()
         with self.lock.timing():
             began = perf_counter()
+            self.clock.add("wait", began - asked)
             yield
             self._timed = perf_counter() - began

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 from ..codegen.artifact import Artifact
+from ..driver.clock import Clock
 from ..tir.target import Target
 from .jobs import Job, Reply
 from .machine import Machine, conditions
@@ -15,7 +16,11 @@ _SLOTS_HERE = 2  # one is built while the other is checked; the lock keeps timin
 
 
 class Place(Protocol):
-    """Does jobs. slots: how many it should be given at a time, at least one."""
+    """Does jobs. slots: how many it should be given at a time, at least one. clock: the seconds
+    that the parts of a search took; those of other machines are not among them.
+    """
+
+    clock: Clock
 
     @property
     def slots(self) -> int: ...
@@ -40,6 +45,7 @@ class Here:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
+        self.clock = machine.clock
         self._thread = ThreadPoolExecutor(1, "tilewright-measure")
 
     def conditions(self, target: Target) -> Conditions:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..driver.clock import Laps
 from ..runtime.timing import seconds_text
 from ..tir.func import PrimFunc
 from .html import Shown, functions_html
@@ -47,11 +48,15 @@ class TunedFunction:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TuneResult:
-    """What a search found. stopped_because: in words. log: where every trial was kept."""
+    """What a search found. stopped_because: in words. log: where every trial was kept. seconds:
+    that its parts took; compiling goes on beside others, and what other machines did is not among
+    them.
+    """
 
     functions: tuple[TunedFunction, ...]
     stopped_because: str
     log: Path | None = None
+    seconds: Laps = field(default=(), repr=False)
 
     @property
     def best(self) -> Trial | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event
 
 from ..driver.build import check_buildable, resolve_target
+from ..driver.clock import Clock
 from ..tir.func import PrimFunc
 from ..tir.target import Target
 from .choice import chosen
@@ -54,6 +55,7 @@ class Session:
         self._log, self._resume = log, resume
         self._executor, self._progress = executor, progress
         self._writer: LogWriter | None = None
+        self._clock = Clock()
         self._callback = callback
         spaces = [(TuningSpace(func, self.target, rule), count) for func, count in pairs]
         self._tasks = [Task(space, count, seed, self._keep) for space, count in spaces]
@@ -70,6 +72,7 @@ class Session:
                         task.resume(known, place.conditions(self.target))
                 self._writer = stack.enter_context(LogWriter(self._log))
                 open_log(self._writer, self._tasks, () if known is None else known.workloads)
+            self._clock = place.clock
             reason = Run(self._tasks, place, *self._budget, self.stop).searched()
         return self.found(reason)
 
@@ -83,6 +86,7 @@ class Session:
             ),
             reason,
             None if self._log is None else Path(self._log),
+            self._clock.laps,
         )
 
     def _keep(self, trial: Trial) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
+from time import perf_counter
 
 from ..schedule.errors import ScheduleError
 from ..schedule.trace import Trace
@@ -132,12 +133,16 @@ class Task:
         new is known by now.
         """
         at = place.conditions(self.space.target)
+        asked = perf_counter()
         proposed = self.search.propose(most)
+        place.clock.add("search", perf_counter() - asked)
         self.is_exhausted = not proposed and not self._flying
         batch: list[Written] = []
         for candidate in proposed:
             written = self._new(candidate, at)
             if written is not None:
+                for name, seconds in written.seconds:
+                    place.clock.add(name, seconds)
                 place.compile_ahead(written.artifact)
                 batch.append(written)
         if not batch:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import IO
 
+from ..driver.clock import Clock
 from ..tir.json_reader import Json, Reader
 from .frames import Frame, decode, encode
 from .record import Outcome, outcome_of
@@ -55,10 +56,13 @@ class Deadlines:
 class Worker:
     """A worker process; a new one is started for the job after one that was lost.
 
+    clock: the seconds that each stage took, of all jobs.
+
     A context manager. Not for several threads at once, but for `kill`.
     """
 
     deadlines: Deadlines = field(default_factory=Deadlines)
+    clock: Clock = field(default_factory=Clock)
     _process: subprocess.Popen[bytes] | None = None
     _heard: bytes = b""
     _errors: IO[bytes] | None = None  # what it says
@@ -103,7 +107,9 @@ class Worker:
                 self._send(process, encode(body, blobs))
                 while True:
                     parts = len(blobs) if stage == "time" and candidate is None else 1
+                    began = perf_counter()
                     frame = self._next(process, parts * self.deadlines.of(stage))
+                    self.clock.add(stage, perf_counter() - began)
                     if "outcome" in frame.body:
                         return _fault(frame)
                     if "done" in frame.body:
