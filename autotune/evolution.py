@@ -1,11 +1,11 @@
 """The search by default: an evolution whose offspring a learned cost model ranks.
 
-The first candidates are drawn. Then each pick adds a few new ones to a pool, children of the best
-that were timed and some drawn ones, and takes that of the pool which a member of the cost model
-(cost_model.py) expects to be fastest, another member each time, so that what the members disagree
-about gets its trials (Thompson sampling, 1933); now and then it takes any one. Offspring that was
-not taken stays in the pool. Offspring is made in litters (offspring.py). The scheme is that of
-Ansor (Zheng et al., 2020) without its rounds.
+The first candidates are drawn, or children of the rule's own. Then each pick adds a few new ones to
+a pool, children of the best that were timed (offspring.py) and some drawn ones, and takes that of
+the pool which a member of the cost model (cost_model.py) expects to be fastest, another member each
+time, so that what the members disagree about gets its trials (Thompson, 1933); now and then it
+takes any one. Offspring that was not taken stays in the pool. The scheme is that of Ansor (Zheng et
+al., 2020) without its rounds.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .answers import Answering
 from .boosted_trees import Matrix, Vector, fit_trees
 from .cost_model import CostModel, Fit, fit_cost_model
 from .features import Features
-from .offspring import Breeder
+from .offspring import Breeder, child_of
 from .outlook import HORIZON, NOTHING_LEFT, Outlook, Pick, outlook
 from .search import Found, RandomSearch, Space
 from .space import Drawn, Point, Walk
 
-DRAWN_FIRST = 8  # candidates that are timed before a model is fitted
+FIRST = 8  # candidates that are timed before a model is fitted
 OFFSPRING = 2  # new ones for each pick
 DRAWN = 0.15  # the share of them that is drawn
 PARENTS = 12  # the best ones, of which all others are children
@@ -76,7 +76,7 @@ class EvolutionarySearch(RandomSearch[Found]):
 
     def outlook(self) -> Outlook:
         """What more trials promise, by the model and its errors so far."""
-        if len(self.timed) < DRAWN_FIRST:
+        if len(self.timed) < FIRST:
             return super().outlook()
         self._outlook = self._outlook or self._looked_ahead()
         return self._outlook
@@ -89,11 +89,11 @@ class EvolutionarySearch(RandomSearch[Found]):
         return outlook(expected.tolist(), self.picks)
 
     def _next(self) -> Found | None:
-        if len(self.timed) < DRAWN_FIRST:
-            return super()._next()
         early = self._early()
         if early is not None:
             return early
+        if len(self.timed) < FIRST:
+            return self.fresh(lambda: self._first_child())
         self._grow(OFFSPRING)
         return self._picked() if self._pool else None
 
@@ -150,6 +150,13 @@ class EvolutionarySearch(RandomSearch[Found]):
     def is_new(self, point: Point) -> bool:
         """Whether a point was neither proposed nor stands in the pool."""
         return super().is_new(point) and point not in self._pool
+
+    def _first_child(self) -> Walk:
+        """Decisions drawn, or those of a child of the best so far: mostly the rule's own."""
+        best = self.ranked()[:1]
+        if not best or self.random.random() < 0.5:
+            return Drawn((), source=self.random)
+        return Answering((), answers=child_of([self._walks[best[0]]], self.random))
 
     def _child(self, parents: Sequence[Point]) -> Walk:
         """Decisions drawn, or those of a child of the best."""

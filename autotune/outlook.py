@@ -20,7 +20,7 @@ HORIZON = 16  # trials that are looked ahead
 LEVEL = 0.1  # the chance below which a search ends
 HOPE = 0.3  # of its time that a function may lose by its first trial, before anything is known
 RECENT = 48  # the last trials, by which the next ones are judged
-LEAST = 16  # of them before the model is heard
+LEAST = 16  # of them, all in vain, before the model is heard
 NOISE = 0.003  # by which a time is off at least
 SUPPOSED = 0.25  # of a better one beside those that were seen
 BY = 0.03  # the share of its time by which that one is supposed to be better
@@ -91,7 +91,7 @@ def _by_record(picks: Sequence[Pick]) -> Outlook:
 
 
 def _by_model(expected: Sequence[float], picks: Sequence[Pick]) -> Outlook:
-    if len(picks) < LEAST:
+    if len(picks) < LEAST or any(pick.gain > BETTER for pick in picks[-LEAST:]):
         return Outlook(1.0, math.inf)
     errors = [pick.error for pick in picks]
     usual = fmean(errors)

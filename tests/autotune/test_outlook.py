@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 
 from tilewright.autotune.outlook import (
     BY,
     HORIZON,
+    LEAST,
     NOTHING_LEFT,
     RECENT,
     Outlook,
@@ -17,6 +19,11 @@ from tilewright.autotune.outlook import (
 def dry(count: int, error: float = 0.02) -> list[Pick]:
     """Trials of which none was better; the model errs to both sides."""
     return [Pick(error * (-1) ** n, -0.1) for n in range(count)]
+
+
+def late(errors: Iterable[float]) -> list[Pick]:
+    """Trials of which the last were in vain, so that the model is heard, and believed."""
+    return [Pick(error, 0.1 if n < RECENT - LEAST else -0.1) for n, error in enumerate(errors)]
 
 
 def test_without_trials_of_the_model_anything_may_come() -> None:
@@ -41,7 +48,7 @@ def test_trials_that_were_all_in_vain_end_a_search() -> None:
 
 
 def test_the_gain_falls_with_what_the_candidates_are_expected_to_take() -> None:
-    picks = [Pick(0.05 * (-1) ** n, 0.05) for n in range(RECENT)]
+    picks = late(0.05 * (-1) ** n for n in range(RECENT))
     gains = [outlook([over] * HORIZON, picks).gain for over in (0.0, 0.05, 0.1, 0.2)]
     assert gains == sorted(gains, reverse=True)
     assert 0.0 < gains[-1] < 0.001 < gains[0] < 0.05
@@ -51,7 +58,7 @@ def test_the_chance_is_kept_where_the_model_is_right_about_itself() -> None:
     """Of many searches whose errors are normal, as many find something as were promised to."""
     source, promised, kept = random.Random(0), 0.0, 0
     for _ in range(1000):
-        picks = [Pick(source.gauss(0.02, 0.05), 0.1) for _ in range(RECENT)]
+        picks = late(source.gauss(0.02, 0.05) for _ in range(RECENT))
         expected = [source.uniform(0.05, 0.15) for _ in range(HORIZON)]
         promised += outlook(expected, picks).chance
         kept += any(over + source.gauss(0.02, 0.05) < math.log(0.99) for over in expected)
