@@ -79,10 +79,11 @@ def fetch_weights(
     sch: Schedule, packed: str, at: LoopRef, spread: Sequence[LoopRef], bytes_read: int
 ) -> None:
     """Ask for the packed weights of the next iteration of `at`, which reads `bytes_read` bytes of
-    them, from inside of the loops `spread` of this one; where that is a few lines in each.
+    them, from inside of the loops `spread` of this one; where that is a few lines in each, and they
+    lie together.
     """
     if _lines(sch, bytes_read, spread) <= MOST_LINES:
-        sch.prefetch(packed, at, spread=spread, level=2)
+        sch.attempt(lambda s: s.prefetch(packed, at, spread=spread, level=2))
 
 
 def fetch_results(sch: Schedule, walked: Rows, tile: LoopRef, spread: Sequence[LoopRef]) -> None:

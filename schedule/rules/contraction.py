@@ -35,7 +35,9 @@ from .elementwise import schedule_pointwise
 from .groups import Panel, choose_panel, has_short_end, is_grouped
 from .packing import pack_weights
 from .questions import ask, ask_copies, ask_tile, ask_whether
+from .reduction import schedule_window
 from .row_groups import row_axis
+from .split_products import cut_product
 from .structure import (
     Contraction,
     contraction,
@@ -94,10 +96,15 @@ def schedule_contraction(
     in_order: each sum keeps the order of its definition. unit: the instruction that computes some
     points of the innermost reduction axis at once.
     """
+    whole = found.block.name
+    if unit is None and not in_order:
+        found = cut_product(sch, found, target)
     epilogue = pointwise_output(sch.func, found.block)
     border = None if _streams(found, target) else border_of(sch, found, target)
     for block in sch.func.blocks:
-        if block not in (found.block, epilogue, border) and not is_reduction(block):
+        apart = block in (found.block, epilogue, border) or is_reduction(block)
+        joined = pointwise_output(sch.func, sch.func.block(whole))
+        if not apart and block is not joined:
             schedule_pointwise(sch, block.name, target)
     points = 1 if unit is None else unit.points
     panel = _choose(sch, found, target, points)
@@ -108,6 +115,8 @@ def schedule_contraction(
     if border is not None:
         copy_border(sch, border, nest.place, target)
     share_tiles(sch, found.block, nest.ordered, target, nest.parts)
+    if found.block.name != whole:
+        schedule_window(sch, sch.func.block(whole), target)
 
 
 def _is_dot(func: PrimFunc, found: Contraction) -> bool:

@@ -100,6 +100,16 @@ ANSWERS: dict[str, tuple[PrimFunc, Mapping[str, object], str]] = {
         {"steps in a part of C": 256},
         "for k_0 in range(4):",
     ),
+    "parts for threads": (
+        product(4, 16, 2048),
+        {"parts of C": 4},
+        "for k_0_0 in parallel(4):",
+    ),
+    "every fourth step": (
+        product(4, 16, 2050),
+        {"parts of C": 4},
+        "A[vi, vk_1 + vk * 4]",
+    ),
     "blocks of a product": (
         product(40, 48, 600),
         {"steps in a block of C": 256},
@@ -133,6 +143,7 @@ CORPUS: dict[str, Callable[[], PrimFunc]] = {
     **KERNELS,
     "long sum": lambda: product(9, 21, 1100),
     "product": lambda: product(11, 21, 40, constant=False),
+    "skinny": lambda: product(2, 5, 1641),
     "groups": lambda: programs.conv(7, 6, 3, 8, groups=2),
     "windows": lambda: programs.pool(9, 8, 20, pad=1),
     "several outputs": lambda: programs.moments(6, 29),
