@@ -24,6 +24,7 @@ from ..tir.json_reader import Json, Reader
 from ..tir.target import Target
 from .calibration import DRIFT, Calibration
 from .device_lock import cpu_lock
+from .errors import TuneError
 from .jobs import Job, Reply, Result, bar_to_json
 from .record import Conditions
 from .worker_process import Deadlines, Fault, Worker
@@ -64,6 +65,7 @@ class Machine:
         self._compiled: dict[str, Future[SharedObject]] = {}
         self._calibration = Calibration()
         self._one_at_a_time = Lock()
+        self._is_closed = False
         self._timed = 0.0  # seconds of the last timing
 
     def __enter__(self) -> Machine:
@@ -74,6 +76,7 @@ class Machine:
 
     def close(self) -> None:
         """End the worker; a job that runs ends too."""
+        self._is_closed = True
         self._compilers.shutdown(wait=False, cancel_futures=True)
         self._worker.kill()
         with self._one_at_a_time:
@@ -85,7 +88,7 @@ class Machine:
             self._compiled[artifact.source] = self._compilers.submit(self._compile, artifact)
 
     def measure(self, job: Job) -> Reply:
-        """Do a job. Raises: CompilerNotFound, LibraryError."""
+        """Do a job. Raises: TuneError where no worker starts; CompilerNotFound."""
         with self._one_at_a_time:
             for artifact in job.candidates:
                 self.compile_ahead(artifact)
@@ -120,13 +123,15 @@ class Machine:
 
         One that takes too long, or that is wrong, is out, and a new worker goes on with the others.
         Of a crash another one may be guilty than the one that runs, having written where it should
-        not: then each gets a worker of its own.
+        not: then each gets a worker of its own. Raises: TuneError where no worker starts.
         """
         found: dict[int, Result] = {}
         todo, alone = list(ready), False
         while todo:
             group = todo[:1] if alone else todo
             got = self._at_rest(job, [ready[n] for n in group])
+            if isinstance(got, Fault) and (self._is_closed or got.stage == "start"):
+                raise _no_worker(got)
             if not isinstance(got, Fault):
                 found.update(zip(group, got, strict=True))
             elif len(group) > 1 and (got.candidate is None or got.outcome == "crashed"):
@@ -194,3 +199,11 @@ class Machine:
             self.clock.add("wait", began - asked)
             yield
             self._timed = perf_counter() - began
+
+
+def _no_worker(fault: Fault) -> TuneError:
+    return TuneError(
+        "tune: no process that measures can be started here.",
+        code="tune-start",
+        notes=(f"{fault.text}.",),
+    )

@@ -11,6 +11,7 @@ from threading import Event
 
 from ..driver.build import check_buildable, resolve_target
 from ..driver.clock import Clock
+from ..driver.collector import fewer_collections
 from ..tir.func import PrimFunc
 from ..tir.target import Target
 from .choice import chosen
@@ -63,6 +64,7 @@ class Session:
     def search(self) -> TuneResult:
         """Search until the budget is spent, or `stop` is set, or Ctrl-C."""
         with ExitStack() as stack:
+            stack.enter_context(fewer_collections())
             place = stack.enter_context(closing(_place(self._executor, self._progress)))
             if self._log is not None:
                 path = Path(self._log)

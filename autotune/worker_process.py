@@ -22,17 +22,21 @@ from .record import Outcome, outcome_of
 _BLOCK = 1 << 20
 _TOLD = 2000  # characters of what a worker said before it died
 _LAST = 5.0  # seconds for a worker to end
+# glibc is not to give back what one candidate used: the next one would wait for its pages
+_KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What became of a job that was not done, and what is known.
 
-    candidate: the number of the one that it was about at the time; None: all of them.
+    stage: what the worker did at the time; candidate: the number of the one that it was about;
+    None: all of them.
     """
 
     outcome: Outcome
     text: str
+    stage: str
     candidate: int | None
 
 
@@ -122,7 +126,7 @@ class Worker:
         except TimeoutError:
             self.close()
             limit = f"longer than {self.deadlines.of(stage):g} s at '{stage}'"
-            return Fault("timed-out", limit, candidate)
+            return Fault("timed-out", limit, stage, candidate)
         except (EOFError, BrokenPipeError):
             return self._crashed(process, stage, candidate)
 
@@ -142,6 +146,8 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
+                env={**os.environ, **_KEEP_MEMORY},
+                process_group=0,  # Ctrl-C is for the parent
             )
         return self._process
 
@@ -172,13 +178,14 @@ class Worker:
         said = self._errors.read().decode(errors="replace").strip()[-_TOLD:]
         self.close()
         told = f"the worker {how} at '{stage}'{f': {said}' if said else ''}"
-        return Fault("crashed", told, candidate)
+        return Fault("crashed", told, stage, candidate)
 
 
 def _fault(frame: Frame) -> Fault:
     """What a worker that lives says of a candidate that misbehaved."""
     body = Reader(dict(frame.body), "answer")
-    return Fault(outcome_of(body["outcome"]), body["done"].text(), body["candidate"].integer())
+    number = body["candidate"].integer()
+    return Fault(outcome_of(body["outcome"]), body["done"].text(), "check", number)
 
 
 def _number(frame: Reader) -> int | None:

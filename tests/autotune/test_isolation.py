@@ -6,11 +6,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tilewright.autotune.building import write
+from tilewright.autotune.errors import TuneError
 from tilewright.autotune.frames import encode, read_frame
 from tilewright.autotune.jobs import Job, Result
 from tilewright.autotune.machine import Machine
@@ -176,3 +179,30 @@ def test_a_worker_ends_with_its_parent_amid_of_a_kernel(good: Artifact) -> None:
             assert process.wait(10) == 0
         finally:
             process.kill()
+
+
+def test_without_a_worker_nobody_is_blamed(
+    good: Artifact, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho no such module >&2\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(broken))
+    with Machine() as machine, pytest.raises(TuneError) as refused:
+        measured(machine, good)
+    assert str(refused.value) == (
+        "TuneError: tune: no process that measures can be started here. [tune-start]\n"
+        "  Note: the worker ended with 3 at 'start': no such module."
+    )
+
+
+def test_a_machine_that_is_closed_ends_what_it_measures(good: Artifact) -> None:
+    machine = Machine()
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(measured, machine, spoiled(good, ENDLESS), good)
+        time.sleep(2.0)
+        began = time.monotonic()
+        machine.close()
+        assert time.monotonic() - began < 5.0
+        with pytest.raises(TuneError):
+            running.result()
