@@ -72,19 +72,24 @@ def matrix(told: Sequence[Features], names: Sequence[str]) -> Matrix:
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
 
 
-def fit_xgboost(points: Matrix, values: Vector) -> Regressor:
-    """Trees by the peer of that name. Raises: TuneError where it is not installed."""
+def xgboost_fit() -> Fit:
+    """How the peer of that name is fitted. Raises: TuneError where it is not installed."""
     try:
         import xgboost  # optional: the extra `cost`
     except ImportError:
         raise TuneError(
-            "tune: the cost model 'xgboost' needs the package of that name, which is not there.",
+            "tune: the strategy 'evolutionary-xgboost' needs the package xgboost, which is not "
+            "there.",
             code="tune-xgboost",
-            hints=("pip install tilewright[cost], or take the model 'trees'.",),
+            hints=("pip install tilewright[cost], or take 'evolutionary', whose trees are ours.",),
         ) from None
-    told = {"max_depth": 4, "eta": 0.15, "lambda": 1.0, "nthread": 1, "verbosity": 0}
-    booster = xgboost.train(told, xgboost.DMatrix(points, values), ROUNDS)
-    return _Boosted(lambda points: booster.predict(xgboost.DMatrix(points)))
+
+    def fit(points: Matrix, values: Vector) -> Regressor:
+        told = {"max_depth": 4, "eta": 0.15, "lambda": 1.0, "nthread": 1, "verbosity": 0}
+        booster = xgboost.train(told, xgboost.DMatrix(points, values), ROUNDS)
+        return _Boosted(lambda others: booster.predict(xgboost.DMatrix(others)))
+
+    return fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,3 @@ class _Boosted:
 
     def predict(self, points: Matrix) -> Vector:
         return self.predicted(points).astype(np.float64)
-
-
-FITS: dict[str, Fit] = {"trees": fit_trees, "xgboost": fit_xgboost}

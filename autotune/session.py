@@ -25,6 +25,7 @@ from .record import Trial
 from .result import TunedFunction, TuneResult
 from .run import Run
 from .space import RuleFunction, TuningSpace
+from .strategies import DEFAULT
 from .task import Task, open_log
 
 
@@ -42,6 +43,7 @@ class Session:
         log: str | os.PathLike[str] | None = None,
         resume: bool = True,
         seed: int = 0,
+        strategy: str = DEFAULT,
         executor: Executor | str | None = None,
         callback: Callable[[Trial], None] | None = None,
         progress: Callable[[str], None] | None = None,
@@ -59,7 +61,7 @@ class Session:
         self._clock = Clock()
         self._callback = callback
         spaces = [(TuningSpace(func, self.target, rule), count) for func, count in pairs]
-        self._tasks = [Task(space, count, seed, self._keep) for space, count in spaces]
+        self._tasks = [Task(space, count, seed, self._keep, strategy) for space, count in spaces]
 
     def search(self) -> TuneResult:
         """Search until the budget is spent, or `stop` is set, or Ctrl-C."""

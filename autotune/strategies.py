@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from ..tir.errors import known_names
-from .cost_model import FITS
+from .boosted_trees import fit_trees
+from .cost_model import Fit, xgboost_fit
 from .errors import TuneError
 from .evolution import EvolutionarySearch
 from .features import features
 from .search import RandomSearch, Strategy
 from .space import Candidate, TuningSpace, Walk
 
-STRATEGIES = ("evolutionary", "random")
+DEFAULT = "evolutionary"
+# what ranks the offspring; None: nothing does, and points are drawn
+STRATEGIES: dict[str, Callable[[], Fit] | None] = {
+    DEFAULT: lambda: fit_trees,
+    "evolutionary-xgboost": xgboost_fit,
+    "random": None,
+}
 
 
 def strategy(
-    space: TuningSpace,
-    name: str = "evolutionary",
-    *,
-    seed: int = 0,
-    early: Sequence[Walk] = (),
-    model: str = "trees",
+    space: TuningSpace, name: str = DEFAULT, *, seed: int = 0, early: Sequence[Walk] = ()
 ) -> Strategy[Candidate]:
     """The search of a space by the strategy of that name.
 
-    early: decisions that are tried behind the default. model: what learns the costs, "trees" or
-    "xgboost". Raises: TuneError for names that are not known.
+    early: decisions that are tried behind the default.
+    Raises: TuneError for a name that is not known, or where it needs what is not installed.
     """
-    _check_name("strategy", name, STRATEGIES)
-    _check_name("model", model, FITS)
-    if name == "random":
+    if name not in STRATEGIES:
+        raise TuneError(
+            f"tune: there is no strategy '{name}'; expected {known_names(name, STRATEGIES)}.",
+            code="tune-strategy",
+        )
+    ranked_by = STRATEGIES[name]
+    if ranked_by is None:
         return RandomSearch(space, seed, early)
 
     def told(candidate: Candidate) -> dict[str, float]:
         return features(candidate.schedule, space.target)
 
-    return EvolutionarySearch(space, told, seed, early, FITS[model])
-
-
-def _check_name(what: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise TuneError(
-            f"tune: there is no {what} '{name}'; expected {known_names(name, known)}.",
-            code="tune-name",
-        )
+    return EvolutionarySearch(space, told, seed, early, ranked_by())

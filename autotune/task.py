@@ -27,7 +27,7 @@ from .record import Conditions, Trial, Workload
 from .sharing import expected_saving
 from .similar import similar_walks
 from .space import Candidate, TuningSpace
-from .strategies import strategy
+from .strategies import DEFAULT, strategy
 
 Keep = Callable[[Trial], None]
 
@@ -69,19 +69,22 @@ class LastRounds:
 class Task:
     """The search for one function. count: how often a model runs it."""
 
-    def __init__(self, space: TuningSpace, count: int, seed: int, keep: Keep) -> None:
+    def __init__(
+        self, space: TuningSpace, count: int, seed: int, keep: Keep, named: str = DEFAULT
+    ) -> None:
         self.space = space
         self.count = count
         self.workload = Workload.of(space.func)
         self.history: list[Trial] = []
         self.is_exhausted = False
-        self.search = strategy(space, seed=seed)
+        self.search = strategy(space, named, seed=seed)
         self._subject = Subject(space.func, space.target, space.name, self.workload.key, seed)
         self._done: dict[str, Trial] = {}
         self._sources: dict[str, Trial] = {}  # what was measured of each code
         self._flying: dict[str, str] = {}  # the source of each trace that is being measured
         self._twins: list[Written] = []  # of code that is being measured
         self._keep_elsewhere = keep
+        self._named = named
 
     def resume(self, known: Contents, here: Conditions) -> None:
         """Count trials of this function under the same conditions as done, and follow what was best
@@ -96,7 +99,7 @@ class Task:
         self._done = {_key(trial.trace): trial for trial in alone}
         self._sources = {trial.source: trial for trial in alone if trial.source}
         early = similar_walks(self.workload, self.space.name, Setting.of(here), known)
-        self.search = strategy(self.space, seed=self._subject.seed, early=early)
+        self.search = strategy(self.space, self._named, seed=self._subject.seed, early=early)
         for trial in alone:
             with suppress(ScheduleError):  # the rule asks in another way by now
                 found = self.space.walked(Answering((), answers=answers_of(trial.trace)))

@@ -15,6 +15,7 @@ from .record import Trial
 from .result import TuneResult
 from .session import Session
 from .space import RuleFunction
+from .strategies import DEFAULT
 
 
 @overload
@@ -28,6 +29,7 @@ def tune(
     log: str | os.PathLike[str] | None = None,
     resume: bool = True,
     seed: int = 0,
+    strategy: str = DEFAULT,
     executor: Executor | str | None = None,
     callback: Callable[[Trial], None] | None = None,
     progress: Callable[[str], None] | None = None,
@@ -47,6 +49,7 @@ def tune(
     log: str | os.PathLike[str] | None = None,
     resume: bool = True,
     seed: int = 0,
+    strategy: str = DEFAULT,
     executor: Executor | str | None = None,
     callback: Callable[[Trial], None] | None = None,
     progress: Callable[[str], None] | None = None,
@@ -65,6 +68,7 @@ def tune(
     log: str | os.PathLike[str] | None = None,
     resume: bool = True,
     seed: int = 0,
+    strategy: str = DEFAULT,
     executor: Executor | str | None = None,
     callback: Callable[[Trial], None] | None = None,
     progress: Callable[[str], None] | None = None,
@@ -77,7 +81,8 @@ def tune(
     function of a Schedule that asks with sch.sample_*; by default the rule that fits.
     trials, seconds: what ends the search, the first that is reached; 64 trials for each function
     where neither is given. log: where every trial is added as it ends; what stands there for these
-    functions, this target and machine counts as done, unless `resume` is false. executor: whose
+    functions, this target and machine counts as done, unless `resume` is false. strategy:
+    "evolutionary", "evolutionary-xgboost" (the extra `cost`) or "random". executor: whose
     workers measure, in place of this machine: any of concurrent.futures, or "dask://HOST:PORT", a
     scheduler of Dask; the schedules are made here, for `target`. callback: told every trial;
     progress: told in words what the search waits for. background: search in a thread, and return
@@ -94,6 +99,7 @@ def tune(
         log=log,
         resume=resume,
         seed=seed,
+        strategy=strategy,
         executor=executor,
         callback=callback,
         progress=progress,

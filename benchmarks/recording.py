@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from tilewright.autotune.building import Written, write
+from tilewright.autotune.building import write
 from tilewright.autotune.features import features
 from tilewright.autotune.machine import Machine
 from tilewright.autotune.measurement import Subject
@@ -129,13 +129,13 @@ def _all_timed(space: TuningSpace, built: Sequence[Artifact]) -> dict[str, float
     """What each code takes, or what is wrong with it."""
     left = list({artifact.source: artifact for artifact in built}.values())
     subject = Subject(space.func, space.target, space.name, Workload.of(space.func).key)
-    default, found = space.candidate(), dict[str, float | str]()
+    first, found = write(space.candidate(), space.target), dict[str, float | str]()
     with Machine(tell=_tell) as machine:
         for turn in range(PASSES):
             random.Random(turn).shuffle(left)
             for start in range(0, len(left), GROUP):
                 group = left[start : start + GROUP]
-                written = [Written(default, artifact, "") for artifact in group]
+                written = [replace(first, artifact=artifact) for artifact in group]
                 job = subject.job(written, ROUNDS, bar=None)
                 for artifact, result in zip(group, machine.measure(job).results, strict=True):
                     before = found.get(artifact.source, float("inf"))

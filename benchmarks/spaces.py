@@ -68,5 +68,8 @@ def softmax() -> PrimFunc:
 SPACES = {
     "matmul": Recipe(matmul, {"copies of the body of C": (1, 2, 4)}),
     "convolution": Recipe(convolution),
-    "softmax": Recipe(softmax),
+    "softmax": Recipe(
+        softmax,
+        {"copies of the body of M_rf": (1, 2, 4), "copies of the body of S_rf": (1, 4)},
+    ),
 }

@@ -59,6 +59,12 @@ def add_parser(verbs: Verbs) -> None:
     )
     parser.add_argument("--seed", type=whole, default=0, metavar="S", help="other points for each")
     parser.add_argument(
+        "--strategy",
+        default="evolutionary",
+        metavar="NAME",
+        help="evolutionary (the default), evolutionary-xgboost (the extra cost) or random",
+    )
+    parser.add_argument(
         "--executor",
         metavar="WHERE",
         help="let the workers of a Dask scheduler measure: dask://HOST:PORT",
@@ -103,6 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
             log=arguments.log,
             resume=not arguments.no_resume,
             seed=arguments.seed,
+            strategy=arguments.strategy,
             executor=arguments.executor,
             callback=progress,
             progress=progress.note,
