@@ -41,13 +41,16 @@ class Finals:
 
     @property
     def staying(self) -> tuple[int, ...]:
-        """Who takes turns in the next process."""
-        return tuple(self._staying)
+        """Who takes turns in the next process, in the order in which they get their memory: what
+        the first or the last gains by that is lost again in the next process.
+        """
+        return tuple(self._staying[:: -1 if self.processes[0] % 2 else 1])
 
     def take(self, results: Sequence[Result]) -> None:
         """What one process said of those that stay."""
-        default = results[0]
-        for number, result in zip(tuple(self._staying), results, strict=True):
+        order = self.staying
+        default = results[order.index(0)]
+        for number, result in zip(order, results, strict=True):
             before = self.results[number].samples
             self.results[number] = replace(result, samples=before + result.samples)
             self.processes[number] += 1

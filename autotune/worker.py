@@ -52,9 +52,8 @@ Call = Callable[[], object]
 
 @dataclass
 class Bench:
-    """A function with random constants and inputs, kept from one job to the next."""
+    """A function with random constants and inputs, and what its results should be."""
 
-    text: str
     func: PrimFunc
     constants: dict[str, Array]
     inputs: list[Array]
@@ -66,7 +65,7 @@ class Bench:
         func, rng = parse(text), np.random.default_rng(seed)
         constants = {b.name: random_array(rng, b.type, b.shape) for b in func.constants}
         inputs = [random_array(rng, b.type, b.shape) for b in func.inputs]
-        return Bench(text, func, constants, inputs, Checker(func, constants, rng))
+        return Bench(func, constants, inputs, Checker(func, constants, rng))
 
     @property
     def copies(self) -> int:
@@ -80,8 +79,36 @@ class Bench:
         return self.copies * self._size
 
     @property
+    def bytes(self) -> int:
+        """Of its data, with what the checker has of it."""
+        return 3 * (self._size + sum(array.nbytes for array in self.inputs))
+
+    @property
     def _size(self) -> int:
         return sum(array.nbytes for array in self.constants.values())
+
+
+class Benches:
+    """The benches that were used last, as many as fit: a search goes to and fro between functions,
+    and what their results should be takes longer than a trial.
+    """
+
+    def __init__(self, most: int = 1 << 30) -> None:
+        """most: bytes; the last one is kept, however large."""
+        self._most = most
+        self._kept: dict[tuple[str, int], Bench] = {}
+
+    def of(self, text: str, seed: int) -> Bench:
+        """The bench of a function, made where it is not there."""
+        key = (text, seed)
+        found = self._kept.pop(key, None)
+        self._make_room(0 if found is None else found.bytes)
+        self._kept[key] = found or Bench.of(text, seed)
+        return self._kept[key]
+
+    def _make_room(self, size: int) -> None:
+        while self._kept and size + sum(one.bytes for one in self._kept.values()) > self._most:
+            del self._kept[next(iter(self._kept))]
 
 
 class Fault(Exception):
@@ -99,13 +126,13 @@ def main() -> None:
     os.dup2(2, 1)
     frames: queue.SimpleQueue[Frame] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, frames), daemon=True).start()
-    bench: Bench | None = None
+    benches = Benches()
 
     def say(body: Mapping[str, Json]) -> None:
         answers.write(encode(body))
 
     while True:
-        bench = answer(frames.get(), bench, say, frames.get)
+        answer(frames.get(), benches, say, frames.get)
 
 
 def _listen(stream: BinaryIO, frames: queue.SimpleQueue[Frame]) -> None:
@@ -117,16 +144,15 @@ def _listen(stream: BinaryIO, frames: queue.SimpleQueue[Frame]) -> None:
         os._exit(0)
 
 
-def answer(frame: Frame, bench: Bench | None, say: Say, hear: Callable[[], Frame]) -> Bench | None:
-    """Do one job; the data is kept for the next one of the same function."""
+def answer(frame: Frame, benches: Benches, say: Say, hear: Callable[[], Frame]) -> None:
+    """Do one job."""
     job = Reader(dict(frame.body), "job")
     text, seed = job["func"].text(LONGEST_FUNC), job["seed"].integer()
     say({"stage": "data"})
     _limit_memory(job["memory"].integer())
     probe = fma_peak(job["threads"].integer())
     try:
-        if bench is None or bench.text != text:
-            bench = Bench.of(text, seed)
+        bench = benches.of(text, seed)
         pairs = zip(job["candidates"].items(), frame.blobs, strict=True)
         calls = [_candidate(bench, n, body, blob, job, say) for n, (body, blob) in enumerate(pairs)]
         say({"stage": "ready"})
@@ -134,7 +160,6 @@ def answer(frame: Frame, bench: Bench | None, say: Say, hear: Callable[[], Frame
         say({"done": _timed(calls, job, bench, probe, say)})
     except Fault as fault:
         say({"candidate": fault.candidate, "outcome": fault.outcome, "done": str(fault)})
-    return bench
 
 
 def _candidate(bench: Bench, number: int, body: Reader, blob: bytes, job: Reader, say: Say) -> Call:

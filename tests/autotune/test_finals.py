@@ -68,6 +68,13 @@ def test_a_kernel_that_is_a_tenth_faster_is_found() -> None:
     assert found.count(2) >= 95
 
 
+def test_the_luck_of_the_first_place_wins_nothing() -> None:
+    played = Finals.of(2)
+    while not played.is_over:
+        played.take([result(0.9), result(1.0)])
+    assert played.processes[0] < finals.PROCESSES
+
+
 def test_a_slower_kernel_never_wins() -> None:
     assert {verdict([1.0, 1.1], seed) for seed in range(100)} == {0}
 
@@ -75,8 +82,8 @@ def test_a_slower_kernel_never_wins() -> None:
 def test_a_finalist_that_loses_a_process_is_out_and_a_tie_is_cheap() -> None:
     played = Finals.of(3)
     played.take([result(1.0), result(0.9), result(1.1)])
-    assert played.staying == (0, 1)
-    played.take([result(1.0), result(1.1)])
+    assert played.staying == (1, 0)
+    played.take([result(1.1), result(1.0)])
     assert played.is_over
     assert played.processes == [2, 2, 1]
     assert played.results[1].samples == (0.9, 0.9, 1.1, 1.1)
