@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.linear import linear
+from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.tensor_intrinsics import TensorIntrinsic
 from ..nest import is_reduction
@@ -33,6 +34,7 @@ from .ahead import (
 from .borders import block_size, border_of, copy_border
 from .elementwise import schedule_pointwise
 from .groups import Panel, choose_panel, has_short_end, is_grouped
+from .narrow import ask_narrow, schedule_narrow
 from .packing import pack_weights
 from .questions import ask, ask_copies, ask_tile, ask_whether
 from .reduction import schedule_window
@@ -97,15 +99,16 @@ def schedule_contraction(
     points of the innermost reduction axis at once.
     """
     whole = found.block.name
-    if unit is None and not in_order:
+    free = unit is None and not in_order
+    if free and ask_narrow(sch, found, target):
+        _schedule_others(sch, (found.block, pointwise_output(sch.func, found.block)), target)
+        schedule_narrow(sch, found, target)
+        return
+    if free:
         found = cut_product(sch, found, target)
-    epilogue = pointwise_output(sch.func, found.block)
     border = None if _streams(found, target) else border_of(sch, found, target)
-    for block in sch.func.blocks:
-        apart = block in (found.block, epilogue, border) or is_reduction(block)
-        joined = pointwise_output(sch.func, sch.func.block(whole))
-        if not apart and block is not joined:
-            schedule_pointwise(sch, block.name, target)
+    last = pointwise_output(sch.func, sch.func.block(whole))
+    _schedule_others(sch, (found.block, last, border), target)
     points = 1 if unit is None else unit.points
     panel = _choose(sch, found, target, points)
     order = [it.var for it in found.reduced] if in_order else reduction_order(found)
@@ -117,6 +120,13 @@ def schedule_contraction(
     share_tiles(sch, found.block, nest.ordered, target, nest.parts)
     if found.block.name != whole:
         schedule_window(sch, sch.func.block(whole), target)
+
+
+def _schedule_others(sch: Schedule, own: Sequence[Block | None], target: Target) -> None:
+    """Schedule the pointwise blocks that do not belong to the product."""
+    for block in sch.func.blocks:
+        if block not in own and not is_reduction(block):
+            schedule_pointwise(sch, block.name, target)
 
 
 def _is_dot(func: PrimFunc, found: Contraction) -> bool:

@@ -110,6 +110,11 @@ ANSWERS: dict[str, tuple[PrimFunc, Mapping[str, object], str]] = {
         {"parts of C": 4},
         "A[vi, vk_1 + vk * 4]",
     ),
+    "lanes along the steps": (
+        product(12, 5, 100),
+        {"lanes along the steps of C": True},
+        "A[vi, vk_1 + vk * 16] * B_packed[vj, vk_1 + vk * 16]",
+    ),
     "blocks of a product": (
         product(40, 48, 600),
         {"steps in a block of C": 256},
@@ -170,6 +175,13 @@ def test_no_answer_is_refused_and_each_question_has_a_name_of_its_own(name: str)
         names = [question.name for question in walk.questions]
         assert "" not in names
         assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("columns", [3, 18])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_narrow_product_with_lanes_along_its_steps_is_right(columns: int, target: Target) -> None:
+    answers = {"lanes along the steps of C": True}
+    check(product(5, columns, 41), target, Answered(answers), rtol=1e-4, atol=1e-4)
 
 
 def test_what_does_little_of_the_work_is_no_question() -> None:
