@@ -19,7 +19,7 @@ from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import square_tiles, vector_lanes
 from .last_axis import turned_axis
-from .questions import ask, ask_tile
+from .questions import ask, ask_copies, ask_tile
 from .row_groups import RowGroup, row_axis
 from .rows import Parts, RowsRule, cut_rows, schedule_rows
 from .structure import (
@@ -269,6 +269,7 @@ def _second_product(
     head = sch.fuse(*heads) if len(heads) > 1 else heads[0]
     outer = (*loops.rows, loops.panel)
     finish_tile(sch, product.block.name, loops, outer, loops.reduced, target)
+    ask_copies(sch, product.block.name, loops.reduced[-1])
     return head, rows
 
 
@@ -283,3 +284,4 @@ def _first_product(sch: Schedule, stages: _Stages, together: int, target: Target
     alone = stages.epilogue is None
     name = product.block.name
     finish_tile(sch, name, loops, outer, loops.reduced, target, alone=alone)
+    ask_copies(sch, name, loops.reduced[-1])

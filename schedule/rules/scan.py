@@ -16,10 +16,13 @@ from ...tir.work import points_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import vector_lanes
+from .questions import ask, ask_copies
 from .threads import share_out
 
 PANEL_VECTORS = 256  # of a step: long runs through memory, and the step before is still in the L2
+PANELS = (4, 16, 64, 256)  # vectors, of which a tuner may choose
 CHAINS = 4  # each reads and writes a row: more of them meet in one set of the cache
+SIZES = (1, 2, 4, 8)  # chains, of which a tuner may choose
 
 
 def schedule_scan(sch: Schedule, block: Block, target: Target) -> None:
@@ -34,11 +37,16 @@ def schedule_scan(sch: Schedule, block: Block, target: Target) -> None:
     if panel is not None and lanes > 1 and panel.extent >= lanes // 2:
         vectors = -(-panel.extent // lanes)
         shared = vectors if len(free) > 1 else -(-vectors // target.threads)
-        factors = (None, max(1, min(PANEL_VECTORS, shared)), lanes)
-        outer[-1], *inner = sch.split(loops[panel.var], factors, tail="mask")
+        most = max(1, min(PANEL_VECTORS, shared))
+        sizes = [size for size in PANELS if size < vectors]
+        size = ask(sch, "vectors of a panel", block.name, sizes, most)
+        outer[-1], *inner = sch.split(loops[panel.var], (None, size, lanes), tail="mask")
+        ask_copies(sch, block.name, inner[0])
         sch.vectorize(inner[-1])
     elif free and steps.extent > 1:
-        outer[-1], chain = sch.split(outer[-1], (None, CHAINS), tail="partition")
+        sizes = [size for size in SIZES if size <= sch.extent(outer[-1])]
+        chains = ask(sch, "chains", block.name, sizes, CHAINS)
+        outer[-1], chain = sch.split(outer[-1], (None, chains), tail="partition")
         inner = [chain]
         sch.unroll(chain)
     sch.reorder(*outer, loops[steps.var], *inner)

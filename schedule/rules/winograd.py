@@ -26,8 +26,9 @@ from ..schedule import Schedule
 from .ahead import PREFETCH_STEPS, chunks
 from .elementwise import schedule_pointwise, vector_lanes
 from .packing import pack_weights
-from .questions import ask, ask_tile
+from .questions import ask, ask_copies, ask_tile
 from .structure import Contraction, contraction, is_pointwise, pointwise_output, reductions
+from .sum_blocks import SPACINGS
 from .threads import SERIAL_ELEMENTS, share_out
 from .tiled import finish_tile, share_tiles, tile_loops
 from .tiles import Tile, candidates, tile_cycles
@@ -270,10 +271,14 @@ def _products(
     reduced = list(loops.reduced)
     long = sch.extent(reduced[-1]) >= 4 * PREFETCH_STEPS
     if long:
-        reduced[-1:] = chunks(sch, reduced[-1])
+        sizes = [0, *SPACINGS]
+        apart = ask(sch, "steps between prefetches", found.block.name, sizes, PREFETCH_STEPS)
+        long = apart > 0
+        reduced[-1:] = chunks(sch, reduced[-1], apart) if long else reduced[-1:]
     first = sch.fuse(*batch) if alone and len(batch) > 1 else None
     outer = [*(batch if first is None else (first,)), loops.panel, *rows]
     ordered = finish_tile(sch, found.block.name, loops, outer, reduced, target, alone=True)
+    ask_copies(sch, found.block.name, reduced[-1])
     tiled = [row for row in rows if sch.extent(row) > 1]
     count = math.prod(sch.extent(row) for row in rows)
     if packed is not None and alone and long and width <= PREFETCH_STEPS * count:
