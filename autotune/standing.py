@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..tir.json_reader import Json
 from .answers import answers_of
@@ -89,15 +89,29 @@ def default_seconds(trials: Sequence[Trial], best: Trial | None) -> float | None
 
 
 def standings(known: Contents) -> list[Standing]:
-    """Every function in every setting, in the order of the log."""
+    """Every function in every setting, in the order of the log.
+
+    One of which nothing was timed there stands in the setting of those that were.
+    """
     names = {workload.key: workload.name for workload in known.workloads}
     by_key: dict[str, list[Trial]] = {}
     for trial in known.trials:
         by_key.setdefault(trial.workload, []).append(trial)
-    return [
-        Standing(names.get(key, UNNAMED), key, setting, chosen(members), tuple(members))
+    groups = [
+        (key, setting, members)
         for key, trials in by_key.items()
         for setting, members in by_setting(trials).items()
+    ]
+    timed = {replace(setting, cache=""): setting for _, setting, _ in groups if setting.cache}
+    return [
+        Standing(
+            names.get(key, UNNAMED),
+            key,
+            setting if setting.cache else timed.get(setting, setting),
+            chosen(members),
+            tuple(members),
+        )
+        for key, setting, members in groups
     ]
 
 

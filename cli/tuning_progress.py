@@ -95,7 +95,7 @@ class Progress:
         parts.append(duration_text(self._board.seconds))
         left = self._budget.left(self._board)
         if left is not None:
-            parts.append(f"at most {duration_text(left)} left")
+            parts.append(f"at most {duration_text(left)} left" if left else "last rounds")
         if self._note and self._live is not None:
             parts.append(self._note)
         return ", ".join(parts)

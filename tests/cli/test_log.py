@@ -71,6 +71,11 @@ def test_show_keeps_settings_apart_and_says_why(tilewright: Command, tmp_path: P
 def test_show_tells_a_function_of_which_nothing_ran(tilewright: Command, tmp_path: Path) -> None:
     out = tilewright("log", "show", written(tmp_path / "a.jsonl")).out
     assert out.splitlines()[-1].split() == ["scaled", workload().key[:12], "1", "1"]
+    with LogWriter(tmp_path / "a.jsonl") as writer:  # of another function something ran there
+        writer.append(workload(32), trial(0, n=32))
+    out = tilewright("log", "show", tmp_path / "a.jsonl").out
+    assert out.count("setting") == 1
+    assert "cold constants" in out
     empty = tmp_path / "empty.jsonl"
     empty.touch()
     assert tilewright("log", "show", empty).out == "the log holds no trial\n"
