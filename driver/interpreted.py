@@ -23,14 +23,9 @@ class InterpretedCode:
         """Run once, whatever the number of threads."""
         interpret(self.func, *arrays, constants=self.constants)
 
-    def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], object]:
+    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
         """A call that runs on these arrays again and again."""
         return lambda: self.run(arrays, threads)
-
-    def apart(self) -> InterpretedCode:
-        """The same function on copies of its constants."""
-        copies = {name: array.copy() for name, array in self.constants.items()}
-        return InterpretedCode(self.func, copies)
 
 
 def interpreted(func: PrimFunc, target: Target, constants: Mapping[str, object]) -> Kernel:

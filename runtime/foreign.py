@@ -20,13 +20,9 @@ class ForeignCode:
         """Raises: TargetError."""
         self._refuse()
 
-    def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], object]:
+    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
         """Raises: TargetError."""
         self._refuse()
-
-    def apart(self) -> ForeignCode:
-        """The same code; it has no constants."""
-        return self
 
     def _refuse(self) -> NoReturn:
         raise TargetError(

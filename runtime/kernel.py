@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import cycle
 from typing import Protocol
 
 import numpy as np
@@ -35,11 +34,10 @@ class Code(Protocol):
     def run(self, arrays: Sequence[Array], threads: int) -> None:
         """Run once."""
 
-    def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], object]:
-        """A call that runs on these arrays again and again."""
-
-    def apart(self) -> Code:
-        """The same code on copies of its constants, where it has any."""
+    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
+        """A call that runs on these arrays again and again, by turns with so many copies of the
+        constants, where there are any.
+        """
 
 
 class Kernel:
@@ -218,9 +216,7 @@ class Kernel:
                 (), output.dtype
             )  # so that its pages exist before the clock runs
         bound, count = self._in_order(copies, outputs), self._threads(threads)
-        codes = [self._code, *(self._code.apart() for _ in range(rotated - 1))]
-        turns = cycle([code.bind(bound, count) for code in codes])
-        return (lambda: next(turns)()) if rotated > 1 else next(turns)
+        return self._code.bind(bound, count, rotated)
 
     def __repr__(self) -> str:
         lines = [f"Kernel {self.signature}", f"  target: {self.artifact.target}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 
 from ..codegen.artifact import Artifact, Entry
 from ..tir.errors import TargetError
@@ -47,9 +48,13 @@ class NativeEntry:
         pointers.append(workspace(self.workspace_bytes(threads)))
         return int(pool_run()(self._function, ffi.new(_POINTERS, pointers), threads))
 
-    def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], int]:
-        """A call that runs on these arrays again and again, with scratch memory of its own."""
-        scratch = Workspace(self.workspace_bytes(threads))
+    def bind(
+        self, arrays: Sequence[Array], threads: int, scratch: Workspace | None = None
+    ) -> Callable[[], int]:
+        """A call that runs on these arrays again and again, with scratch memory of its own, or with
+        that of other calls that never run beside it.
+        """
+        scratch = scratch or Workspace(self.workspace_bytes(threads))
         pointers = [*self._pointers_to(arrays), scratch.pointer]
         return _Bound(self._function, pointers, threads, (self, scratch))
 
@@ -76,8 +81,8 @@ class NativeCode:
         self.artifact = artifact
         self.shared = shared
         self.fixed = dict(fixed)
-        library = Library(shared, name=artifact.name)
-        self._run = NativeEntry(library, artifact.run, self.fixed)
+        self._library = Library(shared, name=artifact.name)
+        self._run = NativeEntry(self._library, artifact.run, self.fixed)
 
     @staticmethod
     def load(
@@ -110,21 +115,26 @@ class NativeCode:
     ) -> tuple[type[NativeCode], tuple[Artifact, SharedObject, dict[str, Array]]]:
         return NativeCode, (self.artifact, self.shared, self.fixed)
 
-    def apart(self) -> NativeCode:
-        """The same code on copies of its constants."""
-        arrays = side_by_side([(array.shape, array.dtype) for array in self.fixed.values()])
-        copies = dict(zip(self.fixed, arrays, strict=True))
-        for name, copy in copies.items():
-            copy[...] = self.fixed[name]
-        return NativeCode(self.artifact, self.shared, copies)
-
     def run(self, arrays: Sequence[Array], threads: int) -> None:
         """Run on the arrays of inputs and outputs, in parameter order."""
         self._run.run(arrays, threads)
 
-    def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], object]:
-        """A call that runs on these arrays again and again."""
-        return self._run.bind(arrays, threads)
+    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
+        """A call that runs on these arrays again and again, by turns with so many copies of the
+        constants; scratch memory is the same for all of them, as it is for an engine's kernels.
+        """
+        scratch = Workspace(self._run.workspace_bytes(threads))
+        entries = [self._run, *(self._run_apart() for _ in range(rotated - 1))]
+        turns = cycle([entry.bind(arrays, threads, scratch) for entry in entries])
+        return (lambda: next(turns)()) if rotated > 1 else next(turns)
+
+    def _run_apart(self) -> NativeEntry:
+        """What runs the code on copies of its constants."""
+        arrays = side_by_side([(array.shape, array.dtype) for array in self.fixed.values()])
+        copies = dict(zip(self.fixed, arrays, strict=True))
+        for name, copy in copies.items():
+            copy[...] = self.fixed[name]
+        return NativeEntry(self._library, self.artifact.run, copies)
 
 
 class _Bound:

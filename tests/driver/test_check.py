@@ -34,11 +34,8 @@ class Overrunning:
         longer[:4] = x * np.float32(2)
         longer[4] = 0
 
-    def bind(self, arrays: Sequence[Array], threads: int) -> Callable[[], object]:
+    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
         return lambda: self.run(arrays, threads)
-
-    def apart(self) -> Overrunning:
-        return self
 
 
 def test_a_right_kernel_passes_and_tells_its_error() -> None:

@@ -70,6 +70,28 @@ def test_a_bound_call_sees_what_its_arrays_hold_now(b: np.ndarray) -> None:
 
 
 @pytest.mark.needs_cc
+def test_copies_of_constants_take_turns_over_the_same_scratch_memory(
+    b: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    class Counted(native.Workspace):
+        def __init__(self, size: int) -> None:
+            made.append(size)
+            super().__init__(size)
+
+    a, y = np.zeros((ROWS, COLUMNS), np.float32), np.zeros((ROWS, COLUMNS), np.float32)
+    code = load(b, b)
+    monkeypatch.setattr(native, "Workspace", Counted)
+    call = code.bind((a, y), 1, rotated=3)
+    assert made == [192]
+    code.fixed["C"][...] = 7  # of the first turn alone
+    for plus in (7, b, b, 7):
+        call()
+        assert np.array_equal(y, a + 2 * b + plus)
+
+
+@pytest.mark.needs_cc
 def test_scratch_memory_depends_on_the_threads(b: np.ndarray) -> None:
     assert [load(b, b)._run.workspace_bytes(threads) for threads in (1, 2)] == [192, 320]
 
