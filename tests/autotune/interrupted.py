@@ -26,6 +26,7 @@ from tilewright.autotune.jobs import Job, Reply, Result
 from tilewright.autotune.log import read_log
 from tilewright.autotune.machine import conditions
 from tilewright.autotune.record import Conditions, Trial, identity
+from tilewright.driver.clock import Clock
 from tilewright.tir.target import Target
 
 from .samples import scaled
@@ -43,6 +44,7 @@ class Instant:
 
     def __init__(self, *_: object) -> None:
         """Start nothing."""
+        self.clock = Clock()
 
     def conditions(self, target: Target) -> Conditions:
         return conditions(target)
