@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from math import inf
 from threading import Event
 from time import perf_counter
 
@@ -13,6 +14,7 @@ from .task import Batch, LastRounds, Task
 
 DEFAULT_TRIALS = 64  # of each function
 INTERRUPTED = "it was interrupted"
+FINALS_SHARE = 0.2  # of a budget in seconds that is kept for the finals
 BATCH = 4  # candidates of a function that take turns: its data is made once for them
 
 
@@ -37,7 +39,9 @@ class Run:
             self._limit = DEFAULT_TRIALS * len(tasks)
         self._stop = stop
         self._seconds = seconds
-        self._deadline = float("inf") if seconds is None else perf_counter() + seconds
+        now = perf_counter()
+        self._deadline = inf if seconds is None else now + seconds
+        self._until = inf if seconds is None else now + (1.0 - FINALS_SHARE) * seconds
         self._flying: dict[Future[Reply], Batch | LastRounds] = {}
 
     def searched(self) -> str:
@@ -49,9 +53,7 @@ class Run:
                         break
                     reason = self._why_not()
                 self._wait()
-            if not self._stop.is_set():
-                self._finals()
-            return reason
+            return self._with_finals(reason)
         except KeyboardInterrupt:
             return INTERRUPTED
 
@@ -61,7 +63,7 @@ class Run:
             return "it was stopped"
         if self._limit is not None and self._left() <= 0:
             return f"{self._limit} trials are done"
-        if perf_counter() > self._deadline:
+        if perf_counter() > self._until:
             return f"{self._seconds:g} seconds are over"
         if all(task.outlook.is_over for task in self._tasks):
             return str(max((task.outlook for task in self._tasks), key=lambda one: one.chance))
@@ -94,11 +96,28 @@ class Run:
             parts[-1].take(future.result())
         return parts
 
-    def _finals(self) -> None:
-        """Time the best candidates of each function and its default in turns."""
-        found = [last for task in self._tasks if (last := task.finals()) is not None]
-        while (found and not self._stop.is_set()) or self._flying:
-            while found and len(self._flying) < self._place.slots:
-                self._send(found.pop(0))
-            lasts = (part for part in self._wait() if isinstance(part, LastRounds))
-            found.extend(last for last in lasts if not last.finals.is_over)
+    def _with_finals(self, reason: str) -> str:
+        """Time the best candidates of each function and its default in turns, that function first
+        of which most may be saved; the reason, with what time was not enough for.
+        """
+        waiting = sorted((t for t in self._tasks if t.may_save > 0), key=lambda t: t.may_save)
+        open_: list[LastRounds] = []
+        while ((waiting or open_) and not self._is_over) or self._flying:
+            while (waiting or open_) and len(self._flying) < self._place.slots:
+                if self._is_over:
+                    break
+                last = open_.pop(0) if open_ else waiting.pop().finals()
+                if last is not None:
+                    self._send(last)
+            if self._flying:
+                lasts = (part for part in self._wait() if isinstance(part, LastRounds))
+                open_.extend(last for last in lasts if not last.finals.is_over)
+        left = len(waiting) + len(open_)
+        if not left or self._stop.is_set():
+            return reason
+        many = f"{left} functions" if left > 1 else "one function"
+        return f"{reason}, too soon for the finals of {many}"
+
+    @property
+    def _is_over(self) -> bool:
+        return self._stop.is_set() or perf_counter() > self._deadline

@@ -29,6 +29,8 @@ from .similar import similar_walks
 from .space import Candidate, TuningSpace
 from .strategies import DEFAULT, strategy
 
+NEAR = 1.1  # times the default's time: a candidate that took more alone is no finalist
+
 Keep = Callable[[Trial], None]
 
 
@@ -163,14 +165,25 @@ class Task:
             self._twins.remove(twin)
             self._tell(twin.candidate, self._keep(same_code(self._sources[twin.source], twin)))
 
+    @property
+    def may_save(self) -> float:
+        """Seconds of a run of the model that finals may save; 0 where there is no choice."""
+        default = self._seconds(self.space.candidate())
+        if default is None or self._best is None or self.tried < 2:
+            return 0.0
+        return self.count * (NEAR * default - self._best)
+
     def finals(self) -> LastRounds | None:
-        """The best candidates and the default, to be timed in turns; None without a choice."""
-        best = self.search.best(FINALISTS + 1)
+        """The default and the best candidates that alone were faster, or nearly as fast, to be
+        timed in turns; None without a choice.
+        """
         default = self.space.candidate()
-        known = self._done.get(_key(default.schedule.trace))
-        if known is None or known.seconds is None:
+        usual = self._seconds(default)
+        if usual is None:
             return None
-        rivals = [candidate for candidate in best if not candidate.is_default][:FINALISTS]
+        best = self.search.best(FINALISTS + 1)
+        near = [one for one in best if (self._seconds(one) or inf) <= NEAR * usual]
+        rivals = [candidate for candidate in near if not candidate.is_default][:FINALISTS]
         ordered = (write(candidate, self.space.target) for candidate in (default, *rivals))
         written: dict[str, Written] = {}
         for one in ordered:
@@ -178,8 +191,13 @@ class Task:
         if len(written) < 2:
             return None
         seconds = [self._sources[source].seconds for source in written]
-        took = tuple(one or known.seconds for one in seconds)
+        took = tuple(one or usual for one in seconds)
         return LastRounds(self, tuple(written.values()), took, Finals.of(len(written)))
+
+    def _seconds(self, candidate: Candidate) -> float | None:
+        """What a candidate took alone."""
+        known = self._done.get(_key(candidate.schedule.trace))
+        return None if known is None else known.seconds
 
     def final_job(self, written: Sequence[Written], seconds: Sequence[float]) -> Job:
         """One process of the finals."""

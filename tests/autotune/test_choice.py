@@ -14,9 +14,12 @@ def paired(number: int, session: str, *samples: float) -> Trial:
 
 
 def test_of_trials_that_ran_alone_the_fastest_is_chosen() -> None:
-    trials = [trial(0, seconds=3.0), trial(1, seconds=2.0), trial(2, outcome="wrong")]
+    trials = [trial(0, seconds=3.0), trial(1, seconds=1.4), trial(2, outcome="wrong")]
     assert chosen(trials) == trials[1]
     assert chosen([]) is None
+    default, near, far = paired(0, "", 2.0, 2.2), paired(1, "", 1.8, 2.1), paired(2, "", 1.9, 1.95)
+    assert chosen([default, near]) == default
+    assert chosen([default, near, far]) == far
     assert chosen(trials[2:]) is None
 
 

@@ -1,0 +1,86 @@
+"""Budgets, seen with workers that answer at once and a clock of the tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tilewright.autotune import run
+from tilewright.autotune.executors import Elsewhere
+from tilewright.autotune.jobs import Job, Reply
+from tilewright.autotune.result import TuneResult
+from tilewright.autotune.tune import tune
+from tilewright.runtime.host import host_target
+
+from .samples import scaled
+from .test_executors import Instant, right
+from .test_tune import in_parts
+
+TARGET = replace(host_target(), threads=1)
+SIZES = (64, 128, 256)
+
+
+class Clock:
+    """Stands still but for a second that each job takes."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.finals = list[str]()
+        self._defaults = dict[str, str]()
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def answer(self, job: Job) -> bytes:
+        """Candidates other than the default are faster, the more so the larger the function."""
+        if not job.candidates:  # it asks for the conditions alone
+            return right(job)
+        self.seconds += 1.0
+        if job.is_final:
+            self.finals.append(job.func)
+        default = self._defaults.setdefault(job.func, job.candidates[0].source)
+        rival = 0.8 if "[64]" in job.func else 0.5
+        shares = [1.0 if one.source == default else rival for one in job.candidates]
+        reply = Reply.decode(right(job))
+        results = (
+            replace(one, samples=tuple(share * sample for sample in one.samples))
+            for one, share in zip(reply.results, shares, strict=True)
+        )
+        return Reply(reply.conditions, tuple(results)).encode()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(run, "perf_counter", made)
+    monkeypatch.setattr(Elsewhere, "slots", 1)
+    return made
+
+
+def search(clock: Clock, seconds: float) -> TuneResult:
+    pairs = [(scaled(size), 1) for size in SIZES]
+    return tune(pairs, TARGET, rule=in_parts, seconds=seconds, executor=Instant(clock.answer))
+
+
+def test_the_search_leaves_time_for_the_finals(clock: Clock) -> None:
+    result = search(clock, seconds=100.0)
+    assert result.stopped_because == "the space is exhausted"
+    assert len(clock.finals) == len(SIZES) * 7
+
+
+def test_finals_end_with_the_budget_and_those_left_out_are_told(clock: Clock) -> None:
+    result = search(clock, seconds=14.0)
+    assert 14.0 <= clock.seconds <= 15.0  # what was under way has ended
+    assert (
+        result.stopped_because == "the space is exhausted, too soon for the finals of 2 functions"
+    )
+    assert "[64]" not in clock.finals[0]  # most is saved elsewhere
+
+
+def test_a_function_whose_default_is_far_ahead_has_no_finals(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tilewright.autotune.task.NEAR", 0.1)
+    assert search(clock, seconds=100.0).stopped_because == "the space is exhausted"
+    assert not clock.finals
