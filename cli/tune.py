@@ -53,6 +53,7 @@ def add_parser(verbs: Verbs) -> None:
     parser.add_argument("--trials", type=whole, metavar="N", help="end after so many trials")
     parser.add_argument(
         "--budget",
+        "--seconds",
         type=duration,
         metavar="TIME",
         help="end after 90 (seconds), 20m or 8h; 64 trials a function where nothing is said",

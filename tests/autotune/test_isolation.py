@@ -86,7 +86,7 @@ def again(good: Artifact, number: int) -> Artifact:
 
 ENDLESS = "for (volatile int n = 0;; n++) out[n % size] = 0;"
 BAD = {
-    "segfault": ("crashed", "(void)out; (void)size; *(volatile int *)8 = 1;"),
+    "segfault": ("crashed", "(void)out; (void)size; volatile int *volatile none = 0; *none = 1;"),
     "abort": ("crashed", "(void)out; (void)size; abort();"),
     "exit": ("crashed", "(void)out; (void)size; exit(3);"),
     "endless": ("timed-out", ENDLESS),
