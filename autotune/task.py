@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -184,15 +185,15 @@ class Task:
         best = self.search.best(FINALISTS + 1)
         near = [one for one in best if (self._seconds(one) or inf) <= NEAR * usual]
         rivals = [candidate for candidate in near if not candidate.is_default][:FINALISTS]
-        ordered = (write(candidate, self.space.target) for candidate in (default, *rivals))
         written: dict[str, Written] = {}
-        for one in ordered:
-            written.setdefault(one.source, one)
-        if len(written) < 2:
+        for one in map(self._written, (default, *rivals)):
+            if isinstance(one, Written):
+                written.setdefault(one.source, one)
+        those = tuple(written.values())
+        if len(those) < 2 or not those[0].candidate.is_default:
             return None
-        seconds = [self._sources[source].seconds for source in written]
-        took = tuple(one or usual for one in seconds)
-        return LastRounds(self, tuple(written.values()), took, Finals.of(len(written)))
+        took = tuple(self._seconds(one.candidate) or usual for one in those)
+        return LastRounds(self, those, took, Finals.of(len(those)))
 
     def _seconds(self, candidate: Candidate) -> float | None:
         """What a candidate took alone."""
@@ -218,11 +219,9 @@ class Task:
             return None
         if key in self._flying:
             return None
-        try:
-            with cpu_lock().building():
-                written = write(candidate, self.space.target)
-        except TilewrightError as error:
-            self._tell(candidate, self._keep(self._subject.unbuilt(candidate, str(error), at)))
+        written = self._written(candidate)
+        if isinstance(written, str):
+            self._tell(candidate, self._keep(self._subject.unbuilt(candidate, written, at)))
             return None
         same = self._sources.get(written.source)
         if same is not None:
@@ -233,6 +232,16 @@ class Task:
             self._flying[key] = written.source
             return written
         return None
+
+    def _written(self, candidate: Candidate) -> Written | str:
+        """The candidate as C, or why it cannot be written."""
+        try:
+            with cpu_lock().building():
+                return write(candidate, self.space.target)
+        except TilewrightError as error:
+            return str(error)
+        except Exception:  # a defect of ours costs a record, not a search of hours
+            return traceback.format_exc()
 
     def _tell(self, candidate: Candidate, trial: Trial) -> None:
         self._done[_key(candidate.schedule.trace)] = trial

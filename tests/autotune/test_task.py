@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from tilewright.autotune.building import Written, write
 from tilewright.autotune.log import contents
 from tilewright.autotune.record import Trial
-from tilewright.autotune.space import TuningSpace
+from tilewright.autotune.space import Candidate, TuningSpace
 from tilewright.autotune.task import Task
+from tilewright.autotune.tune import tune
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target import Target
 
 from .samples import scaled, trial, workload
+from .test_executors import Instant, right
 
 TARGET = Target.parse("c:avx512")
 SIZES = (4, 8, 16, 32)
@@ -70,3 +75,21 @@ def test_a_function_that_was_not_tried_goes_first_and_one_without_hope_last() ->
     assert task.search.propose() == []
     assert task.outlook.is_over
     assert task.expected_gain == 0.0
+
+
+def test_a_defect_of_ours_costs_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not a search of hours, which would end at the same candidate again."""
+
+    def fails(candidate: Candidate, target: Target) -> Written:
+        if candidate.is_default:
+            raise RuntimeError("nobody thought of that")
+        return write(candidate, target)
+
+    monkeypatch.setattr("tilewright.autotune.task.write", fails)
+    result = tune(scaled(), TARGET, rule=in_parts, executor=Instant(right))
+    assert result.stopped_because == "the space is exhausted"
+    first, *others = result.history
+    assert first.outcome == "build-failed"
+    assert first.text.endswith("RuntimeError: nobody thought of that\n")
+    assert [trial.outcome for trial in others] == ["ok"] * 3
+    assert result.best in others
