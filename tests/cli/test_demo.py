@@ -31,7 +31,7 @@ def test_a_demonstration_says_everything_that_was_promised() -> None:
     assert parts["checked"].startswith("5 of 5 kernels, on poisoned data: largest error 0.")
     assert re.search(r"equal within \de-0\d of the largest value; same class", parts["checked"])
     assert re.match(r"peak [\d.]+ KiB on \d thread\(s\), promised", parts["memory"])
-    assert re.search(r"^ +1 +[\d.]+ [mu]s .* of \d+$", parts["latency"], re.MULTILINE)
+    assert re.search(r"^ +1 +[\d.]+ [mun]s .* of \d+$", parts["latency"], re.MULTILINE)
     source = demo.source.read_text(encoding="utf-8")
     assert str(demo.source) in parts["source"]
     assert f"void {demo.slowest.kernel}(void *const *args" in source

@@ -55,7 +55,7 @@ def test_show_lists_functions_with_their_gain(tilewright: Command, tmp_path: Pat
 
 
 def test_show_keeps_settings_apart_and_says_why(tilewright: Command, tmp_path: Path) -> None:
-    logs = written(tmp_path / "a.jsonl", 0, 1), elsewhere(tmp_path / "b.jsonl")
+    logs = written(tmp_path / "a.jsonl", 0, 2), elsewhere(tmp_path / "b.jsonl")
     out = tilewright("log", "show", *logs).out
     assert out.count("setting    A CPU") == 2
     assert out.splitlines()[-1] == (
@@ -63,7 +63,7 @@ def test_show_keeps_settings_apart_and_says_why(tilewright: Command, tmp_path: P
     )
     told = json.loads(tilewright("log", "show", *logs, "--json").out)
     assert [(one["threads"], one["trials"], one["gain"]) for one in told] == [
-        (2, 3, 4 / 3),
+        (2, 3, 2.0),
         (8, 1, None),
     ]
 
