@@ -70,6 +70,7 @@ class EvolutionarySearch(RandomSearch[Found]):
         self._describe(candidate)
         self._outlook = None
         self._walks[point] = candidate.walk
+        self._breeder.know(candidate.walk)
         if seconds is not None and point in self._expected:
             took = math.log(seconds)
             self.picks.append(Pick(took - self._expected.pop(point), math.log(before) - took))
@@ -141,6 +142,7 @@ class EvolutionarySearch(RandomSearch[Found]):
             if found is None:
                 break
             self._pool[found.point] = found
+            self._breeder.know(found.walk)
         if len(self._pool) > POOL:
             order = np.argsort(self._predicted().mean(axis=1), kind="stable")
             points = list(self._pool)

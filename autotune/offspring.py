@@ -36,6 +36,10 @@ class Breeder:
         self._names = tuple(sorted({name for one in told for name in one}))
         self._model = self._fit(matrix(told, self._names), np.log(np.array(seconds)))
 
+    def know(self, walk: Walk) -> None:
+        """A schedule that exists needs not be made again."""
+        self._bred.add(_text(chosen_in(walk)))
+
     def child(self, parents: Sequence[Walk]) -> dict[str, Answer]:
         """The answers of a child that promises most; parents stand in order, the best first."""
         litter = [child_of(parents, self._random) for _ in range(LITTER)]

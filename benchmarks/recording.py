@@ -34,8 +34,8 @@ from .spaces import SPACES
 
 PROCESSES = 2
 GROUP = 16  # points that take turns
-ROUNDS = 3
-PASSES = 2  # of all points, in other groups
+ROUNDS = 4
+PASSES = 3  # of all points, in other groups
 
 
 @dataclass
