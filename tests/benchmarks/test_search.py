@@ -65,7 +65,7 @@ def test_a_replay_tells_the_worth_of_each_strategy() -> None:
     assert rows[0].over_best == pytest.approx((1 + 3 + 1.5 + 0.25) / 1.25)
     assert all(0 <= row.worst_percentile <= row.percentile <= 100 for row in rows)
     assert [one.within for one in recovered] == [3, 3]
-    assert recovered[1].trials < recovered[0].trials
+    assert recovered[1].worst_trials < recovered[0].worst_trials
     text = tables(rows, recovered)
     assert text.count("\n| tiny |") == 9
 
