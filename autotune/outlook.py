@@ -17,9 +17,9 @@ from statistics import NormalDist, fmean
 
 BETTER = 0.01  # the share of its time by which a candidate has to be faster to matter
 HORIZON = 16  # trials that are looked ahead
-LEVEL = 0.1  # the chance below which a search ends
+LEVEL = 0.05  # the chance below which a search ends
 HOPE = 0.3  # of its time that a function may lose by its first trial, before anything is known
-RECENT = 48  # the last trials, by which the next ones are judged
+RECENT = 96  # the last trials, by which the next ones are judged
 LEAST = 16  # of them, all in vain, before the model is heard
 NOISE = 0.003  # by which a time is off at least
 SUPPOSED = 0.25  # of a better one beside those that were seen
