@@ -25,6 +25,8 @@ from tilewright.runtime.host import host_target
 from .samples import scaled
 from .test_tune import in_parts
 
+pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+
 TARGET = replace(host_target(), threads=1)
 
 
