@@ -11,6 +11,7 @@ from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir.target import Target
 
 from ..schedule.programs import image_conv
+from ..schedule.rule_checks import answer
 from .assembly import innermost_loops, spills
 
 TARGET = Target.parse("c:avx512")
@@ -33,7 +34,7 @@ def product(rows: int, columns: int, inner: int) -> tw.PrimFunc:
 def test_the_tile_of_a_product_is_never_on_the_stack(shape: tuple[int, int, int]) -> None:
     func = product(*shape)
     sch = default_schedule(func, TARGET)
-    (tile,) = (step.decision for step in sch.trace.steps if step.decision is not None)
+    tile = answer(sch, "tile of C")
     assert isinstance(tile, tuple)
     weights = np.zeros(shape[:0:-1], np.float32)
     kernel = tw.build(sch, TARGET, constants={"B": weights}, verify="off")
@@ -47,7 +48,7 @@ def test_the_tile_of_a_product_is_never_on_the_stack(shape: tuple[int, int, int]
 def test_what_windows_of_an_image_share_is_not_kept_on_the_stack(kernel: int) -> None:
     func = image_conv(57, 113, 64, kernel=kernel)
     sch = default_schedule(func, TARGET)
-    (tile,) = (step.decision for step in sch.trace.steps if step.decision is not None)
+    tile = answer(sch, "tile of conv")
     assert isinstance(tile, tuple)
     weights = np.zeros((kernel, kernel, 3, 64), np.float32)
     built = tw.build(sch, TARGET, constants={"W": weights}, verify="off")

@@ -38,6 +38,12 @@ class Answered:
         return question.candidates.index(self.answers[question.name])
 
 
+def answer(sch: Schedule, name: str) -> object:
+    """What the question of that name was answered."""
+    (step,) = (step for step in sch.trace.steps if dict(step.arguments).get("name") == name)
+    return step.decision
+
+
 def check(
     func: PrimFunc,
     target: str | Target,

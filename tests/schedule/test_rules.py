@@ -32,7 +32,7 @@ from .programs import (
     running,
     wave,
 )
-from .rule_checks import check
+from .rule_checks import answer, check
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
 
@@ -334,11 +334,12 @@ def test_a_transposition_goes_by_square_tiles() -> None:
     (block,) = transpose(7, 40).blocks
     assert turned_axis(block) is None  # too short
     assert turned_axis(chain(9, 40).blocks[0]) is None
-    assert check(keys(18, 2, 33), "c:avx512").steps == (
+    steps = check(keys(18, 2, 33), "c:avx512").steps
+    assert [step for step in steps if "sample" not in step] == [
         'j_0, j_1 = split(j, factors=(None, 16), tail="partition")',
         'i_0, i_1 = split(i, factors=(None, 16), tail="partition")',
         "reorder(h, i_0, j_0, j_1, i_1)",
-    )
+    ]
 
 
 @pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3])
@@ -419,7 +420,7 @@ def test_tiles_fit_the_registers_and_come_cheapest_first() -> None:
 def test_a_tile_is_low_where_its_rows_meet_in_one_set_of_the_cache(inner: int, meet: bool) -> None:
     target = Target.parse("c:avx512")
     sch = default_schedule(matmul(128, 1024, inner), target)
-    (tile,) = (step.decision for step in sch.trace.steps if step.decision is not None)
+    tile = answer(sch, "tile of C")
     assert isinstance(tile, tuple)
     assert (tile[0] * tile[1] <= target.l1_bytes // 4096 + 1) == meet
 
