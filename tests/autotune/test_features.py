@@ -17,6 +17,9 @@ from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
+from ..schedule.nests import softmax
+from ..schedule.programs import causal, gathered, pool, running
+
 TARGET = Target.parse("c:avx512")
 
 
@@ -122,8 +125,20 @@ def windowed(channels: bool) -> PrimFunc:
 
 @pytest.mark.parametrize(
     "func",
-    [product(33, 47, 19), copied(33), row_sums(), turned(), windowed(True), windowed(False)],
-    ids=["product", "elementwise", "reduction", "transposition", "convolution", "depthwise"],
+    [
+        product(33, 47, 19),
+        copied(33),
+        row_sums(),
+        turned(),
+        windowed(True),
+        windowed(False),
+        softmax(20, 70),
+        gathered(30, 20, 10),
+        running(24, 20),
+        pool(13, 11, 20),
+        causal(20, 20, 16),
+    ],
+    ids=lambda func: func.name,
 )
 @pytest.mark.parametrize("target", ["c:avx512", "c:avx2", "c:scalar"])
 def test_features_are_finite_and_tell_points_apart(func: PrimFunc, target: str) -> None:
