@@ -12,6 +12,7 @@ from tilewright.schedule.errors import ScheduleError, ScheduleTypeError
 from tilewright.schedule.references import LoopRef
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.stmt import Tail
 from tilewright.tir.target import Target
 
 from .programs import assert_replays, body_of, chain, matmul, matmul_relu, refusals
@@ -160,6 +161,14 @@ def test_a_schedule_travels_between_processes() -> None:
     assert other.trace == sch.trace
     assert (other.target, other.origin) == (sch.target, "tuned")
     assert other.sample_categorical((1, 2), 1) == 2
+
+
+def test_a_loop_tells_how_its_last_iteration_is_cut() -> None:
+    sch = Schedule(matmul(6, 4, 4))
+    i, j, _ = sch.loops("C")
+    uneven, _ = sch.split(i, (None, 4), tail="partition")
+    even, _ = sch.split(j, (None, 2), tail="partition")
+    assert (sch.tail(uneven), sch.tail(even)) == (Tail.PARTITION, None)
 
 
 # -- decisions -------------------------------------------------------------------------------------
