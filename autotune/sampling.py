@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 
 from ..runtime.timing import in_turn
 
-PATIENCE = ((1, 3.0), (2, 1.5), (4, 1.2))  # after so many rounds: times the best that may go on
+# after so many rounds: times the best that may go on; nobody is out for one sample, which another
+# process may have spoilt
+PATIENCE = ((2, 3.0), (3, 1.5), (4, 1.2))
 
 
 def take_turns(
@@ -33,4 +36,4 @@ def take_turns(
 
 
 def _patience(rounds: int) -> float:
-    return next(times for after, times in reversed(PATIENCE) if rounds >= after)
+    return next((times for after, times in reversed(PATIENCE) if rounds >= after), inf)
