@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from ..schedule.decisions import Question
 from ..schedule.trace import Trace
@@ -108,11 +109,11 @@ def distance(one: object, other: object) -> float:
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         return min(FAR, sum(distance(a, b) for a, b in zip(one, other, strict=True)))
     if _is_count(one) and _is_count(other):
-        return abs(math.log((1 + one) / (1 + other)))  # type: ignore[operator]
+        return abs(math.log((1 + one) / (1 + other)))
     return FAR
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 

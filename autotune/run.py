@@ -100,7 +100,8 @@ class Run:
         """Time the best candidates of each function and its default in turns, that function first
         of which most may be saved; the reason, with what time was not enough for.
         """
-        waiting = sorted((t for t in self._tasks if t.may_save > 0), key=lambda t: t.may_save)
+        saving = [(task.may_save, number) for number, task in enumerate(self._tasks)]
+        waiting = [self._tasks[number] for seconds, number in sorted(saving) if seconds > 0]
         open_: list[LastRounds] = []
         while ((waiting or open_) and not self._is_over) or self._flying:
             while (waiting or open_) and len(self._flying) < self._place.slots:

@@ -46,8 +46,8 @@ class Access:
         sizes = []
         for form, size in zip(self.indices, self.buffer.shape, strict=True):
             low, high = form_bounds(form, ranges)
-            known = low is not None and high is not None
-            sizes.append(min(size, high - low + 1) if known else size)  # type: ignore[operator]
+            reach = size if low is None or high is None else high - low + 1
+            sizes.append(min(size, reach))
         return tuple(sizes)
 
     def bytes(self, inside: Mapping[Var, Interval]) -> int:

@@ -30,14 +30,14 @@ from tilewright.runtime.timing import compare
 from tilewright.tir.func import PrimFunc
 
 from . import report
+from .functions import product
 from .matmul import SUITE
-from .matmul import product as matmul
 from .odd_shapes import ODD_SHAPES
 from .startup import process
 
 SUITES: Mapping[str, Mapping[str, Callable[[], PrimFunc]]] = {
     "odd": ODD_SHAPES,
-    "products": {"x".join(map(str, shape)): partial(matmul, *shape) for shape in SUITE},
+    "products": {"x".join(map(str, shape)): partial(product, *shape) for shape in SUITE},
 }
 ROUNDS = 15
 RUN = """

@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 import tilewright as tw
-from tilewright import te
 from tilewright.cli.arguments import counts
 from tilewright.cli.comparison import OURS
 from tilewright.cli.peers import Peer, installed
@@ -30,6 +29,7 @@ from tilewright.runtime.limits import read_peak
 from tilewright.runtime.rounds import Rounds
 
 from . import report
+from .functions import product
 from .peer_matmul import NumPy, OneDnn, onnx_matmul
 from .rounds import paired_rounds
 
@@ -76,15 +76,6 @@ class Row:
     high: float
     error: float
     repeated_rounds: int
-
-
-def product(rows: int, columns: int, inner: int) -> tw.PrimFunc:
-    """C[i, j] = the sum over k of A[i, k] * B[k, j], B constant."""
-    a = te.placeholder((rows, inner), "float32", name="A")
-    b = te.placeholder((inner, columns), "float32", name="B", constant=True)
-    k = te.reduce_axis(inner, name="k")
-    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    return te.func(a, b, c, name="matmul")
 
 
 def weights(columns: int, inner: int, seed: int) -> np.ndarray:

@@ -36,11 +36,10 @@ from tilewright.autotune.space import TuningSpace
 from tilewright.autotune.tune import tune
 from tilewright.runtime.cache import FOLDER_VARIABLE
 from tilewright.runtime.host import host_target
-from tilewright.tir import te
-from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
 from . import report
+from .functions import product
 
 SIZE = 512
 EMPTY_JOBS = 500
@@ -57,22 +56,13 @@ class Speed:
     parts: tuple[tuple[str, float], ...]
 
 
-def product() -> PrimFunc:
-    """The product that is tuned."""
-    a = te.placeholder((SIZE, SIZE), "float32", name="A")
-    b = te.placeholder((SIZE, SIZE), "float32", name="B", constant=True)
-    k = te.reduce_axis(SIZE, name="k")
-    c = te.compute((SIZE, SIZE), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    return te.func(a, b, c, name="matmul")
-
-
 def searched(
     name: str, target: Target, trials: int, executor: Executor | str | None = None
 ) -> Speed:
     """Tune the product."""
     outlook.LEVEL = 0.0  # it never gives up
     began = time.perf_counter()
-    result = tune(product(), target, trials=trials, executor=executor)
+    result = tune(product(SIZE, SIZE, SIZE), target, trials=trials, executor=executor)
     seconds = time.perf_counter() - began
     alone = [trial for trial in result.history if not trial.method.session]
     right = sum(trial.outcome == "ok" for trial in alone)
@@ -131,7 +121,7 @@ def _dask(*command: str) -> subprocess.Popen[bytes]:
 
 def false_winners(target: Target, times: int) -> int:
     """How often the default is told to be faster than itself."""
-    func = product()
+    func = product(SIZE, SIZE, SIZE)
     subject = Subject(func, target, "default", Workload.of(func).key)
     one = write(TuningSpace(func, target).candidate(), target)
     twin = replace(one.artifact, source=f"{one.artifact.source}\n/* the same */\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -58,19 +59,25 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def search(clock: Clock, seconds: float) -> TuneResult:
-    pairs = [(scaled(size), 1) for size in SIZES]
+def search(clock: Clock, seconds: float, sizes: Sequence[int] = SIZES) -> TuneResult:
+    pairs = [(scaled(size), 1) for size in sizes]
     return tune(pairs, TARGET, rule=in_parts, seconds=seconds, executor=Instant(clock.answer))
 
 
 def test_the_search_leaves_time_for_the_finals(clock: Clock) -> None:
+    result = search(clock, 8.5, range(64, 76))
+    assert result.stopped_because.startswith("8.5 seconds are over, too soon for the finals of ")
+    assert len(clock.finals) == 2  # of a budget of which a search alone would leave nothing
+
+
+def test_all_finals_are_held_where_there_is_time(clock: Clock) -> None:
     result = search(clock, seconds=100.0)
     assert result.stopped_because == "the space is exhausted"
     assert len(clock.finals) == len(SIZES) * 7
 
 
 def test_finals_end_with_the_budget_and_those_left_out_are_told(clock: Clock) -> None:
-    result = search(clock, seconds=14.0)
+    result = search(clock, 14.0, SIZES[::-1])
     assert 14.0 <= clock.seconds <= 15.0  # what was under way has ended
     assert (
         result.stopped_because == "the space is exhausted, too soon for the finals of 2 functions"

@@ -16,7 +16,7 @@ from tilewright.runtime.limits import (
     read_peak,
     region_probe,
 )
-from tilewright.runtime.timing import compare
+from tilewright.runtime.timing import compare, summarise
 from tilewright.tir.errors import TargetError
 from tilewright.tir.target import Target, covers
 from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS, tensor_intrinsic
@@ -58,6 +58,15 @@ def test_limits_are_measured_once_per_machine(empty_cache: Path) -> None:
     assert 0 < found.barrier_seconds < 1e-3
     assert 0 < found.region_seconds < 1e-3
     assert limits(refresh=True).fma != found.fma
+
+
+@pytest.mark.needs_cc
+def test_a_limit_is_what_the_best_round_saw(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = {"probe": summarise([3e-3, 1e-3, 2e-3, 9e-3, 9e-3])}
+    monkeypatch.setattr("tilewright.runtime.limits.compare", lambda calls, count: rounds)
+    assert limits().gflops(1) == pytest.approx(fma_peak(1).rate(1e-3))
 
 
 @pytest.mark.needs_cc
