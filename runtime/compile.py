@@ -24,6 +24,7 @@ from ..tir.errors import TargetError, TilewrightError
 from ..tir.target import Target
 from .cache import Cache, cache_key, user_cache
 from .compilers import Compiler, compile_flags, find_compiler, link_flags
+from .excerpt import excerpt, file_name
 from .headers import discard_header, precompiled_header
 from .host import allowed_cpus, is_foreign
 from .library import SharedObject
@@ -32,11 +33,10 @@ from .log import log
 OBJECTS, UNITS = "objects", "units"  # kinds of our cache entries
 
 _FORMAT = "1"
-_SHOWN_LINES = 2  # of source, around the line that the compiler refused
 
 
 class CompileFailed(TilewrightError, RuntimeError):
-    """The C compiler refused a source; the rendering shows the line."""
+    """A compiler refused a source; the rendering shows the line."""
 
 
 class CompileTimedOut(TilewrightError, TimeoutError):
@@ -136,7 +136,7 @@ class Units:
         self, source: str, name: str, flags: tuple[str, ...], key: str
     ) -> tuple[Path, float]:
         """The object file of one unit, and the seconds that making it took."""
-        output = Path(self._folder.name, f"{_file_name(name)}.o")
+        output = Path(self._folder.name, f"{file_name(name)}.o")
         kept = self._cache.get(UNITS, key)
         if kept is not None:
             output.write_bytes(kept)
@@ -187,7 +187,7 @@ class _Job:
 
     def link(self, objects: Sequence[Path], name: str) -> bytes:
         """The shared object of object files."""
-        output = self.folder / f"{_file_name(name)}.so"
+        output = self.folder / f"{file_name(name)}.so"
         command = [*self.compiler.command, *link_flags(), *map(str, objects), "-o", str(output)]
         done = self._run(command)
         if done.returncode != 0:
@@ -196,7 +196,7 @@ class _Job:
 
     def write(self, source: str, name: str) -> Path:
         """Put a source into the folder."""
-        file = self.folder / f"{_file_name(name)}.c"
+        file = self.folder / f"{file_name(name)}.c"
         file.write_text(source, encoding="utf-8")
         return file
 
@@ -259,11 +259,6 @@ class _Job:
         )
 
 
-def _file_name(name: str) -> str:
-    """What a user calls a kernel, as the name of a file."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", name)[:100] or "kernel"
-
-
 def _failure(compiler: Compiler, name: str, said: str, file: Path | None = None) -> CompileFailed:
     """The error for what the compiler said: its first complaint, with our line."""
     match = re.search(r"^[^\s:]+\.c:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", said, re.MULTILINE)
@@ -271,7 +266,7 @@ def _failure(compiler: Compiler, name: str, said: str, file: Path | None = None)
     hint = "generated C that a compiler refuses is a defect of tilewright; please report it."
     text = "" if file is None else file.read_text("utf-8")
     if match is not None and file is not None:
-        where = f"in {file.name}:\n{_excerpt(text, int(match[1]))}"
+        where = f"in {file.name}:\n{excerpt(text, int(match[1]))}"
         theirs = blamed(text, int(match[1]))
         if theirs is not None:
             hint = f"it is line {theirs[1]} of the source that te.extern '{theirs[0]}' was given."
@@ -290,14 +285,4 @@ def _failure(compiler: Compiler, name: str, said: str, file: Path | None = None)
         where=where,
         notes=(f"the compiler is {compiler.version}.",),
         hints=(hint,),
-    )
-
-
-def _excerpt(source: str, line: int) -> str:
-    """The lines around `line` (1-based), which is marked."""
-    lines = source.splitlines()
-    first, last = max(1, line - _SHOWN_LINES), min(len(lines), line + _SHOWN_LINES)
-    return "\n".join(
-        f"  {'>' if number == line else ' '} {number:4} | {lines[number - 1]}"
-        for number in range(first, last + 1)
     )
