@@ -1,0 +1,133 @@
+"""Build a wheel of PyCUDA where there is neither a CUDA toolkit nor a driver.
+
+    python -m tilewright.runtime.cuda.pycuda_wheel OUT/
+
+PyPI has PyCUDA's sources alone, and its set-up wants a toolkit. All that it needs of one are
+headers, which NVIDIA gives as wheels of some megabytes, and a libcuda to link with, for which an
+empty one will do: the real one is found when PyCUDA is imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...tir.errors import TilewrightError
+from ..compilers import find_compiler
+
+VERSION = "2026.1"
+
+_HEADERS = ("nvidia-cuda-runtime", "nvidia-cuda-profiler-api", "nvidia-cuda-crt")
+_CUDA = "13.*"  # the driver must be at least as new as the headers
+_COMPILERS = ("c++", "g++", "clang++")
+_SHOWN_LINES = 8  # of what pip said, where it failed
+
+# PyCUDA reads its options from this file of the home folder: neither the environment nor pip's own
+# settings reach its set-up
+_DEFAULTS = ".aksetup-defaults.py"
+
+
+class PycudaNotBuilt(TilewrightError, RuntimeError):
+    """No wheel of PyCUDA came of it."""
+
+
+def build(out: Path, version: str = VERSION) -> Path:
+    """Build the wheel and put it into the folder `out`; takes a minute or two.
+
+    Raises: PycudaNotBuilt, CompilerNotFound.
+    """
+    if not os.environ.get("CXX") and not any(map(shutil.which, _COMPILERS)):
+        raise PycudaNotBuilt(
+            "pycuda: no C++ compiler is here; looked for $CXX (not set), c++, g++ and clang++.",
+            code="pycuda-compiler",
+            hints=("Debian, Ubuntu: sudo apt install g++",),
+        )
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
+        home = Path(name)
+        headers, built = home / "headers", home / "wheels"
+        wanted = [f"{package}=={_CUDA}" for package in _HEADERS]
+        _pip(["install", "--no-deps", "--target", str(headers), *wanted], os.environ)
+        root = next(headers.glob("nvidia/cu*"))
+        (home / _DEFAULTS).write_text(_defaults(root, _empty_driver(home / "stub")))
+        command = ["wheel", "--no-deps", "--wheel-dir", str(built), f"pycuda=={version}"]
+        _pip(command, _environment(home))
+        (wheel,) = built.glob("*.whl")
+        out.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.copy(wheel, out))
+
+
+def _empty_driver(folder: Path) -> Path:
+    """A folder with a libcuda that has nothing in it but the name to be looked for at import."""
+    folder.mkdir()
+    source = folder / "empty.c"
+    source.write_text("")
+    command = [*find_compiler().command, "-shared", "-Wl,-soname,libcuda.so.1", str(source)]
+    subprocess.run([*command, "-o", str(folder / "libcuda.so")], check=True)
+    return folder
+
+
+def _defaults(root: Path, driver: Path) -> str:
+    """The options of PyCUDA's set-up, in its language."""
+    options = {
+        "CUDA_ROOT": str(root),  # else it is taken from the first nvcc of the PATH
+        "CUDA_INC_DIR": [str(root / "include")],
+        "CUDADRV_LIB_DIR": [str(driver)],
+        "CUDA_ENABLE_CURAND": False,
+        "CXXFLAGS": ["-g0", "-w"],
+    }
+    return "".join(f"{name} = {value!r}\n" for name, value in options.items())
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Ours with another home, in which pip still finds its settings and its cache."""
+    known = {
+        "XDG_CONFIG_HOME": str(Path.home() / ".config"),
+        "XDG_CACHE_HOME": str(Path.home() / ".cache"),
+    }
+    # an empty libcuda gives nothing that is asked for, so a linker would leave its name out
+    linked = f"{os.environ.get('LDFLAGS', '')} -Wl,--no-as-needed".strip()
+    return {**known, **os.environ, "HOME": str(home), "LDFLAGS": linked}
+
+
+def _pip(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run pip. Raises: PycudaNotBuilt with the end of what it said."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise PycudaNotBuilt(
+            f"pycuda: pip {arguments[0]} failed with status {done.returncode}.",
+            code="pycuda-pip",
+            where="\n".join(done.stdout.strip().splitlines()[-_SHOWN_LINES:]),
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build into the named folder and say what to type next."""
+    parser = argparse.ArgumentParser(prog="python -m tilewright.runtime.cuda.pycuda_wheel")
+    parser.add_argument("out", type=Path, help="the folder that gets the wheel")
+    parser.add_argument("--version", default=VERSION, help="of PyCUDA (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    try:
+        wheel = build(options.out, options.version)
+    except TilewrightError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{wheel}\npython -m pip install --no-deps {wheel}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
