@@ -1,4 +1,4 @@
-"""C text in, shared object out, kept in the cache.
+"""C or C++ text in, shared object out, kept in the cache.
 
 The object is keyed by its source, the flags, and the compiler's identity; several translation units
 are compiled at once, one process per CPU, each kept by its own key, and linked into one object. No
@@ -23,7 +23,7 @@ from ..codegen.c.externs import blamed
 from ..tir.errors import TargetError, TilewrightError
 from ..tir.target import Target
 from .cache import Cache, cache_key, user_cache
-from .compilers import Compiler, compile_flags, find_compiler, link_flags
+from .compilers import C, Compiler, Language, compile_flags, find_compiler, link_flags
 from .excerpt import excerpt, file_name
 from .headers import discard_header, precompiled_header
 from .host import allowed_cpus, is_foreign
@@ -31,8 +31,11 @@ from .library import SharedObject
 from .log import log
 
 OBJECTS, UNITS = "objects", "units"  # kinds of our cache entries
+FIRST_LINE = "#line 1\n"  # where the lines of a source begin that our own text stands before
 
 _FORMAT = "1"
+
+_COMPLAINT = re.compile(r"^[^\s:]+\.c(?:pp)?:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
 
 
 class CompileFailed(TilewrightError, RuntimeError):
@@ -40,7 +43,7 @@ class CompileFailed(TilewrightError, RuntimeError):
 
 
 class CompileTimedOut(TilewrightError, TimeoutError):
-    """The C compiler took longer on a source than it may."""
+    """The compiler took longer on a source than it may."""
 
 
 def compile_shared(
@@ -86,13 +89,18 @@ class Units:
     """
 
     def __init__(
-        self, name: str, *, flags: tuple[str, ...] = (), cache: Cache | None = None
+        self,
+        name: str,
+        *,
+        language: Language = C,
+        flags: tuple[str, ...] = (),
+        cache: Cache | None = None,
     ) -> None:
         """flags: added to those of each unit's target. Raises: CompilerNotFound."""
         self._name = name
         self._flags = flags
         self._cache = cache if cache is not None else user_cache()
-        self._compiler = find_compiler()
+        self._compiler = find_compiler(language)
         self._folder = tempfile.TemporaryDirectory(prefix="tilewright-")
         self._workers = ThreadPoolExecutor(max_workers=allowed_cpus())
         self._keys: list[str] = []
@@ -105,10 +113,14 @@ class Units:
         self._workers.shutdown(cancel_futures=True)
         self._folder.cleanup()
 
-    def add(self, source: str, target: Target) -> None:
-        """Compile a unit, some time before `link` returns. Raises: TargetError."""
+    def add(self, source: str, target: Target, *, flags: tuple[str, ...] = ()) -> None:
+        """Compile a unit, some time before `link` returns; flags: of this one alone.
+
+        Raises: TargetError.
+        """
         _check_target(target, self._name)
-        flags = (*compile_flags(target), *self._compiler.flags, *self._flags)
+        usual = compile_flags(target, self._compiler.language)
+        flags = (*usual, *self._compiler.flags, *self._flags, *flags)
         key = cache_key(_FORMAT, self._compiler.identity, *flags, source)
         name = f"{self._name}_{len(self._keys)}"
         self._keys.append(key)
@@ -196,7 +208,7 @@ class _Job:
 
     def write(self, source: str, name: str) -> Path:
         """Put a source into the folder."""
-        file = self.folder / f"{file_name(name)}.c"
+        file = self.folder / f"{file_name(name)}{self.compiler.language.suffix}"
         file.write_text(source, encoding="utf-8")
         return file
 
@@ -253,7 +265,7 @@ class _Job:
 
     def _too_long(self) -> CompileTimedOut:
         return CompileTimedOut(
-            f"compile: the C compiler took longer than {self.seconds:g} s.",
+            f"compile: the {self.compiler.language} compiler took longer than {self.seconds:g} s.",
             code="compile-timed-out",
             notes=(f"the compiler is {self.compiler.version}.",),
         )
@@ -261,10 +273,16 @@ class _Job:
 
 def _failure(compiler: Compiler, name: str, said: str, file: Path | None = None) -> CompileFailed:
     """The error for what the compiler said: its first complaint, with our line."""
-    match = re.search(r"^[^\s:]+\.c:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", said, re.MULTILINE)
+    match = re.search(
+        r"^[^\s:]+\.c(?:pp)?:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", said, re.MULTILINE
+    )
     where = None
-    hint = "generated C that a compiler refuses is a defect of tilewright; please report it."
-    text = "" if file is None else file.read_text("utf-8")
+    language = compiler.language
+    hint = (
+        f"generated {language} that a compiler refuses is a defect of tilewright; please report it."
+    )
+    # lines are counted from here, where our own text stands before a source
+    text = "" if file is None else file.read_text("utf-8").rpartition(FIRST_LINE)[2]
     if match is not None and file is not None:
         where = f"in {file.name}:\n{excerpt(text, int(match[1]))}"
         theirs = blamed(text, int(match[1]))
@@ -280,7 +298,7 @@ def _failure(compiler: Compiler, name: str, said: str, file: Path | None = None)
     else:
         complaint = (said.strip().splitlines() or ["it said nothing"])[-1]
     return CompileFailed(
-        f"compile: the C compiler refused '{name}': {complaint}.",
+        f"compile: the {language} compiler refused '{name}': {complaint}.",
         code="compile-failed",
         where=where,
         notes=(f"the compiler is {compiler.version}.",),

@@ -1,4 +1,4 @@
-"""Which C compiler builds our code, how it is called, and its identity in cache keys."""
+"""Which C or C++ compiler builds our code, how it is called, and its identity in cache keys."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from ..tir.errors import TilewrightError
 from ..tir.target import Target
 from .cache import cache_key
 
-COMPILER_VARIABLE = "CC"
 STRICT_VARIABLE = "TILEWRIGHT_WERROR"  # "1": warnings in generated code are errors
 
-_NAMES = ("cc", "gcc", "clang")
 _ISA_FLAGS = {
     "scalar": (),
     "avx2": ("-mavx2", "-mfma", "-mf16c"),
@@ -41,19 +39,63 @@ _FAMILY_FLAGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language that we compile.
+
+    variable: of the environment, names a compiler. commands: looked for otherwise, in order. zig:
+    the command of zig's compiler. standard: the flag. suffix: of a file. package: what Debian calls
+    a compiler. without: what to do where there is none.
+    """
+
+    name: str
+    variable: str
+    commands: tuple[str, ...]
+    zig: str
+    standard: str
+    suffix: str
+    package: str
+    without: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+C = Language(
+    "C",
+    "CC",
+    ("cc", "gcc", "clang"),
+    zig="cc",
+    standard="-std=c11",
+    suffix=".c",
+    package="gcc",
+    without=('without one: target="python" runs everything in the interpreter, slowly.',),
+)
+CPP = Language(
+    "C++",
+    "CXX",
+    ("c++", "g++", "clang++"),
+    zig="c++",
+    standard="-std=c++17",
+    suffix=".cpp",
+    package="g++",
+)
+
+
 class CompilerNotFound(TilewrightError, OSError):
-    """No C compiler runs here, or the one that the user named does not."""
+    """No compiler for the language runs here, or the one that the user named does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A C compiler that runs here.
+    """A compiler that runs here.
 
-    command: what to run. version: the first line that it says of itself. family: "gcc", "clang" or
-    "zig". identity: SHA-256 of command, version and the executable's path, size and time; a part of
-    every cache key.
+    language: what it compiles. command: what to run. version: the first line that it says of
+    itself. family: "gcc", "clang" or "zig". identity: SHA-256 of command, version and the
+    executable's path, size and time; a part of every cache key.
     """
 
+    language: Language
     command: tuple[str, ...]
     version: str
     family: str
@@ -69,12 +111,14 @@ class Compiler:
         return {**os.environ, "LC_ALL": "C"}
 
 
-def find_compiler() -> Compiler:
-    """The first of $CC, cc, gcc, clang and the ziglang wheel that runs.
+def find_compiler(language: Language = C) -> Compiler:
+    """The first that runs of the one that the language's variable names ($CC), its usual commands
+    (cc, gcc, clang) and the ziglang wheel.
 
-    Raises: CompilerNotFound, also where $CC is set and does not run.
+    Raises: CompilerNotFound, also where the variable is set and what it names does not run.
     """
-    return _find(os.environ.get(COMPILER_VARIABLE, ""), os.environ.get("PATH", ""))
+    named = os.environ.get(language.variable, "")
+    return _find(language, named, os.environ.get("PATH", ""))
 
 
 def isa_flags(target: Target) -> tuple[str, ...]:
@@ -82,7 +126,7 @@ def isa_flags(target: Target) -> tuple[str, ...]:
     return (*_ISA_FLAGS[target.isa], *(_FEATURE_FLAGS[name] for name in target.features))
 
 
-def compile_flags(target: Target) -> tuple[str, ...]:
+def compile_flags(target: Target, language: Language = C) -> tuple[str, ...]:
     """Every flag for a translation unit of a shared object.
 
     There is never one that lets the compiler change a result.
@@ -90,7 +134,7 @@ def compile_flags(target: Target) -> tuple[str, ...]:
     strict = ("-Werror",) if os.environ.get(STRICT_VARIABLE) == "1" else ()
     warnings = ("-Wall", "-Wextra", *strict)
     return (
-        *("-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno"),
+        *(language.standard, "-O2", "-ffp-contract=off", "-fno-math-errno"),
         *isa_flags(target),
         *("-fPIC", *warnings),
     )
@@ -105,38 +149,42 @@ def link_flags() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16)
-def _find(named: str, path: str) -> Compiler:
+def _find(language: Language, named: str, path: str) -> Compiler:
+    usual = f"{', '.join(language.commands)} and the ziglang wheel"
     if named:
         command = tuple(shlex.split(named))
-        found = _probe(command, path)
+        found = _probe(language, command, path)
         if found is None:
             raise CompilerNotFound(
-                f"compile: $CC is '{named}', which does not run; expected a C compiler.",
+                f"compile: ${language.variable} is '{named}', which does not run; expected a "
+                f"{language} compiler.",
                 code="compiler-named",
-                hints=("unset CC to have cc, gcc, clang or the ziglang wheel found.",),
+                hints=(
+                    f"unset {language.variable} to have {usual.replace(' and ', ' or ')} found.",
+                ),
             )
         return found
-    candidates: list[tuple[str, ...]] = [(name,) for name in _NAMES]
+    candidates: list[tuple[str, ...]] = [(name,) for name in language.commands]
     if find_spec("ziglang") is not None:
-        candidates.append((sys.executable, "-m", "ziglang", "cc"))
+        candidates.append((sys.executable, "-m", "ziglang", language.zig))
     for command in candidates:
-        found = _probe(command, path)
+        found = _probe(language, command, path)
         if found is not None:
             return found
     raise CompilerNotFound(
-        "compile: no C compiler runs here; looked for $CC (not set), cc, gcc, clang and the "
-        "ziglang wheel.",
+        f"compile: no {language} compiler runs here; looked for ${language.variable} (not set), "
+        f"{usual}.",
         code="compiler-missing",
         hints=(
-            "Debian, Ubuntu: sudo apt install gcc",
+            f"Debian, Ubuntu: sudo apt install {language.package}",
             "macOS: xcode-select --install",
             "anywhere: python -m pip install ziglang",
-            'without one: target="python" runs everything in the interpreter, slowly.',
+            *language.without,
         ),
     )
 
 
-def _probe(command: tuple[str, ...], path: str) -> Compiler | None:
+def _probe(language: Language, command: tuple[str, ...], path: str) -> Compiler | None:
     """Ask a command for its version; None where it does not run."""
     executable = shutil.which(command[0], path=path) if command else None
     if executable is None:
@@ -157,7 +205,8 @@ def _probe(command: tuple[str, ...], path: str) -> Compiler | None:
     identity = cache_key(
         *command, version, str(resolved), str(status.st_size), str(status.st_mtime_ns)
     )
-    return Compiler((executable, *command[1:]), version, _family(command, version), identity)
+    family = _family(command, version)
+    return Compiler(language, (executable, *command[1:]), version, family, identity)
 
 
 def _family(command: tuple[str, ...], version: str) -> str:

@@ -26,10 +26,15 @@ Pointer: TypeAlias = "_cffi_backend.FFI.CData"
 
 _RTLD_NOW = 2
 _ENTRY = "void(*)(void *const *args, const void *team, int thread, int threads)"
+_THREAD = "void(*)(void *const *args)"
 _TYPES = {  # of the functions of an object
     "tw_entry": _ENTRY,
     "tw_run": f"int(*)({_ENTRY.replace('(*)', '(*entry)')}, void *const *args, int threads)",
     "tw_count": "int(*)(void)",
+    "tw_text": "char *(*)(void)",
+    "tw_thread": _THREAD,
+    "tw_emulate": f"void(*)({_THREAD.replace('(*)', '(*kernel)')}, void *const *args, "
+    "const long long *request, long long *counts, void *findings, void *sites)",
 }
 _LOADER = {  # the functions of the system's loader
     "dlopen": "void *(*)(const char *path, int mode)",
@@ -84,8 +89,8 @@ class Library:
         self._handle = handle
 
     def entry(self, symbol: str, kind: str = "tw_entry") -> Pointer:
-        """The address of a function, as a C function pointer of type `kind` ("tw_entry",
-        "tw_run" or "tw_count"); it holds the library.
+        """The address of a function, as a C function pointer of a type that is named above; it
+        holds the library.
 
         Raises: LibraryError.
         """

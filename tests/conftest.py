@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,14 +34,21 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.dist = "worksteal"
 
 
-def _has_compiler() -> bool:
-    names = (os.environ.get("CC", "cc").split()[0], "cc", "gcc", "clang")
+def _has_compiler(variable: str, *names: str) -> bool:
+    names = (os.environ.get(variable, names[0]).split()[0], *names)
     return any(shutil.which(name) for name in names) or find_spec("ziglang") is not None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("needs_cc") is not None and not _has_compiler():
+    if item.get_closest_marker("needs_cc") is not None and not _has_compiler(
+        "CC", "cc", "gcc", "clang"
+    ):
         pytest.skip("no C compiler: looked for $CC, cc, gcc, clang and the ziglang wheel")
+    if item.get_closest_marker("needs_cxx") is not None:
+        if sys.platform != "linux":
+            pytest.skip("CUDA C is emulated on Linux alone")
+        if not _has_compiler("CXX", "c++", "g++", "clang++"):
+            pytest.skip("no C++ compiler: looked for $CXX, c++, g++, clang++ and the ziglang wheel")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from tilewright.runtime import compilers
 from tilewright.runtime.compilers import (
+    CPP,
     CompilerNotFound,
     compile_flags,
     find_compiler,
@@ -51,6 +52,30 @@ def test_the_wheel_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.Monkey
     found = find_compiler()
     assert (found.family, found.version) == ("zig", "clang -m ziglang cc --version")
     assert "-fno-sanitize=all" in found.flags
+
+
+def test_a_compiler_of_another_language_is_looked_for_by_its_own_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path, "cc", "print('gcc 12')")
+    script(tmp_path, "clang++", "print('clang 19')")
+    monkeypatch.setenv("CC", "cc")
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert (find_compiler(CPP).version, find_compiler(CPP).language) == ("clang 19", CPP)
+    (tmp_path / "clang++").unlink()
+    monkeypatch.setattr(compilers, "find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", f"{tmp_path}:")  # another text, so that it is looked at again
+    with pytest.raises(CompilerNotFound) as caught:
+        find_compiler(CPP)
+    assert str(caught.value) == (
+        "CompilerNotFound: compile: no C++ compiler runs here; looked for $CXX (not set), c++, "
+        "g++, clang++ and the ziglang wheel. [compiler-missing]\n"
+        "  Hint: Debian, Ubuntu: sudo apt install g++\n"
+        "  Hint: macOS: xcode-select --install\n"
+        "  Hint: anywhere: python -m pip install ziglang"
+    )
+    assert compile_flags(Target(), CPP)[0] == "-std=c++17"
 
 
 def test_the_identity_changes_with_the_executable(

@@ -1,0 +1,75 @@
+/* What the lanes of a warp do together, and copies that land late. */
+
+namespace {
+
+void checks_warp(unsigned lanes, bool orders_memory);
+void checks_issue(const Copy &copy);
+void checks_land(const Copy &copy, int line);
+
+void finish_nothing(void *const *, unsigned) {}
+
+} // namespace
+
+extern "C" void tw_warp(const char *what, unsigned lanes, void *brought, Finish finish, int line)
+{
+    int first = running / LANES * LANES, lane = running % LANES;
+    Thread &self = threads[running];
+    self.what = what;
+    self.lanes = lanes;
+    self.brought = brought;
+    self.line = line;
+    if (!(lanes >> lane & 1))
+        tw_refuse("it takes part, but its own lane is not named", line);
+    if (lanes & ~existing(running / LANES))
+        tw_refuse("it names lanes that the block does not have", line);
+    void *all[LANES] = {};
+    for (int i = 0; i < LANES; ++i) {
+        if (!(lanes >> i & 1))
+            continue;
+        const Thread &other = threads[first + i];
+        if (i != lane && (other.state != IN_WARP || !same(other, self)))
+            return wait_as(IN_WARP, line); /* somebody has yet to come, or waits elsewhere */
+        all[i] = other.brought;
+    }
+    finish(all, lanes);
+    for (int i = 0; i < LANES; ++i)
+        if (lanes >> i & 1)
+            threads[first + i].state = READY;
+    if (request->checked)
+        checks_warp(lanes, finish == finish_nothing);
+}
+
+extern "C" void tw_warp_barrier(unsigned lanes, int line)
+{
+    /* for this one alone, a warp that the block's end cuts is whole */
+    tw_warp("__syncwarp", lanes & existing(running / LANES), nullptr, finish_nothing, line);
+}
+
+extern "C" void tw_copy_async(void *shared, const void *global, int bytes, int line)
+{
+    Thread &self = threads[running];
+    Copy copy = {(char *)shared, {}, bytes, self.groups, line};
+    if (((uintptr_t)shared | (uintptr_t)global) % bytes != 0)
+        tw_refuse("an address of a copy is not aligned to its size", line);
+    if (request->checked)
+        checks_issue(copy);
+    memcpy(copy.bytes, global, bytes);
+    self.copies.push_back(copy);
+}
+
+extern "C" void tw_copy_commit(void) { ++threads[running].groups; }
+
+/* Land the copies of all committed groups but the last `pending` ones. */
+extern "C" void tw_copy_wait(int pending, int line)
+{
+    Thread &self = threads[running];
+    std::vector<Copy> later;
+    for (const Copy &copy : self.copies)
+        if (copy.group < self.groups - pending) {
+            if (request->checked)
+                checks_land(copy, line);
+            memcpy(copy.to, copy.bytes, copy.size);
+        } else
+            later.push_back(copy);
+    self.copies.swap(later);
+}

@@ -1,0 +1,142 @@
+"""Run emitted CUDA C on the CPU: the source itself, unchanged, compiled as C++.
+
+emulate(source, [Launch("matmul", (8, 8), 256, ("A", "B", "C"))], {"A": a, "B": b, "C": c})
+
+Threads, blocks, shared memory, barriers, shuffles, atomics and our device functions have their
+meaning on the CPU (emulation.h); arrays are NumPy's, copied between fences for the run and back
+after it. What is not emulated does not compile.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...tir.errors import TilewrightError, known_names
+from ..arrays import Array
+from .emulation_build import Emulation, emulation
+from .emulation_launch import FencedArrays, pack_arguments, run_launch
+from .emulation_report import EmulationReport, Finding, Index
+from .emulation_source import MOST_SHARED, Kernel
+
+Extent = int | tuple[int, ...]
+
+_MOST_THREADS = 1024
+_MOST_GRID = (2**31 - 1, 65535, 65535)
+_MOST_BLOCK = (1024, 1024, 64)
+_one_at_a_time = threading.Lock()  # the device is one set of variables
+
+
+class EmulationError(TilewrightError, ValueError):
+    """A launch asks for what the kernel or the device does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch of a kernel.
+
+    grid, block: blocks and threads, along x, y, z. arguments: the name of an array, or a number,
+    which becomes what the kernel's parameter is. shared_bytes: of the shared memory whose size the
+    source leaves open.
+    """
+
+    kernel: str
+    grid: Extent
+    block: Extent
+    arguments: tuple[str | int | float, ...]
+    shared_bytes: int = 0
+
+    @property
+    def shape(self) -> tuple[Index, Index]:
+        """Grid and block with three extents each."""
+        return _three(self.grid), _three(self.block)
+
+
+def emulate(
+    source: str, launches: Sequence[Launch], arrays: Mapping[str, Array]
+) -> EmulationReport:
+    """Run launches one after the other on arrays, which are written in place.
+
+    It ends at the first launch that cannot go on, and says why.
+    Raises: EmulationError; CompilerNotFound, CompileFailed; TargetError where nothing is emulated.
+    """
+    made = emulation(source, False)
+    for launch in launches:
+        _check(launch, made, arrays)
+    fenced = FencedArrays(arrays)
+    findings: list[Finding] = []
+    with _one_at_a_time:
+        for launch in launches:
+            values = [fenced.value(argument) for argument in launch.arguments]
+            arguments = pack_arguments(made.types(launch.kernel), values)
+            memory = fenced.memory(made, launch.kernel, launch.shared_bytes)
+            findings += run_launch(made, launch.kernel, launch.shape, arguments, memory)
+            if findings:
+                break
+    fenced.copy_back()
+    return EmulationReport(tuple(findings))
+
+
+def _three(extent: Extent) -> Index:
+    given = (extent,) if isinstance(extent, int) else extent
+    x, y, z = (*given, 1, 1, 1)[:3]
+    return x, y, z
+
+
+def _check(launch: Launch, made: Emulation, arrays: Mapping[str, Array]) -> None:
+    """Refuse a launch that the device would refuse. Raises: EmulationError."""
+    kernels = made.source.kernels
+    if launch.kernel not in kernels:
+        raise EmulationError(
+            f"emulate: the source has no kernel '{launch.kernel}'; it has "
+            f"{known_names(launch.kernel, kernels)}.",
+            code="emulate-kernel",
+        )
+    _check_shape(launch, kernels[launch.kernel])
+    _check_arguments(launch, made.types(launch.kernel), arrays)
+
+
+def _check_shape(launch: Launch, kernel: Kernel) -> None:
+    grid, block = launch.shape
+    most = kernel.most_threads or _MOST_THREADS
+    fits = all(0 < n <= top for n, top in zip(grid, _MOST_GRID, strict=True))
+    fits = fits and all(0 < n <= top for n, top in zip(block, _MOST_BLOCK, strict=True))
+    if not fits or int(np.prod(block)) > most or not 0 <= launch.shared_bytes <= MOST_SHARED:
+        raise EmulationError(
+            f"emulate: '{launch.kernel}' cannot be launched with grid {grid}, block {block} and "
+            f"{launch.shared_bytes} shared bytes; expected a grid up to {_MOST_GRID}, a block up "
+            f"to {_MOST_BLOCK} with at most {most} threads, and at most {MOST_SHARED} bytes.",
+            code="emulate-shape",
+        )
+
+
+def _check_arguments(launch: Launch, types: str, arrays: Mapping[str, Array]) -> None:
+    if "?" in types:
+        raise EmulationError(
+            f"emulate: parameter {types.index('?')} of '{launch.kernel}' is neither a pointer nor "
+            "a number.",
+            code="emulate-parameter",
+        )
+    if len(types) != len(launch.arguments):
+        raise EmulationError(
+            f"emulate: '{launch.kernel}' takes {len(types)} arguments; got "
+            f"{len(launch.arguments)}.",
+            code="emulate-arguments",
+        )
+    for index, (letter, argument) in enumerate(zip(types, launch.arguments, strict=True)):
+        if isinstance(argument, str) and argument not in arrays:
+            raise EmulationError(
+                f"emulate: there is no array '{argument}' for '{launch.kernel}'; there are "
+                f"{known_names(argument, arrays)}.",
+                code="emulate-array",
+            )
+        if (letter == "P") != isinstance(argument, str):
+            expected = "the name of an array" if letter == "P" else "a number"
+            raise EmulationError(
+                f"emulate: argument {index} of '{launch.kernel}' is {argument!r}; expected "
+                f"{expected}.",
+                code="emulate-argument",
+            )

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.compile import CompileFailed
+from tilewright.runtime.cuda.emulation_build import Emulation
+from tilewright.runtime.cuda.emulator import EmulationError, Launch, emulate
+from tilewright.tir.errors import TargetError
+
+pytestmark = pytest.mark.needs_cxx
+
+MATMUL = """\
+extern "C" __global__ void __launch_bounds__(256) matmul(
+    const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C, int n)
+{
+    __shared__ float A_team[1024];
+    __shared__ float B_team[1024];
+    const int tx = (int)threadIdx.x;
+    float C_reg[64];
+    #pragma unroll
+    for (int i = 0; i < 64; ++i) C_reg[i] = 0.0f;
+    for (int k0 = 0; k0 < n / 8; ++k0) {
+        *(float4*)&A_team[tx * 4] = *(const float4*)&A[tx / 2 * n + k0 * 8 + tx % 2 * 4];
+        *(float4*)&B_team[tx * 4] = *(const float4*)&B[(k0 * 8 + tx / 32) * 128 + tx % 32 * 4];
+        __syncthreads();
+        for (int k = 0; k < 8; ++k)
+            for (int i = 0; i < 64; ++i)
+                C_reg[i] = __fmaf_rn(A_team[(tx / 16 * 8 + i / 8) * 8 + k],
+                                     B_team[k * 128 + tx % 16 * 8 + i % 8], C_reg[i]);
+        __syncthreads();
+    }
+    for (int i = 0; i < 64; ++i)
+        C[(tx / 16 * 8 + i / 8) * 128 + tx % 16 * 8 + i % 8] = C_reg[i];
+}
+"""
+
+
+def test_a_matmul_of_one_block_equals_numpy_bit_for_bit_in_its_order() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.integers(-9, 9, (128, 64)).astype(np.float32)
+    b = rng.integers(-9, 9, (64, 128)).astype(np.float32)
+    c = np.zeros((128, 128), np.float32)
+    arrays = {"A": a, "B": b, "C": c}
+    report = emulate(MATMUL, [Launch("matmul", 1, 256, ("A", "B", "C", 64))], arrays)
+    assert report, str(report)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+def test_indices_run_along_three_axes() -> None:
+    source = """\
+extern "C" __global__ void where(int* out)
+{
+    int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    int all = blockDim.x * blockDim.y * blockDim.z;
+    out[block * all + thread] = 100 * block + thread;
+}
+"""
+    out = np.zeros((2 * 3 * 4, 5 * 2 * 3), np.int32)
+    assert emulate(source, [Launch("where", (2, 3, 4), (5, 2, 3), ("out",))], {"out": out})
+    np.testing.assert_array_equal(out, 100 * np.arange(24)[:, None] + np.arange(30))
+
+
+def test_a_thousand_threads_wait_at_hundreds_of_barriers() -> None:
+    source = """\
+extern "C" __global__ void __launch_bounds__(1024) ring(int* out, int turns)
+{
+    __shared__ int hand[2][1024];
+    const int tx = (int)threadIdx.x;
+    hand[0][tx] = tx;
+    __syncthreads();
+    for (int i = 0; i < turns; ++i) {
+        hand[(i + 1) % 2][(tx + 1) % 1024] = hand[i % 2][tx];
+        __syncthreads();
+    }
+    out[tx] = hand[turns % 2][tx];
+}
+"""
+    out = np.zeros(1024, np.int32)
+    assert emulate(source, [Launch("ring", 1, 1024, ("out", 300))], {"out": out})
+    np.testing.assert_array_equal(out, (np.arange(1024) - 300) % 1024)
+
+
+def test_shuffles_move_values_between_the_lanes_of_a_warp() -> None:
+    source = """\
+extern "C" __global__ void shuffles(const float* __restrict__ x, float* __restrict__ out)
+{
+    const int tx = (int)threadIdx.x;
+    const float v = x[tx];
+    float sum = v;
+    for (int i = 16; i > 0; i /= 2) sum = sum + __shfl_xor_sync(0xffffffffu, sum, i);
+    out[tx] = sum;
+    out[64 + tx] = __shfl_down_sync(0xffffffffu, v, 3);
+    out[128 + tx] = __shfl_sync(0xffffffffu, v, 5);
+    out[192 + tx] = __shfl_up_sync(0xffffffffu, v, 2, 8);
+    const double wide = __shfl_xor_sync(0xffffffffu, (double)v, 1);
+    out[256 + tx] = (float)wide;
+}
+"""
+    x = np.arange(64, dtype=np.float32)
+    out = np.zeros((5, 2, 32), np.float32)
+    assert emulate(source, [Launch("shuffles", 1, 64, ("x", "out"))], {"x": x, "out": out})
+    v, lane = x.reshape(2, 32), np.arange(32)
+    np.testing.assert_array_equal(out[0], np.repeat(v.sum(1)[:, None], 32, 1))
+    np.testing.assert_array_equal(out[1], v[:, np.where(lane + 3 < 32, lane + 3, lane)])
+    np.testing.assert_array_equal(out[2], np.repeat(v[:, 5:6], 32, 1))
+    np.testing.assert_array_equal(out[3], v[:, np.where(lane % 8 < 2, lane, lane - 2)])
+    np.testing.assert_array_equal(out[4], v[:, lane ^ 1])
+
+
+def test_lanes_of_one_mask_meet_while_the_others_go_on() -> None:
+    source = """\
+extern "C" __global__ void halves(int* out)
+{
+    const int tx = (int)threadIdx.x;
+    int v = tx;
+    if (tx < 16)
+        for (int i = 8; i > 0; i /= 2) v += __shfl_xor_sync(0x0000ffffu, v, i);
+    else
+        v = __shfl_sync(0xffff0000u, v, 31);
+    __syncwarp();
+    out[tx] = v;
+}
+"""
+    out = np.zeros(32, np.int32)
+    assert emulate(source, [Launch("halves", 1, 32, ("out",))], {"out": out})
+    np.testing.assert_array_equal(out, np.where(np.arange(32) < 16, 120, 31))
+
+
+def test_atomic_sums_over_blocks_and_in_shared_memory() -> None:
+    source = """\
+extern "C" __global__ void count(const int* __restrict__ x, int* total, float* sums)
+{
+    __shared__ float sum;
+    if (threadIdx.x == 0) sum = 0.0f;
+    __syncthreads();
+    const int v = x[blockIdx.x * blockDim.x + threadIdx.x];
+    atomicAdd(total, v);
+    atomicAdd(&sum, (float)v);
+    __syncthreads();
+    if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+"""
+    x = np.arange(256, dtype=np.int32)
+    arrays = {"x": x, "total": np.zeros(1, np.int32), "sums": np.zeros(4, np.float32)}
+    assert emulate(source, [Launch("count", 4, 64, ("x", "total", "sums"))], arrays)
+    assert arrays["total"] == x.sum()
+    np.testing.assert_array_equal(arrays["sums"], x.reshape(4, 64).sum(1))
+
+
+def test_shared_memory_whose_size_the_launch_gives_holds_nan_at_first() -> None:
+    source = """\
+extern "C" __global__ void reverse(const float* __restrict__ x, float* __restrict__ out, int n)
+{
+    extern __shared__ __align__(16) unsigned char team[];
+    float* x_team = (float*)&team[64];
+    out[n + threadIdx.x] = x_team[threadIdx.x];
+    __syncthreads();
+    x_team[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = x_team[n - 1 - threadIdx.x];
+}
+"""
+    x, out = np.arange(96, dtype=np.float32), np.zeros(192, np.float32)
+    launch = Launch("reverse", 1, 96, ("x", "out", 96), shared_bytes=60 << 10)
+    assert emulate(source, [launch, launch], {"x": x, "out": out})
+    np.testing.assert_array_equal(out[:96], x[::-1])
+    assert np.isnan(out[96:]).all()
+
+
+def test_numbers_have_the_types_of_the_parameters_and_functions_their_bits() -> None:
+    source = """\
+extern "C" __global__ void numbers(
+    double* out, signed char b, unsigned n, long long q, float f, double d, const int* i)
+{
+    out[0] = b; out[1] = n; out[2] = (double)q; out[3] = f; out[4] = d;
+    out[5] = __float_as_int(f); out[6] = (double)__int_as_float(i[0]);
+    out[7] = fminf(__int_as_float(0x7fc00000), f); out[8] = fmaxf(f, -f);
+    out[9] = rintf(2.5f); out[10] = floorf(-0.5f); out[11] = ceilf(0.5f);
+    out[12] = sqrtf(2.0f); out[13] = __fdiv_rn(1.0f, 3.0f); out[14] = __fma_rn(d, d, -d * d);
+    out[15] = (double)__double_as_longlong(d); out[16] = fmin(-0.0, 0.0); out[17] = min(3, -4);
+    out[18] = make_float4(1, 2, 3, 4).w;
+}
+"""
+    out, third = np.zeros(19), np.float32(1) / np.float32(3)
+    bits = np.array([0x3F800000], np.int32)
+    launch = Launch("numbers", 1, 1, ("out", -5, 2**32 - 1, -(2**40), 0.1, 0.1, "i"))
+    assert emulate(source, [launch], {"out": out, "i": bits})
+    tenth = np.float32(0.1)
+    exact = float(Fraction(0.1) ** 2 - Fraction(0.1 * 0.1))
+    expected = [-5, 2**32 - 1, -(2**40), tenth, 0.1, tenth.view(np.int32), 1.0, tenth, tenth]
+    expected += [2.0, -1.0, 1.0, np.sqrt(np.float32(2)), third, exact]
+    expected += [np.float64(0.1).view(np.int64), -0.0, -4, 4]
+    np.testing.assert_array_equal(out, np.array(expected, float))
+    assert np.signbit(out[16])
+
+
+def test_a_barrier_that_a_thread_never_reaches_is_reported() -> None:
+    source = """\
+extern "C" __global__ void leave(float* out)
+{
+    if (threadIdx.x < 40) {
+        __syncthreads();
+        out[threadIdx.x] = 1.0f;
+    }
+}
+"""
+    out = np.zeros(64, np.float32)
+    report = emulate(source, [Launch("leave", 2, 64, ("out",))], {"out": out})
+    assert not report
+    assert str(report) == (
+        "barrier in 'leave'\n"
+        "  thread (0, 0, 0) of block (0, 0, 0) waits at a barrier, line 4: __syncthreads();\n"
+        "  thread (40, 0, 0) of block (0, 0, 0) left"
+    )
+
+
+def test_a_crash_is_a_finding() -> None:
+    source = """\
+extern "C" __global__ void divide(int* out, int by)
+{
+    out[threadIdx.x] = 7 / (by - (int)threadIdx.x);
+}
+"""
+    report = emulate(source, [Launch("divide", 1, 64, ("out", 5))], {"out": np.zeros(64, np.int32)})
+    assert str(report) == (
+        "crash in 'divide': an integer division by 0\n  thread (5, 0, 0) of block (0, 0, 0) runs"
+    )
+
+
+def test_a_source_that_does_not_compile_shows_its_own_line() -> None:
+    with pytest.raises(CompileFailed) as caught:
+        emulate('\n\nextern "C" __global__ void f(int* out)\n{\n    out[0] = y;\n}\n', [], {})
+    assert "    >    5 |     out[0] = y;" in str(caught.value)
+    assert "the C++ compiler refused" in str(caught.value)
+
+
+def refused(launch: Launch, source: str = MATMUL) -> str:
+    with pytest.raises(EmulationError) as caught:
+        emulate(source, [launch], {"A": np.zeros(4, np.float32)})
+    return str(caught.value)
+
+
+def test_an_unknown_kernel_is_refused() -> None:
+    assert refused(Launch("matmull", 1, 256, ())) == (
+        "EmulationError: emulate: the source has no kernel 'matmull'; it has 'matmul'. "
+        "[emulate-kernel]"
+    )
+
+
+def test_a_shape_that_the_device_cannot_launch_is_refused() -> None:
+    assert refused(Launch("matmul", (1, 65536), 257, ("A", "A", "A", 1))) == (
+        "EmulationError: emulate: 'matmul' cannot be launched with grid (1, 65536, 1), block "
+        "(257, 1, 1) and 0 shared bytes; expected a grid up to (2147483647, 65535, 65535), a block "
+        "up to (1024, 1024, 64) with at most 256 threads, and at most 232448 bytes. "
+        "[emulate-shape]"
+    )
+
+
+def test_arguments_are_checked() -> None:
+    assert refused(Launch("matmul", 1, 256, ("A", "A", "A"))) == (
+        "EmulationError: emulate: 'matmul' takes 4 arguments; got 3. [emulate-arguments]"
+    )
+    assert refused(Launch("matmul", 1, 256, ("A", "A", "X", 1))) == (
+        "EmulationError: emulate: there is no array 'X' for 'matmul'; there are 'A'. "
+        "[emulate-array]"
+    )
+    assert refused(Launch("matmul", 1, 256, ("A", "A", 1, 1))) == (
+        "EmulationError: emulate: argument 2 of 'matmul' is 1; expected the name of an array. "
+        "[emulate-argument]"
+    )
+    struct = 'struct s { int x; };\nextern "C" __global__ void f(s a) { (void)a; }\n'
+    assert refused(Launch("f", 1, 1, (1,)), struct) == (
+        "EmulationError: emulate: parameter 0 of 'f' is neither a pointer nor a number. "
+        "[emulate-parameter]"
+    )
+
+
+def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(TargetError) as caught:
+        Emulation(MATMUL, checked=False)
+    assert str(caught.value) == (
+        "TargetError: emulate: CUDA C is emulated on Linux alone; this is 'darwin'. "
+        "[emulate-platform]"
+    )
