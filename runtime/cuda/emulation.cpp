@@ -11,9 +11,9 @@
 #include <sys/mman.h>
 #include <vector>
 
-struct tw_index { unsigned x, y, z; };
+struct em_index { unsigned x, y, z; };
 extern "C" {
-tw_index threadIdx, blockIdx, blockDim, gridDim; /* of the fiber that runs */
+em_index threadIdx, blockIdx, blockDim, gridDim; /* of the fiber that runs */
 }
 
 namespace {
@@ -43,7 +43,7 @@ struct Thread {
     const char *what; /* the function of a warp that it waits in */
     unsigned lanes;
     void *brought;
-    tw_index index;
+    em_index index;
     std::vector<Copy> copies;
     int groups; /* of copies, committed */
 };
@@ -120,18 +120,18 @@ const Party NOBODY = {-1, -1, 0, 0};
 
 } // namespace
 
-extern "C" void tw_switch(void **save, void *load) __attribute__((visibility("hidden")));
+extern "C" void em_switch(void **save, void *load) __attribute__((visibility("hidden")));
 #if defined(__x86_64__)
-__asm__(".text\n.p2align 4\n.globl tw_switch\n.hidden tw_switch\n.type tw_switch,@function\n"
-        "tw_switch:\n"
+__asm__(".text\n.p2align 4\n.globl em_switch\n.hidden em_switch\n.type em_switch,@function\n"
+        "em_switch:\n"
         "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
         "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
         "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
-        ".size tw_switch,.-tw_switch\n");
+        ".size em_switch,.-em_switch\n");
 const int ENTRY = 6, FRAME = 8; /* words below a stack's top: where the first return goes, all */
 #elif defined(__aarch64__)
-__asm__(".text\n.p2align 4\n.globl tw_switch\n.hidden tw_switch\n.type tw_switch,%function\n"
-        "tw_switch:\n"
+__asm__(".text\n.p2align 4\n.globl em_switch\n.hidden em_switch\n.type em_switch,%function\n"
+        "em_switch:\n"
         "sub sp, sp, #160\n"
         "stp x19, x20, [sp]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\n"
         "stp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\nstp x29, x30, [sp, #80]\n"
@@ -143,7 +143,7 @@ __asm__(".text\n.p2align 4\n.globl tw_switch\n.hidden tw_switch\n.type tw_switch
         "ldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\nldp d12, d13, [sp, #128]\n"
         "ldp d14, d15, [sp, #144]\n"
         "add sp, sp, #160\nret\n"
-        ".size tw_switch,.-tw_switch\n");
+        ".size em_switch,.-em_switch\n");
 const int ENTRY = 11, FRAME = 20;
 #else
 #error "the emulation switches threads on x86-64 and 64-bit ARM"
@@ -155,7 +155,7 @@ namespace {
 {
     stopped = true;
     void *lost;
-    tw_switch(&lost, home);
+    em_switch(&lost, home);
     __builtin_unreachable();
 }
 
@@ -164,7 +164,7 @@ void wait_as(Action state, int line)
     Thread &self = threads[running];
     self.state = state;
     self.line = line;
-    tw_switch(&self.stack_pointer, home);
+    em_switch(&self.stack_pointer, home);
 }
 
 void fiber()
@@ -188,7 +188,7 @@ void run(int thread)
 {
     running = thread;
     threadIdx = threads[thread].index;
-    tw_switch(&home, threads[thread].stack_pointer);
+    em_switch(&home, threads[thread].stack_pointer);
 }
 
 bool same(const Thread &a, const Thread &b)
@@ -348,7 +348,7 @@ void run_grid()
 
 } // namespace
 
-extern "C" __attribute__((visibility("default"))) void tw_emulate(Entry function, void *const *arguments, const Number *asked,
+extern "C" __attribute__((visibility("default"))) void em_emulate(Entry function, void *const *arguments, const Number *asked,
                            Number *counts, void *finding_table, void *site_table)
 {
     request = (const Request *)asked;
@@ -380,12 +380,12 @@ extern "C" __attribute__((visibility("default"))) void tw_emulate(Entry function
     munmap(stacks, stacks_bytes);
 }
 
-extern "C" int tw_lane(void) { return running % LANES; }
+extern "C" int em_lane(void) { return running % LANES; }
 
-extern "C" void tw_refuse(const char *what, int line)
+extern "C" void em_refuse(const char *what, int line)
 {
     report(REFUSED, party(running, -line), NOBODY, -1, 0, what);
     leave();
 }
 
-extern "C" void tw_block_barrier(int line) { wait_as(AT_BARRIER, line); }
+extern "C" void em_block_barrier(int line) { wait_as(AT_BARRIER, line); }

@@ -45,16 +45,16 @@ class Emulation:
             shared = units.link()
         self._library = Library(shared, name="emulation")
         self._symbols = symbols(shared.binary)
-        self.run = self._library.entry("tw_emulate", "tw_emulate")
-        self.base = int(ffi.cast(_ADDRESS, self.run)) - self._symbols["tw_emulate"].address
+        self.run = self._library.entry("em_emulate", "tw_emulate")
+        self.base = int(ffi.cast(_ADDRESS, self.run)) - self._symbols["em_emulate"].address
 
     def thread(self, kernel: str) -> Pointer:
         """What runs a kernel for one thread."""
-        return self._library.entry(f"tw_thread_{kernel}", "tw_thread")
+        return self._library.entry(f"em_thread_{kernel}", "tw_thread")
 
     def types(self, kernel: str) -> str:
         """A letter of the struct module for each parameter of a kernel; "?" for another type."""
-        text = self._library.entry(f"tw_types_{kernel}", "tw_text")()
+        text = self._library.entry(f"em_types_{kernel}", "tw_text")()
         return str(ffi.string(text).decode())
 
     def shared(self, kernel: str) -> list[Symbol]:

@@ -13,4 +13,4 @@ void checks_land(const Copy &, int) {}
 
 } // namespace
 
-extern "C" void tw_touch(const void *, int, int, int) {}
+extern "C" void em_touch(const void *, int, int, int) {}

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...codegen.cuda.device_functions import emulated_definitions
 from ..compile import FIRST_LINE
 
 FENCE = 1 << 16  # bytes; the arrays of shared memory begin at multiples of it
@@ -23,7 +24,7 @@ _KERNEL = re.compile(
 _TYPE = r"(?P<type>(?:__align__\s*\(\s*\d+\s*\)\s*)?[\w\s]+?)"
 _DYNAMIC = re.compile(rf"\bextern\s+__shared__\s+{_TYPE}\b(?P<name>\w+)\s*\[\s*\]\s*;")
 _STATIC = re.compile(rf"__shared__\s+{_TYPE}\b(?P<name>\w+)\s*[\[;]")
-_STORAGE = f'static __attribute__((section(".bss.tw_shared"), aligned({FENCE})))'
+_STORAGE = f'static __attribute__((section(".bss.em_shared"), aligned({FENCE})))'
 _ITEMS = {"char": 1, "short": 2, "half": 2, "float": 4, "int": 4, "double": 8, "long": 8}
 
 
@@ -51,8 +52,9 @@ class EmulatedSource:
         """The translation unit; lines of the source keep their numbers."""
         before = ["#define TW_CHECKED"] if checked else []
         before.append(_ours("emulation.h"))
+        before.append(emulated_definitions(self.text))
         before += [
-            f"#define tw_shared_{line}{'' if dynamic else f' {_STORAGE}'}"
+            f"#define em_shared_{line}{'' if dynamic else f' {_STORAGE}'}"
             for line, dynamic in self.shared_lines.items()
         ]
         after = [

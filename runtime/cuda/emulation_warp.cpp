@@ -10,7 +10,7 @@ void finish_nothing(void *const *, unsigned) {}
 
 } // namespace
 
-extern "C" void tw_warp(const char *what, unsigned lanes, void *brought, Finish finish, int line)
+extern "C" void em_warp(const char *what, unsigned lanes, void *brought, Finish finish, int line)
 {
     int first = running / LANES * LANES, lane = running % LANES;
     Thread &self = threads[running];
@@ -19,9 +19,9 @@ extern "C" void tw_warp(const char *what, unsigned lanes, void *brought, Finish 
     self.brought = brought;
     self.line = line;
     if (!(lanes >> lane & 1))
-        tw_refuse("it takes part, but its own lane is not named", line);
+        em_refuse("it takes part, but its own lane is not named", line);
     if (lanes & ~existing(running / LANES))
-        tw_refuse("it names lanes that the block does not have", line);
+        em_refuse("it names lanes that the block does not have", line);
     void *all[LANES] = {};
     for (int i = 0; i < LANES; ++i) {
         if (!(lanes >> i & 1))
@@ -39,28 +39,28 @@ extern "C" void tw_warp(const char *what, unsigned lanes, void *brought, Finish 
         checks_warp(lanes, finish == finish_nothing);
 }
 
-extern "C" void tw_warp_barrier(unsigned lanes, int line)
+extern "C" void em_warp_barrier(unsigned lanes, int line)
 {
     /* for this one alone, a warp that the block's end cuts is whole */
-    tw_warp("__syncwarp", lanes & existing(running / LANES), nullptr, finish_nothing, line);
+    em_warp("__syncwarp", lanes & existing(running / LANES), nullptr, finish_nothing, line);
 }
 
-extern "C" void tw_copy_async(void *shared, const void *global, int bytes, int line)
+extern "C" void em_copy_async(void *shared, const void *global, int bytes, int line)
 {
     Thread &self = threads[running];
     Copy copy = {(char *)shared, {}, bytes, self.groups, line};
     if (((uintptr_t)shared | (uintptr_t)global) % bytes != 0)
-        tw_refuse("an address of a copy is not aligned to its size", line);
+        em_refuse("an address of a copy is not aligned to its size", line);
     if (request->checked)
         checks_issue(copy);
     memcpy(copy.bytes, global, bytes);
     self.copies.push_back(copy);
 }
 
-extern "C" void tw_copy_commit(void) { ++threads[running].groups; }
+extern "C" void em_copy_commit(void) { ++threads[running].groups; }
 
 /* Land the copies of all committed groups but the last `pending` ones. */
-extern "C" void tw_copy_wait(int pending, int line)
+extern "C" void em_copy_wait(int pending, int line)
 {
     Thread &self = threads[running];
     std::vector<Copy> later;
