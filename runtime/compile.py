@@ -31,7 +31,8 @@ from .library import SharedObject
 from .log import log
 
 OBJECTS, UNITS = "objects", "units"  # kinds of our cache entries
-FIRST_LINE = "#line 1\n"  # where the lines of a source begin that our own text stands before
+SOURCE_FILE = "source.cpp"  # what a source is called that our own text stands before
+FIRST_LINE = f'#line 1 "{SOURCE_FILE}"\n'  # where its lines begin
 
 _FORMAT = "1"
 

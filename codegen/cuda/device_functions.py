@@ -158,7 +158,7 @@ _COPIES = (
         "tw_cp_async_wait",
         "template <int Pending> void tw_cp_async_wait()",
         cuda='asm volatile("cp.async.wait_group %0;" :: "n"(Pending) : "memory");',
-        emulation="em_copy_wait(Pending, line);",
+        emulation="em_copy_wait(Pending);",
     ),
 )
 

@@ -58,10 +58,10 @@ void em_warp_barrier(unsigned lanes, int line);
 void em_warp(const char *what, unsigned lanes, void *brought, void (*finish)(void *const *, unsigned),
              int line);
 int em_lane(void);
-void em_touch(const void *address, int bytes, int kind, int line); /* an access of a function below */
+void em_touch(const void *address, int bytes, int action, int line); /* an access of a function below */
 void em_copy_async(void *shared, const void *global, int bytes, int line);
 void em_copy_commit(void);
-void em_copy_wait(int pending, int line);
+void em_copy_wait(int pending);
 void em_refuse(const char *what, int line); /* stops the launch */
 }
 enum { TW_READ, TW_WRITE, TW_ATOMIC };

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import lru_cache
 
 from ...tir.errors import TargetError
-from ..compile import Units
-from ..compilers import CPP
+from ..compile import SOURCE_FILE, Units
+from ..compilers import CPP, find_compiler
 from ..elf import Symbol, symbols
 from ..host import host_target
 from ..library import Library, Pointer, ffi
+from ..line_table import LineTable
 from .emulation_source import MOST_SHARED, EmulatedSource, device_text, read_source
 
+_FIRST_CLANG = 16  # whose -fsanitize=thread calls us for memcpy too
 _ADDRESS = ffi.typeof("uintptr_t")
 _FLAGS = (
     *("-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-strict-aliasing"),
     *("-Wno-unknown-pragmas", "-Werror=frame-larger-than=32768"),
 )
-# at -O1 two loads of one address may be one access, as on the device; none is moved over a barrier
-_CHECKED_FLAGS = ("-fsanitize=thread", "-O1", "-g1", "-gdwarf-4", "-gz=none")
+# at -O0 each access of the source is one; none is merged with another or left out
+_CHECKED_FLAGS = ("-fsanitize=thread", "-O0", "-g1", "-gdwarf-4", "-gz=none")
 
 
 class Emulation:
@@ -30,12 +33,9 @@ class Emulation:
 
         Raises: TargetError where nothing is emulated; CompilerNotFound, CompileFailed.
         """
-        if sys.platform != "linux":
-            raise TargetError(
-                f"emulate: CUDA C is emulated on Linux alone; this is '{sys.platform}'.",
-                code="emulate-platform",
-            )
+        _check_machine(checked)
         self.source: EmulatedSource = read_source(source)
+        self._texts = source.splitlines()
         self.checked = checked
         with Units("emulation", language=CPP, flags=_FLAGS) as units:
             target = host_target()
@@ -45,8 +45,9 @@ class Emulation:
             shared = units.link()
         self._library = Library(shared, name="emulation")
         self._symbols = symbols(shared.binary)
+        self._lines = LineTable(shared.binary)
         self.run = self._library.entry("em_emulate", "tw_emulate")
-        self.base = int(ffi.cast(_ADDRESS, self.run)) - self._symbols["em_emulate"].address
+        self._base = int(ffi.cast(_ADDRESS, self.run)) - self._symbols["em_emulate"].address
 
     def thread(self, kernel: str) -> Pointer:
         """What runs a kernel for one thread."""
@@ -57,6 +58,16 @@ class Emulation:
         text = self._library.entry(f"em_types_{kernel}", "tw_text")()
         return str(ffi.string(text).decode())
 
+    def line(self, site: int) -> tuple[int | None, str]:
+        """The line of the source where a site stands, and its text.
+
+        site: below 0 a line, above 0 the address after a call.
+        """
+        line = -site if site < 0 else self._lines.line(site - 1 - self._base, SOURCE_FILE)
+        if not line or line > len(self._texts):
+            return None, ""
+        return line, self._texts[line - 1].strip()
+
     def shared(self, kernel: str) -> list[Symbol]:
         """The arrays of shared memory that a kernel declares with their size, where they lie."""
         start = f"_ZZ{len(kernel)}{kernel}E"
@@ -64,13 +75,31 @@ class Emulation:
         for name, symbol in self._symbols.items():
             if name.startswith(start):
                 plain = name[len(start) :].lstrip("0123456789").partition("_0")[0]
-                found.append(Symbol(plain, self.base + symbol.address, symbol.bytes))
+                found.append(Symbol(plain, self._base + symbol.address, symbol.bytes))
         return found
 
     def dynamic(self) -> list[Symbol]:
         """The arrays whose size comes with the launch."""
         places = [(name, self._symbols[name].address) for name in self.source.dynamic]
-        return [Symbol(name, self.base + address, MOST_SHARED) for name, address in places]
+        return [Symbol(name, self._base + address, MOST_SHARED) for name, address in places]
+
+
+def _check_machine(checked: bool) -> None:
+    """Refuse where nothing, or nothing checked, is emulated. Raises: TargetError."""
+    if sys.platform != "linux":
+        raise TargetError(
+            f"emulate: CUDA C is emulated on Linux alone; this is '{sys.platform}'.",
+            code="emulate-platform",
+        )
+    version = find_compiler(CPP).version
+    match = re.search(r"clang version (\d+)", version)
+    if checked and match is not None and int(match[1]) < _FIRST_CLANG:
+        raise TargetError(
+            f"emulate: {version} does not tell of copies of vectors, which checked mode must see; "
+            f"expected g++, or clang from {_FIRST_CLANG} on.",
+            code="emulate-clang",
+            hints=(f"{CPP.variable}=g++ chooses the compiler.",),
+        )
 
 
 @lru_cache(maxsize=16)

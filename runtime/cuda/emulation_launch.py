@@ -14,12 +14,12 @@ import numpy as np
 from ..arrays import ALIGNMENT, Array, memory
 from ..library import Pointer, ffi
 from .emulation_build import Emulation
-from .emulation_report import Finding, Index, Party
+from .emulation_report import Finding, Index, Party, Site
 from .emulation_source import FENCE
 
 GLOBAL, SHARED, CONSTANT = range(3)
 
-_MOST_FINDINGS = 64
+_MOST_FINDINGS, _MOST_SITES = 64, 4096
 _KINDS = (
     *("race", "out-of-bounds", "unwritten", "barrier", "warp"),
     *("early", "misaligned", "read-only", "refused", "crash"),
@@ -29,6 +29,7 @@ _ACTIONS = (
     *("runs", "waits at a barrier", "waits for lanes", "left"),
 )
 _FINDING = struct.Struct("<4q4q4qQ")
+_SITE = struct.Struct("<8q")
 _NUMBERS = ffi.typeof("long long[]")
 _BYTES = ffi.typeof("char[]")
 _POINTERS = ffi.typeof("void *[]")
@@ -100,54 +101,67 @@ def pack_arguments(types: str, values: Sequence[int | float]) -> tuple[Pointer, 
     return ffi.new(_POINTERS, held), held
 
 
-def run_launch(
-    made: Emulation,
-    kernel: str,
-    shape: tuple[Index, Index],
-    arguments: tuple[Pointer, list[Pointer]],
-    memories: Sequence[Memory],
-) -> list[Finding]:
-    """Run every block; what was found."""
-    grid, block = shape
-    numbers = [*grid, *block, int(made.checked), _MOST_FINDINGS, 0, len(memories)]
-    numbers += [number for memory in memories for number in memory.numbers]
-    counts = np.zeros(2, np.int64)
-    findings = np.zeros(_MOST_FINDINGS * _FINDING.size, np.uint8)
-    made.run(
-        made.thread(kernel),
-        arguments[0],
-        ffi.new(_NUMBERS, numbers),
-        ffi.from_buffer(_NUMBERS, counts),
-        memory(findings),
-        ffi.NULL,
-    )
-    rows = _FINDING.iter_unpack(findings[: int(counts[0]) * _FINDING.size].tobytes())
-    return [_finding(row, kernel, shape, made, memories) for row in rows]
+class LaunchRun:
+    """A launch with its memory, and how what it found reads."""
 
+    def __init__(
+        self,
+        made: Emulation,
+        kernel: str,
+        shape: tuple[Index, Index],
+        memories: Sequence[Memory],
+    ) -> None:
+        self._made = made
+        self._kernel = kernel
+        self._shape = shape
+        self._memories = memories
 
-def _finding(
-    row: tuple[int, ...],
-    kernel: str,
-    shape: tuple[Index, Index],
-    made: Emulation,
-    memories: Sequence[Memory],
-) -> Finding:
-    kind, times, where, offset = _KINDS[row[0]], *row[1:4]
-    parties = tuple(_party(part, shape, made) for part in (row[4:8], row[8:12]) if part[0] >= 0)
-    note = ffi.string(ffi.cast("char *", row[12])).decode() if row[12] else ""
-    if where < 0:
-        return Finding(kind, kernel, parties, None, None, times, note)
-    place = memories[where]
-    return Finding(kind, kernel, parties, place.name, offset // place.item, times, note)
+    def run(self, arguments: Pointer) -> tuple[list[Finding], list[Site]]:
+        """Run every block; what was found, and in checked mode what each place asked for."""
+        grid, block = self._shape
+        numbers = [*grid, *block, int(self._made.checked), _MOST_FINDINGS, _MOST_SITES]
+        numbers.append(len(self._memories))
+        numbers += [number for memory in self._memories for number in memory.numbers]
+        counts = np.zeros(2, np.int64)
+        findings = np.zeros(_MOST_FINDINGS * _FINDING.size, np.uint8)
+        sites = np.zeros(_MOST_SITES * _SITE.size, np.uint8)
+        self._made.run(
+            self._made.thread(self._kernel),
+            arguments,
+            ffi.new(_NUMBERS, numbers),
+            ffi.from_buffer(_NUMBERS, counts),
+            memory(findings),
+            memory(sites),
+        )
+        faults = _FINDING.iter_unpack(findings[: int(counts[0]) * _FINDING.size].tobytes())
+        places = _SITE.iter_unpack(sites[: int(counts[1]) * _SITE.size].tobytes())
+        return [self._finding(row) for row in faults], [self._site(row) for row in places]
 
+    def _finding(self, row: tuple[int, ...]) -> Finding:
+        kind, times, where, offset = _KINDS[row[0]], *row[1:4]
+        parts = [part for part in (row[4:8], row[8:12]) if part[0] >= 0]
+        parties = tuple(self._party(*part) for part in parts)
+        note = ffi.string(ffi.cast("char *", row[12])).decode() if row[12] else ""
+        if where < 0:
+            return Finding(kind, self._kernel, parties, None, None, times, note)
+        place = self._memories[where]
+        element = offset // place.item
+        return Finding(kind, self._kernel, parties, place.name, element, times, note)
 
-def _party(row: tuple[int, ...], shape: tuple[Index, Index], made: Emulation) -> Party:
-    block, thread, site, action = row
-    line = -site if site < 0 else None
-    lines = made.source.text.splitlines()
-    text = lines[line - 1].strip() if line is not None and line <= len(lines) else ""
-    grid, extent = shape
-    return Party(_index(block, grid), _index(thread, extent), _ACTIONS[action], line, text)
+    def _party(self, block: int, thread: int, site: int, action: int) -> Party:
+        grid, extent = self._shape
+        line, text = self._made.line(site)
+        return Party(_index(block, grid), _index(thread, extent), _ACTIONS[action], line, text)
+
+    def _site(self, row: tuple[int, ...]) -> Site:
+        site, action, where, size, requests, parts, least, worst = row
+        place = self._memories[where]
+        line, text = self._made.line(site)
+        space = "shared" if place.kind == SHARED else "global"
+        return Site(
+            *(self._kernel, line, text, place.name, space, _ACTIONS[action], size),
+            *(requests, parts, least, worst),
+        )
 
 
 def _index(number: int, extent: Index) -> Index:

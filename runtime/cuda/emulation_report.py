@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 Index = tuple[int, int, int]
 
@@ -52,13 +53,80 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """What the warps asked for at one place of a source, in all.
+
+    space: "shared" or "global". action: as of a Party. bytes: of one thread's access. requests: of
+    whole warps. parts: what they took: passes over the banks of shared memory, or sectors of 32
+    bytes of global memory. least: what as many bytes could have taken. worst: parts of the worst
+    request, of the worst half or quarter of a warp where one goes by these.
+    """
+
+    kernel: str
+    line: int | None
+    text: str
+    buffer: str
+    space: str
+    action: str
+    bytes: int
+    requests: int
+    parts: int
+    least: int
+    worst: int
+
+    @property
+    def bank_conflict_degree(self) -> int:
+        """How many passes the worst request needs where one would do; 1: there is no conflict."""
+        return self.worst if self.space == "shared" else 1
+
+    @property
+    def efficiency(self) -> float:
+        """The least beside what was taken: 1 is best."""
+        return self.least / self.parts if self.parts else 1.0
+
+    def __str__(self) -> str:
+        unit = "passes" if self.space == "shared" else "sectors"
+        return (
+            f"line {self.line}: {self.action} {self.buffer}, {self.bytes} bytes a thread: "
+            f"{self.requests} requests, {self.parts} {unit} where {self.least} would do, "
+            f"{self.worst} for the worst: {self.text}"
+        )
+
+
+def merged(sites: Iterable[Site]) -> tuple[Site, ...]:
+    """Sites of one line that do the same to one buffer, as one; in order of kernels and lines."""
+    found: dict[tuple[object, ...], Site] = {}
+    for site in sites:
+        key = (site.kernel, site.line, site.buffer, site.action, site.bytes)
+        known = found.get(key)
+        if known is not None:
+            site = replace(
+                site,
+                requests=site.requests + known.requests,
+                parts=site.parts + known.parts,
+                least=site.least + known.least,
+                worst=max(site.worst, known.worst),
+            )
+        found[key] = site
+    return tuple(sorted(found.values(), key=lambda site: (site.kernel, site.line or 0)))
+
+
+@dataclass(frozen=True, slots=True)
 class EmulationReport:
-    """What was seen. It is true where nothing is wrong."""
+    """What was seen: it is true where nothing is wrong. sites: in checked mode, what each place of
+    the source asked of memory.
+    """
 
     findings: tuple[Finding, ...]
+    sites: tuple[Site, ...] = ()
 
     def __bool__(self) -> bool:
         return not self.findings
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.findings)) or "nothing is wrong"
+
+    @property
+    def table(self) -> str:
+        """The sites, a line each."""
+        return "\n".join(map(str, self.sites))

@@ -83,8 +83,8 @@ def read_source(text: str) -> EmulatedSource:
 
 def device_text() -> str:
     """The translation unit of the emulated device, the same for every source."""
-    parts = ("emulation.cpp", "emulation_warp.cpp", "emulation_checks.cpp")
-    return "\n".join(_ours(part) for part in parts)
+    parts = ("emulation", "emulation_warp", "emulation_checks", "emulation_sums")
+    return "\n".join(_ours(f"{part}.cpp") for part in parts)
 
 
 def _ours(name: str) -> str:

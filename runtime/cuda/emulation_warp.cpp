@@ -3,8 +3,8 @@
 namespace {
 
 void checks_warp(unsigned lanes, bool orders_memory);
-void checks_issue(const Copy &copy);
-void checks_land(const Copy &copy, int line);
+void checks_issue(const Copy &copy, const void *global);
+void checks_land(const Copy &copy);
 
 void finish_nothing(void *const *, unsigned) {}
 
@@ -52,7 +52,7 @@ extern "C" void em_copy_async(void *shared, const void *global, int bytes, int l
     if (((uintptr_t)shared | (uintptr_t)global) % bytes != 0)
         em_refuse("an address of a copy is not aligned to its size", line);
     if (request->checked)
-        checks_issue(copy);
+        checks_issue(copy, global);
     memcpy(copy.bytes, global, bytes);
     self.copies.push_back(copy);
 }
@@ -60,14 +60,14 @@ extern "C" void em_copy_async(void *shared, const void *global, int bytes, int l
 extern "C" void em_copy_commit(void) { ++threads[running].groups; }
 
 /* Land the copies of all committed groups but the last `pending` ones. */
-extern "C" void em_copy_wait(int pending, int line)
+extern "C" void em_copy_wait(int pending)
 {
     Thread &self = threads[running];
     std::vector<Copy> later;
     for (const Copy &copy : self.copies)
         if (copy.group < self.groups - pending) {
             if (request->checked)
-                checks_land(copy, line);
+                checks_land(copy);
             memcpy(copy.to, copy.bytes, copy.size);
         } else
             later.push_back(copy);

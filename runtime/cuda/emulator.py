@@ -12,14 +12,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from ...tir.errors import TilewrightError, known_names
 from ..arrays import Array
 from .emulation_build import Emulation, emulation
-from .emulation_launch import FencedArrays, pack_arguments, run_launch
-from .emulation_report import EmulationReport, Finding, Index
+from .emulation_launch import FencedArrays, LaunchRun, pack_arguments
+from .emulation_report import EmulationReport, Finding, Index, Site, merged
 from .emulation_source import MOST_SHARED, Kernel
 
 Extent = int | tuple[int, ...]
@@ -56,28 +57,39 @@ class Launch:
 
 
 def emulate(
-    source: str, launches: Sequence[Launch], arrays: Mapping[str, Array]
+    source: str,
+    launches: Sequence[Launch],
+    arrays: Mapping[str, Array],
+    *,
+    checked: bool = False,
 ) -> EmulationReport:
     """Run launches one after the other on arrays, which are written in place.
 
-    It ends at the first launch that cannot go on, and says why.
+    checked: every load and store is looked at: whether it lies in an array or in shared memory that
+    was written, whether two threads race for it, what it costs a warp. Without that, only what
+    leaves no way to go on is found. It ends at the first launch with a finding.
     Raises: EmulationError; CompilerNotFound, CompileFailed; TargetError where nothing is emulated.
     """
-    made = emulation(source, False)
+    made = emulation(source, checked)
     for launch in launches:
         _check(launch, made, arrays)
+    _check_overlap(arrays)
     fenced = FencedArrays(arrays)
     findings: list[Finding] = []
+    sites: list[Site] = []
     with _one_at_a_time:
         for launch in launches:
             values = [fenced.value(argument) for argument in launch.arguments]
-            arguments = pack_arguments(made.types(launch.kernel), values)
+            arguments, _held = pack_arguments(made.types(launch.kernel), values)
             memory = fenced.memory(made, launch.kernel, launch.shared_bytes)
-            findings += run_launch(made, launch.kernel, launch.shape, arguments, memory)
+            run = LaunchRun(made, launch.kernel, launch.shape, memory)
+            found, asked = run.run(arguments)
+            findings += found
+            sites += asked
             if findings:
                 break
     fenced.copy_back()
-    return EmulationReport(tuple(findings))
+    return EmulationReport(tuple(findings), merged(sites))
 
 
 def _three(extent: Extent) -> Index:
@@ -97,6 +109,15 @@ def _check(launch: Launch, made: Emulation, arrays: Mapping[str, Array]) -> None
         )
     _check_shape(launch, kernels[launch.kernel])
     _check_arguments(launch, made.types(launch.kernel), arrays)
+
+
+def _check_overlap(arrays: Mapping[str, Array]) -> None:
+    for (one, first), (other, second) in combinations(arrays.items(), 2):
+        if np.may_share_memory(first, second):
+            raise EmulationError(
+                f"emulate: '{one}' and '{other}' share memory; expected arrays that do not.",
+                code="emulate-overlap",
+            )
 
 
 def _check_shape(launch: Launch, kernel: Kernel) -> None:

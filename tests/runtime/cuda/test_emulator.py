@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import sys
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tilewright.runtime.compile import CompileFailed
+from tilewright.runtime.cuda import emulation_build
 from tilewright.runtime.cuda.emulation_build import Emulation
 from tilewright.runtime.cuda.emulator import EmulationError, Launch, emulate
 from tilewright.tir.errors import TargetError
@@ -277,6 +279,28 @@ def test_arguments_are_checked() -> None:
     assert refused(Launch("f", 1, 1, (1,)), struct) == (
         "EmulationError: emulate: parameter 0 of 'f' is neither a pointer nor a number. "
         "[emulate-parameter]"
+    )
+
+
+def test_arrays_that_share_memory_are_refused() -> None:
+    whole = np.zeros(100, np.float32)
+    with pytest.raises(EmulationError) as caught:
+        emulate(MATMUL, [], {"a": whole[:60], "b": whole[50:]})
+    assert str(caught.value) == (
+        "EmulationError: emulate: 'a' and 'b' share memory; expected arrays that do not. "
+        "[emulate-overlap]"
+    )
+
+
+def test_a_clang_that_hides_copies_checks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = SimpleNamespace(version="Debian clang version 14.0.6")
+    monkeypatch.setattr(emulation_build, "find_compiler", lambda language: old)
+    with pytest.raises(TargetError) as caught:
+        Emulation(MATMUL, checked=True)
+    assert str(caught.value) == (
+        "TargetError: emulate: Debian clang version 14.0.6 does not tell of copies of vectors, "
+        "which checked mode must see; expected g++, or clang from 16 on. [emulate-clang]\n"
+        "  Hint: CXX=g++ chooses the compiler."
     )
 
 
