@@ -91,7 +91,7 @@ class Context:
 
     def allocate(self, size: int) -> Memory:
         """Device memory, of any size. Raises: DeviceMemoryError."""
-        return Memory(self, size)
+        return Memory.allocated(self, size)
 
     def pin(self, size: int) -> PinnedMemory:
         """Host memory that copies on a stream read and write directly."""
@@ -144,20 +144,28 @@ def _release(context: Context, release: Callable[[Handle], None], handle: Handle
 class Memory:
     """Device memory of `size` bytes from `pointer` on, which is 0 where there are none."""
 
-    def __init__(self, context: Context, size: int) -> None:
+    def __init__(self, context: Context, pointer: int, size: int, *, owner: object = None) -> None:
+        """Of somebody else, whom it keeps; see Context.allocate for our own."""
         self.context = context
+        self.pointer = pointer
         self.size = size
-        self.pointer = 0
+        self.owner = owner
         self._free: Callable[[], object] = _nothing
-        if size:
-            driver = context.driver
-            with context.during(f"allocating {size} bytes"):
-                handle = driver.allocate(size)
-                self.pointer = driver.address(handle)
-            self._free = weakref.finalize(self, _release, context, driver.free, handle)
+
+    @classmethod
+    def allocated(cls, context: Context, size: int) -> Memory:
+        """New memory, which is given back when nobody holds it."""
+        if not size:
+            return cls(context, 0, 0)
+        driver = context.driver
+        with context.during(f"allocating {size} bytes"):
+            handle = driver.allocate(size)
+            memory = cls(context, driver.address(handle), size)
+        memory._free = weakref.finalize(memory, _release, context, driver.free, handle)
+        return memory
 
     def free(self) -> None:
-        """Give it back now; a second time is nothing."""
+        """Give it back now; a second time is nothing, nor is it for somebody else's."""
         self._free()
 
     def copy_in(self, source: Array, stream: Stream | None = None, *, at: int = 0) -> None:

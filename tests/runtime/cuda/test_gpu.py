@@ -1,0 +1,171 @@
+"""The same layer on a real device: `pytest -m gpu tests/runtime/cuda/test_gpu.py`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.cuda.availability import Unavailable, availability
+from tilewright.runtime.cuda.compile import Cubin, compile_cuda
+from tilewright.runtime.cuda.context import Context
+from tilewright.runtime.cuda.device_array import DeviceArray
+from tilewright.runtime.cuda.graph import Recording
+from tilewright.runtime.cuda.inspection import resources
+from tilewright.runtime.cuda.launch import pack
+
+pytestmark = pytest.mark.gpu
+
+SOURCE = """
+extern "C" __global__ void __launch_bounds__(256) scale(float *x, int n, float by)
+{
+    int i = (int)(blockIdx.x * 256 + threadIdx.x);
+    if (i < n)
+        x[i] = x[i] * by;
+}
+extern "C" __global__ void reversed(float *x)
+{
+    extern __shared__ float tile[];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
+}
+extern "C" __global__ void wild(float *x)
+{
+    x[1l << 40] = 1.0f;
+}
+"""
+WILD = """
+from tests.runtime.cuda.test_gpu import illegal
+print(illegal())
+"""
+
+
+@pytest.fixture(scope="module")
+def context() -> Context:
+    found = availability()
+    if isinstance(found, Unavailable):
+        pytest.skip(f"{found.reason}: {found.hint}")
+    return found.context()
+
+
+@pytest.fixture(scope="module")
+def cubin(context: Context) -> Cubin:
+    return compile_cuda(SOURCE, context.device.arch, name="scale")
+
+
+def test_a_kernel_computes(context: Context, cubin: Cubin) -> None:
+    kernel = context.load(cubin).kernel("scale")
+    host = np.random.default_rng(0).standard_normal(100_003).astype(np.float32)
+    array = DeviceArray.of(context, host)
+    arguments = pack(array, np.int32(host.size), np.float32(3))
+    kernel.launch((-(-host.size // 256), 1, 1), (256, 1, 1), arguments)
+    assert np.array_equal(array.numpy(), host * np.float32(3))
+
+
+def test_text_for_the_driver_computes_too(context: Context) -> None:
+    major, minor = context.device.capability
+    kernel = context.load(compile_cuda(SOURCE, f"compute_{major}{minor}")).kernel("scale")
+    array = DeviceArray.of(context, np.arange(4, dtype=np.float32))
+    kernel.launch((1, 1, 1), (256, 1, 1), pack(array, np.int32(3), np.float32(2)))
+    assert array.numpy().tolist() == [0, 2, 4, 3]
+
+
+def test_the_driver_and_cuobjdump_agree_on_what_a_kernel_takes(
+    context: Context, cubin: Cubin
+) -> None:
+    module, said = context.load(cubin), resources(cubin)
+    for name in ("scale", "reversed"):
+        attributes = module.kernel(name).attributes
+        assert attributes.registers == said[name].registers
+        assert attributes.local_bytes == said[name].stack_bytes
+        assert attributes.max_threads >= 256
+
+
+def test_as_much_shared_memory_as_there_is_can_be_had(context: Context, cubin: Cubin) -> None:
+    kernel = context.load(cubin).kernel("reversed")
+    host = np.arange(256, dtype=np.float32)
+    array = DeviceArray.of(context, host)
+    for size in (1024, 100_000, context.device.block_shared_bytes):
+        kernel.launch((1, 1, 1), (256, 1, 1), pack(array), shared_bytes=size)
+    assert np.array_equal(array.numpy(), host[::-1])
+
+
+def test_streams_events_and_pinned_memory_work_together(context: Context, cubin: Cubin) -> None:
+    kernel, count = context.load(cubin).kernel("scale"), 1 << 20
+    stream, begin, end = context.stream(), context.event(), context.event()
+    host = context.pin(4 * count).array((count,), np.float32)
+    host[:] = 1
+    memory = context.allocate(host.nbytes)
+    begin.record(stream)
+    memory.copy_in(host, stream)
+    for _ in range(10):
+        arguments = pack(memory, np.int32(count), np.float32(2))
+        kernel.launch((count // 256, 1, 1), (256, 1, 1), arguments, stream=stream)
+    memory.copy_out(host, stream)
+    end.record(stream)
+    end.synchronize()
+    assert set(host.tolist()) == {1024.0}
+    assert 1e-5 < end.seconds_since(begin) < 1
+
+
+def test_recorded_work_runs_as_often_as_it_is_launched(context: Context, cubin: Cubin) -> None:
+    kernel, stream = context.load(cubin).kernel("scale"), context.stream()
+    array = DeviceArray.of(context, np.ones(256, np.float32))
+    recording = Recording(stream)
+    with recording:
+        for _ in range(3):
+            arguments = pack(array, np.int32(256), np.float32(2))
+            kernel.launch((1, 1, 1), (256, 1, 1), arguments, stream=stream)
+    stream.synchronize()
+    assert set(array.numpy().tolist()) == {1.0}
+    assert recording.graph.nodes == 3
+    for _ in range(2):
+        recording.graph.launch(stream)
+    stream.synchronize()
+    assert set(array.numpy().tolist()) == {64.0}
+
+
+def test_pytorch_sees_our_memory_and_we_see_its(context: Context) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    array = DeviceArray.of(context, np.arange(12, dtype=np.float32).reshape(3, 4))
+    for theirs in (torch.from_dlpack(array), torch.as_tensor(array, device="cuda")):
+        assert theirs.data_ptr() == array.pointer
+        theirs += 1
+    torch.cuda.synchronize()
+    assert np.array_equal(array.numpy(), np.arange(2, 14).reshape(3, 4))
+    theirs = torch.arange(5, device="cuda", dtype=torch.bfloat16)
+    ours = DeviceArray.view(context, theirs)
+    assert ours.pointer == theirs.data_ptr()
+    assert ours.numpy().astype(int).tolist() == [0, 1, 2, 3, 4]
+
+
+def illegal() -> str:
+    """Run a kernel that writes where it may not, and give what is said of it."""
+    from tilewright.runtime.cuda.availability import Available
+    from tilewright.runtime.cuda.errors import DeviceError
+
+    found = availability()
+    assert isinstance(found, Available)
+    context = found.context()
+    cubin = compile_cuda(SOURCE, context.device.arch)
+    array = DeviceArray.of(context, np.zeros(256, np.float32))
+    context.load(cubin).kernel("wild").launch((1, 1, 1), (1, 1, 1), pack(array))
+    try:
+        context.synchronize()
+    except DeviceError as error:
+        return f"{error.status} {error.sticky} {context.lost}"
+    return "nothing"
+
+
+def test_an_illegal_address_loses_its_process_and_no_other(context: Context) -> None:
+    command = [sys.executable, "-c", WILD]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.stdout == "700 True True\n", done.stderr
+    test_a_kernel_computes(context, compile_cuda(SOURCE, context.device.arch, name="scale"))
