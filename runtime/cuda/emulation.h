@@ -48,7 +48,7 @@ extern "C" {
 /* constant for the fiber that reads them */
 extern const em_index threadIdx, blockIdx, blockDim, gridDim;
 }
-static const int warpSize = 32;
+enum { warpSize = 32 };
 
 /* Waiting, and memory that lands late. */
 extern "C" {

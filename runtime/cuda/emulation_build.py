@@ -19,8 +19,14 @@ _FIRST_CLANG = 16  # whose -fsanitize=thread calls us for memcpy too
 _ADDRESS = ffi.typeof("uintptr_t")
 _FLAGS = (
     *("-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-strict-aliasing"),
-    *("-Wno-unknown-pragmas", "-Werror=frame-larger-than=32768"),
+    "-Wno-unknown-pragmas",
 )
+_FRAME = "frame-larger-than="  # half of what a fiber's stack holds
+_FRAME_FLAGS = {
+    "gcc": (f"-Werror={_FRAME}32768",),
+    "clang": (f"-W{_FRAME}32768", f"-Werror={_FRAME}"),
+    "zig": (f"-W{_FRAME}32768", f"-Werror={_FRAME}"),
+}
 # at -O0 each access of the source is one; none is merged with another or left out
 _CHECKED_FLAGS = ("-fsanitize=thread", "-O0", "-g1", "-gdwarf-4", "-gz=none")
 
@@ -37,7 +43,8 @@ class Emulation:
         self.source: EmulatedSource = read_source(source)
         self._texts = source.splitlines()
         self.checked = checked
-        with Units("emulation", language=CPP, flags=_FLAGS) as units:
+        flags = (*_FLAGS, *_FRAME_FLAGS[find_compiler(CPP).family])
+        with Units("emulation", language=CPP, flags=flags) as units:
             target = host_target()
             units.add(device_text(), target)
             unit = self.source.unit(checked=checked)

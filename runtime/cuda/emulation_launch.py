@@ -95,8 +95,7 @@ def pack_arguments(types: str, values: Sequence[int | float]) -> tuple[Pointer, 
     """Pointers to the values as the kernel's parameters hold them, and what holds them."""
     held = []
     for letter, value in zip(types, values, strict=True):
-        number = float(value) if letter in "fd" else int(value)
-        data = struct.pack("<Q" if letter == "P" else f"<{letter}", number)
+        data = struct.pack("<Q" if letter == "P" else f"<{letter}", value)
         held.append(ffi.new(_BYTES, data.ljust(8, b"\0")))
     return ffi.new(_POINTERS, held), held
 

@@ -9,6 +9,7 @@ after it. What is not emulated does not compile.
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ from .emulation_source import MOST_SHARED, Kernel
 
 Extent = int | tuple[int, ...]
 
+_KINDS = {
+    **{"P": "the name of an array", "f": "a float", "d": "a double"},
+    **{"b": "a signed char", "B": "an unsigned char", "h": "a short", "H": "an unsigned short"},
+    **{"i": "an int", "I": "an unsigned int", "q": "a long long", "Q": "an unsigned long long"},
+}
 _MOST_THREADS = 1024
 _MOST_GRID = (2**31 - 1, 65535, 65535)
 _MOST_BLOCK = (1024, 1024, 64)
@@ -52,7 +58,7 @@ class Launch:
 
     @property
     def shape(self) -> tuple[Index, Index]:
-        """Grid and block with three extents each."""
+        """Grid and block with three extents each; of more, none fits."""
         return _three(self.grid), _three(self.block)
 
 
@@ -94,7 +100,7 @@ def emulate(
 
 def _three(extent: Extent) -> Index:
     given = (extent,) if isinstance(extent, int) else extent
-    x, y, z = (*given, 1, 1, 1)[:3]
+    x, y, z = (*given, 1, 1, 1)[:3] if len(given) <= 3 else (0, 0, 0)
     return x, y, z
 
 
@@ -154,10 +160,20 @@ def _check_arguments(launch: Launch, types: str, arrays: Mapping[str, Array]) ->
                 f"{known_names(argument, arrays)}.",
                 code="emulate-array",
             )
-        if (letter == "P") != isinstance(argument, str):
-            expected = "the name of an array" if letter == "P" else "a number"
+        if not _fits(letter, argument):
             raise EmulationError(
                 f"emulate: argument {index} of '{launch.kernel}' is {argument!r}; expected "
-                f"{expected}.",
+                f"{_KINDS[letter]}.",
                 code="emulate-argument",
             )
+
+
+def _fits(letter: str, argument: str | int | float) -> bool:
+    """Whether a parameter can hold what is given for it."""
+    if letter == "P" or isinstance(argument, str):
+        return letter == "P" and isinstance(argument, str)
+    try:
+        struct.pack(f"<{letter}", argument)
+    except (struct.error, OverflowError):
+        return False
+    return True

@@ -241,6 +241,19 @@ def test_a_source_that_does_not_compile_shows_its_own_line() -> None:
     assert "the C++ compiler refused" in str(caught.value)
 
 
+def test_a_thread_whose_stack_would_not_hold_its_arrays_is_refused() -> None:
+    source = """\
+extern "C" __global__ void wide(float* out)
+{
+    float all[20000];
+    for (int i = 0; i < 20000; ++i) all[i] = out[i % 7];
+    out[0] = all[(int)out[1]];
+}
+"""
+    with pytest.raises(CompileFailed, match=r"larger than|exceeds limit"):
+        emulate(source, [], {})
+
+
 def refused(launch: Launch, source: str = MATMUL) -> str:
     with pytest.raises(EmulationError) as caught:
         emulate(source, [launch], {"A": np.zeros(4, np.float32)})
@@ -263,6 +276,12 @@ def test_a_shape_that_the_device_cannot_launch_is_refused() -> None:
     )
 
 
+def test_a_grid_has_three_axes_at_most() -> None:
+    assert "cannot be launched with grid (0, 0, 0)" in refused(
+        Launch("matmul", (1, 1, 1, 1), 1, ())
+    )
+
+
 def test_arguments_are_checked() -> None:
     assert refused(Launch("matmul", 1, 256, ("A", "A", "A"))) == (
         "EmulationError: emulate: 'matmul' takes 4 arguments; got 3. [emulate-arguments]"
@@ -275,6 +294,11 @@ def test_arguments_are_checked() -> None:
         "EmulationError: emulate: argument 2 of 'matmul' is 1; expected the name of an array. "
         "[emulate-argument]"
     )
+    for number in (1.5, 2**31):
+        assert refused(Launch("matmul", 1, 256, ("A", "A", "A", number))) == (
+            f"EmulationError: emulate: argument 3 of 'matmul' is {number}; expected an int. "
+            "[emulate-argument]"
+        )
     struct = 'struct s { int x; };\nextern "C" __global__ void f(s a) { (void)a; }\n'
     assert refused(Launch("f", 1, 1, (1,)), struct) == (
         "EmulationError: emulate: parameter 0 of 'f' is neither a pointer nor a number. "
