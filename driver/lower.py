@@ -13,7 +13,7 @@ from ..codegen.lower.split_prepare import Prepared
 from ..schedule.canonical import canonical_form
 from ..schedule.errors import ScheduleError
 from ..schedule.proof.in_order import reordered_sums
-from ..schedule.proof.prove import prove
+from ..schedule.proof.prove import MAX_OPERATIONS, prove
 from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
 from ..schedule.source import ScheduleSource
@@ -87,12 +87,14 @@ def lower_function(
     source: ScheduleSource | None = None,
     strict: bool = False,
     allow: Sequence[str] = (),
+    proof_operations: int = MAX_OPERATIONS,
 ) -> Lowered:
     """Schedule, lower and prove one function, and write its code.
 
     strict: no contraction, and each sum of floats in the order of its definition: the roundings are
     those of the definition. Rules keep that order; a schedule that does not is refused. allow: the
-    tensor intrinsics with a liberty that a rule may use.
+    tensor intrinsics with a liberty that a rule may use. proof_operations: of isl, after which a
+    property is left undecided.
     Raises: ScheduleError, TargetError; DefinitionError for a function that reads outside of a
     tensor; InternalError when the proof refutes what legality allowed.
     """
@@ -104,7 +106,7 @@ def lower_function(
     canonical = canonical_form(scheduled)
     nest = lower_to_nest(scheduled)
     clock.lap("lower")
-    verdict = prove(nest, canonical)
+    verdict = prove(nest, canonical, proof_operations)
     _check_verdict(schedule, verdict)
     if strict:
         _check_order(schedule, canonical, nest)

@@ -24,6 +24,7 @@ from .races import check_races
 from .reductions import check_reductions
 from .sets import Sets
 from .statements import Nest, Statement, read_nest
+from .unfused import unfused
 from .witness import Finding, iteration, runs_of
 
 MAX_OPERATIONS = 20_000_000
@@ -49,7 +50,7 @@ def prove(
     sets = Sets(max_operations, nest.dims, shortcuts=shortcuts)
     proof = _Proof(sets)
     try:
-        read = read_nest(nest)
+        read = read_nest(unfused(nest))
         families = read_families(exchange_dims(canonical, _dims(nest, canonical)))
     except Undecided as undecided:
         return Verdict(UNKNOWN, reasons=(str(undecided),), milliseconds=_since(started))

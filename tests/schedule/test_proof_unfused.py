@@ -1,0 +1,50 @@
+"""schedule/proof/unfused.py: fused loops are taken apart, and only these."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.schedule.proof.unfused import unfused
+from tilewright.tir.interpreter import interpret
+from tilewright.tir.parser import parse
+from tilewright.tir.printer import print_stmt
+
+TEXT = """\
+def f(A: float32[6, 8], B: output(float32[6, 8])):
+    for x in {loop}:
+        with block("B", i=spatial(6, {row}), j=spatial(8, {column})):
+            B[i, j] = A[i, j] * 2.0
+"""
+
+
+def body(loop: str, row: str, column: str) -> str:
+    func = parse(TEXT.format(loop=loop, row=row, column=column))
+    found = unfused(func)
+    array = np.arange(48, dtype=np.float32).reshape(6, 8)
+    assert np.array_equal(interpret(found, array)[0], interpret(func, array)[0])
+    return print_stmt(found.body)
+
+
+def test_a_loop_of_quotients_and_remainders_becomes_its_digits() -> None:
+    assert body("parallel(48)", "x // 8", "x % 8") == (
+        "for x_0 in parallel(6):\n"
+        "    for x_1 in parallel(8):\n"
+        '        with block("B", i=spatial(6, (x_0 * 8 + x_1) // 8), '
+        "j=spatial(8, (x_0 * 8 + x_1) % 8)):\n"
+        "            B[i, j] = A[i, j] * 2.0"
+    )
+
+
+def test_three_digits() -> None:
+    text = body("range(48)", "x // 16 * 2 + x % 2", "x // 2 % 8")
+    assert [line.split(" in ")[1] for line in text.splitlines()[:3]] == [
+        "range(3):",
+        "range(8):",
+        "range(2):",
+    ]
+
+
+def test_what_does_not_divide_evenly_stays() -> None:
+    assert body("range(48)", "x // 8", "x % 8").startswith("for x_0")
+    func = parse(TEXT.format(loop="range(47)", row="x // 8", column="x % 8"))
+    assert unfused(func) is func
