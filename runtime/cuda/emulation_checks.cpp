@@ -12,23 +12,29 @@ namespace {
 /* An access: when, by whom, where in the source. Epoch 0: never. */
 struct Mark {
     uint32_t epoch, clock, site;
-    uint16_t thread;
-    uint8_t atomic, unused;
+    uint32_t thread;
 };
 
-/* Of one granule. writes: the last; where that is atomic, the last atomic one by another thread.
-   reads: the last; the last by another thread of its warp; the last by another warp; the last by
-   another block. Any access that a later one clashes with is among these, or one of these clashes
-   with it as well. pending: a copy on its way here. */
+/* Who made accesses of one kind: the last; the last by another thread of its warp; the last by
+   another warp; the last by another block. Any that a later access clashes with is among these, or
+   one of these clashes with it as well. */
+struct Marks {
+    Mark last, in_warp, in_block, before;
+};
+
+/* Of one granule. pending: a copy on its way here. */
 struct Cell {
-    Mark writes[2], reads[4], pending;
+    Mark write, pending;
+    Marks reads;
 };
 
 struct Range {
     uintptr_t begin, end;
     Number granule, kind, memory;
     Cell *cells;
-    size_t bytes;
+    Marks *atomics; /* of each granule; touched only where there are any */
+    bool has_atomics;
+    size_t granules() const { return (size_t)(end - begin) / granule + 1; }
 };
 
 /* One place of the source that touches one range; what its warps asked for is summed up. */
@@ -76,8 +82,7 @@ uint32_t site_number(Site site, Number action, const Range &range, int bytes)
 Party party_of(const Mark &mark, Number action)
 {
     auto after = std::upper_bound(block_epochs.begin(), block_epochs.end(), mark.epoch);
-    return {after - block_epochs.begin() - 1, mark.thread, sites[mark.site].row.site,
-            mark.atomic ? (Number)ATOMIC : action};
+    return {after - block_epochs.begin() - 1, mark.thread, sites[mark.site].row.site, action};
 }
 
 /* Does what the mark says come before what this thread does now, for every run? */
@@ -87,9 +92,9 @@ bool comes_before(const Mark &mark)
         return true;
     if (mark.epoch < block_epoch)
         return false; /* another block */
-    if (mark.epoch < epoch || mark.thread == running)
+    if (mark.epoch < epoch || mark.thread == (uint32_t)running)
         return true;
-    if (mark.thread / LANES != running / LANES)
+    if (mark.thread / LANES != (uint32_t)running / LANES)
         return false;
     return mark.clock <= clocks[(size_t)running * LANES + mark.thread % LANES];
 }
@@ -107,7 +112,7 @@ struct Access {
     Mark mark() const
     {
         uint32_t clock = clocks[(size_t)running * LANES + running % LANES];
-        return {epoch, clock, site, (uint16_t)running, action == ATOMIC, 0};
+        return {epoch, clock, site, (uint32_t)running};
     }
     Party now() const { return party(running, sites[site].row.site, action); }
 };
@@ -123,19 +128,35 @@ bool is_known(const Access &access, const Mark &mark)
     return mark.epoch >= (access.range.kind == SHARED ? block_epoch : 1);
 }
 
-void check_against_writes(const Access &access, size_t at)
+void check_against_write(const Access &access, size_t at)
 {
-    for (const Mark &write : access.range.cells[at].writes)
-        if (is_known(access, write) && !(write.atomic && access.action == ATOMIC) &&
-            !comes_before(write))
-            return note_race(access, at, write, WRITE);
+    const Mark &write = access.range.cells[at].write;
+    if (is_known(access, write) && !comes_before(write))
+        note_race(access, at, write, WRITE);
 }
 
-void check_against_reads(const Access &access, size_t at)
+void check_against(const Access &access, size_t at, const Marks &marks, Number action)
 {
-    for (const Mark &read : access.range.cells[at].reads)
-        if (is_known(access, read) && !comes_before(read))
-            return note_race(access, at, read, READ);
+    for (const Mark *mark : {&marks.last, &marks.in_warp, &marks.in_block, &marks.before})
+        if (is_known(access, *mark) && !comes_before(*mark))
+            return note_race(access, at, *mark, action);
+}
+
+void check_against_all(const Access &access, size_t at)
+{
+    check_against_write(access, at);
+    if (access.action != READ)
+        check_against(access, at, access.range.cells[at].reads, READ);
+    if (access.action != ATOMIC && access.range.has_atomics)
+        check_against(access, at, access.range.atomics[at], ATOMIC);
+}
+
+/* In this block, by whatever means, or about to be. */
+bool was_written(const Access &access, size_t at)
+{
+    const Cell &cell = access.range.cells[at];
+    return cell.write.epoch >= block_epoch || cell.pending.epoch >= block_epoch ||
+           (access.range.has_atomics && access.range.atomics[at].last.epoch >= block_epoch);
 }
 
 void check_pending(const Access &access, size_t at)
@@ -145,52 +166,38 @@ void check_pending(const Access &access, size_t at)
         report(EARLY, party_of(pending, WRITE), access.now(), access.range.memory, access.offset(at));
 }
 
-void remember_read(Cell &cell, const Mark &mark)
+void remember(Marks &marks, const Mark &mark)
 {
-    Mark &last = cell.reads[0];
-    if (last.epoch == 0 || (last.thread == mark.thread && last.epoch >= block_epoch)) {
-        last = mark;
-    } else if (last.epoch < block_epoch) {
-        cell.reads[3] = last;
-        cell.reads[1] = cell.reads[2] = Mark();
-        last = mark;
-    } else if (last.thread / LANES == mark.thread / LANES) {
-        cell.reads[1] = last;
-        last = mark;
-    } else {
-        cell.reads[2] = last;
-        cell.reads[1] = Mark();
-        last = mark;
-    }
+    Mark &last = marks.last;
+    if (last.epoch != 0 && last.epoch < block_epoch)
+        marks = {Mark(), Mark(), Mark(), last};
+    else if (last.epoch != 0 && last.thread / LANES != mark.thread / LANES)
+        marks = {Mark(), Mark(), last, marks.before};
+    else if (last.epoch != 0 && last.thread != mark.thread)
+        marks.in_warp = last;
+    last = mark;
 }
 
-void note_read(const Access &access)
+/* One access of every granule that it touches. */
+void note(const Access &access)
 {
     Mark mark = access.mark();
+    access.range.has_atomics |= access.action == ATOMIC;
     for (size_t at = access.first(); at <= access.last(); ++at) {
         Cell &cell = access.range.cells[at];
         check_pending(access, at);
-        check_against_writes(access, at);
-        if (access.range.kind == SHARED && cell.writes[0].epoch < block_epoch &&
-            cell.pending.epoch < block_epoch)
+        check_against_all(access, at);
+        if (access.action != WRITE && access.range.kind == SHARED && !was_written(access, at))
             report(UNWRITTEN, access.now(), NOBODY, access.range.memory, access.offset(at));
-        remember_read(cell, mark);
-    }
-}
-
-void note_write(const Access &access)
-{
-    Mark mark = access.mark();
-    for (size_t at = access.first(); at <= access.last(); ++at) {
-        check_pending(access, at);
-        check_against_writes(access, at);
-        check_against_reads(access, at);
-        Mark *writes = access.range.cells[at].writes;
-        if (!mark.atomic || !writes[0].atomic)
-            writes[1] = Mark();
-        else if (writes[0].thread != mark.thread || writes[0].epoch < block_epoch)
-            writes[1] = writes[0];
-        writes[0] = mark;
+        if (access.action == READ) {
+            remember(cell.reads, mark);
+        } else if (access.action == ATOMIC) {
+            remember(access.range.atomics[at], mark);
+        } else {
+            cell.write = mark;
+            if (access.range.has_atomics)
+                access.range.atomics[at] = Marks();
+        }
     }
 }
 
@@ -245,10 +252,7 @@ void touch(uintptr_t address, int bytes, Action action, Site site, bool must_be_
     auto &own = records[running];
     if (own.size() < MOST_RECORDS)
         own.push_back({access.site, phases[running], address});
-    if (action == READ)
-        note_read(access);
-    else
-        note_write(access);
+    note(access);
 }
 
 void checks_issue(const Copy &copy, const void *global)
@@ -263,8 +267,7 @@ void checks_issue(const Copy &copy, const void *global)
         records[running].push_back({access.site, phases[running], to});
     for (size_t at = access.first(); at <= access.last(); ++at) {
         check_pending(access, at);
-        check_against_writes(access, at);
-        check_against_reads(access, at);
+        check_against_all(access, at);
         range.cells[at].pending = access.mark();
     }
 }
@@ -277,8 +280,9 @@ void checks_land(const Copy &copy)
     Access access = {range, to, copy.size, WRITE, site_number(-copy.line, WRITE, range, copy.size)};
     for (size_t at = access.first(); at <= access.last(); ++at) {
         range.cells[at].pending = Mark();
-        range.cells[at].writes[0] = access.mark();
-        range.cells[at].writes[1] = Mark();
+        range.cells[at].write = access.mark();
+        if (range.has_atomics)
+            range.atomics[at] = Marks();
     }
 }
 
@@ -300,6 +304,14 @@ void checks_warp(unsigned lanes, bool orders_memory)
         }
 }
 
+/* Zeros that cost nothing until they are touched. */
+void *fresh(size_t bytes)
+{
+    void *made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return made == MAP_FAILED ? nullptr : made;
+}
+
 void checks_begin_launch()
 {
     ranges.clear();
@@ -309,18 +321,17 @@ void checks_begin_launch()
     records.assign(threads.size(), {});
     epoch = 0;
     last_range = 0;
-    for (Number i = 0; i < request->memories; ++i) {
+    for (Number i = 0; i < request->memories && !stopped; ++i) {
         const Memory &memory = request->memory[i];
-        size_t bytes = (size_t)(memory.bytes / memory.granule + 1) * sizeof(Cell);
-        void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (cells == MAP_FAILED) {
+        Range range = {memory.begin, memory.begin + memory.bytes, memory.granule, memory.kind, i,
+                       nullptr, nullptr, false};
+        range.cells = (Cell *)fresh(range.granules() * sizeof(Cell));
+        range.atomics = (Marks *)fresh(range.granules() * sizeof(Marks));
+        ranges.push_back(range);
+        if (!range.cells || !range.atomics) {
             report(REFUSED, NOBODY, NOBODY, i, 0, "there is no memory to check this array");
             stopped = true;
-            return;
         }
-        ranges.push_back({memory.begin, memory.begin + memory.bytes, memory.granule, memory.kind, i,
-                          (Cell *)cells, bytes});
     }
 }
 
@@ -346,8 +357,10 @@ void checks_end_block() { sum_up_block(); }
 
 void checks_end_launch()
 {
-    for (const Range &range : ranges)
-        munmap(range.cells, range.bytes);
+    for (const Range &range : ranges) {
+        munmap(range.cells, range.granules() * sizeof(Cell));
+        munmap(range.atomics, range.granules() * sizeof(Marks));
+    }
     for (const SiteSum &site : sites)
         if (site.row.requests && found[1] < request->sites)
             site_rows[found[1]++] = site.row;
