@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..runtime.host import Host
     from ..runtime.limits import Limits
     from .arguments import Verbs
-    from .examination import CompilerFound, Examination, Threads
+    from .examination import CompilerFound, Examination, GpuFound, Threads
 
 _EXAMPLES = """\
   tilewright doctor
@@ -58,7 +58,7 @@ def _text(found: Examination) -> str:
         paragraph("compiler", *_compiler(found.compiler)),
         paragraph("cpu", *_cpu(found.host)),
         paragraph("threads", *_threads(found.threads, found.host)),
-        paragraph("gpu", found.gpu),
+        paragraph("gpu", *_gpu(found.gpu)),
         paragraph("cache", *_cache(found.cache)),
     ]
     if found.limits is not None:
@@ -93,6 +93,23 @@ def _threads(found: Threads, host: Host) -> tuple[str, ...]:
     first = f"{found.default} by default" if found.problem is None else bad(found.problem)
     quota = "no limit on CPU time" if host.quota is None else f"CPU time of {host.quota:g} CPUs"
     return first, f"{found.allowed} of {found.cpus} CPUs allowed, {quota}"
+
+
+def _gpu(found: GpuFound) -> tuple[str, ...]:
+    from ..runtime.report import bytes_text  # start-up
+
+    devices = [
+        f"{one.name}, {one.arch}, {one.multiprocessors} multiprocessors, "
+        f"{bytes_text(one.memory_bytes)}, through {found.driver}"
+        for one in found.devices
+    ]
+    missing = [name for name, path in found.tools.items() if path is None]
+    have = [path for path in found.tools.values() if path is not None]
+    return (
+        *(devices if found.problem is None else (f"none: {found.problem}",)),
+        f"CUDA C: {found.nvrtc or 'no NVRTC, which comes with the extra cuda'}",
+        f"reading cubins: {', '.join(have + [f'no {name}' for name in missing])}",
+    )
 
 
 def _cache(info: CacheInfo) -> tuple[str, ...]:

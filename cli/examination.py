@@ -12,13 +12,17 @@ from pathlib import Path
 from ..runtime.cache import CacheInfo, user_cache
 from ..runtime.compile import CompileFailed
 from ..runtime.compilers import CompilerNotFound, find_compiler
+from ..runtime.cuda.availability import Unavailable, availability
+from ..runtime.cuda.driver import DeviceProperties
+from ..runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
+from ..runtime.cuda.toolkit import find_tool
 from ..runtime.host import Host, HostError, allowed_cpus, default_threads, host
 from ..runtime.limits import Limits, limits
 from ..runtime.pool import pool_object
 from ..runtime.version import tool_version
 from .settings import Setting, settings
 
-GPU = "not supported yet: kernels run on the CPU"
+_TOOLS = ("cuobjdump", "nvdisasm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,21 @@ class CompilerFound:
     command: str
     version: str
     problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFound:
+    """problem: why no GPU can be used, None where one can. driver: what speaks to it.
+
+    nvrtc: what compiles for it, and where that lies; None where there is none. tools: what reads
+    cubins, by name; None for one that is missing.
+    """
+
+    problem: str | None
+    driver: str
+    devices: tuple[DeviceProperties, ...]
+    nvrtc: str | None
+    tools: dict[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +75,7 @@ class Examination:
     compiler: CompilerFound
     host: Host
     threads: Threads
-    gpu: str
+    gpu: GpuFound
     cache: CacheInfo
     settings: tuple[Setting, ...]
     limits: Limits | None
@@ -83,7 +102,7 @@ def examine(*, measure: bool = False) -> Examination:
         compiler=compiler,
         host=host(),
         threads=_threads(),
-        gpu=GPU,
+        gpu=_gpu(),
         cache=user_cache().info(),
         settings=settings(),
         limits=limits(refresh=True) if measure and compiler.problem is None else None,
@@ -118,6 +137,19 @@ def _compiler() -> CompilerFound:
     except CompileFailed as error:
         return CompilerFound(command, compiler.version, str(error))
     return CompilerFound(command, compiler.version, None)
+
+
+def _gpu() -> GpuFound:
+    try:
+        nvrtc: str | None = f"{find_nvrtc()}, {find_nvrtc().path}"
+    except NvrtcNotFound:
+        nvrtc = None
+    paths = {name: find_tool(name) for name in _TOOLS}
+    tools = {name: None if path is None else str(path) for name, path in paths.items()}
+    found = availability()
+    if isinstance(found, Unavailable):
+        return GpuFound(found.reason, "", (), nvrtc, tools)
+    return GpuFound(None, found.driver.name, found.devices, nvrtc, tools)
 
 
 def _threads() -> Threads:

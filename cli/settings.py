@@ -10,9 +10,12 @@ from dataclasses import dataclass
 MEANINGS = {
     "TILEWRIGHT_CACHE": "folder of the cache, or off (the user's cache folder)",
     "TILEWRIGHT_CACHE_BYTES": "most bytes that the cache keeps (8 GiB)",
+    "TILEWRIGHT_NVRTC": "libnvrtc, for CUDA C (its wheel's, or a toolkit's)",
     "TILEWRIGHT_NUM_THREADS": "threads of a run that does not say (the CPUs allowed)",
     "TILEWRIGHT_WERROR": "1: warnings of the C compiler are errors (they are not)",
     "CC": "the C compiler (cc, gcc, clang, the ziglang wheel)",
+    "CUDA_HOME": "a CUDA toolkit, for what NVIDIA's wheels lack (none)",
+    "CUDA_PATH": "the same (none)",
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ...tir.errors import TilewrightError
+from ..log import log
 from .bindings_driver import BindingsDriver
 from .context import Context
 from .driver import CallFailed, DeviceProperties, Driver
@@ -34,8 +35,15 @@ class Available:
     devices: tuple[DeviceProperties, ...]
 
     def context(self, device: int = 0) -> Context:
-        """The primary context of a device, one for this whole process."""
-        return _context(device)
+        """The primary context of a device, one for this whole process. Raises: NoDevice."""
+        if not 0 <= device < len(self.devices):
+            names = ", ".join(f"{one.index}: '{one.name}'" for one in self.devices)
+            raise NoDevice(
+                f"cuda: there is no device {device}; the driver shows {names}.",
+                code="cuda-device",
+                notes=("CUDA_VISIBLE_DEVICES says which it shows, and in which order.",),
+            )
+        return _context(self.driver, self.devices[device])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +91,14 @@ def _too_old(why: str) -> Unavailable:
 def _driver() -> Driver | Unavailable:
     """PyCUDA where it can be imported, else cuda-bindings."""
     refusals = []
-    for kind in (PycudaDriver, BindingsDriver):
+    for name, kind in (("PyCUDA", PycudaDriver), ("cuda-bindings", BindingsDriver)):
         try:
             return kind()
         except ModuleNotFoundError:
             continue
         except (ImportError, CallFailed) as error:
-            refusals.append(f"{kind.__name__}: {error}")
+            log.warning("cuda: %s is installed and cannot be used: %s", name, error)
+            refusals.append(f"{name}: {error}")
     if refusals:
         version = "CUDA {}.{}".format(*libcuda().version())
         return Unavailable(
@@ -100,8 +109,5 @@ def _driver() -> Driver | Unavailable:
 
 
 @cache
-def _context(device: int) -> Context:
-    found = availability()
-    if isinstance(found, Unavailable):
-        raise found.error()
-    return Context(found.driver, found.devices[device])
+def _context(driver: Driver, device: DeviceProperties) -> Context:
+    return Context(driver, device)

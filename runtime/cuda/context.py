@@ -13,6 +13,7 @@ context may be used by any number of threads.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -50,6 +51,7 @@ class Context:
         self.driver = driver
         self.device = device
         self.lost = False
+        self._process = os.getpid()
         try:
             self._handle = driver.retain(device.index)
         except Exception as error:
@@ -57,7 +59,7 @@ class Context:
             if failed is None:
                 raise
             raise DeviceError(f"opening the {device.name}", failed) from None
-        weakref.finalize(self, driver.release, self._handle)
+        weakref.finalize(self, _let_go, driver, self._handle, self._process)
 
     def __enter__(self) -> Context:
         contexts = _current.contexts
@@ -78,6 +80,11 @@ class Context:
         Raises: DeviceError, DeviceMemoryError.
         """
         return _During(self, what)
+
+    @property
+    def holds_what_was_made(self) -> bool:
+        """Not where it is lost, nor in a forked process, in which CUDA does not work."""
+        return not self.lost and self._process == os.getpid()
 
     def synchronize(self) -> None:
         """Wait for all that runs. Raises: DeviceError, also for what kernels did before."""
@@ -134,9 +141,15 @@ class _During:
         raise raised from None
 
 
+def _let_go(driver: Driver, handle: Handle, process: int) -> None:
+    """Release a context at the end of the process that retained it."""
+    if process == os.getpid():
+        driver.release(handle)
+
+
 def _release(context: Context, release: Callable[[Handle], None], handle: Handle) -> None:
-    """Give a handle back; where the context is lost, the driver has done it."""
-    if not context.lost:
+    """Give a handle back, where the context still holds it."""
+    if context.holds_what_was_made:
         with context.during("giving a resource back"):
             release(handle)
 

@@ -56,7 +56,7 @@ class DeviceArray:
         """Another library's array on this device, not copied. Raises: ExchangeError."""
         if isinstance(array, DeviceArray):
             return array
-        tensor = _taken(array)
+        tensor = _taken(array, context.device.index)
         if tensor.device not in ((CUDA, context.device.index), (CUDA_MANAGED, 0)):
             raise ExchangeError(
                 f"cuda: the array is on device {tensor.device} of DLPack, and device "
@@ -135,8 +135,8 @@ class DeviceArray:
         return CUDA, self.memory.context.device.index
 
 
-def _taken(array: Any) -> Tensor:
-    """What an array of another library says of itself."""
+def _taken(array: Any, index: int) -> Tensor:
+    """What an array of another library says of itself; index: of the device where it says none."""
     if hasattr(array, "__dlpack__"):
         try:
             return dlpack.take(array.__dlpack__())
@@ -154,7 +154,7 @@ def _taken(array: Any) -> Tensor:
     dtype = np.dtype(shown["typestr"])
     strides = shown.get("strides")
     steps = None if strides is None else tuple(step // dtype.itemsize for step in strides)
-    device = (CUDA, int(getattr(getattr(array, "device", None), "id", 0)))
+    device = (CUDA, int(getattr(getattr(array, "device", None), "id", index)))
     return Tensor(pointer or 0, tuple(shown["shape"]), steps, dtype, device, read_only, array)
 
 

@@ -8,7 +8,7 @@ means. Graphs go past the protocol (graph.py), for PyCUDA has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -104,7 +104,7 @@ class CallFailed(Exception):
         self.text = text
 
 
-class Driver(Protocol):
+class Driver(Hashable, Protocol):
     """CUDA's driver. All from `synchronize` on need a current context.
 
     An address is that of device memory. A stream is a handle, or None: the default one.

@@ -76,6 +76,6 @@ class Recording:
 
 
 def _destroy(context: Context, graph: Pointer) -> None:
-    if not context.lost:
+    if context.holds_what_was_made:
         with context.during("giving a graph back"):
             libcuda().check("GraphExecDestroy", graph)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tilewright.cli import examination
 from tilewright.cli.settings import MEANINGS
+from tilewright.runtime.cuda.availability import Available, Unavailable
+from tilewright.runtime.cuda.driver import describe
 
 from .conftest import Command
 
@@ -28,7 +32,7 @@ def test_doctor_says_what_was_found(tilewright: Command) -> None:
     assert (done.code, done.err) == (0, "")
     assert labels(done.out) == LABELS
     assert "numpy 2" in done.out
-    assert "not supported yet" in done.out
+    assert "\ngpu " in done.out
     assert max(map(len, done.out.splitlines())) <= 100 or "/" in done.out
 
 
@@ -66,6 +70,35 @@ def test_doctor_as_json_holds_what_the_text_says(tilewright: Command, no_compile
     assert found["threads"]["allowed"] >= 1
     assert [setting["name"] for setting in found["settings"]] == list(MEANINGS)
     assert found["limits"] is None
+
+
+def test_doctor_says_why_there_is_no_gpu_and_what_compiles_for_one(
+    tilewright: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Unavailable("the driver shows no device", "buy one")
+    monkeypatch.setattr(examination, "availability", lambda: found)
+    monkeypatch.setenv("TILEWRIGHT_NVRTC", "no-such-library")
+    monkeypatch.setattr(examination, "find_tool", lambda name: None)
+    text = tilewright("doctor").out
+    assert "gpu        none: the driver shows no device\n" in text
+    assert "CUDA C: no NVRTC, which comes with the extra cuda\n" in text
+    assert "reading cubins: no cuobjdump, no nvdisasm\n" in text
+    monkeypatch.setattr(examination, "find_tool", lambda name: Path("bin", name))
+    text = tilewright("doctor").out
+    assert "reading cubins: bin/cuobjdump, bin/nvdisasm\n" in text
+
+
+def test_doctor_lists_the_gpus(tilewright: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"L2_CACHE_SIZE": 60 << 20, "MULTIPROCESSOR_COUNT": 132, "MAX_BLOCK_DIM_Z": 64}
+    capability = {"COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0}
+    device = describe(0, "A GPU", 80 << 30, lambda name: {**limits, **capability}.get(name, 1024))
+    found = Available(SimpleNamespace(name="PyCUDA 1"), (device,))  # type: ignore[arg-type]
+    monkeypatch.setattr(examination, "availability", lambda: found)
+    text = tilewright("doctor").out
+    assert "A GPU, sm_90a, 132 multiprocessors, 80 GiB, through PyCUDA 1\n" in text
+    gpu = json.loads(tilewright("doctor", "--json").out)["gpu"]
+    assert (gpu["problem"], gpu["driver"]) == (None, "PyCUDA 1")
+    assert gpu["devices"][0]["max_block"] == [1024, 1024, 64]
 
 
 @pytest.mark.slow

@@ -76,7 +76,12 @@ def test_a_driver_library_is_used_as_it_wants_to_be(
 def found(library: Path | None, code: str = PRINT, **settings: str) -> str:
     command = [sys.executable, "-c", code]
     done = subprocess.run(
-        command, env=environment(library, **settings), capture_output=True, text=True, check=True
+        command,
+        env=environment(library, **settings),
+        cwd=HERE.parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout
 
@@ -141,10 +146,68 @@ def test_pycuda_for_another_driver_is_told(library: Path, tmp_path: Path) -> Non
     hidden = "import sys; sys.modules['cuda.bindings'] = None\n" + PRINT
     told = found(older, hidden)
     assert told.startswith(
-        "NoDevice: cuda: no library speaks to this driver, of CUDA 13.0: PycudaDriver: "
+        "NoDevice: cuda: no library speaks to this driver, of CUDA 13.0: PyCUDA: "
     )
     assert "undefined symbol: cu" in told
     assert "PyCUDA must be built for a CUDA that is not newer than the driver's." in told
+
+
+def test_a_pycuda_that_cannot_be_used_is_told_before_another_serves(
+    library: Path, tmp_path: Path
+) -> None:
+    for package in ("pycuda", "cuda.bindings"):
+        if not installed(package):
+            pytest.skip(f"{package} is not installed")
+    older = fake_library(tmp_path, []).parent
+    loud = "import logging; logging.basicConfig(format='%(message)s', stream=sys.stdout)\n"
+    told = found(older, "import sys\n" + loud + PRINT).splitlines()
+    assert told[0].startswith("cuda: PyCUDA is installed and cannot be used: ")
+    assert told[-1].startswith("cuda-bindings ")
+
+
+CONTEXT = """
+from tilewright.runtime.cuda.availability import NoDevice, availability
+found = availability()
+print(found is availability(), found.context() is found.context(0), found.context().device.name)
+try:
+    found.context(3)
+except NoDevice as error:
+    print(error)
+"""
+
+
+def test_a_device_has_one_context_in_a_process(library: Path) -> None:
+    if not any(map(installed, ("pycuda", "cuda.bindings"))):
+        pytest.skip("neither PyCUDA nor cuda-bindings is installed")
+    assert found(library, CONTEXT) == (
+        "True True Fake H200\n"
+        "NoDevice: cuda: there is no device 3; the driver shows 0: 'Fake H200'. [cuda-device]\n"
+        "  Note: CUDA_VISIBLE_DEVICES says which it shows, and in which order.\n"
+    )
+
+
+FORK = """
+import gc, os
+from tilewright.runtime.cuda.availability import availability
+from tests.runtime.cuda.fake_driver import FakeDriver
+context, fake = availability().context(), FakeDriver()
+held = [context.allocate(16), context.stream()]
+fake.calls()
+child = os.fork()
+held.clear()
+gc.collect()
+calls = fake.calls()
+if child == 0:
+    os._exit(len(calls))
+print(sorted(calls), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_gives_nothing_back_that_is_its_parent_s(library: Path) -> None:
+    if not installed("cuda.bindings"):
+        pytest.skip("cuda-bindings is not installed: python -m pip install cuda-bindings")
+    hidden = "import sys; sys.modules['pycuda'] = None\n" + FORK
+    assert found(library, hidden) == "['cuMemFree', 'cuStreamDestroy'] 0\n"
 
 
 def test_cuda_bindings_serve_where_pycuda_is_not_installed(library: Path) -> None:
