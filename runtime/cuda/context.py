@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ..arrays import Array
 from .compile import Cubin
 from .driver import Bytes, DeviceProperties, Driver, Handle, KernelAttributes, Size
-from .errors import OUT_OF_MEMORY, DeviceError, DeviceMemoryError
+from .errors import OUT_OF_MEMORY, DeviceError, DeviceMemoryError, DeviceUseError
 from .launch import check_launch
 
 _DEFAULT_SHARED_BYTES = 48 << 10  # of dynamic shared memory that no kernel has to ask for
@@ -74,12 +74,12 @@ class Context:
         if not contexts or contexts[-1] is not self:
             self.driver.pop()
 
-    def during(self, what: str) -> _During:
+    def during(self, what: str, *notes: str) -> _During:
         """Make it current for some calls, and say what they were for where one fails.
 
-        Raises: DeviceError, DeviceMemoryError.
+        Raises: DeviceError, with the notes; DeviceMemoryError.
         """
-        return _During(self, what)
+        return _During(self, what, notes)
 
     @property
     def holds_what_was_made(self) -> bool:
@@ -120,11 +120,12 @@ class Context:
 class _During:
     """A context made current for some calls, whose failures become our errors."""
 
-    __slots__ = ("_context", "_what")
+    __slots__ = ("_context", "_notes", "_what")
 
-    def __init__(self, context: Context, what: str) -> None:
+    def __init__(self, context: Context, what: str, notes: tuple[str, ...]) -> None:
         self._context = context
         self._what = what
+        self._notes = notes
 
     def __enter__(self) -> None:
         self._context.__enter__()
@@ -136,7 +137,7 @@ class _During:
             return
         if failed.status == OUT_OF_MEMORY:
             raise DeviceMemoryError(self._what, *self._context.memory()) from None
-        raised = DeviceError(self._what, failed)
+        raised = DeviceError(self._what, failed, self._notes)
         self._context.lost |= raised.sticky
         raise raised from None
 
@@ -202,7 +203,10 @@ class Memory:
     def copy_from(self, source: Memory, stream: Stream | None = None) -> None:
         """All of another memory of the same size."""
         if source.size != self.size:
-            raise ValueError(f"copying {source.size} bytes to {self.size}: sizes differ")
+            raise DeviceUseError(
+                f"cuda: copying {source.size} bytes to memory of {self.size}; expected as many.",
+                code="cuda-copy-size",
+            )
         if self.size:
             with self.context.during(f"copying {self.size} bytes on the device"):
                 driver = self.context.driver
@@ -217,9 +221,17 @@ class Memory:
     def _part(self, array: Array, at: int) -> Bytes:
         """The bytes of an array that belongs at a place of this memory."""
         if not array.flags.c_contiguous:
-            raise ValueError("copying an array that is not contiguous: np.ascontiguousarray(array)")
+            raise DeviceUseError(
+                f"cuda: copying an array of strides {array.strides}; expected row-major order "
+                "without gaps.",
+                code="cuda-copy-layout",
+                hints=("np.ascontiguousarray(array), for a copy to the device.",),
+            )
         if at < 0 or at + array.nbytes > self.size:
-            raise ValueError(f"copying {array.nbytes} bytes at {at} of {self.size}: out of bounds")
+            raise DeviceUseError(
+                f"cuda: copying {array.nbytes} bytes at {at} of memory of {self.size}.",
+                code="cuda-copy-bounds",
+            )
         return array.reshape(-1).view(np.uint8)
 
 
@@ -302,8 +314,11 @@ class Module:
     def __init__(self, context: Context, cubin: Cubin) -> None:
         self.context = context
         self.name = cubin.name
-        driver = context.driver
-        with context.during(f"loading '{cubin.name}' for {cubin.arch}"):
+        driver, device = context.driver, context.device
+        note = "it is compiled by {}; the {} is {}, its driver knows CUDA {}.{}.".format(
+            cubin.compiler, device.name, device.arch, *driver.version()
+        )
+        with context.during(f"loading '{cubin.name}' for {cubin.arch}", note):
             self.handle = driver.load(cubin.image)
         weakref.finalize(self, _release, context, driver.unload, self.handle)
 

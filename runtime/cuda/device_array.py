@@ -14,7 +14,8 @@ from ...tir.errors import TilewrightError
 from ..arrays import Array
 from . import dlpack
 from .context import Context, Memory, Stream
-from .dlpack import CUDA, CUDA_MANAGED, Tensor, UnknownType
+from .dlpack import CUDA, CUDA_MANAGED, NoCapsule, Tensor, UnknownType
+from .errors import DeviceUseError
 
 _READY = -1  # of DLPack's `stream`: nobody has to wait
 
@@ -36,7 +37,10 @@ class DeviceArray:
         self.shape = shape
         self.dtype: np.dtype[np.generic] = np.dtype(dtype)
         if self.nbytes > memory.size:
-            raise ValueError(f"{self.nbytes} bytes of an array in {memory.size} of memory")
+            raise DeviceUseError(
+                f"cuda: an array of {self.nbytes} bytes in memory of {memory.size}.",
+                code="cuda-array-size",
+            )
 
     @classmethod
     def empty(cls, context: Context, shape: tuple[int, ...], dtype: npt.DTypeLike) -> DeviceArray:
@@ -138,10 +142,17 @@ class DeviceArray:
 def _taken(array: Any, index: int) -> Tensor:
     """What an array of another library says of itself; index: of the device where it says none."""
     if hasattr(array, "__dlpack__"):
+        capsule = array.__dlpack__()
         try:
-            return dlpack.take(array.__dlpack__())
+            return dlpack.take(capsule)
         except UnknownType as unknown:
             raise _no_type(str(unknown)) from None
+        except NoCapsule:
+            raise ExchangeError(
+                f"cuda: __dlpack__ of a {type(array).__name__} gave {capsule!r}, which is no "
+                "capsule of a tensor, or one that is used up.",
+                code="exchange-capsule",
+            ) from None
     if not hasattr(array, "__cuda_array_interface__"):
         raise ExchangeError(
             f"cuda: a {type(array).__name__} shows no memory of a device; expected "

@@ -89,6 +89,10 @@ class Tensor:
     owner: object
 
 
+class NoCapsule(Exception):
+    """What is to be taken is no capsule of a tensor, or is used up."""
+
+
 class UnknownType(Exception):
     """A dtype that DLPack, or NumPy, does not have."""
 
@@ -128,7 +132,7 @@ class _Shown:
 def take(capsule: object) -> Tensor:
     """The tensor of a capsule, which is used up by it.
 
-    Raises: UnknownType; TypeError for what is no capsule that can be taken.
+    Raises: UnknownType; NoCapsule.
     """
     managed = _structure(capsule)
     tensor = managed.tensor
@@ -155,11 +159,11 @@ class _Taken:
 
 
 def _structure(capsule: object) -> Any:
-    """What is in a capsule. Raises: TypeError."""
+    """What is in a capsule. Raises: NoCapsule."""
     for name, kind in ((_VERSIONED, _Versioned), (_LEGACY, _Legacy)):
         if _is_valid(capsule, name):
             return kind.from_address(_pointer(capsule, name))
-    raise TypeError("what __dlpack__ gave is no capsule of a tensor, or is used up")
+    raise NoCapsule
 
 
 def _code(dtype: np.dtype[np.generic]) -> int:

@@ -42,5 +42,9 @@ class DeviceMemoryError(TilewrightError, MemoryError):
         )
 
 
+class DeviceUseError(TilewrightError, ValueError):
+    """Memory, a stream or a graph is used as it cannot be."""
+
+
 class LaunchError(TargetError):
     """A kernel is launched with more than the device or the kernel allows."""

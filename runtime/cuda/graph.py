@@ -14,6 +14,7 @@ import weakref
 
 from ..library import Pointer, ffi
 from .context import Context, Stream
+from .errors import DeviceUseError
 from .libcuda import libcuda
 
 _RELAXED = 2  # capture: other threads may do what they like meanwhile
@@ -54,7 +55,11 @@ class Recording:
     def graph(self) -> Graph:
         """What was recorded."""
         if self._graph is None:
-            raise ValueError("nothing was recorded yet: use `with recording:` first")
+            raise DeviceUseError(
+                "cuda: nothing was recorded yet.",
+                code="cuda-recording",
+                hints=("with recording: launch and copy on recording.stream",),
+            )
         return self._graph
 
     def __enter__(self) -> Recording:

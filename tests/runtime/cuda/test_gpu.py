@@ -129,6 +129,29 @@ def test_recorded_work_runs_as_often_as_it_is_launched(context: Context, cubin: 
     assert set(array.numpy().tolist()) == {64.0}
 
 
+def test_branches_on_two_streams_are_recorded_together(context: Context, cubin: Cubin) -> None:
+    kernel, main, side = context.load(cubin).kernel("scale"), context.stream(), context.stream()
+    first = DeviceArray.of(context, np.ones(256, np.float32))
+    second = DeviceArray.of(context, np.ones(256, np.float32))
+    forked, joined = context.event(), context.event()
+    recording = Recording(main)
+    with recording:
+        forked.record(main)
+        side.wait(forked)
+        for stream, array in ((main, first), (side, second)):
+            arguments = pack(array, np.int32(256), np.float32(2))
+            kernel.launch((1, 1, 1), (256, 1, 1), arguments, stream=stream)
+        joined.record(side)
+        main.wait(joined)
+        arguments = pack(second, np.int32(256), np.float32(5))
+        kernel.launch((1, 1, 1), (256, 1, 1), arguments, stream=main)
+    assert recording.graph.nodes == 3
+    recording.graph.launch(main)
+    main.synchronize()
+    assert set(first.numpy().tolist()) == {2.0}
+    assert set(second.numpy().tolist()) == {10.0}
+
+
 def test_pytorch_sees_our_memory_and_we_see_its(context: Context) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     if not torch.cuda.is_available():

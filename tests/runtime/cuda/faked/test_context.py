@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.runtime.cuda.context import Context
 from tilewright.runtime.cuda.driver import Driver
-from tilewright.runtime.cuda.errors import DeviceError, DeviceMemoryError
+from tilewright.runtime.cuda.errors import DeviceError, DeviceMemoryError, DeviceUseError
 
 from ..fake_driver import FakeDriver
 
@@ -128,14 +128,25 @@ def test_a_part_of_memory_is_copied(context: Context, fake: FakeDriver) -> None:
 def test_a_copy_that_does_not_fit_is_refused(context: Context, fake: FakeDriver) -> None:
     memory = context.allocate(16)
     fake.calls()
-    with pytest.raises(ValueError, match="copying 20 bytes at 0 of 16: out of bounds"):
-        memory.copy_in(np.zeros(5, np.int32))
-    with pytest.raises(ValueError, match="copying 8 bytes at 12 of 16: out of bounds"):
-        memory.copy_out(np.zeros(2, np.int32), at=12)
-    with pytest.raises(ValueError, match="not contiguous"):
-        memory.copy_in(np.zeros((4, 4), np.int8).T[1:])
-    with pytest.raises(ValueError, match="copying 8 bytes to 16: sizes differ"):
-        memory.copy_from(context.allocate(8))
+    refused = {
+        lambda: memory.copy_in(np.zeros(5, np.int32)): (
+            "copying 20 bytes at 0 of memory of 16. [cuda-copy-bounds]"
+        ),
+        lambda: memory.copy_out(np.zeros(2, np.int32), at=12): (
+            "copying 8 bytes at 12 of memory of 16. [cuda-copy-bounds]"
+        ),
+        lambda: memory.copy_in(np.zeros((4, 4), np.int8).T[1:]): (
+            "copying an array of strides (1, 4); expected row-major order without gaps. "
+            "[cuda-copy-layout]\n  Hint: np.ascontiguousarray(array), for a copy to the device."
+        ),
+        lambda: memory.copy_from(context.allocate(8)): (
+            "copying 8 bytes to memory of 16; expected as many. [cuda-copy-size]"
+        ),
+    }
+    for copy, text in refused.items():
+        with pytest.raises(DeviceUseError) as caught:
+            copy()
+        assert str(caught.value) == f"DeviceUseError: cuda: {text}"
     assert not [call for call in fake.calls() if call.startswith("cuMemcpy")]
 
 

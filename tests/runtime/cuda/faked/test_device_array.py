@@ -11,6 +11,7 @@ from tilewright.runtime.cuda import dlpack
 from tilewright.runtime.cuda.context import Context
 from tilewright.runtime.cuda.device_array import DeviceArray, ExchangeError
 from tilewright.runtime.cuda.dlpack import CUDA, Tensor
+from tilewright.runtime.cuda.errors import DeviceUseError
 
 from ..fake_driver import FakeDriver
 
@@ -51,8 +52,11 @@ def test_an_array_goes_to_the_device_and_back(context: Context, fake: FakeDriver
 
 
 def test_an_array_larger_than_its_memory_is_refused(context: Context, fake: FakeDriver) -> None:
-    with pytest.raises(ValueError, match="16 bytes of an array in 12 of memory"):
+    with pytest.raises(DeviceUseError) as caught:
         DeviceArray(context.allocate(12), (4,), np.float32)
+    assert str(caught.value) == (
+        "DeviceUseError: cuda: an array of 16 bytes in memory of 12. [cuda-array-size]"
+    )
 
 
 def test_the_interface_of_cuda_arrays_tells_all(context: Context, fake: FakeDriver) -> None:
@@ -158,6 +162,17 @@ def test_what_shows_no_memory_is_refused(context: Context, fake: FakeDriver) -> 
         "ExchangeError: cuda: a list shows no memory of a device; expected __dlpack__ or "
         "__cuda_array_interface__. [exchange-kind]\n"
         "  Hint: an array of the host: DeviceArray.of(context, array)."
+    )
+
+
+def test_a_capsule_that_is_none_is_refused(context: Context, fake: FakeDriver) -> None:
+    class Odd:
+        def __dlpack__(self) -> object:
+            return 7
+
+    assert refusal(context, Odd()) == (
+        "ExchangeError: cuda: __dlpack__ of a Odd gave 7, which is no capsule of a tensor, or one "
+        "that is used up. [exchange-capsule]"
     )
 
 

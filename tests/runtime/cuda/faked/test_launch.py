@@ -10,7 +10,7 @@ import pytest
 from tilewright.runtime.cuda.compile import Cubin, compile_cuda
 from tilewright.runtime.cuda.context import Context, Kernel
 from tilewright.runtime.cuda.driver import KernelAttributes
-from tilewright.runtime.cuda.errors import DeviceError, LaunchError
+from tilewright.runtime.cuda.errors import DeviceError, DeviceUseError, LaunchError
 from tilewright.runtime.cuda.graph import Recording
 from tilewright.runtime.cuda.launch import pack
 
@@ -149,7 +149,8 @@ def test_what_is_no_cubin_is_told(context: Context, fake: FakeDriver) -> None:
         context.load(replace(CUBIN, image=b"nonsense\0"))
     assert str(caught.value) == (
         "DeviceError: cuda: loading 'scale by 3' for compute_90 failed: device kernel image is "
-        "invalid (CUDA_ERROR_INVALID_IMAGE, 200). [cuda-call]"
+        "invalid (CUDA_ERROR_INVALID_IMAGE, 200). [cuda-call]\n"
+        "  Note: it is compiled by NVRTC; the Fake H200 is sm_90a, its driver knows CUDA 13.0."
     )
 
 
@@ -158,8 +159,6 @@ def test_recorded_work_runs_as_one(kernel: Kernel, context: Context, fake: FakeD
     memory.fill(1)
     fake.calls()
     recording = Recording(stream)
-    with pytest.raises(ValueError, match="nothing was recorded yet"):
-        _ = recording.graph
     with recording:
         memory.fill(2, stream)
         kernel.launch((1, 1, 1), (32, 1, 1), pack(memory), stream=stream)
@@ -178,6 +177,15 @@ def test_recorded_work_runs_as_one(kernel: Kernel, context: Context, fake: FakeD
     del graph, recording
     gc.collect()
     assert fake.alive("x") == 0
+
+
+def test_a_graph_is_there_when_its_recording_has_ended(context: Context, fake: FakeDriver) -> None:
+    with pytest.raises(DeviceUseError) as caught:
+        _ = Recording(context.stream()).graph
+    assert str(caught.value) == (
+        "DeviceUseError: cuda: nothing was recorded yet. [cuda-recording]\n"
+        "  Hint: with recording: launch and copy on recording.stream"
+    )
 
 
 def test_an_error_ends_a_recording_and_is_the_one_that_is_told(
