@@ -67,9 +67,9 @@ struct Finding {
     Party first, second;
     const char *text;
 };
-struct SiteRow {
+struct SiteRow { /* AT_BARRIER: requests is how often it was passed, parts how often needed */
     Site site;
-    Number kind, memory, bytes, requests, parts, least, worst;
+    Number action, memory, bytes, requests, parts, least, worst;
 };
 
 const int LANES = 32;
@@ -226,7 +226,7 @@ void report_stuck()
 
 void checks_begin_launch();
 void checks_begin_block();
-void checks_barrier();
+void checks_barrier(int line);
 void checks_end_block();
 void checks_end_launch();
 
@@ -242,7 +242,7 @@ void pass_barrier()
     for (Thread &thread : threads)
         thread.state = READY;
     if (request->checked)
-        checks_barrier();
+        checks_barrier(threads[0].line);
 }
 
 /* Run a warp until none of its lanes can go on; whether any could. */

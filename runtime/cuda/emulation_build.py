@@ -81,7 +81,9 @@ class Emulation:
         found = []
         for name, symbol in self._symbols.items():
             if name.startswith(start):
-                plain = name[len(start) :].lstrip("0123456789").partition("_0")[0]
+                digits = re.match(r"\d+", rest := name[len(start) :])
+                assert digits is not None
+                plain = rest[digits.end() :][: int(digits[0])]  # a number may follow it
                 found.append(Symbol(plain, self._base + symbol.address, symbol.bytes))
         return found
 

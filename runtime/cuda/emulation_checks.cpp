@@ -43,6 +43,12 @@ struct SiteSum {
     uint64_t key;
 };
 
+/* A barrier of the source: how often a block passed it, and how often something needed it: accesses
+   by two threads just before it and just after it that clash without it. */
+struct BarrierSum {
+    Number line, passed, needed;
+};
+
 struct Record {
     uint32_t site, phase;
     uintptr_t address;
@@ -58,6 +64,9 @@ std::vector<uint32_t> block_epochs; /* the first of each block */
 std::vector<uint32_t> clocks;       /* of each thread, what it knows of each lane of its warp */
 std::vector<uint32_t> phases;       /* of each thread: how often its warp met */
 std::vector<std::vector<Record>> records;
+std::vector<BarrierSum> barriers;
+size_t last_barrier; /* that the block passed; none: as many as there are */
+bool last_is_needed;
 uint32_t epoch, block_epoch;
 size_t last_range;
 
@@ -99,6 +108,16 @@ bool comes_before(const Mark &mark)
     return mark.clock <= clocks[(size_t)running * LANES + mark.thread % LANES];
 }
 
+/* Does nothing but the last barrier stand between? */
+bool stands_alone(const Mark &mark)
+{
+    if (mark.epoch < block_epoch || mark.epoch + 1 != epoch || mark.thread == (uint32_t)running)
+        return false;
+    if (mark.thread / LANES != (uint32_t)running / LANES)
+        return true;
+    return mark.clock > clocks[(size_t)running * LANES + mark.thread % LANES];
+}
+
 struct Access {
     Range &range;
     uintptr_t address;
@@ -128,23 +147,29 @@ bool is_known(const Access &access, const Mark &mark)
     return mark.epoch >= (access.range.kind == SHARED ? block_epoch : 1);
 }
 
-void check_against_write(const Access &access, size_t at)
+/* An earlier access that this one clashes with unless something stands between; whether nothing
+   does. */
+bool is_clash(const Access &access, size_t at, const Mark &mark, Number action)
 {
-    const Mark &write = access.range.cells[at].write;
-    if (is_known(access, write) && !comes_before(write))
-        note_race(access, at, write, WRITE);
+    if (!is_known(access, mark))
+        return false;
+    last_is_needed |= stands_alone(mark);
+    if (comes_before(mark))
+        return false;
+    note_race(access, at, mark, action);
+    return true;
 }
 
 void check_against(const Access &access, size_t at, const Marks &marks, Number action)
 {
     for (const Mark *mark : {&marks.last, &marks.in_warp, &marks.in_block, &marks.before})
-        if (is_known(access, *mark) && !comes_before(*mark))
-            return note_race(access, at, *mark, action);
+        if (is_clash(access, at, *mark, action))
+            return;
 }
 
 void check_against_all(const Access &access, size_t at)
 {
-    check_against_write(access, at);
+    is_clash(access, at, access.range.cells[at].write, WRITE);
     if (access.action != READ)
         check_against(access, at, access.range.cells[at].reads, READ);
     if (access.action != ATOMIC && access.range.has_atomics)
@@ -319,6 +344,7 @@ void checks_begin_launch()
     site_slots.assign(SITE_SLOTS, 0);
     block_epochs.clear();
     records.assign(threads.size(), {});
+    barriers.clear();
     epoch = 0;
     last_range = 0;
     for (Number i = 0; i < request->memories && !stopped; ++i) {
@@ -337,6 +363,8 @@ void checks_begin_launch()
 
 void checks_begin_block()
 {
+    last_barrier = barriers.size();
+    last_is_needed = false;
     block_epoch = ++epoch;
     block_epochs.push_back(epoch);
     phases.assign(threads.size(), 0);
@@ -347,13 +375,31 @@ void checks_begin_block()
 
 void sum_up_block();
 
-void checks_barrier()
+void sum_up_barrier()
+{
+    if (last_barrier < barriers.size())
+        barriers[last_barrier].needed += last_is_needed;
+    last_is_needed = false;
+}
+
+void checks_barrier(int line)
 {
     ++epoch;
     sum_up_block();
+    sum_up_barrier();
+    for (last_barrier = 0; last_barrier < barriers.size(); ++last_barrier)
+        if (barriers[last_barrier].line == line)
+            break;
+    if (last_barrier == barriers.size())
+        barriers.push_back({line, 0, 0});
+    ++barriers[last_barrier].passed;
 }
 
-void checks_end_block() { sum_up_block(); }
+void checks_end_block()
+{
+    sum_up_block();
+    sum_up_barrier();
+}
 
 void checks_end_launch()
 {
@@ -364,6 +410,9 @@ void checks_end_launch()
     for (const SiteSum &site : sites)
         if (site.row.requests && found[1] < request->sites)
             site_rows[found[1]++] = site.row;
+    for (const BarrierSum &barrier : barriers)
+        if (found[1] < request->sites)
+            site_rows[found[1]++] = {-barrier.line, AT_BARRIER, -1, 0, barrier.passed, barrier.needed, 0, 0};
 }
 
 } // namespace

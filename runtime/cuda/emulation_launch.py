@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import ALIGNMENT, Array, memory
 from ..library import Pointer, ffi
 from .emulation_build import Emulation
-from .emulation_report import Finding, Index, Party, Site
+from .emulation_report import Barrier, EmulationReport, Finding, Index, Party, Site
 from .emulation_source import FENCE
 
 GLOBAL, SHARED, CONSTANT = range(3)
@@ -28,6 +28,7 @@ _ACTIONS = (
     *("reads", "writes", "adds atomically"),
     *("runs", "waits at a barrier", "waits for lanes", "left"),
 )
+_AT_BARRIER = _ACTIONS.index("waits at a barrier")
 _FINDING = struct.Struct("<4q4q4qQ")
 _SITE = struct.Struct("<8q")
 _NUMBERS = ffi.typeof("long long[]")
@@ -115,7 +116,7 @@ class LaunchRun:
         self._shape = shape
         self._memories = memories
 
-    def run(self, arguments: Pointer) -> tuple[list[Finding], list[Site]]:
+    def run(self, arguments: Pointer) -> EmulationReport:
         """Run every block; what was found, and in checked mode what each place asked for."""
         grid, block = self._shape
         numbers = [*grid, *block, int(self._made.checked), _MOST_FINDINGS, _MOST_SITES]
@@ -133,8 +134,12 @@ class LaunchRun:
             memory(sites),
         )
         faults = _FINDING.iter_unpack(findings[: int(counts[0]) * _FINDING.size].tobytes())
-        places = _SITE.iter_unpack(sites[: int(counts[1]) * _SITE.size].tobytes())
-        return [self._finding(row) for row in faults], [self._site(row) for row in places]
+        places = list(_SITE.iter_unpack(sites[: int(counts[1]) * _SITE.size].tobytes()))
+        return EmulationReport(
+            tuple(self._finding(row) for row in faults),
+            tuple(self._site(row) for row in places if row[1] != _AT_BARRIER),
+            tuple(self._barrier(row) for row in places if row[1] == _AT_BARRIER),
+        )
 
     def _finding(self, row: tuple[int, ...]) -> Finding:
         kind, times, where, offset = _KINDS[row[0]], *row[1:4]
@@ -161,6 +166,10 @@ class LaunchRun:
             *(self._kernel, line, text, place.name, space, _ACTIONS[action], size),
             *(requests, parts, least, worst),
         )
+
+    def _barrier(self, row: tuple[int, ...]) -> Barrier:
+        line, text = self._made.line(row[0])
+        return Barrier(self._kernel, line, text, passed=row[4], needed=row[5])
 
 
 def _index(number: int, extent: Index) -> Index:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 Index = tuple[int, int, int]
@@ -93,32 +93,32 @@ class Site:
         )
 
 
-def merged(sites: Iterable[Site]) -> tuple[Site, ...]:
-    """Sites of one line that do the same to one buffer, as one; in order of kernels and lines."""
-    found: dict[tuple[object, ...], Site] = {}
-    for site in sites:
-        key = (site.kernel, site.line, site.buffer, site.action, site.bytes)
-        known = found.get(key)
-        if known is not None:
-            site = replace(
-                site,
-                requests=site.requests + known.requests,
-                parts=site.parts + known.parts,
-                least=site.least + known.least,
-                worst=max(site.worst, known.worst),
-            )
-        found[key] = site
-    return tuple(sorted(found.values(), key=lambda site: (site.kernel, site.line or 0)))
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """A barrier of a block. passed: by how many blocks, how often each. needed: how often two
+    threads' accesses, one just before it and one just after it, would clash without it; 0: on these
+    arrays nothing needs it.
+    """
+
+    kernel: str
+    line: int | None
+    text: str
+    passed: int
+    needed: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}: passed {self.passed} times, needed {self.needed}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class EmulationReport:
-    """What was seen: it is true where nothing is wrong. sites: in checked mode, what each place of
-    the source asked of memory.
+    """What was seen: it is true where nothing is wrong. sites, barriers: in checked mode, what each
+    place of the source asked of memory, and which barriers something needed.
     """
 
     findings: tuple[Finding, ...]
     sites: tuple[Site, ...] = ()
+    barriers: tuple[Barrier, ...] = ()
 
     def __bool__(self) -> bool:
         return not self.findings
@@ -128,5 +128,42 @@ class EmulationReport:
 
     @property
     def table(self) -> str:
-        """The sites, a line each."""
-        return "\n".join(map(str, self.sites))
+        """The sites and barriers, a line each."""
+        return "\n".join(map(str, (*self.sites, *self.barriers)))
+
+    @staticmethod
+    def of_launches(reports: Sequence[EmulationReport]) -> EmulationReport:
+        """What was seen in all; what stands on one line and does the same to one buffer is one."""
+        sites: dict[tuple[object, ...], Site] = {}
+        barriers: dict[tuple[object, ...], Barrier] = {}
+        for report in reports:
+            for site in report.sites:
+                key = (site.kernel, site.line, site.buffer, site.action, site.bytes)
+                sites[key] = _both_sites(sites[key], site) if key in sites else site
+            for barrier in report.barriers:
+                place = (barrier.kernel, barrier.line)
+                known = barriers.get(place, replace(barrier, passed=0, needed=0))
+                barriers[place] = replace(
+                    barrier,
+                    passed=known.passed + barrier.passed,
+                    needed=known.needed + barrier.needed,
+                )
+        return EmulationReport(
+            tuple(finding for report in reports for finding in report.findings),
+            tuple(sorted(sites.values(), key=_place)),
+            tuple(sorted(barriers.values(), key=_place)),
+        )
+
+
+def _both_sites(one: Site, other: Site) -> Site:
+    return replace(
+        one,
+        requests=one.requests + other.requests,
+        parts=one.parts + other.parts,
+        least=one.least + other.least,
+        worst=max(one.worst, other.worst),
+    )
+
+
+def _place(seen: Site | Barrier) -> tuple[str, int]:
+    return seen.kernel, seen.line or 0

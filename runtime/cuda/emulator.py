@@ -21,7 +21,7 @@ from ...tir.errors import TilewrightError, known_names
 from ..arrays import Array
 from .emulation_build import Emulation, emulation
 from .emulation_launch import FencedArrays, LaunchRun, pack_arguments
-from .emulation_report import EmulationReport, Finding, Index, Site, merged
+from .emulation_report import EmulationReport, Index
 from .emulation_source import MOST_SHARED, Kernel
 
 Extent = int | tuple[int, ...]
@@ -81,21 +81,18 @@ def emulate(
         _check(launch, made, arrays)
     _check_overlap(arrays)
     fenced = FencedArrays(arrays)
-    findings: list[Finding] = []
-    sites: list[Site] = []
+    reports: list[EmulationReport] = []
     with _one_at_a_time:
         for launch in launches:
             values = [fenced.value(argument) for argument in launch.arguments]
             arguments, _held = pack_arguments(made.types(launch.kernel), values)
             memory = fenced.memory(made, launch.kernel, launch.shared_bytes)
             run = LaunchRun(made, launch.kernel, launch.shape, memory)
-            found, asked = run.run(arguments)
-            findings += found
-            sites += asked
-            if findings:
+            reports.append(run.run(arguments))
+            if not reports[-1]:
                 break
     fenced.copy_back()
-    return EmulationReport(tuple(findings), merged(sites))
+    return EmulationReport.of_launches(reports)
 
 
 def _three(extent: Extent) -> Index:

@@ -370,6 +370,37 @@ def test_sectors_of_a_request(index: str, sectors: int, least: int, efficiency: 
     assert found.bank_conflict_degree == 1
 
 
+def test_a_shared_array_is_known_by_its_own_name_and_its_elements_by_their_size() -> None:
+    body = """\
+    __shared__ unsigned short team_0[64];
+    { __shared__ unsigned short team_0[64]; team_0[tx] = 2; out[tx] = team_0[tx]; }
+    team_0[tx] = 1;
+    out[tx] = team_0[tx + 64];
+"""
+    finding = only(check(body), "out-of-bounds")
+    assert (finding.buffer, finding.element) == ("team_0", 64)
+
+
+def test_a_barrier_that_nothing_needs_is_told_from_one_that_something_needs() -> None:
+    body = """\
+    __shared__ float team[64];
+    for (int i = 0; i < 8; ++i) {
+        team[tx] = x[i * 64 + tx];
+        __syncthreads();
+        out[i * 64 + tx] = team[63 - tx];
+        __syncthreads();
+    }
+    __syncthreads();
+    out[512 + tx] = team[63 - tx];
+"""
+    report = check(body, grid=1)
+    assert report
+    assert [(b.line, b.passed, b.needed) for b in report.barriers] == [
+        *((7, 8, 8), (9, 8, 7), (11, 1, 0)),
+    ]
+    assert str(report.barriers[1]) == "line 9: passed 8 times, needed 7: __syncthreads();"
+
+
 def test_lanes_that_take_other_ways_are_summed_up_together() -> None:
     body = """\
     if (tx < 20) out[tx] = x[tx];
