@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .autotune.tuning_log import TuningLog as TuningLog
     from .driver.build import build as build
     from .driver.build import prove as prove
+    from .driver.emulated import emulated as emulated
     from .driver.load import load as load
     from .graph.compile import compile as compile
     from .graph.tasks import tasks as tasks
@@ -38,6 +39,7 @@ _HOMES = {
     "TuneResult": "autotune.result:TuneResult",
     "TuningLog": "autotune.tuning_log:TuningLog",
     "build": "driver.build:build",
+    "emulated": "driver.emulated:emulated",
     "compile": "graph.compile:compile",
     "load": "driver.load:load",
     "prove": "driver.build:prove",

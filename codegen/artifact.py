@@ -11,7 +11,7 @@ thread_workspace_bytes` bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..tir.dtype import DType
 from ..tir.index_check import IndexCheck
@@ -88,6 +88,38 @@ def sizes_of(func: PrimFunc) -> tuple[Size, ...]:
     return tuple(
         Size(dim.name, dim.low, dim.high, n, axis) for dim, n, axis in found if dim is not None
     )
+
+
+class HasParameters(Protocol):
+    """Something that is called on arrays."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The arrays, in order."""
+
+
+class Written(HasParameters, Protocol):
+    """What a kernel says of itself, whichever back end wrote it."""
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+
+    @property
+    def source(self) -> str:
+        """The source text."""
+
+    @property
+    def target(self) -> Target:
+        """What it was written for."""
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """The sizes that a call decides."""
+
+    @property
+    def prepare(self) -> HasParameters | None:
+        """What is called once, on the constants."""
 
 
 @dataclass(frozen=True, slots=True)

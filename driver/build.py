@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from ..codegen.c.build import write_artifact
+from ..codegen.cuda.build import write_cuda
 from ..codegen.lower.first_half import contraction
 from ..runtime.compile import compile_shared
+from ..runtime.cuda.device_code import DeviceCode
 from ..runtime.foreign import ForeignCode
 from ..runtime.host import host_target, is_foreign
 from ..runtime.kernel import Kernel, accept_constants
@@ -73,6 +75,15 @@ def _check_allowed(allow: Sequence[str], strict: bool) -> None:
             )
 
 
+def _check_verify(verify: str) -> None:
+    if verify not in get_args(Verify):
+        known = ", ".join(map(repr, get_args(Verify)))
+        raise BuildError(
+            f"build: verify is {verify!r}; expected one of {known}.",
+            code="build-verify",
+        )
+
+
 def prove(sch: PrimFunc | Schedule, target: Target | str | None = None) -> Verdict:
     """Prove, by P1 to P5, that the lowered nest of a schedule, or a function's own plain loops,
     computes what the function defines. Raises: TargetError, BuildError.
@@ -102,23 +113,18 @@ def build(
     own.
     verify: "all" and "kernels" run the kernel once on poisoned data against the reference.
     A kernel for another kind of processor ("c:neon" on x86) is proved and written, but neither
-    compiled nor run.
+    compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first run, or `tw.emulated`.
     Raises: BuildError, DefinitionError, ScheduleError, TargetError, ArgumentError,
     CompilerNotFound, CheckError.
     """
     resolved = resolve_target(target)
     check_buildable(what, "build")
-    if verify not in get_args(Verify):
-        known = ", ".join(map(repr, get_args(Verify)))
-        raise BuildError(
-            f"build: verify is {verify!r}; expected one of {known}.",
-            code="build-verify",
-        )
+    _check_verify(verify)
     _check_allowed(allow, strict)
     if resolved.kind == "python":
         func = what.func if isinstance(what, Schedule) else what
         return interpreted(func, resolved, constants or {})
-    if resolved.kind != "c":
+    if resolved.kind not in ("c", "cuda"):
         raise TargetError(
             f"build: target '{resolved}' runs nothing; expected 'c' or 'python'.",
             code="build-target",
@@ -127,9 +133,14 @@ def build(
     lowered = lower_function(
         what, resolved, source=as_source(schedules), strict=strict, allow=allow
     )
-    artifact = write_artifact(lowered.parts, resolved, notes="\n".join(lowered.schedule.steps))
+    notes = "\n".join(lowered.schedule.steps)
     original = lowered.schedule.original
     work = Work(operations(original), bytes_moved(original))
+    if resolved.kind == "cuda":
+        written = write_cuda(lowered.parts, resolved, notes=notes)
+        bound = accept_constants(written, constants or {})
+        return Kernel(written, DeviceCode(written, bound), proof=lowered.verdict, work=work)
+    artifact = write_artifact(lowered.parts, resolved, notes=notes)
     if is_foreign(resolved):
         return Kernel(artifact, ForeignCode(artifact), proof=lowered.verdict, work=work)
     shared = compile_shared(artifact.source, artifact.target, name=artifact.name)

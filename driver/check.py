@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..codegen.artifact import Artifact
 from ..runtime.kernel import Kernel
 from ..runtime.library import ffi
 from ..runtime.workspace import workspace
@@ -180,7 +181,10 @@ class Fenced:
 
 
 def _poison_workspace(kernel: Kernel, threads: int) -> None:
-    size = kernel.artifact.workspace_bytes + threads * kernel.artifact.thread_workspace_bytes
+    artifact = kernel.artifact
+    if not isinstance(artifact, Artifact):
+        return
+    size = artifact.workspace_bytes + threads * artifact.thread_workspace_bytes
     if size:
         np.frombuffer(workspace_view(size), np.uint8)[:] = _POISON
 

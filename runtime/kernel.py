@@ -7,11 +7,12 @@ from typing import Protocol
 
 import numpy as np
 
-from ..codegen.artifact import Artifact, Parameter, Size
+from ..codegen.artifact import Artifact, Parameter, Size, Written
 from ..tir.errors import TilewrightError
 from ..tir.html import C, details, highlight, plain
 from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
 from .compile import assembly
+from .cuda.compile import ptx_of
 from .host import default_threads
 from .index_checks import check_indices
 from .library import SharedObject
@@ -48,12 +49,12 @@ class Kernel:
     threads may call it at once. It pickles, with its compiled code and its constants.
 
     artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
-    proved. work: what it must do at least, None where that is not known.
+    proved. work: what it must do at least, None where that is not known. code: what executes it.
     """
 
     def __init__(
         self,
-        artifact: Artifact,
+        artifact: Written,
         code: Code,
         *,
         proof: object | None = None,
@@ -62,7 +63,7 @@ class Kernel:
         self.artifact = artifact
         self.proof = proof
         self.work = work
-        self._code = code
+        self.code = code
         results = [p for p in artifact.parameters if p.check is None]
         checks = [(p.check, p) for p in artifact.parameters if p.check is not None]
         self._inputs = tuple(_arguments(results, "input", artifact.sizes))
@@ -89,7 +90,7 @@ class Kernel:
         return Kernel(artifact, NativeCode.load(artifact, shared, bound), proof=proof, work=work)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (self.artifact, self._code, self.proof, self.work)
+        return _remake, (self.artifact, self.code, self.proof, self.work)
 
     def __call__(self, *arrays: object, threads: int | None = None) -> Array | tuple[Array, ...]:
         """Run on NumPy arrays or on what shares its memory with them; nothing is copied.
@@ -114,7 +115,7 @@ class Kernel:
         """Run on arrays that nobody looks at: those of the inputs, and those of the outputs with
         the words of the checks after the others. A check that fails only says so in its word.
         """
-        self._code.run(self._in_order(inputs, outputs), self._threads(threads))
+        self.code.run(self._in_order(inputs, outputs), self._threads(threads))
 
     @property
     def name(self) -> str:
@@ -128,10 +129,12 @@ class Kernel:
 
     @property
     def assembly(self) -> str:
-        """The compiler's assembly text of the source.
+        """The compiler's assembly text of the source; of CUDA C its PTX.
 
-        Raises: CompilerNotFound, CompileFailed.
+        Raises: CompilerNotFound, NvrtcNotFound, CompileFailed.
         """
+        if self.artifact.target.kind == "cuda":
+            return ptx_of(self.source, self.artifact.target.isa, name=self.name)
         return assembly(self.source, self.artifact.target, name=self.name)
 
     @property
@@ -216,7 +219,7 @@ class Kernel:
                 (), output.dtype
             )  # so that its pages exist before the clock runs
         bound, count = self._in_order(copies, outputs), self._threads(threads)
-        return self._code.bind(bound, count, rotated)
+        return self.code.bind(bound, count, rotated)
 
     def __repr__(self) -> str:
         lines = [f"Kernel {self.signature}", f"  target: {self.artifact.target}"]
@@ -238,7 +241,7 @@ class Kernel:
         return default_threads() if threads is None else checked_threads(threads, self.name)
 
 
-def accept_constants(artifact: Artifact, constants: Mapping[str, object]) -> dict[str, Array]:
+def accept_constants(artifact: Written, constants: Mapping[str, object]) -> dict[str, Array]:
     """The arrays of an artifact's constants, by name, checked like arguments.
 
     Raises: ArgumentTypeError for one that is missing or unknown, and as for arguments.
@@ -290,5 +293,5 @@ def _order(parameters: Sequence[Parameter]) -> tuple[int, ...]:
     return () if places == sorted(places) else tuple(places)
 
 
-def _remake(artifact: Artifact, code: Code, proof: object | None, work: Work | None) -> Kernel:
+def _remake(artifact: Written, code: Code, proof: object | None, work: Work | None) -> Kernel:
     return Kernel(artifact, code, proof=proof, work=work)

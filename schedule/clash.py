@@ -20,9 +20,10 @@ from ..tir.func import PrimFunc
 from ..tir.stmt import Block, For, Role
 from .canonical import origin_of
 from .proof.affine import Undecided
+from .proof.nest import Access, Nest, Statement
 from .proof.order import ANY, Equal, Order, common_loops
 from .proof.sets import Sets
-from .proof.statements import Access, Nest, Statement, read_nest
+from .proof.statements import read_nest
 from .proof.witness import element_text, iteration, runs_of
 from .verdict import Iteration
 

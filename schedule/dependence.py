@@ -37,8 +37,8 @@ from .nest import (
     write_indices,
 )
 from .proof.affine import variable
+from .proof.nest import Access
 from .proof.order import ANY, Order, orders_not_before
-from .proof.statements import Access
 
 
 @dataclass(frozen=True, slots=True)

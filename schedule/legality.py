@@ -20,7 +20,7 @@ from ..tir.printer import print_expr
 from ..tir.simplify import provable
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
 from ..tir.visit import blocks, enclosing_path, free_vars, statements, walk
-from .clash import witness, written_twice
+from .clash import clash_notes, witness, written_twice
 from .dependence import writes_apart
 from .errors import ScheduleError, refuse
 from .nest import (
@@ -155,9 +155,12 @@ def check_kinds_in_order(func: PrimFunc, chain: Sequence[For]) -> None:
     parallel one, and none inside of a vectorized one.
     """
     for outer, inner in itertools.combinations(chain, 2):
-        parallel = inner.kind is ForKind.PARALLEL and outer.extent != 1
+        outermost = inner.kind is ForKind.PARALLEL or (
+            inner.is_of_blocks and not outer.is_of_blocks
+        )
+        parallel = outermost and outer.extent != 1
         if parallel or outer.kind is ForKind.VECTORIZED:
-            kind, place = ("parallel", inner) if parallel else ("vectorized", outer)
+            kind, place = (inner.kind.value, inner) if parallel else ("vectorized", outer)
             raise refuse(
                 func,
                 f"reorder: loop '{outer.var.name}' would stand outside of loop '{inner.var.name}'; "
@@ -214,13 +217,22 @@ def check_independent(func: PrimFunc, loop: For, primitive: str) -> tuple[Buffer
             if allocated_in(loop, target):
                 continue
             mentioned = loop.var in free_vars(_written_element(block))
-            if mentioned and (not block.recomputed or writes_apart(func, loop, target)):
+            if mentioned and (not block.recomputed or _writes_apart(func, loop, target)):
                 continue
-            if primitive == "parallel" and is_private(func, loop, target):
+            if primitive in ("parallel", "bind") and is_private(func, loop, target):
                 private.append(target)
             elif loop.extent > 1:
                 raise _clash(func, loop, block, primitive)
     return tuple(dict.fromkeys(private))
+
+
+def _writes_apart(func: PrimFunc, loop: For, target: Buffer) -> bool:
+    """Whether different iterations of a loop write different elements, by boxes or, exactly, by
+    isl.
+    """
+    return writes_apart(func, loop, target) or (
+        clash_notes(func, written_twice(target, (loop,))) is None
+    )
 
 
 def allocated_in(loop: Stmt, buffer: Buffer) -> bool:

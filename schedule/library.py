@@ -7,9 +7,14 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..tir.func import PrimFunc
+from ..tir.stmt import IterKind
+from ..tir.target import Target
 from .errors import refuse
-from .nest import readers
+from .legality import runs_over
+from .nest import loops_around, readers
 from .references import LoopRef
+
+SPATIAL = IterKind.SPATIAL
 
 
 class Packer(Protocol):
@@ -17,6 +22,14 @@ class Packer(Protocol):
 
     @property
     def func(self) -> PrimFunc: ...
+    @property
+    def target(self) -> Target | None: ...
+    def loops(self, block: str) -> tuple[LoopRef, ...]: ...
+    def extent(self, loop: LoopRef) -> int: ...
+    def fuse(self, *loops: LoopRef) -> LoopRef: ...
+    def split(self, loop: LoopRef, factors: tuple[int | None, ...]) -> tuple[LoopRef, ...]: ...
+    def add_unit_loop(self, block: str) -> LoopRef: ...
+    def bind(self, loop: LoopRef, axis: str) -> None: ...
     def cache_read(self, block: str, buffer: str, name: str | None = None) -> str: ...
     def transform_layout(self, buffer: str, index_map: str) -> tuple[LoopRef, ...]: ...
     def parallel(self, loop: LoopRef) -> None: ...
@@ -58,6 +71,22 @@ def pack(sch: Packer, buffer: str, width: int, name: str | None = None) -> str:
     panels = ", ".join([f"{last} // {width}", *axes[:-1], f"{last} % {width}"])
     text = f"lambda {', '.join(axes)}: ({panels})"
     loops = sch.transform_layout(block, text)
-    sch.parallel(loops[0])
-    sch.vectorize(loops[-1])
+    if sch.target is not None and sch.target.gpu is not None:
+        deal_out(sch, block)
+    else:
+        sch.parallel(loops[0])
+        sch.vectorize(loops[-1])
     return block
+
+
+def deal_out(sch: Packer, block: str, threads: int = 256) -> None:
+    """Let each thread of a grid compute one element of a block: its spatial loops, outermost, are
+    fused and bound to blocks of so many threads. Raises: ScheduleError.
+    """
+    written = sch.func.block(block)
+    around = dict(zip(sch.loops(block), loops_around(sch.func, written), strict=True))
+    outer = [loop for loop, node in around.items() if runs_over(written, node.var, SPATIAL)]
+    fused = sch.fuse(*outer) if len(outer) > 1 else outer[0] if outer else sch.add_unit_loop(block)
+    blocks, lanes = sch.split(fused, (None, min(threads, sch.extent(fused))))
+    sch.bind(blocks, "blockIdx.x")
+    sch.bind(lanes, "threadIdx.x")

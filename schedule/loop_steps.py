@@ -63,6 +63,17 @@ class LoopSteps(Recorder):
             "parallel", lambda f: primitives.parallel(f, self._loop(loop, "parallel")), loop=loop
         )
 
+    def bind(self, loop: LoopRef, axis: str) -> None:
+        """Run each iteration of a loop as the block or the thread of a grid: "blockIdx.x",
+        "threadIdx.y", ...
+        """
+        self._do(
+            "bind",
+            lambda f: primitives.bind(f, self._loop(loop, "bind"), axis, self.target),
+            loop=loop,
+            axis=axis,
+        )
+
     def vectorize(self, loop: LoopRef) -> None:
         """Run the iterations of an innermost loop as the lanes of vectors."""
         self._do(

@@ -34,6 +34,7 @@ RECORDED = frozenset(
         "merge",
         "add_unit_loop",
         "parallel",
+        "bind",
         "vectorize",
         "unroll",
         "compute_at",

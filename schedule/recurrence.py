@@ -17,8 +17,8 @@ from ..tir.visit import blocks
 from .clash import Clash, Orders, find_clash, in_other_iterations
 from .errors import ScheduleError, refuse
 from .proof.affine import Undecided
+from .proof.nest import Access
 from .proof.order import Order, orders_not_before
-from .proof.statements import Access
 
 
 def check_order(before: PrimFunc, after: PrimFunc, moved: Iterable[Block], primitive: str) -> None:

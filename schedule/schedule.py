@@ -29,7 +29,7 @@ from .references import LoopRef
 from .trace import Step, Trace
 
 Choice = TypeVar("Choice")
-Scope = Literal["register", "thread", "global"]
+Scope = Literal["register", "thread", "team", "global"]
 
 
 class Schedule(LoopSteps):
@@ -176,10 +176,10 @@ class Schedule(LoopSteps):
         )
 
     def set_scope(self, buffer: str, scope: Scope) -> None:
-        """Keep an intermediate tensor in registers ("register"), memory of the thread ("thread") or
-        shared memory ("global").
+        """Keep an intermediate tensor in registers ("register"), memory of the thread ("thread"),
+        memory that the threads of a block share ("team") or memory that all share ("global").
         """
-        _check_scope("set_scope", scope, (*SCOPES, "global"))
+        _check_scope("set_scope", scope, (*SCOPES, "team", "global"))
         self._do(
             "set_scope",
             lambda f: primitives.set_scope(f, self._tensor(buffer, "set_scope"), scope),

@@ -13,7 +13,6 @@ from ..tir.errors import known_names
 from .errors import ScheduleError
 
 TVM: Mapping[str, str] = {
-    "bind": "sch.parallel(loop): a CPU has threads, and no grid",
     "cache_inplace": "sch.stage(block, buffer, loop, scope)",
     "compute_root": "every block stands at the root until compute_at moves it",
     "get_block": "blocks are named by their tensors: sch.loops('C')",
@@ -42,9 +41,9 @@ HALIDE: Mapping[str, str] = {
     "align_storage": "sch.storage_align(buffer, axis, factor, offset)",
     "bound": "extents are known: sch.extent(loop)",
     "fold_storage": "storage is folded by itself; sch.rolling_buffer(block, loop) keeps a window",
-    "gpu_blocks": "sch.parallel(loop): a CPU has threads, and no grid",
-    "gpu_threads": "sch.vectorize(loop): a CPU has vectors, and no grid",
-    "gpu_tile": "sch.split, sch.reorder and sch.parallel: a CPU has threads, and no grid",
+    "gpu_blocks": "sch.bind(loop, 'blockIdx.x')",
+    "gpu_threads": "sch.bind(loop, 'threadIdx.x')",
+    "gpu_tile": "sch.split, sch.reorder and sch.bind",
     "hoist_storage": "storage is placed by itself; sch.set_scope(buffer, scope) moves it closer",
     "reorder_storage": "sch.transform_layout(buffer, lambda i, j: (j, i))",
     "sliding_window": "sch.rolling_buffer(block, loop)",
@@ -82,7 +81,7 @@ LOOPY: Mapping[str, str] = {
     "split_iname": "sch.split(loop, (None, factor))",
     "split_reduction_inward": "sch.rfactor(block, loop)",
     "split_reduction_outward": "sch.rfactor(block, loop)",
-    "tag_inames": "sch.parallel(loop), sch.vectorize(loop) or sch.unroll(loop)",
+    "tag_inames": "sch.parallel, sch.vectorize, sch.unroll, or sch.bind(loop, axis)",
 }
 VOCABULARIES: tuple[Mapping[str, str], ...] = (TVM, HALIDE, EXO, LOOPY)
 

@@ -26,7 +26,8 @@ class Alignment:
 class Buffer(Leaf):
     """A row-major array. Two Buffers are equal only when they are one object.
 
-    scope: "global" (parameters and workspace), "thread" (private to a thread) or "register".
+    scope: "global" (parameters and workspace), "team" (of the threads of one block of a grid),
+    "thread" (private to a thread) or "register".
     origin: the tensor whose elements this buffer keeps closer, at the same logical indices; None
     for a tensor of its own.
     dims: for each axis the dim that decides its extent, or None; () where no call decides any.

@@ -93,7 +93,8 @@ def mirrored(block: Block, inner_loops: Sequence[For], make: Block) -> Stmt:
     for loop in reversed(loops):
         variable = values[loop.var]
         assert isinstance(variable, Var)
-        nest = For(variable, loop.extent, _COPIED.get(loop.kind, loop.kind), nest, loop.tail)
+        kind = _COPIED.get(loop.kind, loop.kind)
+        nest = For(variable, loop.extent, kind, nest, loop.tail, axis=loop.axis)
     return nest
 
 

@@ -24,6 +24,7 @@ from .interpreter_extern import plain, watched
 from .interpreter_memory import CheckedMemory, Memory
 from .printer import Names, print_expr, print_stmt
 from .stmt import (
+    SHARED_OUT,
     Alloc,
     Barrier,
     Block,
@@ -42,7 +43,7 @@ from .stmt import (
 from .visit import statements
 
 LOOPS_PER_FUNCTION = 10
-AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED)
+AT_ONCE = (*SHARED_OUT, ForKind.VECTORIZED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ class _FuncWriter(ExprWriter):
             case Alloc():
                 self.alloc(stmt)
             case Barrier():
-                if self.checked:
+                if self.checked and self.level == 0:  # the end of a loop of threads is one
                     self.emit("watch.barrier()")
             case Extern():
                 self.extern(stmt)
@@ -213,7 +214,7 @@ class _FuncWriter(ExprWriter):
         if not self.checked or loop.kind not in AT_ONCE:
             return None
         at_root = self.barriers and self.level == 0
-        level = 1 if at_root and loop.kind is not ForKind.PARALLEL else self.level
+        level = 1 if at_root and loop.kind not in SHARED_OUT else self.level
         self.level = level + 1
         self.emit(f"watch.enter({level}, {hint!r})")
         return level

@@ -289,7 +289,8 @@ class _Parser(ExprParser):
             case ast.Call(func=ast.Name(id=word), args=[extent]) if word in KINDS:
                 options = {item.arg: item.value for item in node.iter.keywords}
                 tail = self.string(options.pop("tail")) if "tail" in options else None
-                name = self.string(options.pop("intrinsic")) if "intrinsic" in options else None
+                name = self.string(options.pop("intrinsic")) if "intrinsic" in options else ""
+                axis = self.string(options.pop("axis")) if "axis" in options else ""
                 hints = tuple((key, options.pop(key)) for key in ANNOTATIONS if key in options)
                 if not options and (tail is None or tail in TAILS):
                     assert isinstance(node.target, ast.Name)
@@ -298,7 +299,7 @@ class _Parser(ExprParser):
                     body = self.inside({var.name: var}, node.body)
                     values = tuple((key, self.integer(value)) for key, value in hints)
                     cut = TAILS.get(tail or "")
-                    return For(var, count, KINDS[word], body, cut, values, name or "")
+                    return For(var, count, KINDS[word], body, cut, values, name, axis)
         raise self.error(
             node,
             f"a loop runs over '{ast.unparse(node.iter)}'; expected "

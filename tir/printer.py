@@ -90,6 +90,7 @@ LOOP_WORDS = {
     ForKind.PARALLEL: "parallel",
     ForKind.VECTORIZED: "vectorized",
     ForKind.UNROLLED: "unrolled",
+    ForKind.BOUND: "bound",
     ForKind.BLOCKIZED: "blockized",
     ForKind.TENSORIZED: "tensorized",
 }
@@ -264,6 +265,7 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
             tail = "" if stmt.tail is None else f', tail="{stmt.tail.value}"'
             hints = "".join(f", {key}={value}" for key, value in stmt.annotations)
             hints += f', intrinsic="{stmt.intrinsic}"' if stmt.intrinsic else ""
+            hints += f', axis="{stmt.axis}"' if stmt.axis else ""
             head = f"for {names[stmt.var]} in {LOOP_WORDS[stmt.kind]}({stmt.extent}{tail}{hints}):"
             lines = [(0, head), *_deeper(stmt.body, names)]
             names.release(stmt.var)

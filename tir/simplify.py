@@ -57,7 +57,20 @@ from .linear import (
 from .lowered import Broadcast, Ramp
 from .narrow import is_point, narrowed
 from .node import NodeT
-from .stmt import NOTHING, Alloc, Block, For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
+from .stmt import (
+    NOTHING,
+    SHARED_OUT,
+    Alloc,
+    Block,
+    For,
+    ForKind,
+    If,
+    LetStmt,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+)
 from .sums import is_data, simplify_sum
 from .visit import free_vars, substitute
 
@@ -361,7 +374,7 @@ def _store(stmt: Store, ranges: Ranges) -> Stmt:
 def _for(stmt: For, ranges: Known, *, in_unit: bool = False) -> Stmt:
     if stmt.extent == 0:
         return NOTHING
-    if stmt.extent == 1 and stmt.kind is not ForKind.PARALLEL and not in_unit:
+    if stmt.extent == 1 and stmt.kind not in SHARED_OUT and not in_unit:
         return _stmt(substitute(stmt.body, {stmt.var: const(0, stmt.var.type)}), ranges)
     values = LaneRange((0, stmt.extent - 1)) if in_unit else iterations(stmt)
     known = Known({**ranges, stmt.var: values})

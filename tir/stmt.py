@@ -1,7 +1,10 @@
 """Statements: loops, blocks and stores, and what each of them means.
 
 - For runs its body for var = 0 .. extent-1. `serial` and `unrolled` run in order; iterations of
-  `parallel` may run at once; iterations of `vectorized` run as the lanes of one vector. A nest
+  `parallel` may run at once; iterations of `vectorized` run as the lanes of one vector. Those of
+  `bound` loops may run at once too: each is the block or the thread of a grid that has the loop's
+  number along `axis`. All loops of one axis are the same threads, and where an axis has no loop its
+  first thread runs what there is. A nest
   below a loop that is `blockized` or `tensorized` is one unit for a schedule; its loops run in
   order, and code generation makes one instruction, `intrinsic`, of the tensorized one, which
   rounds a sum of floats in its own way where it says so (tir/tensor_intrinsics.py).
@@ -17,7 +20,8 @@
 - An Extern calls a C function of the user's. It is the body of a block without iteration variables,
   at the root of a function, or stands there alone in lowered code.
 - Barrier: every thread arrives before one leaves. It stands between statements at the root of a
-  function.
+  function, or, for the threads of one block, between statements that all of them run: outside of
+  loops of threads. Without one, what different threads do has no order.
 - Prefetch is not an access: it may name addresses past the end; proof and interpreter ignore it.
 """
 
@@ -43,11 +47,17 @@ class ForKind(Enum):
     PARALLEL = "parallel"
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
+    BOUND = "bound"
     BLOCKIZED = "blockized"
     TENSORIZED = "tensorized"
 
 
 UNITS = (ForKind.BLOCKIZED, ForKind.TENSORIZED)
+SHARED_OUT = (ForKind.PARALLEL, ForKind.BOUND)  # each iteration is a thread's, or a block's
+
+BLOCK_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
+THREAD_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
+AXES = (*BLOCK_AXES, *THREAD_AXES)
 
 # stream: vectors that are stored below go past the caches, where they are parts of a parameter;
 # unroll_hint: copies of the body that the C compiler should make
@@ -101,6 +111,7 @@ class For(Stmt):
     annotations: hints to the back end, each of `ANNOTATIONS` and its value, in the order of the
     keys; they change no meaning.
     intrinsic: the name of the one that a tensorized loop becomes; else empty.
+    axis: of the grid, of `AXES`, to which a bound loop is bound; else empty.
     """
 
     var: Var
@@ -110,6 +121,17 @@ class For(Stmt):
     tail: Tail | None = None
     annotations: tuple[tuple[str, int], ...] = ()
     intrinsic: str = ""
+    axis: str = ""
+
+    @property
+    def is_of_blocks(self) -> bool:
+        """Whether its iterations are blocks of a grid."""
+        return self.axis in BLOCK_AXES
+
+    @property
+    def is_of_threads(self) -> bool:
+        """Whether its iterations are threads of a block."""
+        return self.axis in THREAD_AXES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,7 +259,7 @@ class Alloc(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Barrier(Stmt):
-    """Wait until every thread of the team has come here. At the root of a function only."""
+    """Wait until every thread of the team, or of the block, has come here."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

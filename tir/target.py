@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, replace
 
 from .dtype import DType
 from .errors import TargetError, TargetTypeError, known_names
+from .gpu import GPUS, GpuLimits
 from .json_reader import Json
 
-KINDS = ("c", "python", "null")
+KINDS = ("c", "cuda", "python", "null")
 # what some machines of an instruction set have beside it
 FEATURES = {"vnni": "avx512", "bf16": "avx512"}
 
@@ -18,10 +19,11 @@ FEATURES = {"vnni": "avx512", "bf16": "avx512"}
 class Target:
     """A back end and the machine model that schedules and the analytical cost model read.
 
-    kind: the back end: "c" compiles, "python" interprets, "null" lowers and prices but runs
-    nothing.
+    kind: the back end: "c" compiles, "cuda" compiles for a GPU, "python" interprets, "null" lowers
+    and prices but runs nothing.
     isa: "scalar", "avx2" (AVX2 with FMA), "avx512" (AVX-512 F, BW, DQ and VL) or "neon" (of 64-bit
-    ARM). features: what the machine has beside it: "vnni" (AVX512-VNNI, products of bytes), "bf16"
+    ARM); of a GPU its architecture, such as "sm_90a" (tir/gpu.py).
+    features: what the machine has beside it: "vnni" (AVX512-VNNI, products of bytes), "bf16"
     (AVX512-BF16, products of bfloat16).
     vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
     core starts per cycle. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared),
@@ -43,7 +45,7 @@ class Target:
     features: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.instructions}" if self.kind == "c" else self.kind
+        return f"{self.kind}:{self.instructions}" if self.kind in ("c", "cuda") else self.kind
 
     @property
     def instructions(self) -> str:
@@ -52,7 +54,8 @@ class Target:
 
     @staticmethod
     def parse(text: str) -> Target:
-        """The target that `text` names: "c:avx512+vnni", "c:avx2", "c:scalar", "python" or "null".
+        """The target that `text` names: "c:avx512+vnni", "c:avx2", "c:scalar", "cuda:sm_90a",
+        "python" or "null".
 
         Raises: TargetError for an unknown back end, instruction set or feature; TargetTypeError for
         what is no text.
@@ -70,6 +73,8 @@ class Target:
                 f"{known_names(kind, KINDS)}.",
                 code="target-kind",
             )
+        if kind == "cuda":
+            return _of_gpu(isa, text)
         isa, *features = (isa or "scalar").split("+")
         if isa not in ISAS:
             raise TargetError(
@@ -97,6 +102,16 @@ class Target:
         return max(1, self.vector_bytes // dtype.bytes)
 
     @property
+    def names_registers(self) -> bool:
+        """Whether each element of a register tile is a variable of its own, and no array."""
+        return self.vector_bytes > 0 or self.gpu is not None
+
+    @property
+    def gpu(self) -> GpuLimits | None:
+        """The limits of a GPU's architecture; None for what is none."""
+        return GPUS.get(self.isa)
+
+    @property
     def has_byte_vectors(self) -> bool:
         """Whether bytes go in vectors beside numbers of 32 bits, masked ones too."""
         return self.isa == "avx512"
@@ -104,7 +119,7 @@ class Target:
     @property
     def has_long_vectors(self) -> bool:
         """Whether integers of 64 bits are compared, multiplied and converted in vectors."""
-        return self.isa in ("avx512", "scalar")
+        return self.isa in ("avx512", "scalar") or self.gpu is not None
 
     @property
     def has_fma(self) -> bool:
@@ -114,6 +129,17 @@ class Target:
     def to_json(self) -> dict[str, Json]:
         """Every field, for logs and cache keys."""
         return {**asdict(self), "features": list(self.features)}
+
+
+def _of_gpu(isa: str, text: str) -> Target:
+    if isa not in GPUS:
+        raise TargetError(
+            f"target: unknown architecture '{isa}' in '{text}'; expected one of "
+            f"{known_names(isa, GPUS)}.",
+            code="target-gpu",
+            hints=("cuda:sm_80 is an A100, cuda:sm_90a an H100 or H200.",),
+        )
+    return Target(kind="cuda", isa=isa, vector_registers=GPUS[isa].registers_per_thread)
 
 
 def covers(available: Iterable[str], needed: str) -> bool:

@@ -19,7 +19,6 @@ from enum import Enum
 
 from .buffer import Buffer, Load
 from .dim import Dim
-from .dtype import INT64
 from .errors import IRError
 from .expr import (
     EQ,
@@ -73,7 +72,7 @@ from .stmt import (
     Stmt,
     Store,
 )
-from .tensor_intrinsics import TENSOR_INTRINSICS
+from .verify_loops import barrier_problem, loop_problem
 from .verify_types import access_problem, extern_problem, type_problem
 from .visit import free_vars, loads, stores
 
@@ -156,6 +155,7 @@ class _Verifier:
         self.stage = stage
         self.spec = SPECS[stage]
         self.here: Stmt = func.body
+        self.around: list[For] = []
         self.bound: set[Var] = set()
         self.live: set[Var] = set()
         self.declared: set[Buffer] = set()
@@ -287,11 +287,8 @@ class _Verifier:
                 self.declare(stmt.buffer)
                 self.stmt(stmt.body, root)
                 self.buffers.discard(stmt.buffer)
-            case Barrier() if not root:
-                raise self.error(
-                    "a barrier stands inside a loop or a branch; expected it at the root",
-                    code="verify-barrier",
-                )
+            case Barrier() if (found := barrier_problem(self.around, root)) is not None:
+                raise self.error(found[0], code=found[1])
         self.here = outer
 
     def let(self, stmt: LetStmt) -> None:
@@ -310,21 +307,13 @@ class _Verifier:
                 f"which stage {self.stage.value} does not admit",
                 code="verify-loop",
             )
-        if loop.intrinsic not in (TENSOR_INTRINSICS if loop.kind is ForKind.TENSORIZED else ("",)):
-            raise self.error(
-                f"loop '{loop.var.name}' is {loop.kind.value} and has intrinsic "
-                f"'{loop.intrinsic}'; expected a known one on a tensorized loop, and none "
-                "elsewhere",
-                code="verify-intrinsic",
-            )
-        if loop.extent < 0 or loop.var.type != INT64:
-            raise self.error(
-                f"loop '{loop.var.name}' is {loop.var.type} and has extent {loop.extent}; "
-                "expected int64 and 0 or more",
-                code="verify-extent",
-            )
+        problem = loop_problem(loop, self.around)
+        if problem is not None:
+            raise self.error(problem[0], code=problem[1])
         self.bind(loop.var)
+        self.around.append(loop)
         self.stmt(loop.body, False)
+        self.around.pop()
         self.live.discard(loop.var)
 
     def block(self, block: Block, root: bool) -> None:

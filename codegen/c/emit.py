@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...tir.buffer import Buffer
 from ...tir.dim import Dim, Extent
+from ...tir.errors import TargetError
 from ...tir.expr import Const, Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import (
@@ -32,7 +33,7 @@ from ...tir.visit import statements, stores
 from .externs import with_externs
 from .frame import prelude
 from .isa import isa
-from .lines import Lines
+from .lines import Lines, wrapped
 from .literals import c_type
 from .names import mangle
 from .stops import stopped
@@ -40,7 +41,6 @@ from .vectors import Vectors
 from .workspace import Workspace, is_local, plan_workspace
 
 _LOCALITY = {1: 3, 2: 2, 3: 1}  # cache level -> what __builtin_prefetch calls it
-_WIDTH = 100
 
 
 def emit(func: PrimFunc, target: Target, symbol: str) -> str:
@@ -85,7 +85,7 @@ class _FunctionWriter:
         arguments = self._arguments()
         self._root(self.func.body)
         name = f"{self.symbol}_body"
-        declared = _wrapped([a.declaration for a in arguments] or ["void"], "    ")
+        declared = wrapped([a.declaration for a in arguments] or ["void"], "    ")
         head = f"static __attribute__((noinline)) void\n{name}({declared})"
         passed = ", ".join(a.value for a in arguments)
         slices = self._workspace_pointers()
@@ -98,7 +98,7 @@ class _FunctionWriter:
             "{",
             *([f"    {', '.join(f'(void){n}' for n in unused)};"] if unused else []),
             *slices,
-            f"    {name}({_wrapped([a.value for a in arguments], '        ')});",
+            f"    {name}({wrapped([a.value for a in arguments], '        ')});",
             "}",
         ]
         used = frozenset(_words(self._body()))
@@ -116,7 +116,7 @@ class _FunctionWriter:
             for p in self.func.parameters
         ]
         listed += [f"size {self.lines.names[d]}: {d.low} to {d.high}" for d in self.func.dims]
-        return f"/* {mangle(self.func.name)}({_wrapped(listed, '   ')}) */"
+        return f"/* {mangle(self.func.name)}({wrapped(listed, '   ')}) */"
 
     def _extent(self, extent: Extent) -> str:
         return self.lines.names[extent] if isinstance(extent, Dim) else str(extent)
@@ -256,6 +256,13 @@ class _FunctionWriter:
         return stmt.body
 
     def _loop(self, loop: For) -> None:
+        if loop.kind is ForKind.BOUND:
+            raise TargetError(
+                f"c: loop '{loop.var.name}' of '{self.func.name}' is bound to {loop.axis}; "
+                "expected a schedule for a CPU, which has no grid.",
+                code="c-grid",
+                hints=("tw.build(..., target='cuda:sm_90a'), or sch.parallel(loop).",),
+            )
         count, loop = self._iterations(loop)
         before = self.lines.names.used
         name = self.lines.names.declare(loop.var)
@@ -340,17 +347,8 @@ class _FunctionWriter:
             else:
                 self._declare(buffer)
         for kind, names in registers.items():
-            self._declaration(kind, names)
+            self.lines.declare_all(kind, names)
         return body
-
-    def _declaration(self, kind: str, names: Sequence[str]) -> None:
-        line = kind
-        for name in names:
-            if len(line) + len(name) + 2 > _WIDTH - 4 * self.lines.depth:
-                self.lines.add(f"{line};")
-                line = kind
-            line += f"{' ' if line == kind else ', '}{name}"
-        self.lines.add(f"{line};")
 
     def _declare(self, buffer: Buffer) -> None:
         """A pointer into the workspace, or a small array."""
@@ -384,16 +382,6 @@ def _root_statements(stmt: Stmt) -> list[Stmt]:
         else:
             found.append(top)
     return found
-
-
-def _wrapped(items: Sequence[str], indent: str) -> str:
-    """The items separated by commas, over several lines where one would be long."""
-    lines = [""]
-    for item in items:
-        if len(lines[-1]) + len(item) > _WIDTH - 20 and lines[-1]:
-            lines.append(indent)
-        lines[-1] += item if not lines[-1].strip() else f", {item}"
-    return ",\n".join(lines)
 
 
 def _tensor(buffer: Buffer) -> Buffer:

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ...tir.dtype import FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from ...tir.gpu import GPUS
 from ...tir.target import Target
+from ..cuda import operations as cuda
 from . import byte_vectors, neon
 
 Table = Mapping[tuple[str, DType], str]
@@ -90,6 +92,8 @@ def isa(target: Target) -> Isa:
 def _isa(name: str, features: tuple[str, ...]) -> Isa:
     if name == "scalar":
         return Isa(name, {}, _scalar())
+    if name in GPUS:
+        return Isa(name, {}, cuda.scalar_operations())
     if name == "neon":
         operations = {**_scalar(), **neon.scalar_operations(), **neon.vector_operations()}
         return Isa(name, neon.TYPES, operations, neon.BYTES, masks=neon.MASKS)

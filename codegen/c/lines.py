@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ...tir.buffer import Buffer
 from ...tir.expr import Var
 from ...tir.linear import Interval
 from .names import Names
+
+_WIDTH = 100
 
 
 class Lines:
@@ -54,6 +56,16 @@ class Lines:
         """Append `const c_type name = value;`."""
         self.add(f"const {c_type} {self.names.declare(item)} = {value};")
 
+    def declare_all(self, c_type: str, names: Sequence[str]) -> None:
+        """Append declarations of several variables of one type, as many in a line as fit."""
+        line = c_type
+        for name in names:
+            if len(line) + len(name) + 2 > _WIDTH - 4 * self.depth:
+                self.add(f"{line};")
+                line = c_type
+            line += f"{' ' if line == c_type else ', '}{name}"
+        self.add(f"{line};")
+
     def once(self, c_type: str, hint: str, value: str) -> str:
         """The name of a constant that is declared at the top of the function, however often it is
         asked for.
@@ -69,3 +81,13 @@ class Lines:
         name = self.names.fresh(hint)
         self.add(f"const {c_type} {name} = {value};")
         return name
+
+
+def wrapped(items: Sequence[str], indent: str) -> str:
+    """The items separated by commas, over several lines where one would be long."""
+    lines = [""]
+    for item in items:
+        if len(lines[-1]) + len(item) > _WIDTH - 20 and lines[-1]:
+            lines.append(indent)
+        lines[-1] += item if not lines[-1].strip() else f", {item}"
+    return ",\n".join(lines)

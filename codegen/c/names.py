@@ -124,6 +124,10 @@ class Names:
         name = self._given[item] = self.fresh(item.name)
         return name
 
+    def call(self, item: Var | Buffer, text: str) -> None:
+        """Let `item` be written as `text`, which is declared already, or a number."""
+        self._given[item] = text
+
     def fresh(self, hint: str) -> str:
         """A new identifier that recalls `hint`."""
         base = name = mangle(hint)

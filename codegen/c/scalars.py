@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...tir.bounds import bounds
 from ...tir.buffer import Buffer, Load
-from ...tir.dtype import INT64, Kind
+from ...tir.dtype import INT64, DType, Kind, dtype
 from ...tir.errors import InternalError
 from ...tir.expr import (
     EQ,
@@ -89,11 +89,23 @@ class Scalars:
         self.isa = tables
         self._index: dict[Expr, bool] = {}
 
+    def kind(self, dtype: DType) -> str:
+        """The C type of one element."""
+        return c_type(dtype)
+
+    def kind_of(self, expr: Expr) -> str:
+        """The C type of a variable that holds the value of an expression."""
+        return self.kind(expr.dtype)
+
+    def number(self, constant: Const) -> str:
+        """The C text of a constant."""
+        return literal(constant)
+
     def scalar(self, expr: Expr, level: int = TERNARY) -> str:
         """The text of a scalar expression, in parentheses where it binds less than `level`."""
         text, own = self._scalar(expr)
         if len(text) > LONGEST_OPERANDS and isinstance(expr, Add | Sub | Mul | Div | Fma | Call):
-            return self.lines.keep(c_type(expr.dtype), hint(expr), text)
+            return self.lines.keep(self.kind_of(expr), hint(expr), text)
         return f"({text})" if own < level else text
 
     def _scalar(self, expr: Expr) -> tuple[str, int]:
@@ -101,7 +113,7 @@ class Scalars:
             case Var():
                 return self.lines.names[expr], ATOM
             case Const():
-                text = literal(expr)
+                text = self.number(expr)
                 return text, UNARY if text.startswith("-") else ATOM
             case Load():
                 return self.element(expr)
@@ -132,7 +144,7 @@ class Scalars:
             case Not():
                 return f"!{self.scalar(expr.a, UNARY)}", UNARY
             case Select():
-                return self.select(expr, self.scalar, c_type(expr.dtype))
+                return self.select(expr, self.scalar, self.kind(expr.dtype))
             case Cast():
                 return self._cast(expr)
             case Reinterpret():
@@ -159,14 +171,14 @@ class Scalars:
 
     def bind(self, var: Var, value: Expr) -> None:
         """Declare a Let's variable; its scope ends with the C block."""
-        kind = "int" if var.type.is_bool else c_type(var.type)
+        kind = "int" if var.type.is_bool else self.kind(var.type)
         self.lines.declare(kind, var, self.scalar(value))
 
     def atom(self, expr: Expr) -> str:
         """Text that may stand twice: a name or a number; anything else is named first."""
         if isinstance(expr, Var | Const) or (isinstance(expr, Load) and not expr.buffer.shape):
             return self.scalar(expr, ATOM)
-        return self.lines.keep(c_type(expr.dtype), hint(expr), self.scalar(expr))
+        return self.lines.keep(self.kind_of(expr), hint(expr), self.scalar(expr))
 
     def _is_index(self, expr: Expr) -> bool:
         """Whether an integer is index arithmetic, proved not to overflow: int64, of variables and
@@ -191,7 +203,7 @@ class Scalars:
 
     def _wrapping(self, expr: Add | Sub | Mul) -> tuple[str, int]:
         """Data wraps around, which C promises for unsigned integers alone."""
-        return f"({c_type(expr.dtype)})({self._unsigned(expr, SUM)})", UNARY
+        return f"({self.kind(expr.dtype)})({self._unsigned(expr, SUM)})", UNARY
 
     def _unsigned(self, expr: Expr, level: int) -> str:
         """The text of an integer as an unsigned one of 32 or 64 bits."""
@@ -199,7 +211,7 @@ class Scalars:
         if isinstance(expr, Const):
             return f"{int(expr.value) % (1 << bits)}u"
         if not isinstance(expr, Add | Sub | Mul):
-            return f"(uint{bits}_t){self.scalar(expr, UNARY)}"
+            return f"({self.kind(dtype(f'uint{bits}'))}){self.scalar(expr, UNARY)}"
         symbol, own = _OPERATORS[type(expr)]
         text = f"{self._unsigned(expr.a, own)} {symbol} {self._unsigned(expr.b, own + 1)}"
         return f"({text})" if own < level else text
@@ -208,7 +220,7 @@ class Scalars:
         """A shift. C defines neither a count beyond the width, nor bits that leave a signed number
         on the left.
         """
-        kind, left = c_type(expr.dtype), isinstance(expr, ShiftLeft)
+        kind, left = self.kind(expr.dtype), isinstance(expr, ShiftLeft)
         low, high = bounds(expr.b, self.lines.ranges)
         if low is None or high is None or low < 0 or high >= expr.dtype.bits:
             signed = "tw_shift_signed" if expr.dtype.kind is Kind.INT else "tw_shift_right"
@@ -235,7 +247,7 @@ class Scalars:
         if expr.dtype.kind is Kind.UINT and expr.dtype.bits == 64:
             return self._function("tw_div" if quotient else "tw_mod", (expr.a, expr.b)), ATOM
         text = self._function("tw_floordiv" if quotient else "tw_floormod", (expr.a, expr.b))
-        return (text, ATOM) if expr.dtype == INT64 else (f"({c_type(expr.dtype)}){text}", UNARY)
+        return (text, ATOM) if expr.dtype == INT64 else (f"({self.kind(expr.dtype)}){text}", UNARY)
 
     def _function(self, name: str, arguments: Sequence[Expr]) -> str:
         return f"{name}({', '.join(self.scalar(argument) for argument in arguments)})"
@@ -294,14 +306,14 @@ class Scalars:
             return self._scalar(expr.value)
         if source.is_storage or result.is_storage:
             return self._table(expr), ATOM
-        return f"({c_type(result)}){self.scalar(expr.value, UNARY)}", UNARY
+        return f"({self.kind(result)}){self.scalar(expr.value, UNARY)}", UNARY
 
     def _reinterpret(self, expr: Reinterpret) -> tuple[str, int]:
         """The same bits as another type; those of storage types are integers in C already."""
         for which, kind in (("to", expr.type), ("of", expr.value.dtype)):
             if kind.is_float and not kind.is_storage:
                 return f"tw_{which}_f{kind.bits}({self.scalar(expr.value)})", ATOM
-        return f"({c_type(expr.type)}){self.scalar(expr.value, UNARY)}", UNARY
+        return f"({self.kind(expr.type)}){self.scalar(expr.value, UNARY)}", UNARY
 
     def element(self, load: Load) -> tuple[str, int]:
         """An element in memory, or a register."""

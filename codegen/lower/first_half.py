@@ -15,6 +15,7 @@ from .hoist_guards import HoistGuards
 from .partition import Partition
 from .place_barriers import PlaceBarriers
 from .place_init import PlaceInit
+from .place_team_barriers import PlaceTeamBarriers
 
 
 def contraction(func: PrimFunc, target: Target, *, strict: bool = False) -> PrimFunc:
@@ -34,7 +35,8 @@ def lower_to_nest(func: PrimFunc) -> PrimFunc:
         FitDims(),  # sees the loops as they are cut; outermost, so that nothing runs in vain
         HoistGuards(),  # sees the loops as they are cut; what follows sees a tile's own storage
         FoldStorage(),  # the box of each variant is its own
-        PlaceBarriers(),  # last: shared storage adds dependences
+        PlaceBarriers(),  # late: shared storage adds dependences
+        PlaceTeamBarriers(),  # likewise, for the threads of a grid
     ):
         func = step(func)
     return func

@@ -23,6 +23,7 @@ from ...tir.node import Node
 from ...tir.regions import Region, region
 from ...tir.simplify import provable
 from ...tir.stmt import (
+    SHARED_OUT,
     Alloc,
     Block,
     Extern,
@@ -300,12 +301,17 @@ def _place(body: Stmt, buffer: Buffer) -> Stmt:
                 place = users[0]
             case Alloc():
                 place = place.body
-            case For() if place.kind in (ForKind.SERIAL, ForKind.PARALLEL) and _starts_afresh(
-                place, buffer
-            ):
+            case For() if _may_own(place, buffer) and _starts_afresh(place, buffer):
                 place = found = place.body
             case _:
                 return found
+
+
+def _may_own(loop: For, buffer: Buffer) -> bool:
+    """Whether an iteration of the loop may have the buffer for itself."""
+    if loop.is_of_threads and buffer.scope == "team":
+        return False
+    return loop.kind in (ForKind.SERIAL, *SHARED_OUT)
 
 
 def _starts_afresh(loop: For, buffer: Buffer) -> bool:

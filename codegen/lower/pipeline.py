@@ -16,6 +16,7 @@ from .erase_blocks import EraseBlocks
 from .fold_masks import FoldMasks
 from .legalise import Legalise
 from .math import ExpandMath
+from .own_storage import OwnStorage
 from .registers import Registers
 from .saturate_casts import SaturateCasts
 from .storage_casts import StorageCasts
@@ -40,6 +41,7 @@ def lowering_passes(target: Target) -> tuple[Pass, ...]:
             target
         ),  # what the target has no instruction for; before the vectoriser asks what it has
         Vectorize(target),  # before unrolling: one body is rewritten, not its copies
+        OwnStorage(),  # before unrolling, for the same reason
         Unroll(target),  # makes the indices of register tiles constants
         FoldMasks(),  # in the copies some masks are on, or off, in every lane
         Registers(target),  # wants constant indices, and no store left that is masked for nothing

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc, split_allocations
-from ...tir.stmt import Alloc, Barrier, For, ForKind, Prefetch, Stmt, Store, seq
+from ...tir.stmt import SHARED_OUT, Alloc, Barrier, For, Prefetch, Stmt, Store, seq
 from ...tir.visit import accesses, statements
 
 
@@ -59,6 +59,6 @@ class _Shared:
 def _shared(statement: Stmt) -> _Shared:
     own = {node.buffer for node in statements(statement) if isinstance(node, Alloc)}
     listed = [a for a in accesses(statement) if not isinstance(a, Prefetch) and a.buffer not in own]
-    parallel = any(isinstance(n, For) and n.kind is ForKind.PARALLEL for n in statements(statement))
+    parallel = any(isinstance(n, For) and n.kind in SHARED_OUT for n in statements(statement))
     written = frozenset(a.buffer for a in listed if isinstance(a, Store))
     return _Shared(frozenset(a.buffer for a in listed), written, parallel)

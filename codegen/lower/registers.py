@@ -47,7 +47,7 @@ class Registers:
     target: Target
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        if not self.target.vector_bytes:
+        if not self.target.names_registers:
             return func
         tables = isa(self.target)
         has_masks = tables.masks is None

@@ -32,7 +32,7 @@ class Unroll:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not any(_is_unrolled(node) for node in walk(func.body)):
             return func
-        if not self.target.vector_bytes:
+        if not self.target.names_registers:
             return func.with_body(transform(func.body, _serial))
         self._check(func.body, ())
         return func.with_body(simplify_stmt(transform(func.body, _copies)))

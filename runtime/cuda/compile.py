@@ -176,3 +176,9 @@ def _placed(complaint: _Complaint) -> str:
 
 def _file(name: str) -> str:
     return f"{file_name(name)}.cu"
+
+
+def ptx_of(source: str, arch: str, *, name: str = "kernel") -> str:
+    """The PTX of a source for "sm_90a", as text. Raises: as `compile_cuda`."""
+    made = compile_cuda(source, arch.replace("sm_", "compute_"), name=name)
+    return made.image.rstrip(b"\0").decode()

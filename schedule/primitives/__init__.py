@@ -9,6 +9,7 @@ if not __name__.startswith("tilewright."):
 
 from .align import storage_align as storage_align
 from .annotate import annotate as annotate
+from .bind import bind as bind
 from .cache import cache_read as cache_read
 from .cache import cache_write as cache_write
 from .cache import reindex as reindex

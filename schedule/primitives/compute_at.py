@@ -13,7 +13,7 @@ from ...tir.func import PrimFunc
 from ...tir.initialise import spatial_loops
 from ...tir.regions import Span, disjoint, region
 from ...tir.simplify import provable
-from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, seq
+from ...tir.stmt import SHARED_OUT, Alloc, Block, For, ForKind, Role, Stmt, seq
 from ...tir.visit import (
     blocks,
     enclosing_path,
@@ -95,7 +95,7 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
             notes=runs_twice(changed, block, target, [x.var for x in around]) or (),
             hints=(f"choose an outer loop, or leave '{block}' at the root.",),
         )
-    shared = next((x for x in around if x.kind is ForKind.PARALLEL), None)
+    shared = next((x for x in reversed(around) if x.kind in SHARED_OUT), None)
     if shared is not None and not once:
         for tensor in targets:
             changed = allocate_below(changed, shared.var, tensor)
@@ -220,7 +220,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     changed = _put(_without(func, consumer), loop, moved, first=False)
     placement.check_parts(func, changed, consumer, tensor, box, outer)
     recurrence.check_order(func, changed, (consumer,), "reverse_compute_at")
-    for shared in (x for x in around if x.kind is ForKind.PARALLEL):
+    for shared in (x for x in around if x.kind in SHARED_OUT):
         legality.check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")
     for made in tensors if _runs_in_last(func, producer, open_loops) else ():
         changed = _closer(changed, block, producer.name, made)

@@ -7,12 +7,13 @@ from dataclasses import replace
 from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.visit import replace_buffers
-from .. import legality, placement
+from .. import grid, legality, placement
 from ..nest import Rewrite, allocate_below
 
 
 def set_scope(func: PrimFunc, buffer: Buffer, scope: str) -> Rewrite:
-    """Keep an intermediate tensor in `scope`: registers, memory of the thread, or shared memory.
+    """Keep an intermediate tensor in `scope`: registers, memory of the thread, memory that the
+    threads of a block share ("team"), or memory that all share.
 
     P = alloc("global"); for y: { P; C(P) }   ->   for y: { P = alloc("register"); P; C(P) }
 
@@ -27,6 +28,8 @@ def set_scope(func: PrimFunc, buffer: Buffer, scope: str) -> Rewrite:
     moved = replace(buffer, scope=scope, aligned=aligned)
     if scope != "global":
         loop = placement.check_one_loop(func, buffer, "set_scope")
+        if scope == "team":
+            grid.check_team(func, buffer, loop, "set_scope")
         placement.check_no_parallel_inside(func, loop, buffer.name, "set_scope")
         func = allocate_below(func, loop.var, buffer)
     return Rewrite(func.with_body(replace_buffers(func.body, {buffer: moved})))

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from ...tir.dim import Dim
 from ..verdict import Failure
 from .condition import both, inside, outside
+from .nest import Access, Nest
 from .sets import Sets
 from .shortcuts import all_implied
-from .statements import Access, Nest
 from .witness import Finding, element_text, iteration, runs_of
 
 

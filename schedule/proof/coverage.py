@@ -23,11 +23,12 @@ from ..verdict import Failure
 from .affine import Affine, affine, variable
 from .condition import ALWAYS, Cases, both, condition, inside, negated
 from .families import Families, Family
+from .nest import Nest, Statement
 from .order import Order, common_loops, orders_before
 from .pairing import Pairs
 from .sets import Sets
 from .shortcuts import Box, box_of
-from .statements import Nest, Statement, plain_statement
+from .statements import plain_statement
 from .witness import Finding, iteration, runs_of
 
 

@@ -13,7 +13,7 @@ from ...tir.visit import loads, stores
 from ..canonical import origin_of
 from .affine import Undecided
 from .externs import without_externs
-from .statements import Statement
+from .nest import Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,11 @@ from ..verdict import Failure
 from .affine import variable
 from .condition import ALWAYS, Cases, both, differ, inside
 from .families import Families
+from .nest import Access, Nest
 from .pairing import Pairs, Tagged
 from .sets import IN, OUT, Sets
 from .shortcuts import all_implied, earlier_run, same_cell_same_element
-from .statements import Access, Nest, plain_statement
+from .statements import plain_statement
 from .witness import Finding, element_text, iteration, runs_of
 
 LAST = 1 << 40

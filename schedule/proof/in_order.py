@@ -24,10 +24,11 @@ from ..verdict import Failure
 from .affine import Undecided
 from .coverage import Group, groups_of
 from .families import read_families
+from .nest import Statement
 from .order import may_exceed, orders_before
 from .prove import MAX_OPERATIONS
 from .sets import Sets
-from .statements import Statement, read_nest
+from .statements import read_nest
 from .witness import iteration, runs_of
 
 _CHOOSES = ("min", "max", "max_any", "any", "all")

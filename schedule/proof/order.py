@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...tir.expr import Var
 from .affine import Affine, Ranges, Term, interval
 from .condition import Case, Cases
-from .statements import Statement
+from .nest import Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ from .choices import choices
 from .condition import Cases, both, condition, differ, inside, negated
 from .data import data_of, datum_interval, without_data
 from .families import Families
-from .statements import Access, Nest, Statement, access, holding, is_certain, reading
+from .nest import Access, Nest, Statement
+from .statements import access, holding, is_certain, reading
 
 Offsets = tuple[frozenset[tuple[int, Affine]], ...]
 

@@ -19,11 +19,12 @@ from .condition import Cases
 from .coverage import check_coverage
 from .families import Families, read_families
 from .flow import check_flow
+from .nest import Nest, Statement
 from .pairing import Pairs, pair
 from .races import check_races
 from .reductions import check_reductions
 from .sets import Sets
-from .statements import Nest, Statement, read_nest
+from .statements import read_nest
 from .unfused import unfused
 from .witness import Finding, iteration, runs_of
 

@@ -7,7 +7,8 @@
   writing, a barrier must stand. A buffer that is not global is another one for each thread: no
   barrier makes such a pair right.
 
-Storage that is allocated inside of a loop is another one in each of its iterations.
+Storage that is allocated inside of a loop is another one in each of its iterations. What the
+threads of a block do is for grid_races.py.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from collections.abc import Iterator, Sequence
 from ...tir.buffer import Buffer
 from ...tir.stmt import For, ForKind
 from ..verdict import Failure
+from .grid_races import check_grid
+from .nest import Access, Nest
 from .order import ANY, Order
 from .sets import Sets
-from .statements import Access, Nest
 from .witness import Finding, element_text, iteration, runs_of
 
 AT_ONCE = {
     ForKind.PARALLEL: "iterations of parallel loop",
+    ForKind.BOUND: "blocks of loop",
     ForKind.VECTORIZED: "lanes of vectorized loop",
 }
 
@@ -37,6 +40,7 @@ def check_races(sets: Sets, nest: Nest) -> Iterator[Finding]:
         if any(access.write for access in accesses):
             yield from _loops(sets, accesses)
             yield from _roots(sets, accesses)
+            yield from check_grid(sets, nest, tuple(_conflicts(accesses)))
 
 
 def _loops(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
@@ -44,7 +48,7 @@ def _loops(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
     inside: dict[For, list[Access]] = {}
     for access in accesses:
         for loop in access.statement.loops[len(access.fresh) :]:
-            if loop.kind in AT_ONCE and loop.extent > 1:
+            if loop.kind in AT_ONCE and not loop.is_of_threads and loop.extent > 1:
                 inside.setdefault(loop, []).append(access)
     for loop, mine in inside.items():
         for one, two in _conflicts(mine):

@@ -23,11 +23,11 @@ from .condition import ALWAYS
 from .coverage import groups_of
 from .families import Families, Family
 from .flow import END, Flow, Reaching, reaching
+from .nest import Nest
 from .order import Order, common_loops, orders_before, text_before
 from .pairing import Pairs, Tagged
 from .sets import Sets
 from .shortcuts import all_implied, run_for, same_element_same_cell
-from .statements import Nest
 from .witness import Finding, element_text, iteration, runs_of
 
 

@@ -18,9 +18,9 @@ from ...tir.expr import Var
 from ...tir.stmt import For
 from .affine import Affine, Quotient
 from .condition import Case, Cases, branches
+from .nest import Statement
 from .order import ANY, Equal, Order, orders_before, possible_orders
 from .pairing import Tagged
-from .statements import Statement
 
 IN, OUT, SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 PARAMETER = isl.dim_type.param

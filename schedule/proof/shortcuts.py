@@ -14,9 +14,9 @@ from ...tir.expr import Var
 from ...tir.stmt import For
 from .affine import Affine, Extreme, Quotient, Ranges, interval, quotient, variable
 from .condition import Case, Cases, Constraint, both, expanded
+from .nest import Statement
 from .order import common_loops, text_before
 from .pairing import Tagged
-from .statements import Statement
 
 
 def implied(given: Case, wanted: Constraint, ranges: Ranges) -> bool:

@@ -27,9 +27,9 @@ from ...tir.dim import Dim
 from ...tir.expr import Const, Expr, Not, Select, Var, add, index
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.printer import identifier
 from ...tir.stmt import (
     NOTHING,
+    SHARED_OUT,
     Alloc,
     Barrier,
     Block,
@@ -49,86 +49,7 @@ from .affine import Affine, Undecided, affine, variable
 from .condition import ALWAYS, Cases, Constraint, at_least, both, condition, negated
 from .data import Each, data_of, datum_interval, without_data
 from .externs import without_externs
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Statement:
-    """One store of one block.
-
-    name: the block's; loops: around it, outermost first; positions: one more than loops.
-    point: the block's iteration variables, as forms of the loops; root, segment: the statement at
-    the function's root that holds it, and the number of barriers before that; threads: whether that
-    statement is a parallel loop.
-    ranges: of each dim and each loop's variable, as its bounds in the domain narrow it; scopes: the
-    buffers that may be used, each with the loops around its Alloc; dims: of the function.
-    """
-
-    name: str
-    family: str
-    role: Role
-    block: Block
-    store: Store
-    loops: tuple[For, ...]
-    positions: tuple[int, ...]
-    domain: Cases
-    env: Mapping[Var, Affine]
-    point: tuple[Affine, ...]
-    root: int
-    segment: int
-    threads: bool
-    ranges: Mapping[Var, tuple[int, int]]
-    scopes: Mapping[Buffer, tuple[For, ...]]
-    dims: tuple[Dim, ...] = ()
-
-    @property
-    def variables(self) -> tuple[Var, ...]:
-        """The loops' variables."""
-        return tuple(loop.var for loop in self.loops)
-
-    @property
-    def loop_names(self) -> tuple[str, ...]:
-        """The loops' names, made unique as the printer makes them."""
-        used: list[str] = []
-        for loop in self.loops:
-            hint, count = identifier(loop.var.name), 0
-            name = hint
-            while name in used:
-                count += 1
-                name = f"{hint}_{count}"
-            used.append(name)
-        return tuple(used)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Access:
-    """A load or store of one element of a buffer in each run of a statement.
-
-    where: the statement's domain, narrowed by the select conditions on the way to a load; exact:
-    whether it happens at all these points, rather than, depending on data, at some.
-    fresh: the loops around the buffer's Alloc.
-    """
-
-    statement: Statement
-    buffer: Buffer
-    indices: tuple[Affine, ...]
-    where: Cases
-    fresh: tuple[For, ...]
-    write: bool
-    exact: bool = True
-
-    @property
-    def cell(self) -> tuple[Affine, ...]:
-        """What tells cells apart: the iteration whose storage it is, then the indices."""
-        return (*(variable(loop.var) for loop in self.fresh), *self.indices)
-
-
-@dataclass(frozen=True, slots=True)
-class Nest:
-    """A function's statements in the order of the text, and its accesses."""
-
-    func: PrimFunc
-    statements: tuple[Statement, ...]
-    accesses: tuple[Access, ...]
+from .nest import Access, BarrierAt, Branches, Nest, Statement
 
 
 @dataclass(slots=True)
@@ -149,6 +70,8 @@ class _Walk:
     ranges: dict[Var, tuple[int, int]] = field(default_factory=dict)
     scopes: dict[Buffer, tuple[For, ...]] = field(default_factory=dict)
     allocated: set[Buffer] = field(default_factory=set)
+    branches: Branches = ()
+    barriers: list[BarrierAt] = field(default_factory=list)
     found: list[Statement] = field(default_factory=list)
 
     def visit(self, stmt: Stmt, at_root: bool) -> None:
@@ -167,15 +90,16 @@ class _Walk:
                 self.scopes = outer
                 return
             case Barrier():
-                if not at_root:
-                    raise Undecided("a barrier stands inside a loop")
-                self.segment += 1
+                if at_root:
+                    self.segment += 1
+                else:
+                    self.barriers.append(BarrierAt(self.loops, self.branches, self.next()))
                 return
             case Prefetch():
                 return
         if at_root:
             self.root += 1
-            self.threads = isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL
+            self.threads = isinstance(stmt, For) and stmt.kind in SHARED_OUT
         self.enter(stmt)
 
     def enter(self, stmt: Stmt) -> None:
@@ -192,13 +116,16 @@ class _Walk:
                 holds = condition(stmt.condition, self.env, ranges)
                 self.domain = both(outer, holds)
                 self.ranges = narrowed(ranges, holds)
+                around = self.branches
+                self.branches = (*around, (stmt, True))
                 self.visit(stmt.then, False)
                 if stmt.orelse is not None:
                     fails = negated(holds, ranges)
                     self.domain = both(outer, fails)
                     self.ranges = narrowed(ranges, fails)
+                    self.branches = (*around, (stmt, False))
                     self.visit(stmt.orelse, False)
-                self.domain, self.ranges = outer, ranges
+                self.domain, self.ranges, self.branches = outer, ranges, around
             case LetStmt():
                 self.env[stmt.var] = affine(stmt.value, self.env, self.ranges)
                 self.visit(stmt.body, False)
@@ -272,6 +199,7 @@ class _Walk:
                 {var: ranges[var] for var in (*self.dims, *(loop.var for loop in self.loops))},
                 self.scopes,
                 self.dims,
+                self.branches,
             )
         )
 
@@ -320,7 +248,7 @@ def read_nest(func: PrimFunc) -> Nest:
     walk.visit(without_externs(func).body, True)
     statements = tuple(s for s in walk.found if s.domain and _runs(s))
     accesses = tuple(a for s in statements for a in accesses_of(s))
-    return Nest(func, statements, accesses)
+    return Nest(func, statements, accesses, tuple(walk.barriers))
 
 
 def _runs(statement: Statement) -> bool:

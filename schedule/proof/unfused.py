@@ -12,17 +12,18 @@ from itertools import pairwise
 from ...tir.expr import Const, Expr, FloorDiv, FloorMod, Var, index
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.stmt import For, Stmt
+from ...tir.stmt import For, ForKind, Stmt
 from ...tir.visit import substitute, transform, walk
 
 
 def unfused(func: PrimFunc) -> PrimFunc:
     """The function with each loop of which quotients or remainders are used taken apart, where its
-    extent is a product of what it is divided by; runs, and their order, are the same.
+    extent is a product of what it is divided by; runs, and their order, are the same. Loops of a
+    grid stay, since the values of one are threads.
     """
 
     def rule(node: Node) -> Node:
-        if not isinstance(node, For):
+        if not isinstance(node, For) or node.kind is ForKind.BOUND:
             return node
         steps = (1, *_divisors(node), node.extent)
         apart = len(steps) > 2 and all(b % a == 0 and b > a for a, b in pairwise(steps))

@@ -10,8 +10,8 @@ import islpy as isl
 from ...tir.expr import Var
 from ..verdict import Failure, Iteration
 from .affine import Affine
+from .nest import Statement
 from .sets import run_at, sample
-from .statements import Statement
 
 
 @dataclass(frozen=True, slots=True)

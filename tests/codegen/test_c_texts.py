@@ -11,7 +11,11 @@ import pytest
 LONGEST = 120
 
 # The entry's frame, and what it may hold: texts around generated code, no kernel.
-FRAMES = ("codegen/c/program_frame.py", "codegen/c/export_frame.py")
+FRAMES = (
+    "codegen/c/program_frame.py",
+    "codegen/c/export_frame.py",
+    "codegen/cuda/device_functions.py",  # each a function of one instruction of PTX
+)
 POOLS = ("runtime/pool.c", "runtime/probes.c")  # the thread pool; what measures the machine
 
 
@@ -64,7 +68,10 @@ def test_no_text_outside_of_the_frames_holds_a_loop(root: Path, sources: tuple[P
         for line, text in texts(path.read_text(encoding="utf-8")).items()
         if re.search(r"\b(for|while) \(", text)
     ]
-    assert [place.partition(":")[0] for place in loops] == ["codegen/c/emit.py"] * 2
+    assert [place.partition(":")[0] for place in loops] == [
+        *["codegen/c/emit.py"] * 2,
+        "codegen/cuda/emit.py",
+    ]
 
 
 @pytest.mark.parametrize("frame", FRAMES[:1])
@@ -73,12 +80,12 @@ def test_a_frame_has_no_loop_and_no_vector(frame: str, root: Path) -> None:
         assert not re.search(r"\b(for|while|do)\b *[({]|_mm\d*_", text), text
 
 
-def test_the_only_files_of_c_are_the_pool_and_the_probes(
+def test_the_only_files_of_c_are_the_pool_the_probes_and_the_emulation(
     root: Path, sources: tuple[Path, ...]
 ) -> None:
     layers = {path.parent for path in sources}
     found = {str(c.relative_to(root)) for folder in layers for c in folder.glob("*.[ch]")}
-    assert found == set(POOLS)
+    assert found == {*POOLS, "runtime/cuda/emulation.h"}
 
 
 def test_the_collector_joins_f_strings_and_skips_docstrings() -> None:

@@ -153,7 +153,7 @@ def test_its_roofline_names_the_nearer_limit(kernel: Kernel) -> None:
 
 
 def test_a_roofline_needs_the_kernel_s_work(kernel: Kernel) -> None:
-    bare = Kernel(kernel.artifact, kernel._code)
+    bare = Kernel(kernel.artifact, kernel.code)
     assert repr(bare) == "Kernel sum(A: float32[6, 5]) -> Y: float32[6, 5]\n  target: c:scalar"
     with pytest.raises(KernelError) as caught:
         bare.roofline(A)

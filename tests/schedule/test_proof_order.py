@@ -9,9 +9,10 @@ from random import Random
 import islpy as isl
 import pytest
 
+from tilewright.schedule.proof.nest import Statement
 from tilewright.schedule.proof.order import ANY, Order, may_exceed, orders_before
 from tilewright.schedule.proof.sets import Sets
-from tilewright.schedule.proof.statements import Statement, read_nest
+from tilewright.schedule.proof.statements import read_nest
 from tilewright.tir.expr import Var
 from tilewright.tir.parser import parse
 

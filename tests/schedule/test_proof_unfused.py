@@ -48,3 +48,5 @@ def test_what_does_not_divide_evenly_stays() -> None:
     assert body("range(48)", "x // 8", "x % 8").startswith("for x_0")
     func = parse(TEXT.format(loop="range(47)", row="x // 8", column="x % 8"))
     assert unfused(func) is func
+    grid = parse(TEXT.format(loop='bound(48, axis="threadIdx.x")', row="x // 8", column="x % 8"))
+    assert unfused(grid) is grid

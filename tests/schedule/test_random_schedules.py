@@ -137,4 +137,5 @@ def test_many_random_legal_steps_keep_the_meaning(
 
 
 def test_every_primitive_is_drawn() -> None:
-    assert set(STEPS) >= RECORDED - DECISIONS
+    grids = {"bind"}  # random grids are test_bind.py's
+    assert set(STEPS) >= RECORDED - DECISIONS - grids

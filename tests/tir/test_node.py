@@ -58,7 +58,7 @@ def test_nodes_in_a_tuple_are_mapped_and_the_tuple_is_kept_where_none_changed() 
 def test_fields_take_part_in_comparison_in_order_of_definition() -> None:
     assert field_names(For) == (
         *("var", "extent", "kind", "body", "tail", "annotations"),
-        "intrinsic",
+        *("intrinsic", "axis"),
     )
     assert field_names(Store) == ("buffer", "indices", "value", "mask")
     assert field_names(Load) == ("buffer", "indices", "mask", "other")

@@ -306,8 +306,8 @@ REFUSED = {
     ),
     "for j in range(2, 4): pass": (
         "a loop runs over 'range(2, 4)'; expected range(n), parallel(n), vectorized(n), "
-        "unrolled(n), blockized(n), tensorized(n), with tail= one of guard, partition, mask. "
-        "[parse-loop]"
+        "unrolled(n), bound(n), blockized(n), tensorized(n), with tail= one of guard, "
+        "partition, mask. [parse-loop]"
     ),
     "with open(i): pass": (
         "'with open(i)' stands here; "

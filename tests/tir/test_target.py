@@ -91,8 +91,8 @@ def test_an_unknown_back_end_is_refused_with_those_that_exist() -> None:
     with pytest.raises(TargetError) as refusal:
         Target.parse("cpu:avx2")
     assert str(refusal.value) == (
-        "TargetError: target: unknown back end 'cpu' in 'cpu:avx2'; expected one of 'c', "
-        "'python', 'null'. [target-kind]"
+        "TargetError: target: unknown back end 'cpu' in 'cpu:avx2'; expected one of 'cuda', "
+        "'c', 'python', 'null'. [target-kind]"
     )
 
 
@@ -112,4 +112,16 @@ def test_an_unknown_instruction_set_is_refused_with_those_that_exist() -> None:
     assert str(refusal.value) == (
         "TargetError: target: unknown instruction set 'avx3' in 'c:avx3'; expected one of 'avx2', "
         "'avx512', 'scalar', 'neon'. [target-isa]"
+    )
+
+
+def test_a_gpu_is_named_by_its_architecture() -> None:
+    target = Target.parse("cuda:sm_90a")
+    assert (str(target), target.gpu is not None, target.has_fma) == ("cuda:sm_90a", True, True)
+    with pytest.raises(TargetError) as refusal:
+        Target.parse("cuda:sm_9000")
+    assert str(refusal.value) == (
+        "TargetError: target: unknown architecture 'sm_9000' in 'cuda:sm_9000'; expected one of "
+        "'sm_90', 'sm_90a', 'sm_100', 'sm_80', 'sm_86', 'sm_89', 'sm_120'. [target-gpu]\n"
+        "  Hint: cuda:sm_80 is an A100, cuda:sm_90a an H100 or H200."
     )

@@ -257,11 +257,7 @@ def test_barriers_stand_at_the_root() -> None:
     text = NEST.replace("    barrier()\n", "").replace(
         "            C[v] = 0.0", "            C[v] = 0.0\n        barrier()"
     )
-    assert refused(text, Stage.NEST) == (
-        "a barrier stands inside a loop or a branch; expected it at the root. [verify-barrier]\n"
-        "  in f, stage nest:\n"
-        "      barrier()"
-    )
+    assert refused(text, Stage.NEST).startswith("a barrier stands inside loop 'i' of threads;")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+"""What CUDA code generation hands to the runtime: one source, and the launches that make a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...tir.dtype import DType
+from ...tir.target import Target
+from ..artifact import Parameter, Size
+
+Dimensions = tuple[int, int, int]  # along x, y and z
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One run of a kernel.
+
+    grid: blocks; block: threads of each. arguments: the names of the parameters and temporaries
+    whose addresses the kernel takes, in order. shared_bytes: of dynamic shared memory of a block.
+    """
+
+    kernel: str
+    grid: Dimensions
+    block: Dimensions
+    arguments: tuple[str, ...]
+    shared_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """Device memory that a call needs between its launches."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Launches that run after each other.
+
+    parameters: the arrays that they are handed, by name; temporaries: what lives between them.
+    """
+
+    parameters: tuple[Parameter, ...]
+    launches: tuple[Launch, ...]
+    temporaries: tuple[Temporary, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CudaArtifact:
+    """A function as CUDA C.
+
+    run: a call: inputs, prepared constants and outputs. prepare: what computes, once, the
+    parameters of role "prepared" from the constants; None where nothing depends on them alone.
+    """
+
+    name: str
+    source: str
+    target: Target
+    run: Part
+    prepare: Part | None = None
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The arrays of a call, and those that are bound before."""
+        return self.run.parameters
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """The sizes that a call decides: none."""
+        return ()

@@ -1,0 +1,75 @@
+"""A lowered function becomes a CudaArtifact: each statement at its root a kernel, in one source."""
+
+from __future__ import annotations
+
+import re
+
+from ...tir.errors import TargetError
+from ...tir.func import PrimFunc, split_allocations
+from ...tir.stmt import Barrier
+from ...tir.target import Target
+from ..artifact import parameters_of
+from ..c.frame import HELPERS, header, needed
+from ..lower.split_prepare import Prepared
+from .artifact import CudaArtifact, Part, Temporary
+from .emit import emit_kernel, kernel_symbol
+
+_HELPER_TYPES = (
+    ("static inline", "static __device__ __forceinline__"),
+    ("uint64_t", "unsigned long long"),
+    ("int64_t", "long long"),
+)
+
+
+def write_cuda(parts: Prepared, target: Target, *, notes: str = "") -> CudaArtifact:
+    """The artifact of a function in stage LOWERED. notes: text for the comment at the top.
+
+    Raises: TargetError for what a grid cannot run, and beyond the limits of the architecture.
+    """
+    prepare = None
+    texts: list[str] = []
+    if parts.prepare is not None:
+        made, prepare = _part(parts.prepare, target)
+        texts += made
+    made, run = _part(parts.run, target)
+    texts += made
+    body = "\n".join(texts)
+    helpers = "\n".join(_helper(name) for name in needed(body))
+    source = f"{header(parts.run.name, target, notes)}\n{helpers}{body}"
+    return CudaArtifact(parts.run.name, source, target, run, prepare)
+
+
+def _part(func: PrimFunc, target: Target) -> tuple[list[str], Part]:
+    if func.dims:
+        raise TargetError(
+            f"cuda: '{func.name}' has the size '{func.dims[0].name}', which a call decides; "
+            "expected fixed sizes.",
+            code="cuda-dims",
+            hints=("build one kernel for each size that occurs.",),
+        )
+    allocated, listed = split_allocations(func.body)
+    for buffer in allocated:
+        if buffer.scope != "global":
+            raise TargetError(
+                f"cuda: '{buffer.name}' of '{func.name}', in scope '{buffer.scope}', is shared by "
+                "several kernels; expected 'global' outside of loops of blocks.",
+                code="cuda-root-scope",
+                hints=("bind the loop around all that touches it to blocks.",),
+            )
+    roots = [statement for statement in listed if not isinstance(statement, Barrier)]
+    kernels = [
+        emit_kernel(func, root, target, kernel_symbol(func.name, number, len(roots)))
+        for number, root in enumerate(roots)
+    ]
+    temporaries = tuple(Temporary(b.name, b.type, b.shape) for b in allocated)
+    launches = tuple(kernel.launch for kernel in kernels)
+    part = Part(parameters_of(func), launches, temporaries)
+    return [kernel.text for kernel in kernels], part
+
+
+def _helper(name: str) -> str:
+    """A function of the C back end as one of the device."""
+    text = HELPERS[name][0]
+    for ours, theirs in _HELPER_TYPES:
+        text = re.sub(rf"\b{ours}\b", theirs, text)
+    return f"{text}\n"

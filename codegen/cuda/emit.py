@@ -1,0 +1,313 @@
+"""A statement at the root of a LOWERED function as one kernel of CUDA C.
+
+All threads of a block run what stands outside of loops of threads, loops and branches, alike. What
+is done there is done by the first thread along each axis that has no loop around it: the others
+skip it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...tir.buffer import Buffer
+from ...tir.errors import TargetError
+from ...tir.func import PrimFunc, split_allocations
+from ...tir.gpu import GpuLimits
+from ...tir.stmt import (
+    BLOCK_AXES,
+    THREAD_AXES,
+    Alloc,
+    Barrier,
+    Extern,
+    For,
+    ForKind,
+    If,
+    LetStmt,
+    Prefetch,
+    Seq,
+    Stmt,
+    Store,
+)
+from ...tir.target import Target
+from ...tir.visit import accesses, free_vars, statements, stores
+from ..c.isa import isa
+from ..c.lines import Lines, wrapped
+from ..c.names import mangle
+from .artifact import Dimensions, Launch
+from .scalars import CudaScalars, cuda_type
+
+THREAD_NAMES = dict(zip(THREAD_AXES, ("tx", "ty", "tz"), strict=True))
+RESERVED = (
+    *("tx", "ty", "tz", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "team"),
+    *("half", "min", "max", "float2", "float4", "int2", "int4", "uint4", "dim3"),
+)
+MOST_ELEMENTS = 2**31 - 1  # of an array: indices are int
+_ALIGNMENT = 16  # bytes, of every array in shared memory
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The text of a kernel, and how it is launched."""
+
+    text: str
+    launch: Launch
+
+
+def emit_kernel(func: PrimFunc, root: Stmt, target: Target, symbol: str) -> Kernel:
+    """The kernel of a statement at the root of a function. Raises: TargetError for what a grid
+    cannot run.
+    """
+    return _KernelWriter(func, root, target, symbol).kernel()
+
+
+class _KernelWriter:
+    def __init__(self, func: PrimFunc, root: Stmt, target: Target, symbol: str) -> None:
+        assert target.gpu is not None
+        self.func = func
+        self.root = root
+        self.limits: GpuLimits = target.gpu
+        self.target = target
+        self.symbol = symbol
+        self.lines = Lines()
+        for name in RESERVED:
+            self.lines.names.reserve(name)
+        self.expressions = CudaScalars(self.lines, isa(target))
+        loops = [node for node in statements(root) if isinstance(node, For)]
+        self.extents = {
+            axis: max([loop.extent for loop in loops if loop.axis == axis], default=1)
+            for axis in (*BLOCK_AXES, *THREAD_AXES)
+        }
+        self.shared = _shared_plan(root)
+
+    def kernel(self) -> Kernel:
+        """The text and the launch."""
+        used = {access.buffer for access in accesses(self.root)}
+        known = (*(p.buffer for p in self.func.parameters), *split_allocations(self.func.body)[0])
+        arguments = [buffer for buffer in known if buffer in used]
+        written = {store.buffer for store in stores(self.root)}
+        parameters = [self._parameter(buffer, buffer in written) for buffer in arguments]
+        block, grid = self._sizes(THREAD_AXES), self._sizes(BLOCK_AXES)
+        threads = block[0] * block[1] * block[2]
+        self._check(threads)
+        self._uniform(self.root, frozenset(self._split_axes()))
+        body = [*self._declared(), *self.lines.top, *self.lines.listed]
+        text = "\n".join(
+            [
+                f'extern "C" __global__ void __launch_bounds__({threads})',
+                f"{self.symbol}({wrapped(parameters, '    ')})",
+                "{",
+                *body,
+                "}",
+            ]
+        )
+        names = tuple(buffer.name for buffer in arguments)
+        return Kernel(text + "\n", Launch(self.symbol, grid, block, names, self._dynamic_bytes()))
+
+    def _sizes(self, axes: tuple[str, ...]) -> Dimensions:
+        x, y, z = (self.extents[axis] for axis in axes)
+        return x, y, z
+
+    def _split_axes(self) -> list[str]:
+        """The axes along which a block has several threads."""
+        return [axis for axis in THREAD_AXES if self.extents[axis] > 1]
+
+    def _declared(self) -> list[str]:
+        used = set(re.findall(r"\w+", "\n".join([*self.lines.top, *self.lines.listed])))
+        lines = [
+            f"    const int {THREAD_NAMES[axis]} = (int){axis};"
+            for axis in self._split_axes()
+            if THREAD_NAMES[axis] in used
+        ]
+        if self._dynamic_bytes():
+            lines.append(f"    extern __shared__ __align__({_ALIGNMENT}) unsigned char team[];")
+        return lines
+
+    def _parameter(self, buffer: Buffer, written: bool) -> str:
+        if buffer.size > MOST_ELEMENTS:
+            raise TargetError(
+                f"cuda: '{buffer.name}' has {buffer.size} elements; expected at most "
+                f"{MOST_ELEMENTS}: indices are of 32 bits.",
+                code="cuda-elements",
+            )
+        kind = f"{'' if written else 'const '}{cuda_type(buffer.type)} *"
+        return f"{kind}__restrict__ {self.lines.names.declare(buffer)}"
+
+    def _check(self, threads: int) -> None:
+        if threads > self.limits.threads_per_block:
+            raise TargetError(
+                f"cuda: a block of '{self.func.name}' has {threads} threads; expected at most "
+                f"{self.limits.threads_per_block} on {self.target.isa}.",
+                code="cuda-threads",
+                hints=("split the loops that are bound to threads.",),
+            )
+        total = sum(self.shared.values())
+        if total > self.limits.shared_bytes:
+            listed = ", ".join(f"'{b.name}' {size}" for b, size in self.shared.items())
+            raise TargetError(
+                f"cuda: a block of '{self.func.name}' needs {total} bytes of shared memory "
+                f"({listed}); expected at most {self.limits.shared_bytes} on {self.target.isa}.",
+                code="cuda-shared",
+                hints=("smaller tiles, or a loop further in for what is shared.",),
+            )
+
+    def _dynamic_bytes(self) -> int:
+        """Bytes of shared memory, where they are too many for arrays of fixed size."""
+        total = sum(self.shared.values())
+        return total if total > self.limits.static_shared_bytes else 0
+
+    # -- statements
+
+    def _uniform(self, stmt: Stmt, missing: frozenset[str]) -> None:
+        """A statement that all threads of a block come to; `missing`: the axes along which they
+        still have to be told apart.
+        """
+        if not missing or not _has_threads(stmt):
+            if isinstance(stmt, Alloc | Barrier | Seq) or not missing:
+                self._structure(stmt, missing)
+                return
+            names = " && ".join(f"{THREAD_NAMES[axis]} == 0" for axis in sorted(missing))
+            with self.lines.block(f"if ({names}) {{"):
+                self._uniform(stmt, frozenset())
+            return
+        self._structure(stmt, missing)
+
+    def _structure(self, stmt: Stmt, missing: frozenset[str]) -> None:
+        match stmt:
+            case Seq():
+                for child in stmt.body:
+                    self._uniform(child, missing)
+            case Alloc():
+                self._uniform(self._allocations(stmt), missing)
+            case LetStmt():
+                self.expressions.bind(stmt.var, stmt.value)
+                self._uniform(stmt.body, missing)
+            case If():
+                self._if(stmt, missing)
+            case For():
+                self._loop(stmt, missing)
+            case Store():
+                self.lines.add(f"{self._store(stmt)};")
+            case Barrier():
+                self.lines.add("__syncthreads();")
+            case Prefetch():
+                pass
+            case Extern():
+                raise TargetError(
+                    f"cuda: '{self.func.name}' calls the C function '{stmt.function.symbol}'; "
+                    "expected tensor expressions alone.",
+                    code="cuda-extern",
+                    hints=("build it for a CPU, target='c'.",),
+                )
+            case _:
+                raise TypeError(f"cuda: no statement for {type(stmt).__name__}")
+
+    def _loop(self, loop: For, missing: frozenset[str]) -> None:
+        self.lines.ranges[loop.var] = (0, loop.extent - 1)
+        if loop.is_of_threads:
+            self._threads(loop, missing)
+            return
+        before = self.lines.names.used
+        if loop.is_of_blocks:
+            if loop.var in free_vars(loop.body):
+                name = self.lines.names.declare(loop.var)
+                self.lines.add(f"const int {name} = (int){loop.axis};")
+            self._uniform(loop.body, missing)
+            return
+        if loop.kind is ForKind.PARALLEL:
+            raise TargetError(
+                f"cuda: loop '{loop.var.name}' of '{self.func.name}' is parallel; expected loops "
+                "that are bound to a grid.",
+                code="cuda-parallel",
+                hints=("sch.bind(loop, 'blockIdx.x') and sch.bind(loop, 'threadIdx.x').",),
+            )
+        name = self.lines.names.declare(loop.var)
+        for key, value in loop.annotations:
+            if key == "unroll_hint":
+                self.lines.add(f"#pragma unroll {value}")
+        with self.lines.block(f"for (int {name} = 0; {name} < {loop.extent}; {name}++) {{"):
+            self._uniform(loop.body, missing)
+        self.lines.names.forget_uses(before)
+
+    def _threads(self, loop: For, missing: frozenset[str]) -> None:
+        """A loop of threads: each of them runs its iteration, and those beyond the last none."""
+        left = missing - {loop.axis}
+        if self.extents[loop.axis] == 1:
+            self.lines.names.call(loop.var, "0")
+        else:
+            self.lines.names.call(loop.var, THREAD_NAMES[loop.axis])
+        if loop.extent == self.extents[loop.axis]:
+            self._uniform(loop.body, left)
+            return
+        with self.lines.block(f"if ({THREAD_NAMES[loop.axis]} < {loop.extent}) {{"):
+            self._uniform(loop.body, left)
+
+    def _if(self, stmt: If, missing: frozenset[str]) -> None:
+        with self.lines.block(f"if ({self.expressions.scalar(stmt.condition)}) {{"):
+            self._uniform(stmt.then, missing)
+        if stmt.orelse is not None:
+            self.lines.listed[-1] += " else {"
+            self.lines.depth += 1
+            self._uniform(stmt.orelse, missing)
+            self.lines.depth -= 1
+            self.lines.add("}")
+
+    def _store(self, store: Store) -> str:
+        value = self.expressions.scalar(store.value)
+        if not store.buffer.shape and store.buffer.scope == "register":
+            return f"{self.lines.names[store.buffer]} = {value}"
+        return f"{self.expressions.place(store.buffer, store.indices)} = {value}"
+
+    def _allocations(self, stmt: Alloc) -> Stmt:
+        """Declare the buffers of a chain of allocations; registers of one type share lines."""
+        body: Stmt = stmt
+        registers: dict[str, list[str]] = {}
+        while isinstance(body, Alloc):
+            buffer, body = body.buffer, body.body
+            if buffer.shape or buffer.scope != "register":
+                self._allocation(buffer)
+            else:
+                name = self.lines.names.declare(buffer)
+                registers.setdefault(cuda_type(buffer.type), []).append(name)
+        for kind, names in registers.items():
+            self.lines.declare_all(kind, names)
+        return body
+
+    def _allocation(self, buffer: Buffer) -> None:
+        kind = cuda_type(buffer.type)
+        name = self.lines.names.declare(buffer)
+        if buffer.scope == "global":
+            raise TargetError(
+                f"cuda: '{buffer.name}' of '{self.func.name}' is memory of its own in each block; "
+                "expected scope 'team' or 'register' below loops of blocks.",
+                code="cuda-scope",
+                hints=(f"sch.set_scope('{buffer.name}', 'team').",),
+            )
+        if buffer.scope != "team":
+            self.lines.add(f"{kind} {name}[{max(1, buffer.room)}];")
+        elif self._dynamic_bytes():
+            listed = list(self.shared)
+            offset = sum(self.shared[b] for b in listed[: listed.index(buffer)])
+            self.lines.add(f"{kind} *const {name} = ({kind} *)(team + {offset});")
+        else:
+            self.lines.add(f"__shared__ __align__({_ALIGNMENT}) {kind} {name}[{buffer.room}];")
+
+
+def _shared_plan(root: Stmt) -> dict[Buffer, int]:
+    """The bytes of each array in shared memory, in the order of the text."""
+    return {
+        node.buffer: -(-node.buffer.bytes // _ALIGNMENT) * _ALIGNMENT
+        for node in statements(root)
+        if isinstance(node, Alloc) and node.buffer.scope == "team"
+    }
+
+
+def _has_threads(stmt: Stmt) -> bool:
+    return any(isinstance(node, For) and node.is_of_threads for node in statements(stmt))
+
+
+def kernel_symbol(name: str, number: int, count: int) -> str:
+    """What a function's kernel is called: by its function, and its number where there are
+    several.
+    """
+    return f"tw_{mangle(name)}" if count == 1 else f"tw_{mangle(name)}_{number}"

@@ -1,0 +1,32 @@
+"""What CUDA C computes in one expression, as a table: (operation, type) -> text, the operands as
+`{0}`, `{1}`, `{2}`.
+
+Sources are compiled with `--fmad=false`: a product and a sum become one instruction where the text
+says so, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from ...tir.dtype import FLOAT32, FLOAT64, DType
+
+_FLOAT = {
+    "min": "({0} < {1} || {0} != {0} ? {0} : {1})",
+    "max": "({0} > {1} || {0} != {0} ? {0} : {1})",
+    "min_any": "fmin{s}({0}, {1})",
+    "max_any": "fmax{s}({0}, {1})",
+    "abs": "fabs{s}({0})",
+    "neg": "-{0}",
+    "sqrt": "sqrt{s}({0})",
+    "round": "rint{s}({0})",
+    "floor": "floor{s}({0})",
+    "fma": "fma{s}({0}, {1}, {2})",
+}
+
+
+def scalar_operations() -> dict[tuple[str, DType], str]:
+    """The table."""
+    table: dict[tuple[str, DType], str] = {}
+    for dtype, f, s in ((FLOAT32, "f", "f"), (FLOAT64, "d", "")):
+        for name, text in _FLOAT.items():
+            table[name, dtype] = text.replace("{f}", f).replace("{s}", s)
+    return table

@@ -1,0 +1,110 @@
+"""The code of a CUDA kernel as a GPU runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...codegen.artifact import Parameter
+from ...codegen.cuda.artifact import CudaArtifact, Part
+from ..arrays import Array
+from .availability import Unavailable, availability
+from .compile import compile_cuda
+from .context import Context, Kernel
+from .device_array import DeviceArray
+from .launch import pack
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An artifact on a device: its kernels by name, and the arrays that stay there."""
+
+    context: Context
+    kernels: Mapping[str, Kernel]
+    fixed: dict[str, DeviceArray] = field(default_factory=dict)
+
+    def launch(self, part: Part, arrays: Mapping[str, DeviceArray]) -> None:
+        """Put the launches of a part into the default stream."""
+        made = {
+            t.name: DeviceArray.empty(self.context, t.shape, t.dtype.numpy)
+            for t in part.temporaries
+        }
+        known = {**self.fixed, **arrays, **made}
+        for launch in part.launches:
+            arguments = pack(*(known[name] for name in launch.arguments))
+            self.kernels[launch.kernel].launch(
+                launch.grid, launch.block, arguments, shared_bytes=launch.shared_bytes
+            )
+
+
+class DeviceCode:
+    """Runs an artifact's launches on the first GPU; compiled and loaded at the first run.
+
+    constants: bound when the kernel is built; what `prepare` makes of them stays on the device.
+    Raises: NoDevice, NvrtcNotFound, CompileFailed; LaunchError, DeviceError.
+    """
+
+    def __init__(self, artifact: CudaArtifact, constants: Mapping[str, Array]) -> None:
+        self.artifact = artifact
+        self.constants = dict(constants)
+        self._loaded: Loaded | None = None
+
+    def __reduce__(self) -> tuple[type[DeviceCode], tuple[CudaArtifact, dict[str, Array]]]:
+        return DeviceCode, (self.artifact, self.constants)
+
+    def run(self, arrays: Sequence[Array], threads: int) -> None:
+        """Copy the inputs to the device, run, and copy the outputs back."""
+        loaded = self._ready()
+        named = self._named(loaded.context, arrays)
+        loaded.launch(self.artifact.run, named)
+        for parameter, array in zip(self._free(), arrays, strict=True):
+            if parameter.role == "output":
+                named[parameter.name].memory.copy_out(array)
+
+    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
+        """A call that runs on copies of these arrays that lie on the device, and waits for it."""
+        loaded = self._ready()
+        named = self._named(loaded.context, arrays)
+
+        def call() -> None:
+            loaded.launch(self.artifact.run, named)
+            loaded.context.synchronize()
+
+        return call
+
+    def _ready(self) -> Loaded:
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+    def _load(self) -> Loaded:
+        found = availability()
+        if isinstance(found, Unavailable):
+            raise found.error()
+        context, artifact = found.context(), self.artifact
+        module = context.load(
+            compile_cuda(artifact.source, artifact.target.isa, name=artifact.name)
+        )
+        parts = [part for part in (artifact.prepare, artifact.run) if part is not None]
+        names = {launch.kernel for part in parts for launch in part.launches}
+        loaded = Loaded(context, {name: module.kernel(name) for name in names})
+        for name, array in self.constants.items():
+            loaded.fixed[name] = DeviceArray.of(context, array)
+        for parameter in artifact.parameters:
+            if parameter.role == "prepared":
+                made = DeviceArray.empty(context, parameter.shape, parameter.dtype.numpy)
+                loaded.fixed[parameter.name] = made
+        if artifact.prepare is not None:
+            loaded.launch(artifact.prepare, {})
+        return loaded
+
+    def _free(self) -> list[Parameter]:
+        return [p for p in self.artifact.parameters if p.role in ("input", "output")]
+
+    def _named(self, context: Context, arrays: Sequence[Array]) -> dict[str, DeviceArray]:
+        return {
+            parameter.name: DeviceArray.of(context, array)
+            if parameter.role == "input"
+            else DeviceArray.empty(context, array.shape, array.dtype)
+            for parameter, array in zip(self._free(), arrays, strict=True)
+        }

@@ -1,0 +1,59 @@
+"""The code of a CUDA kernel as the emulation on the CPU runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from ...codegen.cuda.artifact import CudaArtifact, Part
+from ...tir.errors import TilewrightError
+from ..arrays import Array
+from .emulator import Launch, emulate
+
+
+class EmulationFailed(TilewrightError, RuntimeError):
+    """An emulated kernel did what none may do."""
+
+
+class EmulatedCode:
+    """Runs an artifact's launches on the CPU; what `prepare` makes of the constants is made once.
+
+    Raises: as `emulate`; EmulationFailed.
+    """
+
+    def __init__(
+        self, artifact: CudaArtifact, constants: Mapping[str, Array], *, checked: bool = False
+    ) -> None:
+        self.artifact = artifact
+        self.checked = checked
+        self.fixed: dict[str, Array] = dict(constants)
+        for parameter in artifact.parameters:
+            if parameter.role == "prepared":
+                self.fixed[parameter.name] = np.zeros(parameter.shape, parameter.dtype.numpy)
+        if artifact.prepare is not None:
+            self._launch(artifact.prepare, self.fixed)
+
+    def run(self, arrays: Sequence[Array], threads: int) -> None:
+        """Run on the arrays of inputs and outputs, in parameter order."""
+        free = [p for p in self.artifact.parameters if p.role in ("input", "output")]
+        named = {p.name: array for p, array in zip(free, arrays, strict=True)}
+        self._launch(self.artifact.run, {**self.fixed, **named})
+
+    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
+        """A call that runs on these arrays again and again."""
+        return lambda: self.run(arrays, threads)
+
+    def _launch(self, part: Part, arrays: Mapping[str, Array]) -> None:
+        made = {t.name: np.empty(t.shape, t.dtype.numpy) for t in part.temporaries}
+        launches = [
+            Launch(x.kernel, x.grid, x.block, x.arguments, x.shared_bytes) for x in part.launches
+        ]
+        known = {**arrays, **made}
+        used = {name: known[name] for launch in part.launches for name in launch.arguments}
+        report = emulate(self.artifact.source, launches, used, checked=self.checked)
+        if not report:
+            raise EmulationFailed(
+                f"emulate: '{self.artifact.name}' does what no kernel may do:\n{report}",
+                code="emulate-failed",
+            )

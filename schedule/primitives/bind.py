@@ -1,0 +1,37 @@
+"""Primitive bind: iterations of a loop as the blocks of a grid, or as the threads of a block."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...tir.expr import Var
+from ...tir.func import PrimFunc
+from ...tir.stmt import ForKind
+from ...tir.target import Target
+from .. import dependence, grid, legality
+from ..nest import Rewrite, allocate_below, loop_of, replace_loop
+
+
+def bind(func: PrimFunc, loop: Var, axis: str, target: Target | None) -> Rewrite:
+    """Run each iteration of a loop as the block, or the thread, of that number along `axis`.
+
+    for i in range(n): s   ->   for i in bound(n, axis="threadIdx.x"): s
+
+    Loops of one axis in different places are the same threads; a nest that has no loop of an axis
+    is run by the first thread along it. Lowering puts a barrier where threads depend on each other.
+    Requires: the loop is serial; loops of blocks stand outermost, no loop stands inside another one
+    of its axis; no two iterations touch one element, one of them writing; the block has no more
+    threads than the target allows. Raises: ScheduleError.
+    """
+    node = loop_of(func, loop)
+    grid.check_axis(func, node, axis)
+    legality.check_serial(func, node, "bind")
+    legality.check_not_mirrored(func, node, "bind")
+    grid.check_place(func, node, axis)
+    private = legality.check_independent(func, node, "bind")
+    dependence.check_reads_own(func, node, "bind")
+    changed = replace_loop(func, node, replace(node, kind=ForKind.BOUND, axis=axis, annotations=()))
+    grid.check_limits(changed, loop_of(changed, loop), target)
+    for tensor in private:
+        changed = allocate_below(changed, loop, tensor)
+    return Rewrite(changed)

@@ -1,0 +1,122 @@
+"""P5 for a grid: what different threads of a block do has no order but that of barriers.
+
+- A thread is the values of the loops that are bound to threads; where an axis has no loop, it is
+  the first along it.
+- Loops of blocks, and serial ones outside of those of threads, are run by all threads of a block
+  alike. So two runs in different threads that touch a cell, one writing, need a barrier that all
+  threads pass between them: in the text between the two, where they agree on those loops; else, in
+  the iteration of the earlier run behind it, or in that of the later one before it.
+- Storage that the threads of a block share is there once: iterations of serial loops use it again.
+- A buffer of a thread's own ("register", "thread") is another one for each thread: no barrier makes
+  such a pair right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...tir.stmt import THREAD_AXES
+from ..verdict import Failure
+from .affine import Affine, variable
+from .nest import Access, BarrierAt, Nest, Statement
+from .order import Order, common_loops
+from .sets import Sets
+from .witness import Finding, element_text, iteration, runs_of
+
+PRIVATE = ("register", "thread")
+
+
+def check_grid(sets: Sets, nest: Nest, pairs: Sequence[tuple[Access, Access]]) -> Iterator[Finding]:
+    """The first clash of threads among pairs of accesses to one buffer, one of them writing."""
+    for one, two in pairs:
+        a, b = one.statement, two.statement
+        if a.root != b.root or _first_thread_loop(a, b) is None:
+            continue
+        finding = _clash(sets, one, two, _orders(nest.barriers, one, two))
+        if finding is not None:
+            yield finding
+            return
+
+
+def _first_thread_loop(*statements: Statement) -> int | None:
+    """Where the outermost loop of threads stands in one of the statements; None in none."""
+    found = [n for s in statements for n, loop in enumerate(s.loops) if loop.is_of_threads]
+    return min(found, default=None)
+
+
+def _orders(barriers: Sequence[BarrierAt], one: Access, two: Access) -> list[Order]:
+    """The orders of two runs of one block that no barrier parts."""
+    a, b = one.statement, two.statement
+    blocks = sum(loop.is_of_blocks for loop in a.loops)
+    if one.buffer.scope in PRIVATE:
+        return [Order(blocks)]
+    first = _first_thread_loop(a, b)
+    shared = common_loops(a, b)
+    alike = shared if first is None else min(first, shared)
+    found = [] if _parted(barriers, a, b, alike) else [Order(alike)]
+    for level in range(blocks, alike):
+        if not _carried(barriers, a, b, level):
+            found.append(Order(level, "<"))
+        if not _carried(barriers, b, a, level):
+            found.append(Order(level, ">"))
+    return found
+
+
+def _parted(barriers: Sequence[BarrierAt], a: Statement, b: Statement, alike: int) -> bool:
+    """Whether a barrier stands between the two, in the same iteration of the loops that all threads
+    run alike.
+    """
+    low, high = sorted((a.positions[-1], b.positions[-1]))
+    return any(
+        low < barrier.position < high
+        and barrier.loops[:alike] == a.loops[:alike]
+        and (barrier.runs_with(a) or barrier.runs_with(b))
+        for barrier in barriers
+    )
+
+
+def _carried(barriers: Sequence[BarrierAt], early: Statement, late: Statement, level: int) -> bool:
+    """Whether a barrier runs behind `early`, or before `late`, in its iteration of the loop at
+    `level`.
+    """
+    for barrier in barriers:
+        if barrier.loops[: level + 1] != early.loops[: level + 1]:
+            continue
+        behind = barrier.position > early.positions[-1] and barrier.runs_with(early)
+        before = barrier.position < late.positions[-1] and barrier.runs_with(late)
+        if behind or before:
+            return True
+    return False
+
+
+def _thread(statement: Statement) -> tuple[Affine, ...]:
+    """The number of the thread that runs a statement, along each axis."""
+    axes = {loop.axis: variable(loop.var) for loop in statement.loops if loop.is_of_threads}
+    return tuple(axes.get(axis, Affine()) for axis in THREAD_AXES)
+
+
+def _clash(sets: Sets, one: Access, two: Access, orders: Sequence[Order]) -> Finding | None:
+    a, b = one.statement, two.statement
+    private = one.buffer.scope in PRIVATE
+    cells = (one.cell, two.cell) if private else (one.indices, two.indices)
+    equal = tuple(zip(*cells, strict=True))
+    possible = sets.possible(a, one.where, b, two.where, equal, orders) if orders else ()
+    if not possible:
+        return None
+    for mine, other in zip(_thread(a), _thread(b), strict=True):
+        for ahead in ((mine, other), (mine.scaled(-1), other.scaled(-1))):
+            runs = sets.pairs(a, one.where, b, two.where, equal, possible, (ahead,))
+            if sets.empty(runs):
+                continue
+            first, second = runs_of(runs, a, b)
+            element = element_text(one.buffer.name, one.indices, first)
+            verb = "write" if two.write else "write and read"
+            what = (
+                f"two threads, each with a '{one.buffer.name}' of its own,"
+                if private
+                else "two threads with no barrier between them"
+            )
+            both = (iteration(a, first), iteration(b, second))
+            failure = Failure("P5", f"{what} {verb} {element}", both, element)
+            return Finding(failure, one.exact and two.exact)
+    return None
