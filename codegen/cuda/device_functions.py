@@ -178,7 +178,7 @@ def _ldmatrix(count: int, transposed: bool) -> DeviceFunction:
         f'    : {outputs} : "r"(from) : "memory");',
         emulation=f"em_rows mine = {{row, {{}}}};\n"
         f"if (em_lane() < {8 * count}) em_touch_row(row, line);\n"
-        f'em_warp("{name}", 0xffffffffu, &mine, em_finish_rows<{count}, '
+        f'em_whole_warp("{name}", &mine, em_finish_rows<{count}, '
         f"{'true' if transposed else 'false'}>, line);\n"
         + " ".join(f"{register} = mine.got[{i}];" for i, register in enumerate(registers)),
     )
@@ -205,7 +205,7 @@ def _mma(shape: str, element: str, sums: str, packed: int, read: str) -> DeviceF
         f"    : {in_place}\n    : {given});",
         emulation=f"em_fragments<{kind}> mine = {{\n"
         f"    {{{', '.join(c)}}}, {{{', '.join(a)}}}, {{{', '.join(b)}}}}};\n"
-        f'em_warp("{name}", 0xffffffffu, &mine, [](void *const *lanes, unsigned) {{\n'
+        f'em_whole_warp("{name}", &mine, [](void *const *lanes, unsigned) {{\n'
         f"    em_multiply<{kind}, {wide}, {packed}>(\n"
         f"        lanes, [](unsigned r, int i) {{ return ({wide}){read}; }});\n"
         "}, line);\n" + " ".join(f"{register} = mine.c[{i}];" for i, register in enumerate(c)),

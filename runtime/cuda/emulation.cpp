@@ -41,7 +41,7 @@ struct Thread {
     Action state;
     int line;         /* where it waits */
     const char *what; /* the function of a warp that it waits in */
-    unsigned lanes;
+    unsigned lanes;   /* that it names, of those that there are */
     void *brought;
     em_index index;
     std::vector<Copy> copies;
@@ -208,9 +208,6 @@ void report_stuck()
             int other = i / LANES * LANES + lane;
             if (!(waiting.lanes >> lane & 1) || other == i)
                 continue;
-            if (other >= count)
-                return report(WARP, party(i, -waiting.line, IN_WARP), {block_number, other, 0, DONE}, -1, 0,
-                              "a lane that it names does not exist");
             if (threads[other].state != IN_WARP || !same(threads[other], waiting))
                 return report(WARP, party(i, -waiting.line, IN_WARP),
                               party(other, -threads[other].line, threads[other].state));
@@ -235,7 +232,8 @@ void pass_barrier()
 {
     for (size_t i = 1; i < threads.size(); ++i)
         if (threads[i].line != threads[0].line) {
-            report(BARRIER, party(0, -threads[0].line, AT_BARRIER), party((int)i, -threads[i].line, AT_BARRIER));
+            report(BARRIER, party(0, -threads[0].line, AT_BARRIER),
+                   party((int)i, -threads[i].line, AT_BARRIER));
             stopped = true;
             return;
         }
@@ -348,8 +346,14 @@ void run_grid()
 
 } // namespace
 
-extern "C" __attribute__((visibility("default"))) void em_emulate(Entry function, void *const *arguments, const Number *asked,
-                           Number *counts, void *finding_table, void *site_table)
+static em_index index_of(const Number *numbers)
+{
+    return {(unsigned)numbers[0], (unsigned)numbers[1], (unsigned)numbers[2]};
+}
+
+extern "C" __attribute__((visibility("default"))) void
+em_emulate(Entry function, void *const *arguments, const Number *asked, Number *counts,
+           void *finding_table, void *site_table)
 {
     request = (const Request *)asked;
     findings = (Finding *)finding_table;
@@ -358,8 +362,8 @@ extern "C" __attribute__((visibility("default"))) void em_emulate(Entry function
     found[0] = found[1] = 0;
     entry = function;
     entry_arguments = arguments;
-    gridDim = {(unsigned)request->grid[0], (unsigned)request->grid[1], (unsigned)request->grid[2]};
-    blockDim = {(unsigned)request->block[0], (unsigned)request->block[1], (unsigned)request->block[2]};
+    gridDim = index_of(request->grid);
+    blockDim = index_of(request->block);
     size_t count = (size_t)blockDim.x * blockDim.y * blockDim.z;
     threads.assign(count, Thread());
     warps = (int)((count + LANES - 1) / LANES);

@@ -18,8 +18,8 @@
 #define __shared__ TW_SHARED(__LINE__) /* one definition per line that has the word */
 #define __restrict__ __restrict
 
-/* In checked mode a vector is aligned as on the device, and one that is not is reported before it is
-   touched; otherwise none is, so that none faults. */
+/* In checked mode a vector is aligned as on the device, and one that is not is reported before it
+   is touched; otherwise none is, so that none faults. */
 #ifdef TW_CHECKED
 #define TW_ALIGNED(n) __align__(n)
 #else
@@ -54,11 +54,15 @@ enum { warpSize = 32 };
 extern "C" {
 void em_block_barrier(int line);
 void em_warp_barrier(unsigned lanes, int line);
-/* Wait for the lanes; the last one to come runs `finish` on what each lane brought, by lane. */
-void em_warp(const char *what, unsigned lanes, void *brought, void (*finish)(void *const *, unsigned),
-             int line);
+/* Wait for those of the lanes that the block has, or for a whole warp; the last one to come runs
+   `finish` on what each lane brought, by lane, and on the lanes that came. A lane that left is
+   waited for and reported, though the device would go on: it is named, and does not come. */
+typedef void em_finish(void *const *, unsigned);
+void em_warp(const char *what, unsigned lanes, void *brought, em_finish *finish, int line);
+void em_whole_warp(const char *what, void *brought, em_finish *finish, int line);
 int em_lane(void);
-void em_touch(const void *address, int bytes, int action, int line); /* an access of a function below */
+/* An access of one of the functions below. */
+void em_touch(const void *address, int bytes, int action, int line);
 void em_copy_async(void *shared, const void *global, int bytes, int line);
 void em_copy_commit(void);
 void em_copy_wait(int pending);
@@ -72,7 +76,7 @@ TW_MEANING void __syncwarp(unsigned lanes = 0xffffffffu, int line = __builtin_LI
     em_warp_barrier(lanes, line);
 }
 
-/* Shuffles: each lane brings a value and where it reads; a lane that is not among `lanes` has none. */
+/* Shuffles: each lane brings a value and where it reads; a lane that did not come has none. */
 template <class T> struct em_shuffled { T value, got; int from; bool found; };
 template <class T> TW_UNCHECKED void em_finish_shuffle(void *const *brought, unsigned lanes)
 {
@@ -84,7 +88,8 @@ template <class T> TW_UNCHECKED void em_finish_shuffle(void *const *brought, uns
                 mine->got = ((em_shuffled<T> *)brought[mine->from])->value;
         }
 }
-template <class T> TW_UNCHECKED T em_shuffle(const char *what, unsigned lanes, T value, int from, int line)
+template <class T>
+TW_UNCHECKED T em_shuffle(const char *what, unsigned lanes, T value, int from, int line)
 {
     em_shuffled<T> mine = {value, value, from & 31, true};
     em_warp(what, lanes, &mine, em_finish_shuffle<T>, line);
@@ -154,7 +159,7 @@ template <int COUNT, bool TRANSPOSED> TW_UNCHECKED void em_finish_rows(void *con
 }
 template <class Sum> struct em_fragments { Sum c[4]; unsigned a[4], b[2]; };
 /* Register r of A holds PACKED elements of row l/4 + 8*(r%2), register r of B of column l/4; `read`
-   gives element i of a register. Products and sums are exact or double; the result is rounded once. */
+   gives element i of a register. Products and sums are exact or double, the result rounded once. */
 template <class Sum, class Wide, int PACKED, class Read>
 TW_UNCHECKED void em_multiply(void *const *lanes, Read read)
 {
@@ -209,8 +214,8 @@ template <class T> TW_MEANING T em_max(T a, T b)
 }
 #define TW_FLOATING(type, f, F) \
     extern "C" { \
-    type sqrt##f(type), floor##f(type), ceil##f(type), trunc##f(type), rint##f(type), fabs##f(type); \
-    type fma##f(type, type, type), copysign##f(type, type), fmod##f(type, type); \
+    type sqrt##f(type), floor##f(type), ceil##f(type), trunc##f(type), rint##f(type); \
+    type fabs##f(type), copysign##f(type, type), fmod##f(type, type), fma##f(type, type, type); \
     } \
     TW_MEANING type __##F##add_rn(type a, type b) { return a + b; } \
     TW_MEANING type __##F##sub_rn(type a, type b) { return a - b; } \
@@ -260,7 +265,10 @@ template <> struct em_letter<float> { static const char value = 'f'; };
 template <> struct em_letter<double> { static const char value = 'd'; };
 template <class... P> struct em_letters { static const char text[sizeof...(P) + 1]; };
 template <class... P> const char em_letters<P...>::text[] = {em_letter<P>::value..., 0};
-template <class... P> TW_MEANING const char *em_types(void (*)(P...)) { return em_letters<P...>::text; }
+template <class... P> TW_MEANING const char *em_types(void (*)(P...))
+{
+    return em_letters<P...>::text;
+}
 
 #define TW_EXPORT extern "C" __attribute__((visibility("default")))
 #define TW_KERNEL(name) \

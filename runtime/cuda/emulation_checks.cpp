@@ -188,7 +188,8 @@ void check_pending(const Access &access, size_t at)
 {
     const Mark &pending = access.range.cells[at].pending;
     if (pending.epoch >= block_epoch && pending.epoch != 0)
-        report(EARLY, party_of(pending, WRITE), access.now(), access.range.memory, access.offset(at));
+        report(EARLY, party_of(pending, WRITE), access.now(), access.range.memory,
+               access.offset(at));
 }
 
 void remember(Marks &marks, const Mark &mark)
@@ -236,18 +237,24 @@ Range &range_of(uintptr_t address, int bytes, Number action, Site site)
                 break;
     if (last_range < ranges.size() && address + bytes <= ranges[last_range].end)
         return ranges[last_range];
-    const Range *nearest = nullptr;
+    Range *nearest = nullptr;
     uintptr_t distance = UINTPTR_MAX;
-    for (const Range &range : ranges) {
+    for (Range &range : ranges) {
         uintptr_t away = address < range.begin ? range.begin - address
                          : address >= range.end ? address - range.end
                                                 : 0;
         if (away < distance)
             distance = away, nearest = &range;
     }
-    Number inside = nearest && address >= nearest->begin && address < nearest->end;
-    Number offset = nearest ? (Number)(inside ? nearest->end : address) - (Number)nearest->begin : 0;
-    report(OUT_OF_BOUNDS, party(running, site, action), NOBODY, nearest ? nearest->memory : -1, offset);
+    Party now = party(running, site, action);
+    if (nearest) {
+        /* of an access that begins inside, the first byte outside */
+        uintptr_t outside = distance == 0 && address < nearest->end ? nearest->end : address;
+        Number offset = (Number)outside - (Number)nearest->begin;
+        report(OUT_OF_BOUNDS, now, NOBODY, nearest->memory, offset);
+    } else {
+        report(OUT_OF_BOUNDS, now, NOBODY);
+    }
     leave();
 }
 
@@ -286,7 +293,8 @@ void checks_issue(const Copy &copy, const void *global)
     auto to = (uintptr_t)copy.to;
     Range &range = range_of(to, copy.size, WRITE, -copy.line);
     Access access = {range, to, copy.size, WRITE, site_number(-copy.line, WRITE, range, copy.size)};
-    if (range.kind != SHARED || range_of((uintptr_t)global, copy.size, READ, -copy.line).kind == SHARED)
+    Range &from = range_of((uintptr_t)global, copy.size, READ, -copy.line);
+    if (range.kind != SHARED || from.kind == SHARED)
         em_refuse("a copy goes from global memory to shared memory and nowhere else", copy.line);
     if (records[running].size() < MOST_RECORDS)
         records[running].push_back({access.site, phases[running], to});
@@ -410,9 +418,9 @@ void checks_end_launch()
     for (const SiteSum &site : sites)
         if (site.row.requests && found[1] < request->sites)
             site_rows[found[1]++] = site.row;
-    for (const BarrierSum &barrier : barriers)
+    for (const BarrierSum &sum : barriers)
         if (found[1] < request->sites)
-            site_rows[found[1]++] = {-barrier.line, AT_BARRIER, -1, 0, barrier.passed, barrier.needed, 0, 0};
+            site_rows[found[1]++] = {-sum.line, AT_BARRIER, -1, 0, sum.passed, sum.needed, 0, 0};
 }
 
 } // namespace

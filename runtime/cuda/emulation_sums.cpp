@@ -18,8 +18,8 @@ int distinct(uintptr_t *values, int count)
     return (int)(std::unique(values, values + count) - values);
 }
 
-/* Shared memory gives 32 words of 4 bytes from different banks in a pass; a request of 8 or 16 bytes
-   a lane goes by halves or quarters of a warp. */
+/* Shared memory gives 32 words of 4 bytes from different banks in a pass; a request of 8 or 16
+   bytes a lane goes by halves or quarters of a warp. */
 void sum_up_shared(SiteRow &row, const Request32 &asked)
 {
     int wide = row.bytes <= 4 ? 1 : (int)row.bytes / 4;
@@ -106,6 +106,8 @@ struct Ask {
     uintptr_t address;
 };
 
+bool is_same(const Ask &a, const Ask &b) { return a.key == b.key && a.turn == b.turn; }
+
 void sum_up_sorted(int first, int count)
 {
     std::vector<Ask> asks;
@@ -125,7 +127,7 @@ void sum_up_sorted(int first, int count)
         Request32 asked;
         asked.lanes = 0;
         size_t begin = n;
-        for (; n < asks.size() && asks[n].key == asks[begin].key && asks[n].turn == asks[begin].turn; ++n) {
+        for (; n < asks.size() && is_same(asks[n], asks[begin]); ++n) {
             asked.lane[asked.lanes] = asks[n].lane;
             asked.address[asked.lanes++] = asks[n].address;
         }

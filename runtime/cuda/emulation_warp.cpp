@@ -8,41 +8,50 @@ void checks_land(const Copy &copy);
 
 void finish_nothing(void *const *, unsigned) {}
 
+void meet(const char *what, unsigned lanes, void *brought, Finish finish, int line)
+{
+    Thread &self = threads[running];
+    int first = running / LANES * LANES;
+    self.what = what;
+    self.lanes = lanes & existing(running / LANES);
+    self.brought = brought;
+    self.line = line;
+    self.state = IN_WARP;
+    void *all[LANES] = {};
+    for (int i = 0; i < LANES; ++i)
+        if (self.lanes >> i & 1) {
+            const Thread &other = threads[first + i];
+            if (other.state != IN_WARP || !same(other, self))
+                return wait_as(IN_WARP, line); /* somebody has yet to come, or waits elsewhere */
+            all[i] = other.brought;
+        }
+    finish(all, self.lanes);
+    for (int i = 0; i < LANES; ++i)
+        if (self.lanes >> i & 1)
+            threads[first + i].state = READY;
+    if (request->checked)
+        checks_warp(self.lanes, finish == finish_nothing);
+}
+
 } // namespace
 
 extern "C" void em_warp(const char *what, unsigned lanes, void *brought, Finish finish, int line)
 {
-    int first = running / LANES * LANES, lane = running % LANES;
-    Thread &self = threads[running];
-    self.what = what;
-    self.lanes = lanes;
-    self.brought = brought;
-    self.line = line;
-    if (!(lanes >> lane & 1))
+    if (!(lanes >> running % LANES & 1))
         em_refuse("it takes part, but its own lane is not named", line);
-    if (lanes & ~existing(running / LANES))
-        em_refuse("it names lanes that the block does not have", line);
-    void *all[LANES] = {};
-    for (int i = 0; i < LANES; ++i) {
-        if (!(lanes >> i & 1))
-            continue;
-        const Thread &other = threads[first + i];
-        if (i != lane && (other.state != IN_WARP || !same(other, self)))
-            return wait_as(IN_WARP, line); /* somebody has yet to come, or waits elsewhere */
-        all[i] = other.brought;
-    }
-    finish(all, lanes);
-    for (int i = 0; i < LANES; ++i)
-        if (lanes >> i & 1)
-            threads[first + i].state = READY;
-    if (request->checked)
-        checks_warp(lanes, finish == finish_nothing);
+    meet(what, lanes, brought, finish, line);
+}
+
+extern "C" void em_whole_warp(const char *what, void *brought, Finish finish, int line)
+{
+    if (existing(running / LANES) != 0xffffffffu)
+        em_refuse("it takes a whole warp, and the block's last one has fewer threads", line);
+    meet(what, 0xffffffffu, brought, finish, line);
 }
 
 extern "C" void em_warp_barrier(unsigned lanes, int line)
 {
-    /* for this one alone, a warp that the block's end cuts is whole */
-    em_warp("__syncwarp", lanes & existing(running / LANES), nullptr, finish_nothing, line);
+    em_warp("__syncwarp", lanes, nullptr, finish_nothing, line);
 }
 
 extern "C" void em_copy_async(void *shared, const void *global, int bytes, int line)

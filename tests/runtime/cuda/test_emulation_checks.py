@@ -281,10 +281,29 @@ def test_lanes_meet_in_one_call_or_the_launch_ends(body: str, kind: str, said: s
     assert lines(finding)[0] == 5
 
 
-def test_lanes_that_a_block_does_not_have_cannot_be_named() -> None:
-    body = "    out[tx] = __shfl_xor_sync(0xffffffffu, x[tx], 1);\n"
-    assert check(body, block=64)
-    assert "does not have" in only(check(body, block=48), "refused").note
+def test_lanes_that_left_are_missed_and_those_that_never_were_are_not() -> None:
+    body = "    {leave}\n    out[tx] = __shfl_xor_sync(0xffffffffu, x[tx], {mask});\n"
+    out = np.zeros(48, np.float32)
+    assert check(body.format(leave="", mask=1), block=48, out=out)
+    np.testing.assert_array_equal(out, np.arange(48) ^ 1)
+    assert lines(only(check(body.format(leave="", mask=16), block=48), "refused")) == [5]
+    missed = only(check(body.format(leave="if (tx % 32 > 15) return;", mask=8)), "warp")
+    assert [party.action for party in missed.parties] == ["waits for lanes", "left"]
+    assert [party.thread[0] for party in missed.parties] == [0, 16]
+
+
+def test_a_product_takes_a_whole_warp() -> None:
+    body = """\
+    {leave}
+    float c0 = 0.0f, c1 = 0.0f, c2 = 0.0f, c3 = 0.0f;
+    tw_mma_m16n8k8_tf32(c0, c1, c2, c3, 0u, 0u, 0u, 0u, 0u, 0u);
+    out[tx] = c0;
+"""
+    assert check(body.format(leave=""))
+    assert "a whole warp" in only(check(body.format(leave=""), block=48), "refused").note
+    finding = only(check(body.format(leave="if (tx == 7) return;")), "warp")
+    assert [party.action for party in finding.parties] == ["waits for lanes", "left"]
+    assert (lines(finding)[0], finding.parties[1].thread) == (6, (7, 0, 0))
 
 
 def test_a_vector_lies_at_a_multiple_of_its_size() -> None:
@@ -336,6 +355,41 @@ def test_a_wrong_swizzle_shows_in_the_values_or_in_the_conflicts() -> None:
     report = check(weak, x=x, out=out, block=32)
     np.testing.assert_array_equal(out.reshape(32, 32), x.reshape(32, 32).T)
     assert site(report, "team", "reads").bank_conflict_degree == 8
+
+
+@pytest.mark.parametrize(
+    ("stored", "loaded", "right", "degree"),
+    [
+        ("0", "0", True, 8),
+        ("row % 8", "row % 8", True, 1),
+        ("row / 2 % 4", "row / 2 % 4", True, 2),
+        ("row % 8", "row / 2 % 8", False, 2),
+    ],
+)
+def test_a_swizzle_of_rows_that_ldmatrix_loads(
+    stored: str, loaded: str, right: bool, degree: int
+) -> None:
+    body = f"""\
+    __shared__ __align__(16) unsigned short team[16 * 64];
+    for (int i = tx; i < 128; i += 32) {{
+        const int row = i / 8;
+        *(uint4*)&team[row * 64 + ((i % 8) ^ ({stored})) * 8] = ((const uint4*)x)[i];
+    }}
+    __syncwarp();
+    for (int k = 0; k < 8; k += 2) {{
+        const int row = tx % 16;
+        unsigned a0, a1, a2, a3;
+        tw_ldmatrix_x4(a0, a1, a2, a3, &team[row * 64 + ((k + tx / 16) ^ ({loaded})) * 8]);
+        ((uint4*)out)[k / 2 * 32 + tx] = make_uint4(a0, a1, a2, a3);
+    }}
+"""
+    x, out = np.arange(1024, dtype=np.uint16), np.zeros(1024, np.uint16)
+    report = check(body, x=x.view(np.float32), out=out.view(np.float32), block=32)
+    assert report, str(report)
+    # lane, register, element -> row, column of each 16 by 16 part
+    expected = x.reshape(2, 8, 4, 2, 4, 2).transpose(2, 1, 4, 3, 0, 5)
+    assert np.array_equal(out.reshape(expected.shape), expected) == right
+    assert site(report, "team", "reads").bank_conflict_degree == degree
 
 
 def test_wide_requests_go_by_parts_of_a_warp() -> None:
