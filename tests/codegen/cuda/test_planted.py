@@ -1,0 +1,91 @@
+"""Faults planted in the text of emitted kernels are found by the emulation, each one: by what it
+reports, or by the values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tilewright.codegen.cuda.artifact import CudaArtifact
+from tilewright.runtime.cuda.emulation_report import EmulationReport
+from tilewright.runtime.cuda.emulator import Launch, emulate
+
+from .test_emit import PROGRAMS, built
+
+pytestmark = pytest.mark.needs_cxx
+
+BARRIER = "__syncthreads();"
+STORED_IF = r"\bif \((.*)\) \{(?=\n +(?:const int .*;\n +)*\w+\[.*\] = )"
+# barriers that nothing needs: the shared arrays have a place for each turn of the loop
+IDLE = {"matmul_relu": 1}
+Case = tuple[CudaArtifact, tuple[np.ndarray, ...], np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def cases() -> dict[str, Case]:
+    made = {}
+    for name, (func, steps, expected, arrays) in PROGRAMS.items():
+        artifact = built(func, steps).artifact
+        assert isinstance(artifact, CudaArtifact)
+        made[name] = artifact, arrays, expected(*arrays)
+    return made
+
+
+def run(case: Case, source: str) -> tuple[EmulationReport, bool]:
+    """Run a source in the place of an artifact's own; what is reported, and is the result right?"""
+    artifact, given, expected = case
+    parameters = artifact.run.parameters
+    inputs = [p.name for p in parameters if p.role == "input"]
+    arrays = dict(zip(inputs, given, strict=True))
+    places = (*(p for p in parameters if p.name not in inputs), *artifact.run.temporaries)
+    arrays |= {place.name: np.zeros(place.shape, place.dtype.numpy) for place in places}
+    launches = [
+        Launch(x.kernel, x.grid, x.block, x.arguments, x.shared_bytes)
+        for x in artifact.run.launches
+    ]
+    report = emulate(source, launches, arrays, checked=True)
+    (output,) = (p.name for p in parameters if p.role == "output")
+    return report, np.array_equal(arrays[output], expected)
+
+
+def without(source: str, what: str, instead: str) -> Iterator[str]:
+    """The source with one place changed at a time."""
+    for match in re.finditer(what, source):
+        yield source[: match.start()] + match.expand(instead) + source[match.end() :]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_barriers_of_an_emitted_kernel_are_needed(name: str, cases: dict[str, Case]) -> None:
+    report, right = run(cases[name], cases[name][0].source)
+    assert report, str(report)
+    assert right
+    assert len(report.barriers) == cases[name][0].source.count(BARRIER)
+    idle = [barrier for barrier in report.barriers if not barrier.needed]
+    assert len(idle) == IDLE.get(name, 0)
+
+
+def test_a_barrier_is_needed_just_where_removing_it_is_a_race(cases: dict[str, Case]) -> None:
+    needed, races = [], []
+    for case in cases.values():
+        needed += [barrier.needed > 0 for barrier in run(case, case[0].source)[0].barriers]
+        for source in without(case[0].source, re.escape(BARRIER), ""):
+            kinds = {finding.kind for finding in run(case, source)[0].findings}
+            assert kinds <= {"race", "unwritten"}
+            races.append("race" in kinds)
+    assert races == needed
+    assert sum(races) > 3
+
+
+def test_each_removed_bound_of_a_store_is_found(cases: dict[str, Case]) -> None:
+    found = []
+    for case in cases.values():
+        for source in without(case[0].source, STORED_IF, r"if (true || (\1)) {"):
+            report, right = run(case, source)
+            assert not report or not right, source
+            found.append(report.findings[0].kind if not report else "value")
+    assert len(found) > 10
+    assert set(found) <= {"out-of-bounds", "race", "value"}
