@@ -335,7 +335,8 @@ void run_grid()
                     ++block_number;
                 }
     } else {
-        const char *text = signal == SIGFPE ? "an integer division by 0" : "an access of no memory";
+        const char *text = signal == SIGFPE ? "an integer division that has no quotient"
+                                          : "an access of no memory";
         report(CRASH, party(running, 0), NOBODY, -1, 0, text);
     }
     emulating = 0;

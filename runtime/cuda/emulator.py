@@ -31,7 +31,7 @@ _KINDS = {
     **{"b": "a signed char", "B": "an unsigned char", "h": "a short", "H": "an unsigned short"},
     **{"i": "an int", "I": "an unsigned int", "q": "a long long", "Q": "an unsigned long long"},
 }
-_MOST_THREADS = 1024
+_MOST_THREADS, _MOST_STATIC = 1024, 48 << 10
 _MOST_GRID = (2**31 - 1, 65535, 65535)
 _MOST_BLOCK = (1024, 1024, 64)
 _one_at_a_time = threading.Lock()  # the device is one set of variables
@@ -111,6 +111,7 @@ def _check(launch: Launch, made: Emulation, arrays: Mapping[str, Array]) -> None
             code="emulate-kernel",
         )
     _check_shape(launch, kernels[launch.kernel])
+    _check_shared(launch, sum(array.bytes for array in made.shared(launch.kernel)))
     _check_arguments(launch, made.types(launch.kernel), arrays)
 
 
@@ -128,12 +129,22 @@ def _check_shape(launch: Launch, kernel: Kernel) -> None:
     most = kernel.most_threads or _MOST_THREADS
     fits = all(0 < n <= top for n, top in zip(grid, _MOST_GRID, strict=True))
     fits = fits and all(0 < n <= top for n, top in zip(block, _MOST_BLOCK, strict=True))
-    if not fits or int(np.prod(block)) > most or not 0 <= launch.shared_bytes <= MOST_SHARED:
+    if not fits or int(np.prod(block)) > most:
         raise EmulationError(
-            f"emulate: '{launch.kernel}' cannot be launched with grid {grid}, block {block} and "
-            f"{launch.shared_bytes} shared bytes; expected a grid up to {_MOST_GRID}, a block up "
-            f"to {_MOST_BLOCK} with at most {most} threads, and at most {MOST_SHARED} bytes.",
+            f"emulate: '{launch.kernel}' cannot be launched with grid {grid} and block {block}; "
+            f"expected a grid up to {_MOST_GRID}, and a block up to {_MOST_BLOCK} with at most "
+            f"{most} threads.",
             code="emulate-shape",
+        )
+
+
+def _check_shared(launch: Launch, kept: int) -> None:
+    given = launch.shared_bytes
+    if kept > _MOST_STATIC or given < 0 or kept + given > MOST_SHARED:
+        raise EmulationError(
+            f"emulate: '{launch.kernel}' has {kept} bytes of shared memory by itself and is given "
+            f"{given}; expected at most {_MOST_STATIC}, and at most {MOST_SHARED} in all.",
+            code="emulate-shared",
         )
 
 

@@ -230,7 +230,8 @@ extern "C" __global__ void divide(int* out, int by)
 """
     report = emulate(source, [Launch("divide", 1, 64, ("out", 5))], {"out": np.zeros(64, np.int32)})
     assert str(report) == (
-        "crash in 'divide': an integer division by 0\n  thread (5, 0, 0) of block (0, 0, 0) runs"
+        "crash in 'divide': an integer division that has no quotient\n"
+        "  thread (5, 0, 0) of block (0, 0, 0) runs"
     )
 
 
@@ -269,10 +270,28 @@ def test_an_unknown_kernel_is_refused() -> None:
 
 def test_a_shape_that_the_device_cannot_launch_is_refused() -> None:
     assert refused(Launch("matmul", (1, 65536), 257, ("A", "A", "A", 1))) == (
-        "EmulationError: emulate: 'matmul' cannot be launched with grid (1, 65536, 1), block "
-        "(257, 1, 1) and 0 shared bytes; expected a grid up to (2147483647, 65535, 65535), a block "
-        "up to (1024, 1024, 64) with at most 256 threads, and at most 232448 bytes. "
-        "[emulate-shape]"
+        "EmulationError: emulate: 'matmul' cannot be launched with grid (1, 65536, 1) and block "
+        "(257, 1, 1); expected a grid up to (2147483647, 65535, 65535), and a block up to "
+        "(1024, 1024, 64) with at most 256 threads. [emulate-shape]"
+    )
+
+
+@pytest.mark.parametrize(("kept", "given"), [(50, 0), (40, 188)])
+def test_more_shared_memory_than_a_block_can_have_is_refused(kept: int, given: int) -> None:
+    source = f"""\
+extern "C" __global__ void f(float* A)
+{{
+    extern __shared__ __align__(16) unsigned char team[];
+    __shared__ float own[{kept} * 256];
+    own[(int)A[0]] = (float)team[0];
+    A[0] = own[(int)A[1]];
+}}
+"""
+    launch = Launch("f", 1, 1, ("A",), shared_bytes=given << 10)
+    assert refused(launch, source) == (
+        f"EmulationError: emulate: 'f' has {kept << 10} bytes of shared memory by itself and is "
+        f"given {given << 10}; expected at most 49152, and at most 232448 in all. "
+        "[emulate-shared]"
     )
 
 
