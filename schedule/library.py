@@ -27,6 +27,7 @@ class Packer(Protocol):
     def loops(self, block: str) -> tuple[LoopRef, ...]: ...
     def extent(self, loop: LoopRef) -> int: ...
     def fuse(self, *loops: LoopRef) -> LoopRef: ...
+    def reorder(self, *loops: LoopRef) -> None: ...
     def split(self, loop: LoopRef, factors: tuple[int | None, ...]) -> tuple[LoopRef, ...]: ...
     def add_unit_loop(self, block: str) -> LoopRef: ...
     def bind(self, loop: LoopRef, axis: str) -> None: ...
@@ -80,13 +81,17 @@ def pack(sch: Packer, buffer: str, width: int, name: str | None = None) -> str:
 
 
 def deal_out(sch: Packer, block: str, threads: int = 256) -> None:
-    """Let each thread of a grid compute one element of a block: its spatial loops, outermost, are
-    fused and bound to blocks of so many threads. Raises: ScheduleError.
+    """Let each thread of a grid compute one element of a block: its spatial loops, put outermost,
+    are fused and bound to blocks of so many threads. Raises: ScheduleError.
     """
     written = sch.func.block(block)
     around = dict(zip(sch.loops(block), loops_around(sch.func, written), strict=True))
     outer = [loop for loop, node in around.items() if runs_over(written, node.var, SPATIAL)]
-    fused = sch.fuse(*outer) if len(outer) > 1 else outer[0] if outer else sch.add_unit_loop(block)
+    outer = outer or [sch.add_unit_loop(block)]
+    inner = [loop for loop in around if loop not in outer]
+    if inner:
+        sch.reorder(*outer, *inner)
+    fused = sch.fuse(*outer) if len(outer) > 1 else outer[0]
     blocks, lanes = sch.split(fused, (None, min(threads, sch.extent(fused))))
     sch.bind(blocks, "blockIdx.x")
     sch.bind(lanes, "threadIdx.x")

@@ -67,10 +67,22 @@ def test_the_tour_of_an_expression_runs(
 
 
 @pytest.mark.needs_cc
+def test_the_tour_of_a_gpu_runs_without_one(
+    run: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = run.block(1)
+    powers = np.exp(names["x"])
+    np.testing.assert_allclose(names["y"], powers / powers.sum(1, keepdims=True), rtol=1e-5)
+    said = capsys.readouterr().out
+    assert "__syncthreads();" in said
+    assert "proved (P1 to P5" in said
+
+
+@pytest.mark.needs_cc
 def test_the_tour_of_a_model_runs(
     run: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = run.block(1)
+    names = run.block(2)
     np.testing.assert_array_equal(names["out"]["softmaxout_1"], names["y"])
     files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
     assert {"squeezenet.twe", "trace.json", "out/model.c", "out/model.h"} <= files

@@ -12,8 +12,8 @@ from ...tir.dtype import FLOAT32, FLOAT64, DType
 _FLOAT = {
     "min": "({0} < {1} || {0} != {0} ? {0} : {1})",
     "max": "({0} > {1} || {0} != {0} ? {0} : {1})",
-    "min_any": "fmin{s}({0}, {1})",
-    "max_any": "fmax{s}({0}, {1})",
+    "min_any": "({0} < {1} ? {0} : {1})",  # a NaN in {0} is dropped, one in {1} kept
+    "max_any": "({0} > {1} ? {0} : {1})",
     "abs": "fabs{s}({0})",
     "neg": "-{0}",
     "sqrt": "sqrt{s}({0})",

@@ -27,7 +27,6 @@ from ...tir.node import Node
 from ...tir.simplify import simplify, simplify_stmt
 from ...tir.stmt import (
     NOTHING,
-    SHARED_OUT,
     UNITS,
     Alloc,
     Block,
@@ -91,8 +90,11 @@ def _visit(stmt: Stmt, ranges: Ranges) -> Stmt:
 def _loop(loop: For, ranges: Ranges) -> Stmt:
     if loop.kind is ForKind.TENSORIZED:  # an instruction's own loops are whole, whatever is off
         return loop
+    if loop.kind is ForKind.BOUND:  # each iteration is a thread's: all run one text
+        inner = {**ranges, loop.var: (0, loop.extent - 1)}
+        return replace(loop, body=_visit(loop.body, inner), tail=None)
     edges = _edges(loop, ranges)
-    if loop.kind in SHARED_OUT:
+    if loop.kind is ForKind.PARALLEL:
         return replace(loop, body=_branches(loop, edges, ranges))
     pieces = [_piece(loop, start, stop, ranges, first=start == 0) for start, stop in edges]
     return seq(*pieces) if pieces else NOTHING
@@ -137,7 +139,7 @@ def _shorter(body: Stmt, ranges: Ranges) -> Stmt:
 
 
 def _branches(loop: For, edges: list[tuple[int, int]], ranges: Ranges) -> Stmt:
-    """The pieces of a loop that is shared out, as branches on its variable."""
+    """The pieces of a parallel loop as branches on its variable."""
     result: Stmt | None = None
     for position, (start, stop) in reversed(list(enumerate(edges))):
         inner = {**ranges, loop.var: (start, stop - 1)}
@@ -165,7 +167,7 @@ def _edges(loop: For, ranges: Ranges) -> list[tuple[int, int]]:
             cuts |= {max(0, min(loop.extent, point)) for point in decided.points}
         cuts |= _borders(block, loop, inner)
         last = max(last, stop)
-    if not below or loop.kind in SHARED_OUT or _is_masked(loop):
+    if not below or loop.kind is ForKind.PARALLEL or _is_masked(loop):
         last = loop.extent
     cuts = {0, last, *(cut for cut in cuts if cut < last)}
     whole = loop.kind is ForKind.UNROLLED and not _is_unrolled_apart(loop)

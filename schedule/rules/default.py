@@ -16,6 +16,8 @@ from .contraction import ContractionRule
 from .depthwise import DepthwiseRule
 from .dots import DotsRule, units_of
 from .elementwise import ElementwiseRule
+from .grid.products import GridProductsRule
+from .grid.rows import GridRowsRule
 from .reduction import ReductionRule
 from .rows import RowsRule
 from .winograd import WinogradRule
@@ -58,6 +60,10 @@ STRICT_RULES: tuple[Rule, ...] = (
 )
 
 
+# those of a GPU, where no sum is taken in parts that a strict build forbids
+GRID_RULES: tuple[Rule, ...] = (GridProductsRule(), GridRowsRule())
+
+
 def rule_for(
     func: PrimFunc,
     target: Target | None = None,
@@ -71,6 +77,8 @@ def rule_for(
     Raises: ScheduleError where `func` calls a C function.
     """
     check_no_calls(func)
+    if target is not None and target.gpu is not None:
+        return next(rule for rule in GRID_RULES if rule.matches(func))
     units = units_of(target, () if strict else allow)
     for rule in STRICT_RULES if strict else RULES:
         known = replace(rule, units=units) if isinstance(rule, DotsRule) else rule

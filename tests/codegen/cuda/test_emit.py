@@ -145,6 +145,15 @@ def test_elementary_functions_are_those_of_every_target() -> None:
 
 
 @pytest.mark.needs_cc
+def test_a_maximum_with_a_number_keeps_nan() -> None:
+    x = te.placeholder((4,), "float32", name="X")
+    func = te.func(x, te.compute((4,), lambda i: te.maximum(x[i], 0.0), name="Y"), name="relu")
+    given = np.array([np.nan, -1.0, 2.0, -np.inf], np.float32)
+    result = tw.emulated(tw.build(func, A100))(given)
+    assert np.array_equal(result, np.array([np.nan, 0.0, 2.0, 0.0], np.float32), equal_nan=True)
+
+
+@pytest.mark.needs_cc
 def test_constants_are_prepared_once_on_the_device() -> None:
     def steps(sch: Schedule) -> None:
         sch.pack("B", 4)

@@ -1,0 +1,118 @@
+"""Rule for any function on a GPU: what makes a row (a softmax, a normalisation, a sum along the
+last axis) is computed by the threads of one block, everything else by a thread for each element.
+
+Intermediates of a row live in shared memory, where they fit. A reduction along the row is cut into
+a part for each thread, these are joined in groups of eight, and the first thread joins the rest: in
+the same order on every device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ....tir.func import PrimFunc
+from ....tir.target import Target
+from ...nest import is_reduction, targets_of
+from ...references import LoopRef
+from ...schedule import Schedule
+from ..questions import ask
+from ..row_groups import RowGroup, row_axis, row_groups
+from ..structure import inline_chains
+from .points import schedule_points
+
+WARP = 32
+MOST_THREADS = 256  # of a row by default
+GROUP = 8  # parts that one thread joins
+SHARED_BYTES = 48 << 10  # of intermediates of a row
+
+Parts = Mapping[str, tuple[str, ...]]  # blocks of partial results, by the block that joins them
+
+
+@dataclass(frozen=True, slots=True)
+class GridRowsRule:
+    """Any function."""
+
+    name: str = "grid rows"
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Always."""
+        return True
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps."""
+        inline_chains(sch, repeated=False)
+        for group in row_groups(sch.func):
+            length = _length(sch, group)
+            if group.rows and length >= WARP:
+                _schedule_row(sch, group, length)
+            else:
+                for name in (*group.members, group.anchor):
+                    schedule_points(sch, name)
+
+
+def _length(sch: Schedule, group: RowGroup) -> int:
+    """Elements of a row: of the last axis of its blocks."""
+    blocks = [sch.func.block(name) for name in (*group.members, group.anchor)]
+    return max((block.iters[-1].extent for block in blocks if block.iters), default=1)
+
+
+def _schedule_row(sch: Schedule, group: RowGroup, length: int) -> None:
+    """A block of threads for each row."""
+    names = [*group.members, group.anchor]
+    most = max(WARP, min(MOST_THREADS, 1 << (length - 1).bit_length()))
+    sizes = [n for n in (32, 64, 128, 256, 512, 1024) if n <= max(WARP, length)]
+    threads = ask(sch, "threads of a row", group.anchor, sizes, most)
+    parts = {name: _in_parts(sch, name, threads) for name in names}
+    listed = [part for name in names for part in (*parts[name], name)]
+    own = sch.loops(group.anchor)[-len(sch.func.block(group.anchor).iters) :]
+    rows = own[: group.rows]
+    row = sch.fuse(*rows) if len(rows) > 1 else rows[0]
+    below = {name: sch.compute_at(name, row) for name in reversed(listed[:-1])}
+    below[group.anchor] = own[group.rows :]
+    sch.bind(row, "blockIdx.x")
+    for name in listed:
+        partial = next((n for n, made in parts.items() if name in made), "")
+        if partial:
+            lane, *steps = below[name]
+            sch.reorder(lane, *steps)
+            sch.bind(lane, "threadIdx.x")
+        elif not is_reduction(sch.func.block(name)):
+            _elements(sch, below[name], threads)
+    _keep_close(sch, listed[:-1], row)
+
+
+def _in_parts(sch: Schedule, name: str, threads: int) -> tuple[str, ...]:
+    """Cut a reduction along a row into the blocks of a part for each thread, and of groups of
+    these.
+    """
+    block = sch.func.block(name)
+    axis = row_axis(block) if is_reduction(block) else None
+    if axis is None or axis.extent < 2 * WARP or len(targets_of(block)) > 1:
+        return ()
+    made: list[str] = []
+    for outer, inner in ((None, threads), (threads // GROUP, GROUP)):
+        parts = sch.split(sch.loops(name)[-1], (outer, inner))
+        made.append(sch.rfactor(name, parts[1] if outer is None else parts[0]))
+    return tuple(made)
+
+
+def _elements(sch: Schedule, loops: Sequence[LoopRef], threads: int) -> None:
+    """The elements of a row, dealt out to the threads."""
+    if not loops:
+        return
+    row = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    _, lane = sch.split(row, (None, min(threads, sch.extent(row))))
+    sch.bind(lane, "threadIdx.x")
+
+
+def _keep_close(sch: Schedule, names: Sequence[str], row: LoopRef) -> None:
+    """Keep what a block of threads makes in shared memory, the smallest tensors first, while they
+    fit; the others stay in the device's.
+    """
+    left = SHARED_BYTES
+    made = [tensor for name in names for tensor in targets_of(sch.func.block(name))]
+    for tensor in sorted(made, key=lambda buffer: buffer.bytes):
+        left -= tensor.bytes // sch.extent(row)
+        if left >= 0:
+            sch.set_scope(tensor.name, "team")

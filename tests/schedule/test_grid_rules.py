@@ -1,0 +1,106 @@
+"""schedule/rules/grid: what the rules of a GPU make is right for every kind of function, with the
+default choices and others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tilewright.schedule.decisions import Random
+from tilewright.schedule.rules.default import rule_for
+from tilewright.schedule.rules.grid.products import TILES
+from tilewright.tir import te
+from tilewright.tir.expr import Expr
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.target import Target
+
+from .programs import blur, chain, conv, gelu_matmul, matmul, matmul_relu
+from .rule_checks import Answered, check
+
+A100 = Target.parse("cuda:sm_80")
+
+
+def softmax(rows: int, columns: int) -> PrimFunc:
+    x = te.placeholder((rows, columns), "float32", name="X")
+    k, n = te.reduce_axis(columns, name="k"), te.reduce_axis(columns, name="n")
+    top = te.compute((rows,), lambda i: te.max(x[i, k], axis=k), name="M")
+    e = te.compute((rows, columns), lambda i, j: te.exp(x[i, j] - top[i]), name="E")
+    total = te.compute((rows,), lambda i: te.sum(e[i, n], axis=n), name="S")
+    y = te.compute((rows, columns), lambda i, j: e[i, j] / total[i], name="Y")
+    return te.func(x, y, name="softmax")
+
+
+def sums(rows: int, columns: int) -> PrimFunc:
+    x = te.placeholder((rows, columns), "float32", name="X")
+    k = te.reduce_axis(columns, name="k")
+    return te.func(x, te.compute((rows,), lambda i: te.sum(x[i, k], axis=k), name="S"), name="sums")
+
+
+def total(n: int) -> PrimFunc:
+    x, k = te.placeholder((n,), "float32", name="X"), te.reduce_axis(n, name="k")
+    return te.func(x, te.compute((), lambda: te.sum(x[k], axis=k), name="S"), name="total")
+
+
+def batched(count: int, m: int, n: int, k: int) -> PrimFunc:
+    a = te.placeholder((count, m, k), "float32", name="A")
+    b = te.placeholder((count, k, n), "float32", name="B")
+    r = te.reduce_axis(k, name="r")
+
+    def term(h: Expr, i: Expr, j: Expr) -> Expr:
+        return te.sum(a[h, i, r] * b[h, r, j], axis=r)
+
+    return te.func(a, b, te.compute((count, m, n), term, name="C"), name="batched")
+
+
+PRODUCTS: dict[str, Callable[[], PrimFunc]] = {
+    "product": lambda: matmul(19, 21, 17),
+    "with constants": lambda: matmul(9, 5, 33, constant=True),
+    "and what follows": lambda: matmul_relu(17, 18, 5),
+    "gelu": lambda: gelu_matmul(9, 6, 7),
+    "batched": lambda: batched(3, 9, 10, 5),
+}
+ROWS: dict[str, Callable[[], PrimFunc]] = {
+    "few rows": lambda: matmul(3, 9, 4),
+    "softmax": lambda: softmax(3, 130),
+    "softmax of short rows": lambda: softmax(5, 7),
+    "sums": lambda: sums(4, 200),
+    "short sums": lambda: sums(40, 5),
+    "one sum": lambda: total(77),
+    "chain": lambda: chain(5, 7),
+    "blur": lambda: blur(4, 9),
+    "convolution": lambda: conv(6, 5, 3, 4),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_run_in_tiles(name: str) -> None:
+    func = PRODUCTS[name]()
+    assert rule_for(func, A100).name == "grid products"
+    check(func, A100)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_everything_else_runs_by_rows_or_by_elements(name: str) -> None:
+    func = ROWS[name]()
+    assert rule_for(func, A100).name == "grid rows"
+    check(func, A100)
+
+
+@pytest.mark.parametrize("tile", TILES[2:])
+def test_every_tile_is_right(tile: tuple[int, ...]) -> None:
+    answered = Answered({"tile of C": tile})
+    check(matmul(37, 41, 19), A100, answered)
+    assert answered.met == {"tile of C"}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_other_answers_are_right_too(seed: int) -> None:
+    check(softmax(2, 150), A100, Random(seed))
+    check(chain(9, 70), A100, Random(seed))
+
+
+def test_tensors_of_no_axes_and_none_at_all() -> None:
+    x = te.placeholder((), "float32", name="X")
+    check(te.func(x, te.compute((), lambda: x[()] * 2.0, name="Y"), name="one"), A100)
