@@ -19,7 +19,7 @@ _FIRST_CLANG = 16  # whose -fsanitize=thread calls us for memcpy too
 _ADDRESS = ffi.typeof("uintptr_t")
 _FLAGS = (
     *("-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-strict-aliasing"),
-    "-Wno-unknown-pragmas",
+    *("-Wno-unknown-pragmas", "-U_FORTIFY_SOURCE"),  # a crash jumps between stacks
 )
 _FRAME = "frame-larger-than="  # half of what a fiber's stack holds
 _FRAME_FLAGS = {
