@@ -11,11 +11,13 @@ import pytest
 
 from tilewright.runtime.cuda.availability import Unavailable, availability
 from tilewright.runtime.cuda.compile import Cubin, compile_cuda
-from tilewright.runtime.cuda.context import Context
+from tilewright.runtime.cuda.context import Context, Stream
 from tilewright.runtime.cuda.device_array import DeviceArray
 from tilewright.runtime.cuda.graph import Recording
 from tilewright.runtime.cuda.inspection import resources
 from tilewright.runtime.cuda.launch import pack
+from tilewright.runtime.cuda.timing import measure_on
+from tilewright.runtime.timing import CacheState
 
 pytestmark = pytest.mark.gpu
 
@@ -127,6 +129,21 @@ def test_recorded_work_runs_as_often_as_it_is_launched(context: Context, cubin: 
         recording.graph.launch(stream)
     stream.synchronize()
     assert set(array.numpy().tolist()) == {64.0}
+
+
+@pytest.mark.parametrize("cache", ["warm", "cold"])
+def test_a_large_kernel_takes_the_time_of_its_memory(
+    cache: CacheState, context: Context, cubin: Cubin
+) -> None:
+    kernel, count = context.load(cubin).kernel("scale"), 1 << 26
+    array = DeviceArray.empty(context, (count,), np.float32)
+    arguments = pack(array, np.int32(count), np.float32(1))
+
+    def work(stream: Stream) -> None:
+        kernel.launch((count // 256, 1, 1), (256, 1, 1), arguments, stream=stream)
+
+    timing = measure_on(context, work, 0.2, cache=cache)
+    assert 50e9 < 2 * array.nbytes / timing.median < 10e12
 
 
 def test_branches_on_two_streams_are_recorded_together(context: Context, cubin: Cubin) -> None:

@@ -28,6 +28,8 @@ def driver() -> Driver:
 
 @pytest.fixture(scope="session")
 def context(driver: Driver) -> Context:
+    gc.collect()
+    gc.freeze()  # what is there before the tests need not be looked at after each
     return Context(driver, driver.devices()[0])
 
 
