@@ -68,6 +68,7 @@ def test_a_driver_library_is_used_as_it_wants_to_be(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stdout
