@@ -172,8 +172,15 @@ def test_copies_on_a_stream_are_put_into_it(context: Context, fake: FakeDriver) 
     memory.fill(3, stream)
     stream.synchronize()
     assert array.tolist() == [1, 2]
-    name = next(call for call in fake.calls() if call.startswith("cuStreamSynchronize")).split()[1]
+    calls = fake.calls()
+    name = calls[-1].split()[1]
     assert name.startswith("stream")
+    assert [call for call in calls if name in call] == [
+        f"cuMemcpyHtoDAsync 8 {name}",
+        f"cuMemcpyDtoHAsync 8 {name}",
+        f"cuMemsetD8Async 3 8 {name}",
+        f"cuStreamSynchronize {name}",
+    ]
     memory.fill(3, stream)
     memory.copy_from(context.allocate(8), stream)
     assert [call for call in fake.calls() if name in call] == [

@@ -80,6 +80,12 @@ def test_more_shared_memory_than_usual_is_asked_for_once(kernel: Kernel, fake: F
     assert calls == ["cuFuncSetAttribute 8 100000", f"cuFuncSetAttribute 8 {226 << 10}"]
 
 
+def test_a_launch_may_go_to_every_limit(kernel: Kernel, fake: FakeDriver) -> None:
+    kernel.launch((2147483647, 65535, 65535), (8, 1, 64), b"", shared_bytes=231424)
+    kernel.launch((1, 1, 1), (512, 1, 1), b"")
+    assert len(launches(fake)) == 2
+
+
 @pytest.mark.parametrize(
     ("grid", "block", "shared", "excess"),
     [
