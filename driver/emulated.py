@@ -13,7 +13,9 @@ def emulated(kernel: Kernel, *, checked: bool = False) -> Kernel:
     """A kernel that was built for a GPU, as one that the CPU runs: its own source, compiled as C++,
     each thread in turn. It says what is right, and nothing about speed.
 
-    checked: look at every load and store: races, bounds, reads of what was not written.
+    checked: look at every load and store: races, bounds, reads of what was not written. After a
+    call `code.report` of the result says what each line asked of memory: passes over the banks of
+    shared memory, sectors, and which barriers something needed; `print(kernel.code.report.table)`.
     Raises: TargetError for a kernel of another target; CompilerNotFound, CompileFailed;
     EmulationFailed, also at a call.
     """

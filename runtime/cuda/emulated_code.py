@@ -9,6 +9,7 @@ import numpy as np
 from ...codegen.cuda.artifact import CudaArtifact, Part
 from ...tir.errors import TilewrightError
 from ..arrays import Array
+from .emulation_report import EmulationReport
 from .emulator import Launch, emulate
 
 
@@ -19,6 +20,7 @@ class EmulationFailed(TilewrightError, RuntimeError):
 class EmulatedCode:
     """Runs an artifact's launches on the CPU; what `prepare` makes of the constants is made once.
 
+    report: what was seen in the last run; where checked, what each line asked of memory.
     Raises: as `emulate`; EmulationFailed.
     """
 
@@ -27,6 +29,7 @@ class EmulatedCode:
     ) -> None:
         self.artifact = artifact
         self.checked = checked
+        self.report = EmulationReport(())
         self.fixed: dict[str, Array] = dict(constants)
         for parameter in artifact.parameters:
             if parameter.role == "prepared":
@@ -51,9 +54,9 @@ class EmulatedCode:
         ]
         known = {**arrays, **made}
         used = {name: known[name] for launch in part.launches for name in launch.arguments}
-        report = emulate(self.artifact.source, launches, used, checked=self.checked)
-        if not report:
+        self.report = emulate(self.artifact.source, launches, used, checked=self.checked)
+        if not self.report:
             raise EmulationFailed(
-                f"emulate: '{self.artifact.name}' does what no kernel may do:\n{report}",
+                f"emulate: '{self.artifact.name}' does what no kernel may do:\n{self.report}",
                 code="emulate-failed",
             )

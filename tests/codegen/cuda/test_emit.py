@@ -131,8 +131,12 @@ def test_emulated_kernels_compute_and_nothing_is_wrong_with_them(name: str) -> N
     func, steps, expected, arrays = PROGRAMS[name]
     kernel = built(func, steps)
     assert str(kernel.proof).startswith("proved")
-    result = tw.emulated(kernel, checked=True)(*arrays)
-    assert np.array_equal(result, expected(*arrays))
+    emulated = tw.emulated(kernel, checked=True)
+    assert np.array_equal(emulated(*arrays), expected(*arrays))
+    report = emulated.code.report
+    assert {site.space for site in report.sites} <= {"global", "shared"}
+    assert all(str(seen) in report.table for seen in (*report.sites, *report.barriers))
+    assert len(report.barriers) == kernel.source.count("__syncthreads();")
 
 
 @pytest.mark.needs_cc
