@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...codegen.cuda.device_functions import emulated_definitions
+from ...tir.errors import TilewrightError
 from ..compile import FIRST_LINE
 
 FENCE = 1 << 16  # bytes; the arrays of shared memory begin at multiples of it
@@ -26,6 +27,10 @@ _DYNAMIC = re.compile(rf"\bextern\s+__shared__\s+{_TYPE}\b(?P<name>\w+)\s*\[\s*\
 _STATIC = re.compile(rf"__shared__\s+{_TYPE}\b(?P<name>\w+)\s*[\[;]")
 _STORAGE = f'static __attribute__((section(".bss.em_shared"), aligned({FENCE})))'
 _ITEMS = {"char": 1, "short": 2, "half": 2, "float": 4, "int": 4, "double": 8, "long": 8}
+
+
+class EmulationError(TilewrightError, ValueError):
+    """A source cannot be emulated, or a launch asks for what the kernel or the device lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +72,13 @@ class EmulatedSource:
 
 
 def read_source(text: str) -> EmulatedSource:
-    """Read a source."""
+    """Read a source. Raises: EmulationError."""
     plain = _COMMENT.sub(_blank, text)
     threads = {match["name"]: match["threads"] for match in _KERNEL.finditer(plain)}
     kernels = {name: Kernel(name, int(n) if n else None) for name, n in threads.items()}
     dynamic = {match["name"]: match["type"].strip() for match in _DYNAMIC.finditer(plain)}
     lines = {
-        number: "extern" in line.partition("__shared__")[0]
+        number: _is_dynamic(line, number)
         for number, line in enumerate(plain.splitlines(), 1)
         if "__shared__" in line
     }
@@ -89,6 +94,18 @@ def device_text() -> str:
 
 def _ours(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _is_dynamic(line: str, number: int) -> bool:
+    """Whether what a line declares as shared has no size. Raises: EmulationError."""
+    dynamic = len(re.findall(r"\bextern\s+__shared__", line))
+    if dynamic not in (0, line.count("__shared__")):
+        raise EmulationError(
+            f"emulate: line {number} declares shared memory of a size and without one; expected "
+            "two lines.",
+            code="emulate-shared-line",
+        )
+    return dynamic > 0
 
 
 def _blank(comment: re.Match[str]) -> str:

@@ -17,12 +17,12 @@ from itertools import combinations
 
 import numpy as np
 
-from ...tir.errors import TilewrightError, known_names
+from ...tir.errors import known_names
 from ..arrays import Array
 from .emulation_build import Emulation, emulation
 from .emulation_launch import FencedArrays, LaunchRun, pack_arguments
 from .emulation_report import EmulationReport, Index
-from .emulation_source import MOST_SHARED, Kernel
+from .emulation_source import MOST_SHARED, EmulationError, Kernel
 
 Extent = int | tuple[int, ...]
 
@@ -35,10 +35,6 @@ _MOST_THREADS, _MOST_STATIC = 1024, 48 << 10
 _MOST_GRID = (2**31 - 1, 65535, 65535)
 _MOST_BLOCK = (1024, 1024, 64)
 _one_at_a_time = threading.Lock()  # the device is one set of variables
-
-
-class EmulationError(TilewrightError, ValueError):
-    """A launch asks for what the kernel or the device does not have."""
 
 
 @dataclass(frozen=True, slots=True)

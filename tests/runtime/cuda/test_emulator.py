@@ -10,7 +10,8 @@ import pytest
 from tilewright.runtime.compile import CompileFailed
 from tilewright.runtime.cuda import emulation_build
 from tilewright.runtime.cuda.emulation_build import Emulation
-from tilewright.runtime.cuda.emulator import EmulationError, Launch, emulate
+from tilewright.runtime.cuda.emulation_source import EmulationError
+from tilewright.runtime.cuda.emulator import Launch, emulate
 from tilewright.tir.errors import TargetError
 
 pytestmark = pytest.mark.needs_cxx
@@ -298,6 +299,22 @@ extern "C" __global__ void f(float* A)
 def test_a_grid_has_three_axes_at_most() -> None:
     assert "cannot be launched with grid (0, 0, 0)" in refused(
         Launch("matmul", (1, 1, 1, 1), 1, ())
+    )
+
+
+def test_a_kernel_on_one_line_has_shared_memory_too() -> None:
+    source = """\
+extern "C" __global__ void f(float* out) { __shared__ float s[64]; s[threadIdx.x] = 2.0f;
+    __syncthreads(); out[threadIdx.x] = s[63 - threadIdx.x]; }
+"""
+    out = np.zeros(64, np.float32)
+    for checked in (False, True):
+        assert emulate(source, [Launch("f", 1, 64, ("out",))], {"out": out}, checked=checked)
+        np.testing.assert_array_equal(out, 2)
+    line = "extern __shared__ float team[]; __shared__ float s[64];"
+    assert refused(Launch("f", 1, 1, ()), line) == (
+        "EmulationError: emulate: line 1 declares shared memory of a size and without one; "
+        "expected two lines. [emulate-shared-line]"
     )
 
 
