@@ -160,9 +160,16 @@ class Kernel:
     def roofline(self, *arrays: object, threads: int | None = None) -> Roofline:
         """Time runs on copies of the arrays beside the multiply-add peak, in the same rounds.
 
-        Raises: KernelError where the kernel's work is not known, as for sizes that are not the
-        largest; ArgumentTypeError, ArgumentValueError, CompilerNotFound.
+        Raises: KernelError for a kernel of a GPU, and where the kernel's work is not known, as for
+        sizes that are not the largest; ArgumentTypeError, ArgumentValueError, CompilerNotFound.
         """
+        if self.artifact.target.kind == "cuda":
+            raise KernelError(
+                f"roofline: '{self.name}' runs on a GPU; the peak is measured of this machine's "
+                "CPU alone.",
+                code="kernel-roofline",
+                hints=(f"{self.name}.time(...) tells its time on the device.",),
+            )
         if self.work is None:
             raise KernelError(
                 f"roofline: the work of '{self.name}' is not known; expected a kernel that was "

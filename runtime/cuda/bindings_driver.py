@@ -122,8 +122,8 @@ class BindingsDriver:
     def stream_address(self, stream: Handle) -> int:
         return int(stream)
 
-    def synchronize_stream(self, stream: Handle) -> None:
-        self._call("cuStreamSynchronize", stream)
+    def synchronize_stream(self, stream: Handle | None) -> None:
+        self._call("cuStreamSynchronize", stream or 0)
 
     def wait(self, stream: Handle, event: Handle) -> None:
         self._call("cuStreamWaitEvent", stream, event, 0)

@@ -183,17 +183,18 @@ class Memory:
         self._free()
 
     def copy_in(self, source: Array, stream: Stream | None = None, *, at: int = 0) -> None:
-        """From an array of the host; on a stream, where the array is pinned, it goes on after
-        this returns. at: bytes from the beginning.
+        """From an array of the host. On a stream, where the array is pinned, it goes on after this
+        returns; without, it is done. at: bytes from the beginning.
         """
         data = self._part(source, at)
         if data.size:
             with self.context.during(f"copying {data.size} bytes to the device"):
                 self.context.driver.copy_in(self.pointer + at, data, _handle(stream))
+                self._finish(stream)
 
     def copy_out(self, target: Array, stream: Stream | None = None, *, at: int = 0) -> None:
-        """To an array of the host; on a stream, where the array is pinned, it goes on after this
-        returns. at: bytes from the beginning.
+        """To an array of the host. On a stream, where the array is pinned, it goes on after this
+        returns; without, it is done. at: bytes from the beginning.
         """
         data = self._part(target, at)
         if data.size:
@@ -201,7 +202,7 @@ class Memory:
                 self.context.driver.copy_out(data, self.pointer + at, _handle(stream))
 
     def copy_from(self, source: Memory, stream: Stream | None = None) -> None:
-        """All of another memory of the same size."""
+        """All of another memory of the same size; without a stream, it is done on return."""
         if source.size != self.size:
             raise DeviceUseError(
                 f"cuda: copying {source.size} bytes to memory of {self.size}; expected as many.",
@@ -211,12 +212,19 @@ class Memory:
             with self.context.during(f"copying {self.size} bytes on the device"):
                 driver = self.context.driver
                 driver.copy(self.pointer, source.pointer, self.size, _handle(stream))
+                self._finish(stream)
 
     def fill(self, value: int, stream: Stream | None = None) -> None:
-        """Set each byte to `value`."""
+        """Set each byte to `value`; without a stream, it is done on return."""
         if self.size:
             with self.context.during(f"filling {self.size} bytes"):
                 self.context.driver.fill(self.pointer, value, self.size, _handle(stream))
+                self._finish(stream)
+
+    def _finish(self, stream: Stream | None) -> None:
+        """Wait for what was put into the default stream, for which no other stream waits."""
+        if stream is None:
+            self.context.driver.synchronize_stream(None)
 
     def _part(self, array: Array, at: int) -> Bytes:
         """The bytes of an array that belongs at a place of this memory."""

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...codegen.artifact import Parameter
-from ...codegen.cuda.artifact import CudaArtifact, Part
+from ...codegen.cuda.artifact import CudaArtifact, Launch, Part
 from ..arrays import Array
+from ..timing import CacheState, Timing
 from .availability import Unavailable, availability
 from .compile import compile_cuda
-from .context import Context, Kernel
+from .context import Context, Kernel, Stream
 from .device_array import DeviceArray
 from .launch import pack
+from .timing import measure_on
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A part's launches with their arrays: put into a stream as often as one likes, one at a time.
+
+    arrays: those that the launches read and write, kept here.
+    """
+
+    launches: tuple[tuple[Kernel, Launch, bytes], ...]
+    arrays: Mapping[str, DeviceArray]
+
+    def put(self, stream: Stream | None = None) -> None:
+        """Put the launches into a stream, in order."""
+        for kernel, launch, arguments in self.launches:
+            kernel.launch(
+                launch.grid,
+                launch.block,
+                arguments,
+                shared_bytes=launch.shared_bytes,
+                stream=stream,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +47,34 @@ class Loaded:
     kernels: Mapping[str, Kernel]
     fixed: dict[str, DeviceArray] = field(default_factory=dict)
 
-    def launch(self, part: Part, arrays: Mapping[str, DeviceArray]) -> None:
-        """Put the launches of a part into the default stream."""
+    def bound(self, part: Part, arrays: Mapping[str, DeviceArray]) -> Bound:
+        """The launches of a part on these arrays, and temporaries of their own."""
         made = {
             t.name: DeviceArray.empty(self.context, t.shape, t.dtype.numpy)
             for t in part.temporaries
         }
         known = {**self.fixed, **arrays, **made}
-        for launch in part.launches:
-            arguments = pack(*(known[name] for name in launch.arguments))
-            self.kernels[launch.kernel].launch(
-                launch.grid, launch.block, arguments, shared_bytes=launch.shared_bytes
-            )
+        launches = [
+            (self.kernels[launch.kernel], launch, pack(*(known[name] for name in launch.arguments)))
+            for launch in part.launches
+        ]
+        return Bound(tuple(launches), known)
+
+
+class DeviceCall:
+    """A call that runs on arrays of the device, and waits for it; it has the device's clock."""
+
+    def __init__(self, context: Context, bound: Bound) -> None:
+        self._context = context
+        self._bound = bound
+
+    def __call__(self) -> None:
+        self._bound.put()
+        self._context.synchronize()
+
+    def measure(self, seconds: float, cache: CacheState) -> Timing:
+        """Time it without what the host does. Raises: DeviceError."""
+        return measure_on(self._context, self._bound.put, seconds, cache=cache)
 
 
 class DeviceCode:
@@ -56,21 +96,17 @@ class DeviceCode:
         """Copy the inputs to the device, run, and copy the outputs back."""
         loaded = self._ready()
         named = self._named(loaded.context, arrays)
-        loaded.launch(self.artifact.run, named)
+        bound = loaded.bound(self.artifact.run, named)
+        bound.put()
         for parameter, array in zip(self._free(), arrays, strict=True):
             if parameter.role == "output":
                 named[parameter.name].memory.copy_out(array)
 
-    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
+    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> DeviceCall:
         """A call that runs on copies of these arrays that lie on the device, and waits for it."""
         loaded = self._ready()
         named = self._named(loaded.context, arrays)
-
-        def call() -> None:
-            loaded.launch(self.artifact.run, named)
-            loaded.context.synchronize()
-
-        return call
+        return DeviceCall(loaded.context, loaded.bound(self.artifact.run, named))
 
     def _ready(self) -> Loaded:
         if self._loaded is None:
@@ -95,7 +131,8 @@ class DeviceCode:
                 made = DeviceArray.empty(context, parameter.shape, parameter.dtype.numpy)
                 loaded.fixed[parameter.name] = made
         if artifact.prepare is not None:
-            loaded.launch(artifact.prepare, {})
+            loaded.bound(artifact.prepare, {}).put()
+            context.synchronize()  # its temporaries go now
         return loaded
 
     def _free(self) -> list[Parameter]:

@@ -174,7 +174,7 @@ class Driver(Hashable, Protocol):
         ...
 
     def copy_in(self, address: int, source: Bytes, stream: Handle | None) -> None:
-        """Host to device; without a stream, it is done on return."""
+        """Host to device; without a stream, the host's memory is free on return."""
         ...
 
     def copy_out(self, target: Bytes, address: int, stream: Handle | None) -> None:
@@ -197,7 +197,7 @@ class Driver(Hashable, Protocol):
         """CUDA's own handle."""
         ...
 
-    def synchronize_stream(self, stream: Handle) -> None:
+    def synchronize_stream(self, stream: Handle | None) -> None:
         """Wait for all that was put into it."""
         ...
 

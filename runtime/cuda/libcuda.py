@@ -21,6 +21,7 @@ _FUNCTIONS = {
     "cuDeviceGetCount": "int(*)(int *count)",
     "cuGetErrorName": "int(*)(int status, const char **name)",
     "cuGetErrorString": "int(*)(int status, const char **text)",
+    "cuStreamSynchronize": "int(*)(void *stream)",
     "cuStreamBeginCapture_v2": "int(*)(void *stream, int mode)",
     "cuStreamEndCapture": "int(*)(void *stream, void **graph)",
     "cuGraphGetNodes": "int(*)(void *graph, void **nodes, size_t *count)",

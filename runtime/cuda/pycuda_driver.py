@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..library import ffi
 from .driver import (
     NON_BLOCKING,
     Bytes,
@@ -130,8 +131,11 @@ class PycudaDriver:
     def stream_address(self, stream: Handle) -> int:
         return int(stream[0].handle)
 
-    def synchronize_stream(self, stream: Handle) -> None:
-        stream[0].synchronize()
+    def synchronize_stream(self, stream: Handle | None) -> None:
+        if stream is None:  # for which PyCUDA has no object
+            libcuda().check("StreamSynchronize", ffi.NULL)
+        else:
+            stream[0].synchronize()
 
     def wait(self, stream: Handle, event: Handle) -> None:
         stream[0].wait_for_event(event[0])

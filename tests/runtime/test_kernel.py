@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,17 @@ def test_its_roofline_names_the_nearer_limit(kernel: Kernel) -> None:
     assert found.bound in ("compute", "memory")
     assert 0 < found.share < 1
     assert found.peak_gflops > found.gflops
+
+
+def test_a_kernel_of_a_gpu_has_no_roofline_here(kernel: Kernel) -> None:
+    made = replace(artifact(), target=Target.parse("cuda:sm_90a"))
+    with pytest.raises(KernelError) as caught:
+        Kernel(made, kernel.code).roofline(A)
+    assert str(caught.value) == (
+        "KernelError: roofline: 'sum' runs on a GPU; the peak is measured of this machine's CPU "
+        "alone. [kernel-roofline]\n"
+        "  Hint: sum.time(...) tells its time on the device."
+    )
 
 
 def test_a_roofline_needs_the_kernel_s_work(kernel: Kernel) -> None:

@@ -468,9 +468,14 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     if (extra && extra[0] == (void *)1 && extra[2] == (void *)2 && !extra[4])
         for (size_t i = 0; i < *(size_t *)extra[3] && i < 1000; ++i)
             sprintf(hex + 2 * i, "%02x", ((unsigned char *)extra[1])[i]);
+    char given[512] = "";
+    for (size_t i = 0; extra && i < *(size_t *)extra[3] / 8; ++i) {
+        Thing *memory = thing_at('d', ((void **)extra[1])[i]);
+        if (memory) sprintf(given + strlen(given), " d%d:%zu", memory->number, memory->bytes);
+    }
     if (!thing_at('m', kernel->module)) return BAD_HANDLE;
-    CALL("cuLaunchKernel %s (%u,%u,%u) (%u,%u,%u) %u %s %s", kernel->name, gx, gy, gz, bx, by, bz,
-         shared, stream_name(stream), hex);
+    CALL("cuLaunchKernel %s (%u,%u,%u) (%u,%u,%u) %u %s %s%s", kernel->name, gx, gy, gz, bx, by,
+         bz, shared, stream_name(stream), hex, given);
     CHECK_STREAM(stream);
     if (parameters || bx * by * bz > 512 || (int)shared > kernel->allowed) return INVALID;
     if (!recorded(stream)) now += KERNEL_TIME;

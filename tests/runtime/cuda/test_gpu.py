@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tilewright as tw
+from tilewright import te
 from tilewright.runtime.cuda.availability import Unavailable, availability
 from tilewright.runtime.cuda.compile import Cubin, compile_cuda
 from tilewright.runtime.cuda.context import Context, Stream
@@ -167,6 +169,21 @@ def test_branches_on_two_streams_are_recorded_together(context: Context, cubin: 
     main.synchronize()
     assert set(first.numpy().tolist()) == {2.0}
     assert set(second.numpy().tolist()) == {10.0}
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 64), (130, 70, 65)])
+def test_a_built_product_equals_numpy_s(shape: tuple[int, int, int], context: Context) -> None:
+    m, n, k = shape
+    a, b = te.placeholder((m, k), "float32", name="A"), te.placeholder((k, n), "float32", name="B")
+    axis = te.reduce_axis(k, name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, axis] * b[axis, j], axis=axis), name="C")
+    kernel = tw.build(te.func(a, b, c, name="product"), f"cuda:{context.device.arch}")
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(size, dtype=np.float32) for size in ((m, k), (k, n)))
+    exact = x.astype(np.float64) @ y
+    bound = 8 * np.sqrt(k) * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(y))
+    assert np.all(np.abs(kernel(x, y) - exact) <= bound)
+    assert 1e-7 < kernel.time(x, y, seconds=0.05).median < 1e-1
 
 
 def test_pytorch_sees_our_memory_and_we_see_its(context: Context) -> None:

@@ -5,80 +5,142 @@ import pickle
 import numpy as np
 import pytest
 
-import tilewright as tw
+from tilewright.codegen.artifact import Parameter
+from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Temporary
 from tilewright.runtime.cuda import device_code
-from tilewright.runtime.cuda.availability import Available
-from tilewright.runtime.cuda.compile import Cubin
+from tilewright.runtime.cuda.availability import Available, NoDevice, Unavailable
 from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.kernel import Kernel
-from tilewright.schedule.library import deal_out
-from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
+from tilewright.runtime.cuda.device_code import DeviceCode
+from tilewright.runtime.timing import measure
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.target import Target
 
 from ..fake_driver import FakeDriver
 
-PTX = b"""\
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry tw_matmul_prepare() { ret; }
-.visible .entry tw_matmul() { ret; }
-\0"""
+SOURCE = """
+extern "C" __global__ void pack_weights(const float *w, float *packed)
+{
+    packed[threadIdx.x] = w[threadIdx.x];
+}
+extern "C" __global__ void first(const float *a, float *between)
+{
+    between[threadIdx.x] = a[threadIdx.x];
+}
+extern "C" __global__ void second(const float *between, const float *packed, float *c)
+{
+    c[threadIdx.x] = between[threadIdx.x] * packed[threadIdx.x];
+}
+"""
+ONE = (1, 1, 1)
 
 
-def product(monkeypatch: pytest.MonkeyPatch, context: Context) -> Kernel:
-    """C = A B with B packed, in blocks of 8 threads; what it is compiled to is not looked at."""
-    available = Available(context.driver, (context.device,))
-    monkeypatch.setattr(Available, "context", lambda self, device=0: context)
-    monkeypatch.setattr(device_code, "availability", lambda: available)
-    made = Cubin("matmul", "compute_90", PTX, None, "NVRTC", 0.0)
-    monkeypatch.setattr(device_code, "compile_cuda", lambda source, arch, *, name: made)
-    a = te.placeholder((5, 7), "float32", name="A")
-    b = te.placeholder((7, 6), "float32", name="B", constant=True)
-    k = te.reduce_axis(7, name="k")
-    c = te.compute((5, 6), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    sch = Schedule(te.func(a, b, c, name="matmul"), tw.Target.parse("cuda:sm_90a"))
-    sch.pack("B", 4)
-    deal_out(sch, "C", 8)
-    weights = np.arange(42, dtype=np.float32).reshape(7, 6)
-    return tw.build(sch, "cuda:sm_90a", constants={"B": weights})
+def parameter(name: str, size: int, role: str) -> Parameter:
+    return Parameter(name, FLOAT32, (size,), role)  # type: ignore[arg-type]
 
 
-def names(fake: FakeDriver) -> list[str]:
-    return [call.split()[0] for call in fake.calls()]
+W, PACKED = parameter("W", 6, "constant"), parameter("packed", 7, "prepared")
+A, C = parameter("A", 8, "input"), parameter("C", 9, "output")
+ARTIFACT = CudaArtifact(
+    "layer",
+    SOURCE,
+    Target.parse("cuda:sm_90a"),
+    run=Part(
+        (A, PACKED, C),
+        (
+            Launch("first", (2, 1, 1), (8, 1, 1), ("A", "between")),
+            Launch("second", ONE, (9, 1, 1), ("between", "packed", "C"), shared_bytes=64),
+        ),
+        (Temporary("between", FLOAT32, (10,)),),
+    ),
+    prepare=Part((W, PACKED), (Launch("pack_weights", ONE, (6, 1, 1), ("W", "packed")),)),
+)
+INPUT = np.arange(8, dtype=np.float32)
 
 
-def test_constants_are_prepared_at_the_first_run_alone(
-    monkeypatch: pytest.MonkeyPatch, context: Context, fake: FakeDriver
-) -> None:
-    kernel = product(monkeypatch, context)
-    a = np.ones((5, 7), np.float32)
-    assert not fake.calls()
-    kernel(a)
-    first = names(fake)
-    assert first.count("cuModuleLoadDataEx") + first.count("cuModuleLoadData") == 1
-    assert first.count("cuLaunchKernel") == 2  # prepare, run
-    kernel(a)
-    assert names(fake).count("cuLaunchKernel") == 1
+@pytest.fixture(autouse=True)
+def _device(context: Context, monkeypatch: pytest.MonkeyPatch, nvrtc: object) -> None:
+    found = Available(context.driver, (context.device,))
+    monkeypatch.setattr(device_code, "availability", lambda: found)
 
 
-def test_a_bound_call_launches_and_waits(
-    monkeypatch: pytest.MonkeyPatch, context: Context, fake: FakeDriver
-) -> None:
-    kernel = product(monkeypatch, context)
-    call = kernel.bind_copies(np.ones((5, 7), np.float32))
-    fake.calls()
-    call()
-    assert [name for name in names(fake) if name.startswith(("cuLaunch", "cuCtxS"))] == [
-        "cuLaunchKernel",
-        "cuCtxSynchronize",
+def made() -> DeviceCode:
+    return DeviceCode(ARTIFACT, {"W": np.ones(6, np.float32)})
+
+
+def launches(fake: FakeDriver) -> list[tuple[str, ...]]:
+    """Kernel, grid, block, shared bytes, stream of each launch, and the sizes of its arrays."""
+    calls = [call.split() for call in fake.calls() if call.startswith("cuLaunchKernel")]
+    return [
+        (*words[1:6], *(word.partition(":")[2] for word in words[7:] if word.startswith("d")))
+        for words in calls
     ]
 
 
-def test_a_kernel_pickles_without_what_is_on_the_device(
-    monkeypatch: pytest.MonkeyPatch, context: Context, fake: FakeDriver
-) -> None:
-    kernel = product(monkeypatch, context)
-    kernel(np.ones((5, 7), np.float32))
-    copy = pickle.loads(pickle.dumps(kernel))
-    assert copy.source == kernel.source
+FIRST = ("first", "(2,1,1)", "(8,1,1)", "0", "default", "32", "40")
+SECOND = ("second", "(1,1,1)", "(9,1,1)", "64", "default", "40", "28", "36")
+
+
+def test_a_call_copies_in_launches_in_order_and_copies_out(fake: FakeDriver) -> None:
+    code = made()
+    output = np.full(9, 7, np.float32)
+    code.run([INPUT, output], 1)
+    assert launches(fake) == [
+        ("pack_weights", "(1,1,1)", "(6,1,1)", "0", "default", "24", "28"),
+        FIRST,
+        SECOND,
+    ]
+    assert output.tolist() == [0.0] * 9  # what the fake's memory holds
+    code.run([INPUT, output], 1)
+    calls = fake.calls()
+    assert [call.partition(" ")[0] for call in calls] == [
+        *("cuMemAlloc", "cuMemcpyHtoD", "cuStreamSynchronize", "cuMemAlloc", "cuMemAlloc"),
+        *("cuLaunchKernel", "cuLaunchKernel", "cuMemcpyDtoH"),
+        *("cuMemFree", "cuMemFree", "cuMemFree"),
+    ]
+
+
+def test_what_a_kernel_writes_for_the_next_is_what_that_reads(fake: FakeDriver) -> None:
+    code = made()
+    code.run([INPUT, np.empty(9, np.float32)], 1)
+    prepare, first, second = (c.split() for c in fake.calls() if c.startswith("cuLaunchKernel"))
+    assert first[-1] == second[-3]  # between
+    assert prepare[-1] == second[-2]  # packed
+
+
+def test_a_bound_call_runs_on_arrays_that_stay(fake: FakeDriver) -> None:
+    code = made()
+    call = code.bind([INPUT, np.empty(9, np.float32)], 1)
+    fake.calls()
+    call()
+    call()
+    names = [line.split()[0] for line in fake.calls()]
+    assert names == ["cuLaunchKernel", "cuLaunchKernel", "cuCtxSynchronize"] * 2
+
+
+def test_a_bound_call_is_timed_by_the_device(fake: FakeDriver) -> None:
+    """Two kernels of the fake's take 20 us."""
+    code = made()
+    call = code.bind([INPUT, np.empty(9, np.float32)], 1)
+    warm, cold = measure(call, 0.0), measure(call, 0.0, cache="cold")
+    assert (warm.repeats, warm.median) == (50, pytest.approx(20e-6))
+    assert (cold.repeats, cold.median) == (1, pytest.approx(20e-6))
+
+
+def test_it_pickles_without_what_is_on_the_device(fake: FakeDriver) -> None:
+    code = made()
+    code.run([INPUT, np.empty(9, np.float32)], 1)
+    again = pickle.loads(pickle.dumps(code))
+    fake.calls()
+    again.run([INPUT, np.empty(9, np.float32)], 1)
+    assert [launch[0] for launch in launches(fake)] == ["pack_weights", "first", "second"]
+
+
+def test_without_a_gpu_a_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        device_code, "availability", lambda: Unavailable("there is none", "get one")
+    )
+    with pytest.raises(NoDevice) as caught:
+        DeviceCode(ARTIFACT, {}).run([INPUT, np.empty(9, np.float32)], 1)
+    assert str(caught.value) == (
+        "NoDevice: cuda: there is none. [cuda-unavailable]\n  Hint: get one"
+    )
