@@ -237,6 +237,8 @@ TW_INTEGER(int)
 TW_INTEGER(unsigned)
 TW_INTEGER(long long)
 TW_INTEGER(unsigned long long)
+extern "C" int abs(int);
+extern "C" long long llabs(long long);
 
 /* A launch: the arguments are pointers to their values, as the driver takes them. */
 template <int... I> struct em_indices {};

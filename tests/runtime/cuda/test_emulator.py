@@ -185,8 +185,8 @@ extern "C" __global__ void numbers(
     out[7] = fminf(__int_as_float(0x7fc00000), f); out[8] = fmaxf(f, -f);
     out[9] = rintf(2.5f); out[10] = floorf(-0.5f); out[11] = ceilf(0.5f);
     out[12] = sqrtf(2.0f); out[13] = __fdiv_rn(1.0f, 3.0f); out[14] = __fma_rn(d, d, -d * d);
-    out[15] = (double)__double_as_longlong(d); out[16] = fmin(-0.0, 0.0); out[17] = min(3, -4);
-    out[18] = make_float4(1, 2, 3, 4).w;
+    out[15] = (double)__double_as_longlong(d); out[16] = fmin(-0.0, 0.0);
+    out[17] = min(3, abs(-4)) - 7; out[18] = make_float4(1, 2, 3, 4).w;
 }
 """
     out, third = np.zeros(19), np.float32(1) / np.float32(3)

@@ -7,8 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.codegen.cuda.device_functions import cuda_definitions
+from tilewright.runtime.cuda.compile import compile_cuda
 from tilewright.runtime.cuda.emulation_report import EmulationReport
 from tilewright.runtime.cuda.emulator import Launch, emulate
+from tilewright.runtime.cuda.nvrtc import Nvrtc
 
 pytestmark = pytest.mark.needs_cxx
 
@@ -205,3 +208,17 @@ def test_the_lanes_of_a_warp_are_not_in_step(meet: str) -> None:
     else:
         assert kinds(report) == {"race"}
         assert {party.line for finding in report.findings for party in finding.parties} <= {14, 16}
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_the_kernels_are_cuda_c(nvrtc: Nvrtc, arch: str) -> None:
+    barrier = "__syncthreads();"
+    sources = (
+        SOFTMAX.format(mended=barrier),
+        PIPELINE.format(before="tw_cp_async_commit();", after=""),
+        COMBINE.format(one="", other="", both=barrier),
+        RELU.format(whole="i + 3 < n", tail=""),
+        SUM.format(meet="__syncwarp();"),
+    )
+    for source in sources:
+        assert compile_cuda(cuda_definitions(source) + source, arch).image
