@@ -35,26 +35,31 @@ class EmulatedCode:
             if parameter.role == "prepared":
                 self.fixed[parameter.name] = np.zeros(parameter.shape, parameter.dtype.numpy)
         if artifact.prepare is not None:
-            self._launch(artifact.prepare, self.fixed)
+            self._launch(artifact.prepare, self.fixed, "prepared")
 
     def run(self, arrays: Sequence[Array], threads: int) -> None:
         """Run on the arrays of inputs and outputs, in parameter order."""
         free = [p for p in self.artifact.parameters if p.role in ("input", "output")]
         named = {p.name: array for p, array in zip(free, arrays, strict=True)}
-        self._launch(self.artifact.run, {**self.fixed, **named})
+        self._launch(self.artifact.run, {**self.fixed, **named}, "output")
 
     def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
         """A call that runs on these arrays again and again."""
         return lambda: self.run(arrays, threads)
 
-    def _launch(self, part: Part, arrays: Mapping[str, Array]) -> None:
+    def _launch(self, part: Part, arrays: Mapping[str, Array], result: str) -> None:
+        """Run a part, which makes its parameters of role `result`."""
         made = {t.name: np.empty(t.shape, t.dtype.numpy) for t in part.temporaries}
         launches = [
             Launch(x.kernel, x.grid, x.block, x.arguments, x.shared_bytes) for x in part.launches
         ]
         known = {**arrays, **made}
         used = {name: known[name] for launch in part.launches for name in launch.arguments}
-        self.report = emulate(self.artifact.source, launches, used, checked=self.checked)
+        results = {p.name for p in part.parameters if p.role == result}
+        fresh = used.keys() & (results | made.keys())
+        self.report = emulate(
+            self.artifact.source, launches, used, checked=self.checked, fresh=fresh
+        )
         if not self.report:
             raise EmulationFailed(
                 f"emulate: '{self.artifact.name}' does what no kernel may do:\n{self.report}",

@@ -52,6 +52,7 @@ struct Thread {
 struct Memory {
     uintptr_t begin;
     Number bytes, granule, kind;
+    char *written; /* of each byte, over all launches; null: all are */
 };
 struct Request {
     Number grid[3], block[3], checked, findings, sites, memories;

@@ -204,6 +204,23 @@ void remember(Marks &marks, const Mark &mark)
     last = mark;
 }
 
+/* Global memory that nobody may read before a kernel writes it. */
+void note_fresh(const Access &access)
+{
+    char *written = request->memory[access.range.memory].written;
+    if (!written)
+        return;
+    Number offset = (Number)(access.address - access.range.begin);
+    for (Number at = offset; at < offset + access.bytes; ++at) {
+        if (access.action != WRITE && !written[at]) {
+            report(UNWRITTEN, access.now(), NOBODY, access.range.memory, at);
+            break;
+        }
+    }
+    if (access.action != READ)
+        memset(written + offset, 1, access.bytes);
+}
+
 /* One access of every granule that it touches. */
 void note(const Access &access)
 {
@@ -284,6 +301,7 @@ void touch(uintptr_t address, int bytes, Action action, Site site, bool must_be_
     auto &own = records[running];
     if (own.size() < MOST_RECORDS)
         own.push_back({access.site, phases[running], address});
+    note_fresh(access);
     note(access);
 }
 

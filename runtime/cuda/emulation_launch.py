@@ -6,7 +6,7 @@ The tables are those of the structures at the top of emulation.cpp.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,25 +39,30 @@ _GRANULE = 4  # bytes: the most that two threads share without being told apart
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A range that a kernel may touch. granule: bytes that are told apart."""
+    """A range that a kernel may touch. written: the address of a byte for each of its bytes, not 0
+    where a kernel wrote; 0: all count as written.
+    """
 
     name: str
     address: int
     bytes: int
     item: int
     kind: int
+    written: int = 0
 
     @property
-    def numbers(self) -> tuple[int, int, int, int]:
+    def numbers(self) -> tuple[int, int, int, int, int]:
         """As the emulation reads it."""
-        return self.address, self.bytes, min(self.item, _GRANULE), self.kind
+        return self.address, self.bytes, min(self.item, _GRANULE), self.kind, self.written
 
 
 class FencedArrays:
     """Copies of the arrays of a run, with a fence of bytes that belong to nobody around each."""
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, arrays: Mapping[str, Array], fresh: Collection[str] = ()) -> None:
+        """fresh: arrays of which nothing may be read before a kernel writes it."""
         self._arrays = dict(arrays)
+        self._written = {name: np.zeros(arrays[name].nbytes, np.uint8) for name in fresh}
         sizes = [-(-array.nbytes // FENCE) * FENCE + FENCE for array in arrays.values()]
         self._arena = np.empty(FENCE + sum(sizes) + ALIGNMENT * 4, np.uint8)
         start = -self._arena.ctypes.data % (ALIGNMENT * 4) + FENCE
@@ -77,7 +82,9 @@ class FencedArrays:
         found = []
         for name, copy in self._copies.items():
             kind = GLOBAL if self._arrays[name].flags.writeable else CONSTANT
-            found.append(Memory(name, copy.ctypes.data, copy.nbytes, copy.itemsize, kind))
+            written = self._written[name].ctypes.data if name in self._written else 0
+            place = Memory(name, copy.ctypes.data, copy.nbytes, copy.itemsize, kind, written)
+            found.append(place)
         items = made.source.items
         for array in made.shared(kernel):
             item = items.get(array.name, _GRANULE)

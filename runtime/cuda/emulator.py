@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -64,19 +64,21 @@ def emulate(
     arrays: Mapping[str, Array],
     *,
     checked: bool = False,
+    fresh: Collection[str] = (),
 ) -> EmulationReport:
     """Run launches one after the other on arrays, which are written in place.
 
     checked: every load and store is looked at: whether it lies in an array or in shared memory that
     was written, whether two threads race for it, what it costs a warp. Without that, only what
     leaves no way to go on is found. It ends at the first launch with a finding.
+    fresh: arrays whose first content means nothing; where checked, none of it may be read.
     Raises: EmulationError; CompilerNotFound, CompileFailed; TargetError where nothing is emulated.
     """
     made = emulation(source, checked)
     for launch in launches:
         _check(launch, made, arrays)
     _check_overlap(arrays)
-    fenced = FencedArrays(arrays)
+    fenced = FencedArrays(arrays, fresh)
     reports: list[EmulationReport] = []
     with _one_at_a_time:
         for launch in launches:

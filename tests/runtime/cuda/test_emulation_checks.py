@@ -202,6 +202,34 @@ def test_shared_memory_that_nobody_wrote_is_not_read() -> None:
     )
 
 
+@pytest.mark.parametrize(("first", "fault"), [(64, None), (60, 60)])
+def test_memory_that_no_kernel_wrote_is_not_read_by_a_later_one(
+    first: int, fault: int | None
+) -> None:
+    source = """\
+extern "C" __global__ void make(float* made, int n)
+{
+    const int tx = (int)threadIdx.x;
+    if (tx < n) made[tx] = 1.0f;
+}
+extern "C" __global__ void use(const float* __restrict__ made, float* out)
+{
+    out[threadIdx.x] = made[threadIdx.x];
+    out[threadIdx.x] = out[threadIdx.x] * 2.0f;
+}
+"""
+    launches = [Launch("make", 1, 64, ("made", first)), Launch("use", 1, 64, ("made", "out"))]
+    arrays = {"made": np.zeros(64, np.float32), "out": np.zeros(64, np.float32)}
+    assert emulate(source, launches, arrays, checked=True)
+    report = emulate(source, launches, arrays, checked=True, fresh=("made", "out"))
+    if fault is None:
+        assert report, str(report)
+    else:
+        finding = only(report, "unwritten")
+        assert (finding.kernel, finding.buffer, finding.element) == ("use", "made", fault)
+        assert (finding.times, lines(finding)) == (4, [8])
+
+
 DOUBLE_BUFFER = """\
     __shared__ __align__(16) float team[2][256];
     float sum = 0.0f;
