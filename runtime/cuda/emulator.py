@@ -5,6 +5,12 @@ emulate(source, [Launch("matmul", (8, 8), 256, ("A", "B", "C"))], {"A": a, "B": 
 Threads, blocks, shared memory, barriers, shuffles, atomics and our device functions have their
 meaning on the CPU (emulation.h); arrays are NumPy's, copied between fences for the run and back
 after it. What is not emulated does not compile.
+
+What a device leaves open has one answer here: threads run in the order of their numbers, each until
+it waits, blocks one after the other; shared memory holds NaN at first; a copy lands at the last
+moment that it may. That another order gives the same is what checked mode looks for, by what orders
+the accesses and not by trying. Two barriers on one line count as one. A loop without end does not
+end.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ steps = st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(st.lists(steps, min_size=2, max_size=12))
 def test_an_access_and_a_copy_clash_just_where_nothing_orders_them(program: list[Step]) -> None:
     table = np.array([[step.kind, step.thread] for step in program], np.int32)

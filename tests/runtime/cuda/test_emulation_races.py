@@ -89,7 +89,7 @@ steps = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.lists(steps, min_size=2, max_size=10))
 def test_a_race_is_found_just_where_there_is_one_and_a_needed_barrier_is_known(
     program: list[Step],
