@@ -103,7 +103,10 @@ def _driver() -> Driver | Unavailable:
         version = "CUDA {}.{}".format(*libcuda().version())
         return Unavailable(
             f"no library speaks to this driver, of {version}: {'; '.join(refusals)}",
-            "PyCUDA must be built for a CUDA that is not newer than the driver's.",
+            "PyCUDA must be built for a CUDA that is not newer than the driver's: "
+            "python -m tilewright.runtime.cuda.pycuda_wheel OUT/ --cuda {}.{}".format(
+                *libcuda().version()
+            ),
         )
     return Unavailable("neither PyCUDA nor cuda-bindings is installed", _GET_PYCUDA)
 

@@ -23,8 +23,15 @@ from ..compilers import find_compiler
 
 VERSION = "2026.1"
 
-_HEADERS = ("nvidia-cuda-runtime", "nvidia-cuda-profiler-api", "nvidia-cuda-crt")
-_CUDA = "13.*"  # the driver must be at least as new as the headers
+CUDA = "13"
+
+_HEADERS = {  # by the CUDA's major version
+    "12": (
+        *("nvidia-cuda-runtime-cu12", "nvidia-cuda-profiler-api-cu12"),
+        "nvidia-cuda-nvcc-cu12",
+    ),
+    "13": ("nvidia-cuda-runtime", "nvidia-cuda-profiler-api", "nvidia-cuda-crt"),
+}
 _COMPILERS = ("c++", "g++", "clang++")
 _SHOWN_LINES = 8  # of what pip said, where it failed
 
@@ -37,9 +44,10 @@ class PycudaNotBuilt(TilewrightError, RuntimeError):
     """No wheel of PyCUDA came of it."""
 
 
-def build(out: Path, version: str = VERSION) -> Path:
+def build(out: Path, version: str = VERSION, cuda: str = CUDA) -> Path:
     """Build the wheel and put it into the folder `out`; takes a minute or two.
 
+    cuda: that of the headers, "13", "12" or "12.4"; the driver must be as new.
     Raises: PycudaNotBuilt, CompilerNotFound.
     """
     if not os.environ.get("CXX") and not any(map(shutil.which, _COMPILERS)):
@@ -48,14 +56,23 @@ def build(out: Path, version: str = VERSION) -> Path:
             code="pycuda-compiler",
             hints=("Debian, Ubuntu: sudo apt install g++",),
         )
+    packages = _HEADERS.get(cuda.partition(".")[0])
+    if packages is None:
+        raise PycudaNotBuilt(
+            f"pycuda: there are no headers of CUDA '{cuda}'; expected {' or '.join(_HEADERS)}, or "
+            "one with its minor version: 12.4.",
+            code="pycuda-cuda",
+        )
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         home = Path(name)
         headers, built = home / "headers", home / "wheels"
-        wanted = [f"{package}=={_CUDA}" for package in _HEADERS]
+        wanted = [f"{package}=={cuda}.*" for package in packages]
         _pip(["install", "--no-deps", "--target", str(headers), *wanted], os.environ)
-        root = next(headers.glob("nvidia/cu*"))
-        (home / _DEFAULTS).write_text(_defaults(root, _empty_driver(home / "stub")))
-        command = ["wheel", "--no-deps", "--wheel-dir", str(built), f"pycuda=={version}"]
+        folders = sorted(headers.glob("nvidia/*/include"))
+        (home / _DEFAULTS).write_text(_defaults(folders, _empty_driver(home / "stub")))
+        # of its cache pip would give a wheel that was made with other headers
+        command = ["wheel", "--no-deps", "--no-cache-dir", "--wheel-dir", str(built)]
+        command.append(f"pycuda=={version}")
         _pip(command, _environment(home))
         (wheel,) = built.glob("*.whl")
         out.mkdir(parents=True, exist_ok=True)
@@ -72,11 +89,11 @@ def _empty_driver(folder: Path) -> Path:
     return folder
 
 
-def _defaults(root: Path, driver: Path) -> str:
+def _defaults(headers: Sequence[Path], driver: Path) -> str:
     """The options of PyCUDA's set-up, in its language."""
     options = {
-        "CUDA_ROOT": str(root),  # else it is taken from the first nvcc of the PATH
-        "CUDA_INC_DIR": [str(root / "include")],
+        "CUDA_ROOT": str(headers[0].parent),  # else it is taken from the first nvcc of the PATH
+        "CUDA_INC_DIR": [str(folder) for folder in headers],
         "CUDADRV_LIB_DIR": [str(driver)],
         "CUDA_ENABLE_CURAND": False,
         "CXXFLAGS": ["-g0", "-w"],
@@ -118,10 +135,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Build into the named folder and say what to type next."""
     parser = argparse.ArgumentParser(prog="python -m tilewright.runtime.cuda.pycuda_wheel")
     parser.add_argument("out", type=Path, help="the folder that gets the wheel")
-    parser.add_argument("--version", default=VERSION, help="of PyCUDA (default: %(default)s)")
+    parser.add_argument("--version", default=VERSION, help="of PyCUDA (%(default)s)")
+    parser.add_argument(
+        "--cuda", default=CUDA, help="of the headers; the driver must be as new (%(default)s)"
+    )
     options = parser.parse_args(arguments)
     try:
-        wheel = build(options.out, options.version)
+        wheel = build(options.out, options.version, options.cuda)
     except TilewrightError as error:
         print(error, file=sys.stderr)
         return 1

@@ -319,6 +319,10 @@ int cuEventElapsedTime_v2(float *milliseconds, void *begin, void *end)
     *milliseconds = (float)(*(int *)end - *(int *)begin) * 1e-3f;
     return 0;
 }
+int cuEventElapsedTime(float *milliseconds, void *begin, void *end) /* of CUDA before 12.8 */
+{
+    return cuEventElapsedTime_v2(milliseconds, begin, end);
+}
 int cuStreamBeginCapture_v2(void *stream, int mode)
 {
     CALL("cuStreamBeginCapture %s %d", stream_name(stream), mode);

@@ -150,7 +150,10 @@ def test_pycuda_for_another_driver_is_told(library: Path, tmp_path: Path) -> Non
         "NoDevice: cuda: no library speaks to this driver, of CUDA 13.0: PyCUDA: "
     )
     assert "undefined symbol: cu" in told
-    assert "PyCUDA must be built for a CUDA that is not newer than the driver's." in told
+    assert told.endswith(
+        "  Hint: PyCUDA must be built for a CUDA that is not newer than the driver's: python -m "
+        "tilewright.runtime.cuda.pycuda_wheel OUT/ --cuda 13.0\n"
+    )
 
 
 def test_a_pycuda_that_cannot_be_used_is_told_before_another_serves(

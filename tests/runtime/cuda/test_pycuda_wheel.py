@@ -18,7 +18,8 @@ _, _, verb, *arguments = sys.argv[1:]
 record = dict(arguments=arguments, ldflags=os.environ.get("LDFLAGS"))
 if verb == "install":
     target = Path(arguments[arguments.index("--target") + 1])
-    (target / "nvidia" / "cu13" / "include").mkdir(parents=True)
+    for folder in ("cu13",) if "==13" in arguments[-1] else ("cuda_runtime", "cuda_nvcc"):
+        (target / "nvidia" / folder / "include").mkdir(parents=True)
 else:
     options = {}
     exec((Path.home() / ".aksetup-defaults.py").read_text(), options)
@@ -62,7 +63,7 @@ def test_the_build_needs_headers_from_wheels_and_an_empty_driver(
         "nvidia-cuda-crt==13.*",
     ]
     made = json.loads((tmp_path / "wheel.json").read_text())
-    assert made["arguments"][0] == "--no-deps"
+    assert made["arguments"][:2] == ["--no-deps", "--no-cache-dir"]
     assert made["arguments"][-1] == "pycuda==2026.1"
     assert made["ldflags"] == "-s -Wl,--no-as-needed"
     assert made["settings"] == str(Path.home() / ".config")
@@ -74,6 +75,36 @@ def test_the_build_needs_headers_from_wheels_and_an_empty_driver(
     library = bytes.fromhex(made["library"])
     assert library.startswith(b"\x7fELF")
     assert b"\0libcuda.so.1\0" in library
+
+
+@pytest.mark.needs_cc
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no CUDA")
+def test_an_older_driver_needs_older_headers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "c++")
+    stand_in(tmp_path, monkeypatch, PIP)
+    build(tmp_path / "out", cuda="12.4")
+    assert json.loads((tmp_path / "install.json").read_text())["arguments"][3:] == [
+        "nvidia-cuda-runtime-cu12==12.4.*",
+        "nvidia-cuda-profiler-api-cu12==12.4.*",
+        "nvidia-cuda-nvcc-cu12==12.4.*",
+    ]
+    options = json.loads((tmp_path / "wheel.json").read_text())["options"]
+    places = [Path(place).parts[-2:] for place in options["CUDA_INC_DIR"]]
+    assert places == [("cuda_nvcc", "include"), ("cuda_runtime", "include")]
+
+
+def test_headers_that_nobody_has_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "c++")
+    with pytest.raises(PycudaNotBuilt) as caught:
+        build(tmp_path, cuda="11.8")
+    assert str(caught.value) == (
+        "PycudaNotBuilt: pycuda: there are no headers of CUDA '11.8'; expected 12 or 13, or one "
+        "with its minor version: 12.4. [pycuda-cuda]"
+    )
 
 
 def test_without_a_compiler_of_cpp_it_says_how_to_get_one(
