@@ -1,55 +1,122 @@
-"""A fused loop as the loops that it was made of: integer sets find their way through boxes at once,
-through quotients and remainders only sometimes.
+"""Fused loops as the loops that they were made of: integer sets find their way through boxes at
+once, through quotients and remainders only sometimes.
 
-for x in range(a*b): s[x // b, x % b]   ->   for x_0 in range(a): for x_1 in range(b): s[x_0, x_1]
+for x in range(a*b): s[x // b, x % b]   ->   for x_0 in range(a): for x_1 in range(b):
+                                                x = x_0*b + x_1; s[x // b, x % b]
+
+A fused loop that was split again (threads of blocks, say) is one number still: the loops i and t
+directly inside of it, t < n, of which i*n + t is used, are joined first. Where every block asks for
+i*n + t < m, nothing runs at the numbers beyond.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ...tir.expr import Const, Expr, FloorDiv, FloorMod, Var, index
+from ...tir.conditions import conjuncts
+from ...tir.expr import LT, Const, Expr, FloorDiv, FloorMod, Var, index
 from ...tir.func import PrimFunc
+from ...tir.linear import Linear, linear
 from ...tir.node import Node
-from ...tir.stmt import For, ForKind, Stmt
-from ...tir.visit import substitute, transform, walk
+from ...tir.stmt import Block, For, LetStmt, Stmt
+from ...tir.visit import blocks, transform, walk
 
 
 def unfused(func: PrimFunc) -> PrimFunc:
-    """The function with each loop of which quotients or remainders are used taken apart, where its
-    extent is a product of what it is divided by; runs, and their order, are the same. Loops of a
-    grid stay, since the values of one are threads.
+    """The function with each number of which quotients or remainders are used taken apart, where it
+    has as many values as the product of what it is divided by. Runs, and their order, are the same;
+    who runs them, of threads and blocks, is not told any more.
     """
 
     def rule(node: Node) -> Node:
-        if not isinstance(node, For) or node.kind is ForKind.BOUND:
+        if not isinstance(node, For):
             return node
-        steps = (1, *_divisors(node), node.extent)
-        apart = len(steps) > 2 and all(b % a == 0 and b > a for a, b in pairwise(steps))
-        return _nested(node, steps) if apart else node
+        for number in (_Number.of(node), _Number.of_two(node)):
+            apart = number.taken_apart() if number is not None else None
+            if apart is not None:
+                return apart
+        return node
 
     body = transform(func.body, rule)
     return func if body is func.body else func.with_body(body)
 
 
-def _divisors(loop: For) -> list[int]:
-    """What the loop's variable is divided by below it, rising."""
-    found = set()
-    for node in walk(loop.body):
-        match node:
-            case FloorDiv(a, Const(value)) | FloorMod(a, Const(value)) if a is loop.var:
-                found.add(int(value))
-    return sorted(found - {loop.extent})
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """What one loop, or two of which one is directly inside of the other, count.
 
+    terms: the factors of their variables; values: how many there are; body: what they run.
+    """
 
-def _nested(loop: For, steps: tuple[int, ...]) -> Stmt:
-    """A loop for each digit, the highest outermost."""
-    digits = [Var(f"{loop.var.name}_{n}") for n in range(len(steps) - 1)]
-    value: Expr = index(0)
-    for digit, step in zip(digits, reversed(steps[:-1]), strict=True):
-        value = value + digit * step
-    nest = substitute(loop.body, {loop.var: value})
-    for digit, (low, high) in zip(reversed(digits), pairwise(steps), strict=True):
-        nest = replace(loop, var=digit, extent=high // low, body=nest)
-    return nest
+    loops: tuple[For, ...]
+    terms: tuple[tuple[Var, int], ...]
+    values: int
+    body: Stmt
+
+    @staticmethod
+    def of(loop: For) -> _Number:
+        """That of one loop."""
+        return _Number((loop,), ((loop.var, 1),), loop.extent, loop.body)
+
+    @staticmethod
+    def of_two(outer: For) -> _Number | None:
+        """That of a loop with the one that is its body."""
+        inner = outer.body
+        if not isinstance(inner, For):
+            return None
+        terms = ((outer.var, inner.extent), (inner.var, 1))
+        return _Number((outer, inner), terms, outer.extent * inner.extent, inner.body)
+
+    def taken_apart(self) -> Stmt | None:
+        """A loop for each digit, the highest outermost; None where its digits are not all used."""
+        divisors = self._divisors()
+        most = self._limit() if len(self.loops) > 1 else self.values
+        for values in dict.fromkeys((most, self.values)):
+            steps = (1, *(d for d in divisors if d < values), values)
+            if len(steps) > 2 and all(b % a == 0 and b > a for a, b in pairwise(steps)):
+                return self._nested(steps)
+        return None
+
+    def _is_mine(self, form: Linear) -> bool:
+        return form.constant == 0 and set(form.terms) == set(self.terms)
+
+    def _divisors(self) -> list[int]:
+        """What the number is divided by below, rising."""
+        found = set()
+        for node in walk(self.body):
+            match node:
+                case FloorDiv(a, Const(value)) | FloorMod(a, Const(value)):
+                    if self._is_mine(linear(a)):
+                        found.add(int(value))
+        return sorted(found)
+
+    def _limit(self) -> int:
+        """The least number at which no block runs, as far as each of them says so itself."""
+        limits = [min(self._limits(block), default=self.values) for block in blocks(self.body)]
+        return min(self.values, max(limits, default=self.values))
+
+    def _limits(self, block: Block) -> Iterator[int]:
+        for condition in conjuncts(block.predicate):
+            if isinstance(condition, LT) and isinstance(condition.b, Const):
+                form = linear(condition.a)
+                if self._is_mine(replace(form, constant=0)):
+                    yield int(condition.b.value) - form.constant
+
+    def _nested(self, steps: Sequence[int]) -> Stmt:
+        loop = self.loops[-1]
+        digits = [Var(f"{loop.var.name}_{n}") for n in range(len(steps) - 1)]
+        value: Expr = index(0)
+        for digit, step in zip(digits, reversed(steps[:-1]), strict=True):
+            value = value + digit * step
+        nest = self.body
+        if len(self.loops) > 1:
+            nest = LetStmt(loop.var, value % loop.extent, nest)
+            nest = LetStmt(self.loops[0].var, value // loop.extent, nest)
+        else:
+            nest = LetStmt(loop.var, value, nest)
+        for digit, (low, high) in zip(reversed(digits), pairwise(steps), strict=True):
+            kind = replace(loop, var=digit, extent=high // low, body=nest, tail=None)
+            nest = replace(kind, kind=self.loops[0].kind, axis=self.loops[0].axis)
+        return nest

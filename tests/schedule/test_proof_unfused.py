@@ -29,8 +29,8 @@ def test_a_loop_of_quotients_and_remainders_becomes_its_digits() -> None:
     assert body("parallel(48)", "x // 8", "x % 8") == (
         "for x_0 in parallel(6):\n"
         "    for x_1 in parallel(8):\n"
-        '        with block("B", i=spatial(6, (x_0 * 8 + x_1) // 8), '
-        "j=spatial(8, (x_0 * 8 + x_1) % 8)):\n"
+        "        x: int64 = x_0 * 8 + x_1\n"
+        '        with block("B", i=spatial(6, x // 8), j=spatial(8, x % 8)):\n'
         "            B[i, j] = A[i, j] * 2.0"
     )
 
@@ -45,8 +45,34 @@ def test_three_digits() -> None:
 
 
 def test_what_does_not_divide_evenly_stays() -> None:
-    assert body("range(48)", "x // 8", "x % 8").startswith("for x_0")
     func = parse(TEXT.format(loop="range(47)", row="x // 8", column="x % 8"))
     assert unfused(func) is func
-    grid = parse(TEXT.format(loop='bound(48, axis="threadIdx.x")', row="x // 8", column="x % 8"))
-    assert unfused(grid) is grid
+
+
+SPLIT = """\
+def f(A: float32[6, 8], B: output(float32[6, 8])):
+    for b in bound(4, axis="blockIdx.x"):
+        for t in bound(16, axis="threadIdx.x"):
+            with block("B", i=spatial(6, (b * 16 + t) // 8), j=spatial(8, (b * 16 + t) % 8)):
+                where({condition})
+                B[i, j] = A[i, j] * 2.0
+"""
+
+
+def test_a_number_that_was_split_again_is_joined_up_to_its_limit() -> None:
+    func = parse(SPLIT.format(condition="b * 16 + t < 48"))
+    assert print_stmt(unfused(func).body) == (
+        'for t_0 in bound(6, axis="blockIdx.x"):\n'
+        '    for t_1 in bound(8, axis="blockIdx.x"):\n'
+        "        b: int64 = (t_0 * 8 + t_1) // 16\n"
+        "        t: int64 = (t_0 * 8 + t_1) % 16\n"
+        '        with block("B", i=spatial(6, (b * 16 + t) // 8), '
+        "j=spatial(8, (b * 16 + t) % 8)):\n"
+        "            where(b * 16 + t < 48)\n"
+        "            B[i, j] = A[i, j] * 2.0"
+    )
+
+
+def test_without_a_limit_all_values_count() -> None:
+    loops = print_stmt(unfused(parse(SPLIT.format(condition="b < 3"))).body).splitlines()[:2]
+    assert [line.split("(")[1].split(",")[0] for line in loops] == ["8", "8"]

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....tir.buffer import Load
+from ....tir.buffer import Buffer, Load
 from ....tir.expr import Var
 from ....tir.func import PrimFunc
-from ....tir.stmt import IterVar
+from ....tir.stmt import Block, IterVar
 from ....tir.target import Target
-from ...nest import is_reduction, target_of
+from ...nest import is_reduction, read_indices, target_of
 from ...references import LoopRef
 from ...schedule import Schedule
 from ..questions import ask
@@ -27,6 +27,7 @@ from .points import schedule_points
 TILES = ((16, 8, 8, 8), (16, 8, 4, 8), (16, 4, 4, 16), (16, 2, 2, 16), (8, 4, 4, 16), (8, 2, 2, 16))
 FEWEST_BLOCKS = 128  # that keep the multiprocessors of a large GPU busy
 FEWEST_ROWS = 8  # for which a tile pays
+MOST_APART = 65535  # blocks along an axis of a grid but the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,9 @@ class GridProductsRule:
         if len(found) != 1 or not all(is_pointwise(b) for b in func.blocks if b not in found):
             return False
         product = _product(func)
-        return product is not None and _extent(product.rows) >= FEWEST_ROWS
+        if product is None or not product.rows:
+            return False
+        return product.rows[-1].extent >= FEWEST_ROWS and _extent(_apart(product)) <= MOST_APART
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
@@ -72,6 +75,13 @@ def _product(func: PrimFunc) -> Contraction | None:
     return None
 
 
+def _apart(product: Contraction) -> tuple[IterVar, ...]:
+    """The axes of which each value has tiles of its own: all rows but the last, too, since a tile
+    of several axes would have no rectangle of registers.
+    """
+    return (*product.batch, *product.rows[:-1])
+
+
 def _extent(axes: Sequence[IterVar]) -> int:
     size = 1
     for axis in axes:
@@ -81,10 +91,10 @@ def _extent(axes: Sequence[IterVar]) -> int:
 
 def _tile(product: Contraction) -> tuple[int, int, int, int]:
     """The largest tile of which there are enough; the smallest where there are never enough."""
-    rows, columns = _extent(product.rows), product.vector.extent
+    rows, columns = product.rows[-1].extent, product.vector.extent
     for threads, height, width, depth in TILES:
         across, down = -(-columns // (threads * width)), -(-rows // (threads * height))
-        if across * down * _extent(product.batch) >= FEWEST_BLOCKS:
+        if across * down * _extent(_apart(product)) >= FEWEST_BLOCKS:
             return threads, height, width, depth
     return TILES[-1]
 
@@ -95,12 +105,12 @@ def _schedule_product(sch: Schedule, product: Contraction) -> set[str]:
     """
     name = product.block.name
     threads, height, width, depth = ask(sch, "tile", name, TILES, _tile(product))
-    batch, row, column, term = _axes(sch, product)
+    apart, row, column, term = _axes(sch, product)
     rows, part, ty = sch.split(row, (None, height, threads))
     columns, width_part, tx = sch.split(column, (None, width, threads))
     slices, inside = sch.split(term, (None, depth))
-    sch.reorder(*batch, rows, columns, slices, ty, tx, inside, part, width_part)
-    for loop in batch:
+    sch.reorder(*apart, rows, columns, slices, ty, tx, inside, part, width_part)
+    for loop in apart:
         sch.bind(loop, "blockIdx.z")
     sch.bind(rows, "blockIdx.y")
     sch.bind(columns, "blockIdx.x")
@@ -110,26 +120,29 @@ def _schedule_product(sch: Schedule, product: Contraction) -> set[str]:
     sch.unroll(width_part)
     for load in (product.data, product.weight):
         _fetched(sch, name, load, slices, threads)
+    tensor = target_of(sch.func.block(name))
     user = pointwise_output(sch.func, sch.func.block(name))
-    if user is None or target_of(sch.func.block(name)) in sch.func.outputs:
-        sch.stage(name, target_of(sch.func.block(name)).name, columns, "register")
+    if user is None or tensor in sch.func.outputs or not _reads_own_element(user, tensor):
+        sch.stage(name, tensor.name, columns, "register")
         return {name}
-    tensor = target_of(sch.func.block(name)).name
     _finished(sch, user.name, columns, threads)
-    sch.set_scope(tensor, "register")
+    sch.set_scope(tensor.name, "register")
     return {name, user.name}
 
 
+def _reads_own_element(user: Block, tensor: Buffer) -> bool:
+    """Whether an element of the block is made of the same element of the tensor."""
+    own = tuple(it.var for it in user.iters)
+    return all(indices == own for indices in read_indices(user, tensor))
+
+
 def _axes(sch: Schedule, product: Contraction) -> tuple[list[LoopRef], LoopRef, LoopRef, LoopRef]:
-    """The loops of the batch as one, of the rows as one, of the columns, of the terms as one."""
+    """The loops of what is apart as one, of the rows, of the columns, of the terms as one."""
     loops = list(sch.loops(product.block.name))
-    firsts, count = len(product.batch), len(product.rows)
-    batch, rows = loops[:firsts], loops[firsts : firsts + count]
-    column, terms = loops[firsts + count], loops[firsts + count + 1 :]
-    batches = [sch.fuse(*batch)] if len(batch) > 1 else batch
-    row = sch.fuse(*rows) if len(rows) > 1 else rows[0]
-    term = sch.fuse(*terms) if len(terms) > 1 else terms[0]
-    return batches, row, column, term
+    count = len(_apart(product))
+    apart, (row, column, *terms) = loops[:count], loops[count:]
+    one = [sch.fuse(*apart)] if len(apart) > 1 else apart
+    return one, row, column, sch.fuse(*terms) if len(terms) > 1 else terms[0]
 
 
 def _fetched(sch: Schedule, name: str, load: Load, slices: LoopRef, threads: int) -> None:
