@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -51,12 +50,8 @@ def find_tool(name: str) -> Path | None:
 
     A wheel's may lack its permission to be run, and is then passed over.
     """
-    return _find_tool(name, toolkit_roots(), os.environ.get("PATH", ""))
-
-
-@lru_cache(maxsize=16)
-def _find_tool(name: str, toolkits: tuple[Path, ...], path: str) -> Path | None:
-    folders = [str(root / "bin") for root in (*wheel_roots(), *toolkits)]
+    folders = [str(root / "bin") for root in (*wheel_roots(), *toolkit_roots())]
+    path = os.environ.get("PATH", "")
     found = shutil.which(name, path=os.pathsep.join([*folders, path]))
     return None if found is None else Path(found)
 

@@ -27,7 +27,6 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
         path.chmod(0o755)
-    toolkit._find_tool.cache_clear()
 
 
 def test_the_folder_of_the_newest_version_is_the_first(tmp_path: Path) -> None:
