@@ -2,7 +2,7 @@
 weights, and the files in the folder that TILEWRIGHT_MODELS names.
 
     python -m benchmarks.models [NAME ...] [--threads 1,2] [--rounds 7] [--nodes 10] [--no-cold]
-        [--torch] [--write]
+        [--torch] [--logs FOLDER] [--write]
 
 Latency is the median of the rounds, on arrays bound beforehand, and percentiles of all calls;
 "times ours" is a system's time over ours, the median of the rounds' own ratios with its interval.
@@ -12,7 +12,8 @@ system's output is compared with the float64 reference before anything is timed.
 model is compiled in a fresh process: its seconds and its peak of memory stand in a table of their
 own. --torch: torch.compile as one more system, of files that `benchmarks.export` wrote. --nodes:
 the launches of ours that lose the most against an even share of their time on one thread, each
-timed alone.
+timed alone. --logs: ours takes its schedules from FOLDER/NAME.jsonl, where `tilewright tune` has
+kept them; the engine with the default schedules is one more system, and the result is `tuned`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import argparse
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -41,6 +43,7 @@ from .rounds import paired_rounds
 from .torch_peer import TorchCompile
 
 DEFAULT = ("squeezenet", "resnet50")
+UNTUNED = f"{OURS}, untuned"
 WRONG = 1e-3  # of the largest magnitude: another network, not another rounding
 
 
@@ -81,17 +84,27 @@ def peers_of(name: str, torch: bool) -> tuple[Peer, ...]:
 
 
 def measure(
-    name: str, peers: Sequence[Peer], threads: Sequence[int], rounds: int, nodes: int = 0
+    name: str,
+    peers: Sequence[Peer],
+    threads: Sequence[int],
+    rounds: int,
+    nodes: int = 0,
+    log: Path | None = None,
 ) -> list[Row]:
     """All systems on one model; prints the `nodes` launches of ours that lose the most."""
     sample = sample_of(name)
     began = time.perf_counter()
-    engine = tw.compile(sample.model)
+    engine = tw.compile(sample.model, schedules=None if log is None else tw.TuningLog(log))
     print(f"{name}: compiled in {time.perf_counter() - began:.1f} s", flush=True)
+    plain = None if log is None else tw.compile(sample.model)
+    if log is not None:
+        print(engine.tuning, flush=True)
     wanted = evaluate(import_onnx(sample.model), sample.inputs)
     rows: list[Row] = []
     for count in threads:
         systems = load_systems(engine, peer_bytes(sample), sample.inputs, peers, count)
+        if plain is not None:
+            (systems[UNTUNED],) = load_systems(plain, b"", sample.inputs, (), count).values()
         rows += _rows(sample, engine, systems, wanted, count, rounds)
     if nodes:
         print(_losses(engine, sample, max(threads), nodes), flush=True)
@@ -199,6 +212,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=0)
     parser.add_argument("--cold", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--torch", action="store_true")
+    parser.add_argument("--logs", type=Path, metavar="FOLDER")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     cold = [compiling.measure(name) for name in options.models if options.cold]
@@ -207,11 +221,13 @@ def main() -> None:
     rows: list[Row] = []
     for name in options.models:
         peers = peers_of(name, options.torch)
-        found = measure(name, peers, options.threads, options.rounds, options.nodes)
+        log = None if options.logs is None else options.logs / f"{name}.jsonl"
+        found = measure(name, peers, options.threads, options.rounds, options.nodes, log)
         print(_table(found), flush=True)
         rows += found
     if options.write:
-        report.write("models", _table(rows), [asdict(row) for row in rows], peers)
+        kept = "models" if options.logs is None else "tuned"
+        report.write(kept, _table(rows), [asdict(row) for row in rows], peers)
     if options.write and cold:
         report.write("compiling", compiling.table(cold), [asdict(row) for row in cold], ())
 
