@@ -12,6 +12,7 @@ from ..codegen.lower.first_half import contraction, lower_to_nest
 from ..codegen.lower.split_prepare import Prepared
 from ..schedule.canonical import canonical_form
 from ..schedule.errors import ScheduleError
+from ..schedule.proof.idle_barriers import without_idle_barriers
 from ..schedule.proof.in_order import reordered_sums
 from ..schedule.proof.prove import MAX_OPERATIONS, prove
 from ..schedule.rules.default import default_schedule, rule_for
@@ -105,6 +106,8 @@ def lower_function(
     scheduled = contraction(schedule.func, target, strict=strict)
     canonical = canonical_form(scheduled)
     nest = lower_to_nest(scheduled)
+    if target.gpu is not None:
+        nest = without_idle_barriers(nest)
     clock.lap("lower")
     verdict = prove(nest, canonical, proof_operations)
     _check_verdict(schedule, verdict)
