@@ -1,0 +1,46 @@
+"""What the emulation shows, on a GPU: `pytest -m gpu tests/codegen/cuda/test_gpu.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.driver.check import check_kernel
+from tilewright.runtime.cuda.availability import Unavailable, availability
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir.target import Target
+
+from ...schedule.test_grid_rules import PRODUCTS, ROWS
+from .test_emit import PROGRAMS
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    found = availability()
+    if isinstance(found, Unavailable):
+        pytest.skip(f"{found.reason}: {found.hint}")
+    return Target.parse(f"cuda:{found.devices[0].arch}")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_scheduled_programs(name: str, target: Target) -> None:
+    func, steps, expected, arrays = PROGRAMS[name]
+    kernel = tw.build(Schedule(func, target).apply(steps), target)
+    assert np.array_equal(kernel(*arrays), expected(*arrays))
+
+
+@pytest.mark.parametrize("name", [*PRODUCTS, *ROWS])
+def test_functions_by_rule(name: str, target: Target) -> None:
+    func = {**PRODUCTS, **ROWS}[name]()
+    random = np.random.default_rng(0)
+    constants = {b.name: random.standard_normal(b.shape).astype("float32") for b in func.constants}
+    check_kernel(tw.build(func, target, constants=constants), func, constants)
+
+
+def test_a_time_is_that_of_the_device(target: Target) -> None:
+    func = PRODUCTS["product"]()
+    arrays = [np.ones(b.shape, np.float32) for b in func.inputs]
+    assert 0 < tw.build(func, target).time(*arrays, seconds=0.05).median < 1e-2
