@@ -9,6 +9,7 @@ from ..codegen.c.build import write_artifact
 from ..codegen.cuda.build import write_cuda
 from ..codegen.lower.first_half import contraction
 from ..runtime.compile import compile_shared
+from ..runtime.cuda.availability import Available, availability
 from ..runtime.cuda.device_code import DeviceCode
 from ..runtime.foreign import ForeignCode
 from ..runtime.host import host_target, is_foreign
@@ -25,7 +26,7 @@ from ..tir.tensor_intrinsics import TENSOR_INTRINSICS
 from ..tir.work import bytes_moved, operations
 from .check import check_chain, check_kernel
 from .interpreted import interpreted
-from .lower import lower_function, prove_schedule
+from .lower import Lowered, lower_function, prove_schedule
 
 Verify = Literal["all", "rewrites", "kernels", "off"]
 
@@ -111,7 +112,8 @@ def build(
     strict: no contraction, no re-association. allow: instructions that a rule may use although
     their results differ from those of the definition, by name: ("vdpbf16ps",); a Schedule names its
     own.
-    verify: "all" and "kernels" run the kernel once on poisoned data against the reference.
+    verify: "all" and "kernels" run the kernel once on poisoned data against the reference, where
+    this machine can.
     A kernel for another kind of processor ("c:neon" on x86) is proved and written, but neither
     compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first run, or `tw.emulated`.
     Raises: BuildError, DefinitionError, ScheduleError, TargetError, ArgumentError,
@@ -133,19 +135,32 @@ def build(
     lowered = lower_function(
         what, resolved, source=as_source(schedules), strict=strict, allow=allow
     )
+    original = lowered.schedule.original
+    kernel = _kernel(lowered, resolved, constants or {})
+    if verify in ("all", "kernels") and _runs_here(resolved):
+        check_chain(contraction(original, resolved, strict=strict), lowered.canonical)
+        check_kernel(kernel, original, accept_constants(kernel.artifact, constants or {}))
+    return kernel
+
+
+def _kernel(lowered: Lowered, target: Target, constants: Mapping[str, object]) -> Kernel:
+    """The code of a lowered function, written and, where it runs here, compiled."""
     notes = "\n".join(lowered.schedule.steps)
     original = lowered.schedule.original
     work = Work(operations(original), bytes_moved(original))
-    if resolved.kind == "cuda":
-        written = write_cuda(lowered.parts, resolved, notes=notes)
-        bound = accept_constants(written, constants or {})
+    if target.kind == "cuda":
+        written = write_cuda(lowered.parts, target, notes=notes)
+        bound = accept_constants(written, constants)
         return Kernel(written, DeviceCode(written, bound), proof=lowered.verdict, work=work)
-    artifact = write_artifact(lowered.parts, resolved, notes=notes)
-    if is_foreign(resolved):
+    artifact = write_artifact(lowered.parts, target, notes=notes)
+    if is_foreign(target):
         return Kernel(artifact, ForeignCode(artifact), proof=lowered.verdict, work=work)
     shared = compile_shared(artifact.source, artifact.target, name=artifact.name)
-    kernel = Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work)
-    if verify in ("all", "kernels"):
-        check_chain(contraction(original, resolved, strict=strict), lowered.canonical)
-        check_kernel(kernel, original, accept_constants(artifact, constants or {}))
-    return kernel
+    return Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work)
+
+
+def _runs_here(target: Target) -> bool:
+    """Whether this machine runs what is built for a target."""
+    if target.kind == "cuda":
+        return isinstance(availability(), Available)
+    return not is_foreign(target)
