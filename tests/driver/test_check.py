@@ -77,7 +77,7 @@ def test_a_canonical_form_of_another_value_is_found() -> None:
 
 def test_a_refuted_proof_stops_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = Failure("P1", "a point runs twice", (Iteration("Y", (("i", 0),)),), "Y[0]")
-    monkeypatch.setattr(lower, "prove", lambda nest, canonical: Verdict("refuted", (failure,)))
+    monkeypatch.setattr(lower, "prove", lambda *given: Verdict("refuted", (failure,)))
     with pytest.raises(tw.TilewrightError) as caught:
         tw.build(scaled(2.0), "c:scalar")
     assert str(caught.value) == (
