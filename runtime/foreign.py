@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from ..codegen.artifact import Written
+from ..codegen.artifact import Artifact
 from ..tir.errors import TargetError
 from .arrays import Array
 
@@ -13,7 +13,7 @@ from .arrays import Array
 class ForeignCode:
     """What a Kernel refuses to run here; pickles."""
 
-    def __init__(self, artifact: Written) -> None:
+    def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
 
     def run(self, arrays: Sequence[Array], threads: int) -> None:
@@ -29,5 +29,5 @@ class ForeignCode:
             f"run: '{self.artifact.name}' is for {self.artifact.target}, another kind of processor "
             "than this machine's.",
             code="run-foreign",
-            hints=("kernel.source is its text, to be compiled there; target 'c' is this machine.",),
+            hints=("kernel.source is its C, to be compiled there; target 'c' is this machine.",),
         )
