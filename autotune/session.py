@@ -110,6 +110,12 @@ def _place(executor: Executor | str | None, progress: Callable[[str], None] | No
 def check_tunable(func: PrimFunc, target: Target) -> None:
     """Refuse what cannot be timed. Raises: TuneError, BuildError."""
     check_buildable(func, "tune")
+    if target.gpu is not None:
+        raise TuneError(
+            f"tune: the workers of a search time no kernels for '{target}' yet; expected 'c'.",
+            code="tune-gpu",
+            hints=("tw.build(func, target).time(...) times one schedule on the GPU.",),
+        )
     if target.kind != "c":
         raise TuneError(
             f"tune: target '{target}' runs nothing that can be timed; expected 'c'.",

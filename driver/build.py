@@ -32,9 +32,17 @@ Verify = Literal["all", "rewrites", "kernels", "off"]
 
 
 def resolve_target(target: Target | str | None) -> Target:
-    """The target that a caller names; this machine's CPU for None and "c". Raises: TargetError."""
+    """The target that a caller names; this machine's CPU for None and "c", its GPU for "cuda".
+
+    Raises: TargetError; NoDevice.
+    """
     if isinstance(target, Target):
         return target
+    if target == "cuda":
+        found = availability()
+        if not isinstance(found, Available):
+            raise found.error()
+        return Target.parse(f"cuda:{found.devices[0].arch}")
     return host_target() if target in (None, "c") else Target.parse(target)
 
 
@@ -128,7 +136,7 @@ def build(
         return interpreted(func, resolved, constants or {})
     if resolved.kind not in ("c", "cuda"):
         raise TargetError(
-            f"build: target '{resolved}' runs nothing; expected 'c' or 'python'.",
+            f"build: target '{resolved}' runs nothing; expected 'c', 'cuda' or 'python'.",
             code="build-target",
             hints=("tw.prove and kernel source need no run; tw.build(..., target='c').",),
         )

@@ -82,15 +82,27 @@ def build_program(
     elif resolved.kind == "c":
         parts = _compiled(program, constants, resolved, source, options)
     else:
-        raise TargetError(
-            f"build: target '{resolved}' runs nothing; expected 'c' or 'python'.",
-            code="build-target",
-        )
+        raise _no_engine(resolved)
     return Engine(
         parts,
         reference=reference,
         threads=options.threads,
         max_contexts=options.max_contexts,
+    )
+
+
+def _no_engine(target: Target) -> TargetError:
+    if target.gpu is None:
+        return TargetError(
+            f"build: target '{target}' runs nothing; expected 'c' or 'python'.",
+            code="build-target",
+        )
+    return TargetError(
+        f"build: whole models are not built for '{target}' yet; expected 'c' or 'python'.",
+        code="build-engine-gpu",
+        hints=(
+            f"tw.build(func, '{target}') builds one function; tw.tasks(model) lists a model's.",
+        ),
     )
 
 

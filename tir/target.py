@@ -133,9 +133,9 @@ class Target:
 
 def _of_gpu(isa: str, text: str) -> Target:
     if isa not in GPUS:
+        what = f"unknown architecture '{isa}'" if isa else "no architecture"
         raise TargetError(
-            f"target: unknown architecture '{isa}' in '{text}'; expected one of "
-            f"{known_names(isa, GPUS)}.",
+            f"target: {what} in '{text}'; expected one of {known_names(isa, GPUS)}.",
             code="target-gpu",
             hints=("cuda:sm_80 is an A100, cuda:sm_90a an H100 or H200.",),
         )

@@ -92,6 +92,16 @@ def test_a_target_that_runs_nothing_is_refused() -> None:
     )
 
 
+def test_kernels_of_a_gpu_are_refused() -> None:
+    with pytest.raises(TuneError) as refused:
+        tune(scaled(), "cuda:sm_80")
+    assert str(refused.value) == (
+        "TuneError: tune: the workers of a search time no kernels for 'cuda:sm_80' yet; expected "
+        "'c'. [tune-gpu]\n"
+        "  Hint: tw.build(func, target).time(...) times one schedule on the GPU."
+    )
+
+
 def test_sizes_that_a_call_decides_are_refused() -> None:
     n = te.dim("n", 1, 64)
     x = te.placeholder((n,), "float32", name="x")

@@ -137,3 +137,11 @@ def test_a_target_that_runs_nothing_is_refused() -> None:
     assert str(caught.value) == (
         "TargetError: build: target 'null' runs nothing; expected 'c' or 'python'. [build-target]"
     )
+    with pytest.raises(TargetError) as caught:
+        build_program(tiny(), constants(), "cuda:sm_90a")
+    assert str(caught.value) == (
+        "TargetError: build: whole models are not built for 'cuda:sm_90a' yet; expected 'c' or "
+        "'python'. [build-engine-gpu]\n"
+        "  Hint: tw.build(func, 'cuda:sm_90a') builds one function; "
+        "tw.tasks(model) lists a model's."
+    )

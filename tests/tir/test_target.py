@@ -125,3 +125,5 @@ def test_a_gpu_is_named_by_its_architecture() -> None:
         "'sm_90', 'sm_90a', 'sm_100', 'sm_80', 'sm_86', 'sm_89', 'sm_120'. [target-gpu]\n"
         "  Hint: cuda:sm_80 is an A100, cuda:sm_90a an H100 or H200."
     )
+    with pytest.raises(TargetError, match="target: no architecture in 'cuda'; expected one of"):
+        Target.parse("cuda")
