@@ -68,6 +68,8 @@ ROWS: dict[str, Callable[[], PrimFunc]] = {
     "sums": lambda: sums(4, 200),
     "short sums": lambda: sums(40, 5),
     "one sum": lambda: total(77),
+    "one long sum": lambda: total(8200),
+    "few long sums": lambda: sums(2, 8193),
     "chain": lambda: chain(5, 7),
     "blur": lambda: blur(4, 9),
     "convolution": lambda: conv(6, 5, 3, 4),

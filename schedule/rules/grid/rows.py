@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ....tir.func import PrimFunc
 from ....tir.target import Target
+from ....tir.work import points_of
 from ...nest import is_reduction, targets_of
 from ...references import LoopRef
 from ...schedule import Schedule
@@ -25,6 +26,7 @@ WARP = 32
 MOST_THREADS = 256  # of a row by default
 GROUP = 8  # parts that one thread joins
 SHARED_BYTES = 48 << 10  # of intermediates of a row
+PARTS = (32768, 8192, 2048)  # of a long reduction: threads that keep a large GPU busy
 
 Parts = Mapping[str, tuple[str, ...]]  # blocks of partial results, by the block that joins them
 
@@ -42,6 +44,8 @@ class GridRowsRule:
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         inline_chains(sch, repeated=False)
+        for name in sch.blocks():
+            _cut_long(sch, name)
         for group in row_groups(sch.func):
             length = _length(sch, group)
             if group.rows and length >= WARP:
@@ -49,6 +53,22 @@ class GridRowsRule:
             else:
                 for name in (*group.members, group.anchor):
                     schedule_points(sch, name)
+
+
+def _cut_long(sch: Schedule, name: str) -> None:
+    """Cut a long reduction of few elements into parts, each a thread's of a whole grid, and these
+    into those of one block; parts lie side by side, so that neighbours read neighbours.
+    """
+    block = sch.func.block(name)
+    axis = row_axis(block) if is_reduction(block) else None
+    if axis is None or axis.extent < 2 * PARTS[-1] or len(targets_of(block)) > 1:
+        return
+    rows = points_of(block) // axis.extent
+    default = next((n for n in PARTS if 2 * n <= axis.extent and n * rows <= PARTS[0]), 1)
+    parts = ask(sch, "parts", name, (1, *PARTS), default)
+    for count in (parts, MOST_THREADS) if parts > 1 else ():
+        _, part = sch.split(sch.loops(name)[-1], (None, count))
+        sch.rfactor(name, part)
 
 
 def _length(sch: Schedule, group: RowGroup) -> int:
