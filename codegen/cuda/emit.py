@@ -8,7 +8,9 @@ skip it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 from ...tir.buffer import Buffer
 from ...tir.errors import TargetError
@@ -162,21 +164,27 @@ class _KernelWriter:
         """A statement that all threads of a block come to; `missing`: the axes along which they
         still have to be told apart.
         """
-        if not missing or not _has_threads(stmt):
-            if isinstance(stmt, Alloc | Barrier | Seq) or not missing:
-                self._structure(stmt, missing)
-                return
-            names = " && ".join(f"{THREAD_NAMES[axis]} == 0" for axis in sorted(missing))
-            with self.lines.block(f"if ({names}) {{"):
-                self._uniform(stmt, frozenset())
-            return
-        self._structure(stmt, missing)
+        if missing and _is_of_one(stmt):
+            self._by_first((stmt,), missing)
+        else:
+            self._structure(stmt, missing)
+
+    def _by_first(self, stmts: Iterable[Stmt], missing: frozenset[str]) -> None:
+        """Statements of the first thread along the axes."""
+        names = " && ".join(f"{THREAD_NAMES[axis]} == 0" for axis in sorted(missing))
+        with self.lines.block(f"if ({names}) {{"):
+            for stmt in stmts:
+                self._structure(stmt, frozenset())
 
     def _structure(self, stmt: Stmt, missing: frozenset[str]) -> None:
         match stmt:
             case Seq():
-                for child in stmt.body:
-                    self._uniform(child, missing)
+                for alone, group in groupby(stmt.body, _is_of_one):
+                    if alone and missing:
+                        self._by_first(group, missing)
+                        continue
+                    for child in group:
+                        self._uniform(child, missing)
             case Alloc():
                 self._uniform(self._allocations(stmt), missing)
             case LetStmt():
@@ -300,6 +308,11 @@ def _shared_plan(root: Stmt) -> dict[Buffer, int]:
         for node in statements(root)
         if isinstance(node, Alloc) and node.buffer.scope == "team"
     }
+
+
+def _is_of_one(stmt: Stmt) -> bool:
+    """Whether one thread does all of a statement."""
+    return not isinstance(stmt, Alloc | Barrier | Seq) and not _has_threads(stmt)
 
 
 def _has_threads(stmt: Stmt) -> bool:

@@ -100,6 +100,11 @@ def _schedule_row(sch: Schedule, group: RowGroup, length: int) -> None:
         elif not is_reduction(sch.func.block(name)):
             _elements(sch, below[name], threads)
     _keep_close(sch, listed[:-1], row)
+    for name in listed:
+        block = sch.func.block(name)
+        place = row if name == group.anchor else below[name][0]
+        for tensor in targets_of(block) if is_reduction(block) else ():
+            sch.stage(name, tensor.name, place, "register")
 
 
 def _in_parts(sch: Schedule, name: str, threads: int) -> tuple[str, ...]:
