@@ -63,7 +63,7 @@ def check_limits(func: PrimFunc, loop: For, target: Target | None) -> None:
     """The nest of a bound loop has no more blocks and threads than the target allows."""
     if target is None or target.gpu is None:
         return
-    root = next((x for x in (*loops_around(func, loop), loop)), loop)
+    root = (*loops_around(func, loop), loop)[0]
     threads = extents(root, THREAD_AXES)
     for number, axis in enumerate(AXES):
         most = (*target.gpu.blocks, *target.gpu.threads)[number]

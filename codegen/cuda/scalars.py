@@ -78,8 +78,9 @@ class CudaScalars(Scalars):
     def _fits(self, expr: Expr) -> bool:
         """Whether the value of an index expression is one of 32 bits."""
         low, high = bounds(expr, self.lines.ranges)
-        inside = low is not None and high is not None
-        return inside and INT32_RANGE[0] <= low and high <= INT32_RANGE[1]  # type: ignore[operator]
+        if low is None or high is None:
+            return False
+        return INT32_RANGE[0] <= low and high <= INT32_RANGE[1]
 
     def _reinterpret(self, expr: Reinterpret) -> tuple[str, int]:
         for which, kind in enumerate((expr.type, expr.value.dtype)):

@@ -60,8 +60,9 @@ STRICT_RULES: tuple[Rule, ...] = (
 )
 
 
-# those of a GPU, where no sum is taken in parts that a strict build forbids
+# those of a GPU, in the same way
 GRID_RULES: tuple[Rule, ...] = (GridProductsRule(), GridRowsRule())
+STRICT_GRID_RULES: tuple[Rule, ...] = (GridProductsRule(), GridRowsRule(in_order=True))
 
 
 def rule_for(
@@ -78,7 +79,8 @@ def rule_for(
     """
     check_no_calls(func)
     if target is not None and target.gpu is not None:
-        return next(rule for rule in GRID_RULES if rule.matches(func))
+        listed = STRICT_GRID_RULES if strict else GRID_RULES
+        return next(rule for rule in listed if rule.matches(func))
     units = units_of(target, () if strict else allow)
     for rule in STRICT_RULES if strict else RULES:
         known = replace(rule, units=units) if isinstance(rule, DotsRule) else rule

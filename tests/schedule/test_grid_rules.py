@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.schedule.decisions import Random
 from tilewright.schedule.rules.default import rule_for
 from tilewright.schedule.rules.grid.products import TILES
@@ -101,6 +103,13 @@ def test_every_tile_is_right(tile: tuple[int, ...]) -> None:
 def test_other_answers_are_right_too(seed: int) -> None:
     check(softmax(2, 150), A100, Random(seed))
     check(chain(9, 70), A100, Random(seed))
+
+
+@pytest.mark.parametrize("name", ["softmax", "one long sum", "product"])
+def test_strict_builds_keep_the_order_of_sums(name: str) -> None:
+    func = {**PRODUCTS, **ROWS}[name]()
+    constants = {b.name: np.ones(b.shape, np.float32) for b in func.constants}
+    assert tw.build(func, A100, constants=constants, strict=True).proof.status == "proved"
 
 
 def test_tensors_of_no_axes_and_none_at_all() -> None:

@@ -33,9 +33,13 @@ Parts = Mapping[str, tuple[str, ...]]  # blocks of partial results, by the block
 
 @dataclass(frozen=True, slots=True)
 class GridRowsRule:
-    """Any function."""
+    """Any function.
+
+    in_order: a sum is one chain in the order of its definition, never in parts.
+    """
 
     name: str = "grid rows"
+    in_order: bool = False
 
     def matches(self, func: PrimFunc) -> bool:
         """Always."""
@@ -44,12 +48,12 @@ class GridRowsRule:
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         inline_chains(sch, repeated=False)
-        for name in sch.blocks():
+        for name in () if self.in_order else sch.blocks():
             _cut_long(sch, name)
         for group in row_groups(sch.func):
             length = _length(sch, group)
             if group.rows and length >= WARP:
-                _schedule_row(sch, group, length)
+                _schedule_row(sch, group, length, in_order=self.in_order)
             else:
                 for name in (*group.members, group.anchor):
                     schedule_points(sch, name)
@@ -77,13 +81,13 @@ def _length(sch: Schedule, group: RowGroup) -> int:
     return max((block.iters[-1].extent for block in blocks if block.iters), default=1)
 
 
-def _schedule_row(sch: Schedule, group: RowGroup, length: int) -> None:
+def _schedule_row(sch: Schedule, group: RowGroup, length: int, *, in_order: bool) -> None:
     """A block of threads for each row."""
     names = [*group.members, group.anchor]
     most = max(WARP, min(MOST_THREADS, 1 << (length - 1).bit_length()))
     sizes = [n for n in (32, 64, 128, 256, 512, 1024) if n <= max(WARP, length)]
     threads = ask(sch, "threads of a row", group.anchor, sizes, most)
-    parts = {name: _in_parts(sch, name, threads) for name in names}
+    parts = {name: () if in_order else _in_parts(sch, name, threads) for name in names}
     listed = [part for name in names for part in (*parts[name], name)]
     own = sch.loops(group.anchor)[-len(sch.func.block(group.anchor).iters) :]
     rows = own[: group.rows]
