@@ -66,7 +66,7 @@ def test_the_tour_of_an_expression_runs(
     assert "GFLOP/s" in said
 
 
-@pytest.mark.needs_cc
+@pytest.mark.needs_cxx
 def test_the_tour_of_a_gpu_runs_without_one(
     run: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -128,7 +128,7 @@ PROGRAMS: dict[str, tuple[PrimFunc, Steps, Callable[..., np.ndarray], tuple[np.n
 }
 
 
-@pytest.mark.needs_cc
+@pytest.mark.needs_cxx
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_emulated_kernels_compute_and_nothing_is_wrong_with_them(name: str) -> None:
     func, steps, expected, arrays = PROGRAMS[name]
@@ -142,7 +142,7 @@ def test_emulated_kernels_compute_and_nothing_is_wrong_with_them(name: str) -> N
     assert len(report.barriers) == kernel.source.count("__syncthreads();")
 
 
-@pytest.mark.needs_cc
+@pytest.mark.needs_cxx
 def test_elementary_functions_are_those_of_every_target() -> None:
     func = softmax(3, 11)
     steps = both(*(flat(block, 4) for block in ("E", "Y")))
@@ -151,7 +151,7 @@ def test_elementary_functions_are_those_of_every_target() -> None:
     assert np.allclose(result, tw.build(func, "c:scalar")(x), rtol=1e-6, atol=0)
 
 
-@pytest.mark.needs_cc
+@pytest.mark.needs_cxx
 def test_a_maximum_with_a_number_keeps_nan() -> None:
     x = te.placeholder((4,), "float32", name="X")
     func = te.func(x, te.compute((4,), lambda i: te.maximum(x[i], 0.0), name="Y"), name="relu")
@@ -160,7 +160,7 @@ def test_a_maximum_with_a_number_keeps_nan() -> None:
     assert np.array_equal(result, np.array([np.nan, 0.0, 2.0, 0.0], np.float32), equal_nan=True)
 
 
-@pytest.mark.needs_cc
+@pytest.mark.needs_cxx
 def test_constants_are_prepared_once_on_the_device() -> None:
     def steps(sch: Schedule) -> None:
         sch.pack("B", 4)

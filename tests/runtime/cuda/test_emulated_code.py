@@ -20,7 +20,7 @@ race(float *__restrict__ X)
 """
 
 
-@pytest.mark.needs_cc
+@pytest.mark.needs_cxx
 def test_a_race_is_a_failure_that_names_it() -> None:
     run = Part(
         (Parameter("X", FLOAT32, (1,), "output"),),
