@@ -68,6 +68,11 @@ class Buffer(Leaf):
         return self.type
 
     @property
+    def is_private(self) -> bool:
+        """Whether each thread has one of its own."""
+        return self.scope in ("register", "thread")
+
+    @property
     def size(self) -> int:
         """Number of elements; the most that there can be, where a dim decides."""
         product = 1

@@ -16,7 +16,6 @@ from ...tir.printer import print_expr
 from ...tir.stmt import THREAD_AXES, Alloc, For, Prefetch, Store
 from ...tir.visit import accesses, free_vars, statements, substitute, transform
 
-PRIVATE = ("register", "thread")
 AXIS_VARIABLES: Mapping[str, Expr] = {axis: Var(axis) for axis in THREAD_AXES}
 
 
@@ -36,7 +35,7 @@ class OwnStorage:
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
         def rule(node: Node) -> Node:
-            if not isinstance(node, Alloc) or node.buffer.scope not in PRIVATE:
+            if not isinstance(node, Alloc) or not node.buffer.is_private:
                 return node
             loops = [x for x in statements(node.body) if isinstance(x, For) and x.is_of_threads]
             return _shrunk(node) if loops else node

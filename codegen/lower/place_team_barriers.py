@@ -14,8 +14,6 @@ from ...tir.stmt import Alloc, Barrier, Block, For, If, LetStmt, Prefetch, Seq, 
 from ...tir.visit import accesses, statements, substitute, transform
 from .thread_owner import Dealt, dealt
 
-PRIVATE = ("register", "thread")
-
 
 @dataclass(frozen=True, slots=True)
 class PlaceTeamBarriers:
@@ -175,7 +173,7 @@ def _accesses_of(block: Block, loops: tuple[For, ...]) -> Iterator[_Access]:
     axes = frozenset(loop.axis for loop in loops if loop.is_of_threads and loop.extent > 1)
     values = {it.var: binding for it, binding in zip(block.iters, block.bindings, strict=True)}
     for access in accesses(block):
-        if isinstance(access, Prefetch) or access.buffer.scope in PRIVATE:
+        if isinstance(access, Prefetch) or access.buffer.is_private:
             continue
         at = [substitute(index, values) for index in access.indices]
         write = isinstance(access, Store)

@@ -23,8 +23,6 @@ from .order import Order, common_loops
 from .sets import Sets
 from .witness import Finding, element_text, iteration, runs_of
 
-PRIVATE = ("register", "thread")
-
 
 def check_grid(sets: Sets, nest: Nest, pairs: Sequence[tuple[Access, Access]]) -> Iterator[Finding]:
     """The first clash of threads among pairs of accesses to one buffer, one of them writing."""
@@ -48,7 +46,7 @@ def _orders(barriers: Sequence[BarrierAt], one: Access, two: Access) -> list[Ord
     """The orders of two runs of one block that no barrier parts."""
     a, b = one.statement, two.statement
     blocks = sum(loop.is_of_blocks for loop in a.loops)
-    if one.buffer.scope in PRIVATE:
+    if one.buffer.is_private:
         return [Order(blocks)]
     first = _first_thread_loop(a, b)
     shared = common_loops(a, b)
@@ -97,7 +95,7 @@ def _thread(statement: Statement) -> tuple[Affine, ...]:
 
 def _clash(sets: Sets, one: Access, two: Access, orders: Sequence[Order]) -> Finding | None:
     a, b = one.statement, two.statement
-    private = one.buffer.scope in PRIVATE
+    private = one.buffer.is_private
     cells = (one.cell, two.cell) if private else (one.indices, two.indices)
     equal = tuple(zip(*cells, strict=True))
     possible = sets.possible(a, one.where, b, two.where, equal, orders) if orders else ()

@@ -51,7 +51,9 @@ def prove(
     sets = Sets(max_operations, nest.dims, shortcuts=shortcuts)
     proof = _Proof(sets)
     try:
-        read, in_order = read_nest(nest), read_nest(unfused(nest))
+        plain = unfused(nest)
+        read = read_nest(nest)  # as threads run it
+        in_order = read if plain is nest else read_nest(plain)
         families = read_families(exchange_dims(canonical, _dims(nest, canonical)))
     except Undecided as undecided:
         return Verdict(UNKNOWN, reasons=(str(undecided),), milliseconds=_since(started))

@@ -73,6 +73,15 @@ def test_a_number_that_was_split_again_is_joined_up_to_its_limit() -> None:
     )
 
 
+def test_the_limit_is_that_of_the_block_that_goes_furthest() -> None:
+    text = SPLIT.format(condition="b * 16 + t < 24").replace("B[i, j] = A[i, j] * 2.0\n", "pass\n")
+    one, other = text, text.replace('"B", i', '"C", i').replace("< 24", "< 48")
+    body = "".join(other.splitlines(keepends=True)[3:])
+    both = (one + body).replace("                pass", "                B[i, j] = A[i, j] * 2.0")
+    loops = print_stmt(unfused(parse(both)).body).splitlines()[:2]
+    assert [line.split("(")[1].split(",")[0] for line in loops] == ["6", "8"]
+
+
 def test_without_a_limit_all_values_count() -> None:
     loops = print_stmt(unfused(parse(SPLIT.format(condition="b < 3"))).body).splitlines()[:2]
     assert [line.split("(")[1].split(",")[0] for line in loops] == ["8", "8"]

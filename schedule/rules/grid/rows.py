@@ -119,11 +119,10 @@ def _in_parts(sch: Schedule, name: str, threads: int) -> tuple[str, ...]:
     axis = row_axis(block) if is_reduction(block) else None
     if axis is None or axis.extent < 2 * WARP or len(targets_of(block)) > 1:
         return ()
-    made: list[str] = []
-    for outer, inner in ((None, threads), (threads // GROUP, GROUP)):
-        parts = sch.split(sch.loops(name)[-1], (outer, inner))
-        made.append(sch.rfactor(name, parts[1] if outer is None else parts[0]))
-    return tuple(made)
+    _, thread = sch.split(sch.loops(name)[-1], (None, threads))
+    parts = sch.rfactor(name, thread)
+    group, _ = sch.split(sch.loops(name)[-1], (threads // GROUP, GROUP))
+    return parts, sch.rfactor(name, group)
 
 
 def _elements(sch: Schedule, loops: Sequence[LoopRef], threads: int) -> None:

@@ -161,6 +161,19 @@ def test_a_maximum_with_a_number_keeps_nan() -> None:
 
 
 @pytest.mark.needs_cxx
+def test_integers_are_divided_as_everywhere() -> None:
+    x, y = (te.placeholder((6,), "int32", name=name) for name in "XY")
+    quotient = te.compute((6,), lambda i: x[i] // y[i], name="Q")
+    rest = te.compute((6,), lambda i: x[i] % y[i], name="R")
+    kernel = tw.build(te.func(x, y, quotient, rest, name="divide"), A100)
+    a = np.array([7, -7, 7, -7, 0, -8], np.int32)
+    b = np.array([2, 2, -2, -2, 3, 4], np.int32)
+    found = tw.emulated(kernel, checked=True)(a, b)
+    assert np.array_equal(found[0], a // b)
+    assert np.array_equal(found[1], a % b)
+
+
+@pytest.mark.needs_cxx
 def test_constants_are_prepared_once_on_the_device() -> None:
     def steps(sch: Schedule) -> None:
         sch.pack("B", 4)
