@@ -12,6 +12,7 @@ from ..artifact import parameters_of
 from ..c.frame import HELPERS, header, needed
 from ..lower.split_prepare import Prepared
 from .artifact import CudaArtifact, Part, Temporary
+from .device_functions import cuda_definitions
 from .emit import emit_kernel, kernel_symbol
 
 _HELPER_TYPES = (
@@ -35,7 +36,8 @@ def write_cuda(parts: Prepared, target: Target, *, notes: str = "") -> CudaArtif
     texts += made
     body = "\n".join(texts)
     helpers = "\n".join(_helper(name) for name in needed(body))
-    source = f"{header(parts.run.name, target, notes)}\n{helpers}{body}"
+    definitions = cuda_definitions(body)
+    source = f"{header(parts.run.name, target, notes)}\n{definitions}{helpers}{body}"
     return CudaArtifact(parts.run.name, source, target, run, prepare)
 
 

@@ -7,7 +7,7 @@ says so, and nowhere else.
 
 from __future__ import annotations
 
-from ...tir.dtype import FLOAT32, FLOAT64, DType
+from ...tir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 
 _FLOAT = {
     "min": "({0} < {1} || {0} != {0} ? {0} : {1})",
@@ -29,4 +29,7 @@ def scalar_operations() -> dict[tuple[str, DType], str]:
     for dtype, f, s in ((FLOAT32, "f", "f"), (FLOAT64, "d", "")):
         for name, text in _FLOAT.items():
             table[name, dtype] = text.replace("{f}", f).replace("{s}", s)
+    for stored, name in ((FLOAT16, "half"), (BFLOAT16, "bfloat16")):
+        table["cast_float32", stored] = f"tw_float_from_{name}({{0}})"
+        table[f"cast_{stored}", FLOAT32] = f"tw_{name}_from_float({{0}})"
     return table

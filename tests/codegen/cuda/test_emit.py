@@ -160,6 +160,23 @@ def test_a_maximum_with_a_number_keeps_nan() -> None:
     assert np.array_equal(result, np.array([np.nan, 0.0, 2.0, 0.0], np.float32), equal_nan=True)
 
 
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.needs_cxx
+def test_halves_are_converted_by_instructions_of_the_device(kind: str) -> None:
+    a = te.placeholder((5, 33), kind, name="A")
+    wide = te.compute((5, 33), lambda i, j: te.cast(a[i, j], "float32") * 1.25, name="W")
+    b = te.compute((5, 33), lambda i, j: te.cast(wide[i, j], kind), name="B")
+    func = te.func(a, b, name="scale")
+    kernel = tw.build(func, A100)
+    stored = "half" if kind == "float16" else "bfloat16"
+    text = f"B[tx] = tw_{stored}_from_float(tw_float_from_{stored}(A[tx]) * 1.25f);"
+    assert text in kernel.source
+    assert kernel.source.count("asm(") == (2 if kind == "float16" else 1)
+    given = numbers(5, 33).astype(a.type.numpy)
+    expected = tw.build(func)(given)
+    np.testing.assert_array_equal(tw.emulated(kernel, checked=True)(given), expected)
+
+
 @pytest.mark.needs_cxx
 def test_integers_are_divided_as_everywhere() -> None:
     x, y = (te.placeholder((6,), "int32", name=name) for name in "XY")
