@@ -10,8 +10,8 @@ from ...tir.target import Target
 from ...tir.tensor_intrinsics import TensorIntrinsic
 from ...tir.visit import walk
 from ..artifact import Artifact, Entry, parameters_of, sizes_of
-from ..lower.pipeline import lower
-from ..lower.split_prepare import Prepared, split_prepare
+from ..lower.second_half import lower_parts
+from ..lower.split_prepare import Prepared
 from .emit import emit_function
 from .externs import with_externs
 from .frame import header, prelude
@@ -26,13 +26,6 @@ def build_artifact(func: PrimFunc, target: Target, *, notes: str = "") -> Artifa
     Raises: TargetError where the target cannot do what the schedule asks.
     """
     return write_artifact(lower_parts(func, target), target, notes=notes)
-
-
-def lower_parts(func: PrimFunc, target: Target) -> Prepared:
-    """Both parts of a function of stage NEST, lowered. Raises: TargetError."""
-    parts = split_prepare(func)
-    prepare = None if parts.prepare is None else lower(parts.prepare, target)
-    return Prepared(prepare, lower(parts.run, target))
 
 
 def write_artifact(parts: Prepared, target: Target, *, notes: str = "") -> Artifact:

@@ -15,8 +15,9 @@ Dimensions = tuple[int, int, int]  # along x, y and z
 class Launch:
     """One run of a kernel.
 
-    grid: blocks; block: threads of each. arguments: the names of the parameters and temporaries
-    whose addresses the kernel takes, in order. shared_bytes: of dynamic shared memory of a block.
+    grid: blocks; block: threads of each. arguments: what the kernel takes, in order, by name: of
+    parameters and temporaries it takes the addresses. shared_bytes: of dynamic shared memory of a
+    block.
     """
 
     kernel: str

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...codegen.c.build import lower_parts
 from ...codegen.lower.first_half import contraction, lower_to_nest
+from ...codegen.lower.second_half import lower_parts
 from ...codegen.lower.split_prepare import Prepared
 from ...schedule.canonical import canonical_form
 from ...schedule.proof.prove import prove

@@ -10,7 +10,7 @@ from ...codegen.cuda.artifact import CudaArtifact, Part
 from ...tir.errors import TilewrightError
 from ..arrays import Array
 from .emulation_report import EmulationReport
-from .emulator import Launch, emulate
+from .emulator import emulate
 
 
 class EmulationFailed(TilewrightError, RuntimeError):
@@ -50,15 +50,12 @@ class EmulatedCode:
     def _launch(self, part: Part, arrays: Mapping[str, Array], result: str) -> None:
         """Run a part, which makes its parameters of role `result`."""
         made = {t.name: np.empty(t.shape, t.dtype.numpy) for t in part.temporaries}
-        launches = [
-            Launch(x.kernel, x.grid, x.block, x.arguments, x.shared_bytes) for x in part.launches
-        ]
         known = {**arrays, **made}
         used = {name: known[name] for launch in part.launches for name in launch.arguments}
         results = {p.name for p in part.parameters if p.role == result}
         fresh = used.keys() & (results | made.keys())
         self.report = emulate(
-            self.artifact.source, launches, used, checked=self.checked, fresh=fresh
+            self.artifact.source, part.launches, used, checked=self.checked, fresh=fresh
         )
         if not self.report:
             raise EmulationFailed(

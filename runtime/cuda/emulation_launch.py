@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...codegen.cuda.artifact import Launch
 from ..arrays import ALIGNMENT, Array, memory
 from ..library import Pointer, ffi
 from .emulation_build import Emulation
@@ -73,9 +74,9 @@ class FencedArrays:
             self._copies[name][...] = array
             start += size
 
-    def value(self, argument: str | int | float) -> int | float:
-        """An argument, an array by its address."""
-        return self._copies[argument].ctypes.data if isinstance(argument, str) else argument
+    def value(self, given: Array | int | float, name: str) -> int | float:
+        """An argument, an array by the address of its copy."""
+        return self._copies[name].ctypes.data if isinstance(given, np.ndarray) else given
 
     def memory(self, made: Emulation, kernel: str, shared_bytes: int) -> list[Memory]:
         """Every range that a launch may touch."""
@@ -114,13 +115,12 @@ class LaunchRun:
     def __init__(
         self,
         made: Emulation,
-        kernel: str,
-        shape: tuple[Index, Index],
+        launch: Launch,
         memories: Sequence[Memory],
     ) -> None:
         self._made = made
-        self._kernel = kernel
-        self._shape = shape
+        self._kernel = launch.kernel
+        self._shape = launch.grid, launch.block
         self._memories = memories
 
     def run(self, arguments: Pointer) -> EmulationReport:

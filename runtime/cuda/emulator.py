@@ -1,6 +1,7 @@
 """Run emitted CUDA C on the CPU: the source itself, unchanged, compiled as C++.
 
-emulate(source, [Launch("matmul", (8, 8), 256, ("A", "B", "C"))], {"A": a, "B": b, "C": c})
+launch = Launch("matmul", (8, 8, 1), (256, 1, 1), ("A", "B", "C", "n"))
+emulate(source, [launch], {"A": a, "B": b, "C": c, "n": 64})
 
 Threads, blocks, shared memory, barriers, shuffles, atomics and our device functions have their
 meaning on the CPU (emulation.h); arrays are NumPy's, copied between fences for the run and back
@@ -18,22 +19,22 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from ...codegen.cuda.artifact import Launch
 from ...tir.errors import known_names
 from ..arrays import Array
 from .emulation_build import Emulation, emulation
 from .emulation_launch import FencedArrays, LaunchRun, pack_arguments
-from .emulation_report import EmulationReport, Index
+from .emulation_report import EmulationReport
 from .emulation_source import MOST_SHARED, EmulationError, Kernel
 
-Extent = int | tuple[int, ...]
+Given = Mapping[str, Array | int | float]
 
 _KINDS = {
-    **{"P": "the name of an array", "f": "a float", "d": "a double"},
+    **{"P": "an array", "f": "a float", "d": "a double"},
     **{"b": "a signed char", "B": "an unsigned char", "h": "a short", "H": "an unsigned short"},
     **{"i": "an int", "I": "an unsigned int", "q": "a long long", "Q": "an unsigned long long"},
 }
@@ -43,37 +44,18 @@ _MOST_BLOCK = (1024, 1024, 64)
 _one_at_a_time = threading.Lock()  # the device is one set of variables
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """One launch of a kernel.
-
-    grid, block: blocks and threads, along x, y, z. arguments: the name of an array, or a number,
-    which becomes what the kernel's parameter is. shared_bytes: of the shared memory whose size the
-    source leaves open.
-    """
-
-    kernel: str
-    grid: Extent
-    block: Extent
-    arguments: tuple[str | int | float, ...]
-    shared_bytes: int = 0
-
-    @property
-    def shape(self) -> tuple[Index, Index]:
-        """Grid and block with three extents each; of more, none fits."""
-        return _three(self.grid), _three(self.block)
-
-
 def emulate(
     source: str,
     launches: Sequence[Launch],
-    arrays: Mapping[str, Array],
+    given: Given,
     *,
     checked: bool = False,
     fresh: Collection[str] = (),
 ) -> EmulationReport:
     """Run launches one after the other on arrays, which are written in place.
 
+    given: what the launches name: arrays, and numbers, each of which becomes what the kernel's
+    parameter is.
     checked: every load and store is looked at: whether it lies in an array or in shared memory that
     was written, whether two threads race for it, what it costs a warp. Without that, only what
     leaves no way to go on is found. It ends at the first launch with a finding.
@@ -82,16 +64,17 @@ def emulate(
     """
     made = emulation(source, checked)
     for launch in launches:
-        _check(launch, made, arrays)
+        _check(launch, made, given)
+    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
     _check_overlap(arrays)
     fenced = FencedArrays(arrays, fresh)
     reports: list[EmulationReport] = []
     with _one_at_a_time:
         for launch in launches:
-            values = [fenced.value(argument) for argument in launch.arguments]
+            values = [fenced.value(given[name], name) for name in launch.arguments]
             arguments, _held = pack_arguments(made.types(launch.kernel), values)
             memory = fenced.memory(made, launch.kernel, launch.shared_bytes)
-            run = LaunchRun(made, launch.kernel, launch.shape, memory)
+            run = LaunchRun(made, launch, memory)
             reports.append(run.run(arguments))
             if not reports[-1]:
                 break
@@ -99,13 +82,7 @@ def emulate(
     return EmulationReport.of_launches(reports)
 
 
-def _three(extent: Extent) -> Index:
-    given = (extent,) if isinstance(extent, int) else extent
-    x, y, z = (*given, 1, 1, 1)[:3] if len(given) <= 3 else (0, 0, 0)
-    return x, y, z
-
-
-def _check(launch: Launch, made: Emulation, arrays: Mapping[str, Array]) -> None:
+def _check(launch: Launch, made: Emulation, given: Given) -> None:
     """Refuse a launch that the device would refuse. Raises: EmulationError."""
     kernels = made.source.kernels
     if launch.kernel not in kernels:
@@ -116,7 +93,7 @@ def _check(launch: Launch, made: Emulation, arrays: Mapping[str, Array]) -> None
         )
     _check_shape(launch, kernels[launch.kernel])
     _check_shared(launch, sum(array.bytes for array in made.shared(launch.kernel)))
-    _check_arguments(launch, made.types(launch.kernel), arrays)
+    _check_arguments(launch, made.types(launch.kernel), given)
 
 
 def _check_overlap(arrays: Mapping[str, Array]) -> None:
@@ -129,7 +106,7 @@ def _check_overlap(arrays: Mapping[str, Array]) -> None:
 
 
 def _check_shape(launch: Launch, kernel: Kernel) -> None:
-    grid, block = launch.shape
+    grid, block = launch.grid, launch.block
     most = kernel.most_threads or _MOST_THREADS
     fits = all(0 < n <= top for n, top in zip(grid, _MOST_GRID, strict=True))
     fits = fits and all(0 < n <= top for n, top in zip(block, _MOST_BLOCK, strict=True))
@@ -152,7 +129,7 @@ def _check_shared(launch: Launch, kept: int) -> None:
         )
 
 
-def _check_arguments(launch: Launch, types: str, arrays: Mapping[str, Array]) -> None:
+def _check_arguments(launch: Launch, types: str, given: Given) -> None:
     if "?" in types:
         raise EmulationError(
             f"emulate: parameter {types.index('?')} of '{launch.kernel}' is neither a pointer nor "
@@ -165,27 +142,28 @@ def _check_arguments(launch: Launch, types: str, arrays: Mapping[str, Array]) ->
             f"{len(launch.arguments)}.",
             code="emulate-arguments",
         )
-    for index, (letter, argument) in enumerate(zip(types, launch.arguments, strict=True)):
-        if isinstance(argument, str) and argument not in arrays:
+    for index, (letter, name) in enumerate(zip(types, launch.arguments, strict=True)):
+        if name not in given:
             raise EmulationError(
-                f"emulate: there is no array '{argument}' for '{launch.kernel}'; there are "
-                f"{known_names(argument, arrays)}.",
+                f"emulate: nothing is given for '{name}', which '{launch.kernel}' takes; there are "
+                f"{known_names(name, given)}.",
                 code="emulate-array",
             )
-        if not _fits(letter, argument):
+        if not _fits(letter, value := given[name]):
+            what = "an array" if isinstance(value, np.ndarray) else value
             raise EmulationError(
-                f"emulate: argument {index} of '{launch.kernel}' is {argument!r}; expected "
+                f"emulate: argument {index} of '{launch.kernel}', '{name}', is {what}; expected "
                 f"{_KINDS[letter]}.",
                 code="emulate-argument",
             )
 
 
-def _fits(letter: str, argument: str | int | float) -> bool:
+def _fits(letter: str, value: Array | int | float) -> bool:
     """Whether a parameter can hold what is given for it."""
-    if letter == "P" or isinstance(argument, str):
-        return letter == "P" and isinstance(argument, str)
+    if letter == "P" or isinstance(value, np.ndarray):
+        return letter == "P" and isinstance(value, np.ndarray)
     try:
-        struct.pack(f"<{letter}", argument)
+        struct.pack(f"<{letter}", value)
     except (struct.error, OverflowError):
         return False
     return True

@@ -12,8 +12,10 @@ from tilewright.codegen.cuda.device_functions import (
     emulated_definitions,
 )
 from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.emulator import Launch, emulate
+from tilewright.runtime.cuda.emulator import emulate
 from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
+
+from ...launches import flat
 
 needs_cxx = pytest.mark.needs_cxx
 Arrays = dict[str, np.ndarray]
@@ -21,7 +23,7 @@ Arrays = dict[str, np.ndarray]
 
 def run(source: str, arrays: Arrays, block: int = 32) -> None:
     """Run kernel `f` of one block, whose parameters are the arrays in order."""
-    report = emulate(source, [Launch("f", 1, block, tuple(arrays))], arrays)
+    report = emulate(source, [flat("f", 1, block, tuple(arrays))], arrays)
     assert report, str(report)
 
 

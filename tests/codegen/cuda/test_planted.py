@@ -12,7 +12,7 @@ import pytest
 
 from tilewright.codegen.cuda.artifact import CudaArtifact
 from tilewright.runtime.cuda.emulation_report import EmulationReport
-from tilewright.runtime.cuda.emulator import Launch, emulate
+from tilewright.runtime.cuda.emulator import emulate
 
 from .test_emit import PROGRAMS, built
 
@@ -41,11 +41,7 @@ def run(case: Case, source: str) -> tuple[EmulationReport, bool]:
     arrays = dict(zip(inputs, given, strict=True))
     places = (*(p for p in parameters if p.name not in inputs), *artifact.run.temporaries)
     arrays |= {place.name: np.zeros(place.shape, place.dtype.numpy) for place in places}
-    launches = [
-        Launch(x.kernel, x.grid, x.block, x.arguments, x.shared_bytes)
-        for x in artifact.run.launches
-    ]
-    report = emulate(source, launches, arrays, checked=True)
+    report = emulate(source, artifact.run.launches, arrays, checked=True)
     (output,) = (p.name for p in parameters if p.role == "output")
     return report, np.array_equal(arrays[output], expected)
 

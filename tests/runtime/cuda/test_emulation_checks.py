@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.cuda.emulation_report import EmulationReport, Finding, Site
-from tilewright.runtime.cuda.emulator import Launch, emulate
+from tilewright.runtime.cuda.emulator import emulate
+
+from ...launches import flat
 
 pytestmark = pytest.mark.needs_cxx
 
@@ -30,7 +32,7 @@ def check(
     }
     indices = "    const int tx = (int)threadIdx.x, bx = (int)blockIdx.x;"
     indices += " (void)tx; (void)bx; (void)x; (void)out;\n"
-    launch = Launch("f", grid, block, ("x", "out"), shared_bytes)
+    launch = flat("f", grid, block, ("x", "out"), shared_bytes)
     return emulate(f"{head}{indices}{body}}}\n", [launch], arrays, checked=True)
 
 
@@ -115,9 +117,8 @@ def test_nothing_stands_between_blocks() -> None:
 
 def test_a_later_launch_comes_after_an_earlier_one() -> None:
     source = HEAD + "    out[threadIdx.x] = x[threadIdx.x] + out[63 - threadIdx.x];\n}\n"
-    arrays = {"x": np.zeros(64, np.float32), "out": np.zeros(64, np.float32)}
-    one = Launch("f", 1, 32, ("x", "out"))
-    assert emulate(source, [one, one], arrays, checked=True)
+    arrays = {name: np.zeros(64, np.float32) for name in ("x", "out")}
+    assert emulate(source, [flat("f", 1, 32, ("x", "out"))] * 2, arrays, checked=True)
 
 
 def test_atomic_sums_do_not_race_with_each_other_but_with_plain_accesses() -> None:
@@ -218,16 +219,16 @@ extern "C" __global__ void use(const float* __restrict__ made, float* out)
     out[threadIdx.x] = out[threadIdx.x] * 2.0f;
 }
 """
-    launches = [Launch("make", 1, 64, ("made", first)), Launch("use", 1, 64, ("made", "out"))]
-    arrays = {"made": np.zeros(64, np.float32), "out": np.zeros(64, np.float32)}
-    assert emulate(source, launches, arrays, checked=True)
-    report = emulate(source, launches, arrays, checked=True, fresh=("made", "out"))
+    launches = [flat("make", 1, 64, ("made", "n")), flat("use", 1, 64, ("made", "out"))]
+    given = {"made": np.zeros(64, np.float32), "out": np.zeros(64, np.float32), "n": first}
+    assert emulate(source, launches, given, checked=True)
+    report = emulate(source, launches, given, checked=True, fresh=("made", "out"))
     if fault is None:
         assert report, str(report)
-    else:
-        finding = only(report, "unwritten")
-        assert (finding.kernel, finding.buffer, finding.element) == ("use", "made", fault)
-        assert (finding.times, lines(finding)) == (4, [8])
+        return
+    found = only(report, "unwritten")
+    assert (found.kernel, found.buffer, found.element) == ("use", "made", fault)
+    assert (found.times, lines(found)) == (4, [8])
 
 
 DOUBLE_BUFFER = """\

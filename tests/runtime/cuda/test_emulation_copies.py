@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.runtime.cuda.emulator import Launch, emulate
+from tilewright.runtime.cuda.emulator import emulate
+
+from ...launches import flat
 
 pytestmark = pytest.mark.needs_cxx
 
@@ -95,8 +97,8 @@ steps = st.builds(
 def test_an_access_and_a_copy_clash_just_where_nothing_orders_them(program: list[Step]) -> None:
     table = np.array([[step.kind, step.thread] for step in program], np.int32)
     arrays = {"steps": table, "x": np.zeros(1, np.float32)}
-    launch = Launch("program", 1, THREADS, ("steps", len(program), "x"))
-    report = emulate(SOURCE, [launch], arrays, checked=True)
+    launch = flat("program", 1, THREADS, ("steps", "count", "x"))
+    report = emulate(SOURCE, [launch], {**arrays, "count": len(program)}, checked=True)
     assert {finding.kind for finding in report.findings} <= {"race", "early"}
     touches = [index for index, step in enumerate(program) if step.kind <= COPY]
     expected = any(clash(program, one, other) for one, other in combinations(touches, 2))

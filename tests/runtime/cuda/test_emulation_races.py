@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.runtime.cuda.emulator import Launch, emulate
+from tilewright.runtime.cuda.emulator import emulate
+
+from ...launches import flat
 
 pytestmark = pytest.mark.needs_cxx
 
@@ -96,8 +98,8 @@ def test_a_race_is_found_just_where_there_is_one_and_a_needed_barrier_is_known(
 ) -> None:
     table = np.array([[s.kind, s.block, s.thread, s.shared] for s in program], np.int32)
     arrays = {"steps": table, "cell": np.zeros(1, np.float32)}
-    launch = Launch("program", BLOCKS, THREADS, ("steps", len(program), "cell"))
-    report = emulate(SOURCE, [launch], arrays, checked=True)
+    launch = flat("program", BLOCKS, THREADS, ("steps", "count", "cell"))
+    report = emulate(SOURCE, [launch], {**arrays, "count": len(program)}, checked=True)
     kinds = {finding.kind for finding in report.findings}
     assert kinds <= {"race", "unwritten"}
     assert ("race" in kinds) == has_race(program), str(report)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.cuda.emulation_report import Site
-from tilewright.runtime.cuda.emulator import Launch, emulate
+from tilewright.runtime.cuda.emulator import emulate
+
+from ...launches import flat
 
 pytestmark = pytest.mark.needs_cxx
 
@@ -72,7 +74,7 @@ def test_requests_cost_what_their_addresses_say(kind: str, dtype: str) -> None:
         if (at < 0).all():
             continue
         arrays = {"x": np.zeros(ELEMENTS, dtype), "at": at, "out": np.zeros(128, dtype)}
-        report = emulate(source, [Launch("gather", 1, lanes, tuple(arrays))], arrays, checked=True)
+        report = emulate(source, [flat("gather", 1, lanes, tuple(arrays))], arrays, checked=True)
         assert report, str(report)
         elements = [(lane, int(index)) for lane, index in enumerate(at) if index >= 0]
         team = next(s for s in report.sites if (s.buffer, s.action) == ("team", "reads"))

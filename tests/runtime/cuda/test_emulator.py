@@ -7,12 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tilewright.codegen.cuda.artifact import Launch
 from tilewright.runtime.compile import CompileFailed
 from tilewright.runtime.cuda import emulation_build
 from tilewright.runtime.cuda.emulation_build import Emulation
 from tilewright.runtime.cuda.emulation_source import EmulationError
-from tilewright.runtime.cuda.emulator import Launch, emulate
+from tilewright.runtime.cuda.emulator import emulate
 from tilewright.tir.errors import TargetError
+
+from ...launches import flat
 
 pytestmark = pytest.mark.needs_cxx
 
@@ -47,8 +50,8 @@ def test_a_matmul_of_one_block_equals_numpy_bit_for_bit_in_its_order() -> None:
     a = rng.integers(-9, 9, (128, 64)).astype(np.float32)
     b = rng.integers(-9, 9, (64, 128)).astype(np.float32)
     c = np.zeros((128, 128), np.float32)
-    arrays = {"A": a, "B": b, "C": c}
-    report = emulate(MATMUL, [Launch("matmul", 1, 256, ("A", "B", "C", 64))], arrays)
+    given = {"A": a, "B": b, "C": c, "n": 64}
+    report = emulate(MATMUL, [flat("matmul", 1, 256, ("A", "B", "C", "n"))], given)
     assert report, str(report)
     np.testing.assert_array_equal(c, a @ b)
 
@@ -84,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(1024) ring(int* out, int turns)
 }
 """
     out = np.zeros(1024, np.int32)
-    assert emulate(source, [Launch("ring", 1, 1024, ("out", 300))], {"out": out})
+    assert emulate(source, [flat("ring", 1, 1024, ("out", "by"))], {"out": out, "by": 300})
     np.testing.assert_array_equal(out, (np.arange(1024) - 300) % 1024)
 
 
@@ -106,7 +109,7 @@ extern "C" __global__ void shuffles(const float* __restrict__ x, float* __restri
 """
     x = np.arange(64, dtype=np.float32)
     out = np.zeros((5, 2, 32), np.float32)
-    assert emulate(source, [Launch("shuffles", 1, 64, ("x", "out"))], {"x": x, "out": out})
+    assert emulate(source, [flat("shuffles", 1, 64, ("x", "out"))], {"x": x, "out": out})
     v, lane = x.reshape(2, 32), np.arange(32)
     np.testing.assert_array_equal(out[0], np.repeat(v.sum(1)[:, None], 32, 1))
     np.testing.assert_array_equal(out[1], v[:, np.where(lane + 3 < 32, lane + 3, lane)])
@@ -130,7 +133,7 @@ extern "C" __global__ void halves(int* out)
 }
 """
     out = np.zeros(32, np.int32)
-    assert emulate(source, [Launch("halves", 1, 32, ("out",))], {"out": out})
+    assert emulate(source, [flat("halves", 1, 32, ("out",))], {"out": out})
     np.testing.assert_array_equal(out, np.where(np.arange(32) < 16, 120, 31))
 
 
@@ -150,7 +153,7 @@ extern "C" __global__ void count(const int* __restrict__ x, int* total, float* s
 """
     x = np.arange(256, dtype=np.int32)
     arrays = {"x": x, "total": np.zeros(1, np.int32), "sums": np.zeros(4, np.float32)}
-    assert emulate(source, [Launch("count", 4, 64, ("x", "total", "sums"))], arrays)
+    assert emulate(source, [flat("count", 4, 64, ("x", "total", "sums"))], arrays)
     assert arrays["total"] == x.sum()
     np.testing.assert_array_equal(arrays["sums"], x.reshape(4, 64).sum(1))
 
@@ -169,8 +172,8 @@ extern "C" __global__ void reverse(const float* __restrict__ x, float* __restric
 }
 """
     x, out = np.arange(96, dtype=np.float32), np.zeros(192, np.float32)
-    launch = Launch("reverse", 1, 96, ("x", "out", 96), shared_bytes=60 << 10)
-    assert emulate(source, [launch, launch], {"x": x, "out": out})
+    launch = flat("reverse", 1, 96, ("x", "out", "n"), shared_bytes=60 << 10)
+    assert emulate(source, [launch, launch], {"x": x, "out": out, "n": 96})
     np.testing.assert_array_equal(out[:96], x[::-1])
     assert np.isnan(out[96:]).all()
 
@@ -191,8 +194,9 @@ extern "C" __global__ void numbers(
 """
     out, third = np.zeros(19), np.float32(1) / np.float32(3)
     bits = np.array([0x3F800000], np.int32)
-    launch = Launch("numbers", 1, 1, ("out", -5, 2**32 - 1, -(2**40), 0.1, 0.1, "i"))
-    assert emulate(source, [launch], {"out": out, "i": bits})
+    numbers = {"b": -5, "n": 2**32 - 1, "q": -(2**40), "f": 0.1, "d": 0.1}
+    launch = flat("numbers", 1, 1, ("out", *numbers, "i"))
+    assert emulate(source, [launch], {"out": out, "i": bits, **numbers})
     tenth = np.float32(0.1)
     exact = float(Fraction(0.1) ** 2 - Fraction(0.1 * 0.1))
     expected = [-5, 2**32 - 1, -(2**40), tenth, 0.1, tenth.view(np.int32), 1.0, tenth, tenth]
@@ -213,7 +217,7 @@ extern "C" __global__ void leave(float* out)
 }
 """
     out = np.zeros(64, np.float32)
-    report = emulate(source, [Launch("leave", 2, 64, ("out",))], {"out": out})
+    report = emulate(source, [flat("leave", 2, 64, ("out",))], {"out": out})
     assert not report
     assert str(report) == (
         "barrier in 'leave'\n"
@@ -229,7 +233,8 @@ extern "C" __global__ void divide(int* out, int by)
     out[threadIdx.x] = 7 / (by - (int)threadIdx.x);
 }
 """
-    report = emulate(source, [Launch("divide", 1, 64, ("out", 5))], {"out": np.zeros(64, np.int32)})
+    given = {"out": np.zeros(64, np.int32), "by": 5}
+    report = emulate(source, [flat("divide", 1, 64, ("out", "by"))], given)
     assert str(report) == (
         "crash in 'divide': an integer division that has no quotient\n"
         "  thread (5, 0, 0) of block (0, 0, 0) runs"
@@ -256,21 +261,21 @@ extern "C" __global__ void wide(float* out)
         emulate(source, [], {})
 
 
-def refused(launch: Launch, source: str = MATMUL) -> str:
+def refused(launch: Launch, source: str = MATMUL, n: float = 1) -> str:
     with pytest.raises(EmulationError) as caught:
-        emulate(source, [launch], {"A": np.zeros(4, np.float32)})
+        emulate(source, [launch], {"A": np.zeros(4, np.float32), "n": n})
     return str(caught.value)
 
 
 def test_an_unknown_kernel_is_refused() -> None:
-    assert refused(Launch("matmull", 1, 256, ())) == (
+    assert refused(flat("matmull", 1, 256, ())) == (
         "EmulationError: emulate: the source has no kernel 'matmull'; it has 'matmul'. "
         "[emulate-kernel]"
     )
 
 
 def test_a_shape_that_the_device_cannot_launch_is_refused() -> None:
-    assert refused(Launch("matmul", (1, 65536), 257, ("A", "A", "A", 1))) == (
+    assert refused(Launch("matmul", (1, 65536, 1), (257, 1, 1), ("A", "A", "A", "n"))) == (
         "EmulationError: emulate: 'matmul' cannot be launched with grid (1, 65536, 1) and block "
         "(257, 1, 1); expected a grid up to (2147483647, 65535, 65535), and a block up to "
         "(1024, 1024, 64) with at most 256 threads. [emulate-shape]"
@@ -288,17 +293,11 @@ extern "C" __global__ void f(float* A)
     A[0] = own[(int)A[1]];
 }}
 """
-    launch = Launch("f", 1, 1, ("A",), shared_bytes=given << 10)
+    launch = flat("f", 1, 1, ("A",), shared_bytes=given << 10)
     assert refused(launch, source) == (
         f"EmulationError: emulate: 'f' has {kept << 10} bytes of shared memory by itself and is "
         f"given {given << 10}; expected at most 49152, and at most 232448 in all. "
         "[emulate-shared]"
-    )
-
-
-def test_a_grid_has_three_axes_at_most() -> None:
-    assert "cannot be launched with grid (0, 0, 0)" in refused(
-        Launch("matmul", (1, 1, 1, 1), 1, ())
     )
 
 
@@ -309,34 +308,38 @@ extern "C" __global__ void f(float* out) { __shared__ float s[64]; s[threadIdx.x
 """
     out = np.zeros(64, np.float32)
     for checked in (False, True):
-        assert emulate(source, [Launch("f", 1, 64, ("out",))], {"out": out}, checked=checked)
+        assert emulate(source, [flat("f", 1, 64, ("out",))], {"out": out}, checked=checked)
         np.testing.assert_array_equal(out, 2)
     line = "extern __shared__ float team[]; __shared__ float s[64];"
-    assert refused(Launch("f", 1, 1, ()), line) == (
+    assert refused(flat("f", 1, 1, ()), line) == (
         "EmulationError: emulate: line 1 declares shared memory of a size and without one; "
         "expected two lines. [emulate-shared-line]"
     )
 
 
 def test_arguments_are_checked() -> None:
-    assert refused(Launch("matmul", 1, 256, ("A", "A", "A"))) == (
+    assert refused(flat("matmul", 1, 256, ("A", "A", "A"))) == (
         "EmulationError: emulate: 'matmul' takes 4 arguments; got 3. [emulate-arguments]"
     )
-    assert refused(Launch("matmul", 1, 256, ("A", "A", "X", 1))) == (
-        "EmulationError: emulate: there is no array 'X' for 'matmul'; there are 'A'. "
-        "[emulate-array]"
+    assert refused(flat("matmul", 1, 256, ("A", "A", "X", "n"))) == (
+        "EmulationError: emulate: nothing is given for 'X', which 'matmul' takes; there are 'A', "
+        "'n'. [emulate-array]"
     )
-    assert refused(Launch("matmul", 1, 256, ("A", "A", 1, 1))) == (
-        "EmulationError: emulate: argument 2 of 'matmul' is 1; expected the name of an array. "
+    assert refused(flat("matmul", 1, 256, ("A", "A", "n", "n"))) == (
+        "EmulationError: emulate: argument 2 of 'matmul', 'n', is 1; expected an array. "
+        "[emulate-argument]"
+    )
+    assert refused(flat("matmul", 1, 256, ("A", "A", "A", "A"))) == (
+        "EmulationError: emulate: argument 3 of 'matmul', 'A', is an array; expected an int. "
         "[emulate-argument]"
     )
     for number in (1.5, 2**31):
-        assert refused(Launch("matmul", 1, 256, ("A", "A", "A", number))) == (
-            f"EmulationError: emulate: argument 3 of 'matmul' is {number}; expected an int. "
+        assert refused(flat("matmul", 1, 256, ("A", "A", "A", "n")), n=number) == (
+            f"EmulationError: emulate: argument 3 of 'matmul', 'n', is {number}; expected an int. "
             "[emulate-argument]"
         )
     struct = 'struct s { int x; };\nextern "C" __global__ void f(s a) { (void)a; }\n'
-    assert refused(Launch("f", 1, 1, (1,)), struct) == (
+    assert refused(flat("f", 1, 1, ("n",)), struct) == (
         "EmulationError: emulate: parameter 0 of 'f' is neither a pointer nor a number. "
         "[emulate-parameter]"
     )

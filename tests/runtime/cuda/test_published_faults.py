@@ -7,16 +7,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.codegen.cuda.artifact import Launch
 from tilewright.codegen.cuda.device_functions import cuda_definitions
 from tilewright.runtime.cuda.compile import compile_cuda
 from tilewright.runtime.cuda.emulation_report import EmulationReport
-from tilewright.runtime.cuda.emulator import Launch, emulate
+from tilewright.runtime.cuda.emulator import emulate
 from tilewright.runtime.cuda.nvrtc import Nvrtc
+
+from ...launches import flat
 
 pytestmark = pytest.mark.needs_cxx
 
 
-def check(source: str, launch: Launch, arrays: dict[str, np.ndarray]) -> EmulationReport:
+def check(source: str, launch: Launch, arrays: dict[str, np.ndarray | int]) -> EmulationReport:
     return emulate(source, [launch], arrays, checked=True)
 
 
@@ -51,7 +54,7 @@ def test_a_buffer_of_two_reductions_is_written_again_while_it_is_read() -> None:
     """https://github.com/ggml-org/llama.cpp/pull/5853: soft_max's sums overwrite its maxima."""
     rng = np.random.default_rng(0)
     x, y = rng.integers(-50, 50, (2, 128)).astype(np.float32), np.zeros((2, 128), np.float32)
-    launch = Launch("softmax", 2, 128, ("x", "y"))
+    launch = flat("softmax", 2, 128, ("x", "y"))
     report = check(SOFTMAX.format(mended=""), launch, {"x": x, "y": y})
     assert kinds(report) == {"race"}
     lines = {tuple(party.line for party in finding.parties) for finding in report.findings}
@@ -90,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(64) rows(
 def test_a_group_that_is_committed_after_the_wait_is_not_waited_for() -> None:
     """https://github.com/csarofeen/pytorch/pull/2457: the generated loop waits, then commits."""
     x, y = np.arange(8 * 256, dtype=np.float32).reshape(8, 256), np.zeros(64, np.float32)
-    launch, commit = Launch("rows", 1, 64, ("x", "y")), "tw_cp_async_commit();"
+    launch, commit = flat("rows", 1, 64, ("x", "y")), "tw_cp_async_commit();"
     report = check(PIPELINE.format(before="", after=commit), launch, {"x": x, "y": y})
     assert "early" in kinds(report)
     early = next(finding for finding in report.findings if finding.kind == "early")
@@ -128,7 +131,7 @@ def test_warps_of_one_block_wait_at_two_barriers() -> None:
     wait at one barrier, and the others at another.
     """
     x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
-    launch, barrier = Launch("combine", 1, 64, ("x", "y")), "__syncthreads();"
+    launch, barrier = flat("combine", 1, 64, ("x", "y")), "__syncthreads();"
     source = COMBINE.format(one=barrier, other=barrier, both="")
     report = check(source, launch, {"x": x, "y": y})
     assert kinds(report) == {"barrier"}
@@ -159,15 +162,15 @@ def test_a_vector_is_read_past_the_last_element() -> None:
     element.
     """
     x, y = np.arange(-500, 501, dtype=np.float32), np.zeros(1001, np.float32)
-    launch = Launch("relu", 4, 64, ("x", "y", 1001))
-    report = check(RELU.format(whole="i < n", tail=""), launch, {"x": x, "y": y})
+    launch = flat("relu", 4, 64, ("x", "y", "n"))
+    report = check(RELU.format(whole="i < n", tail=""), launch, {"x": x, "y": y, "n": 1001})
     assert str(report) == (
         "out-of-bounds in 'relu' at x[1001]\n"
         "  thread (58, 0, 0) of block (3, 0, 0) reads, line 6: "
         "float4 v = *(const float4*)&x[i];"
     )
     tail = "else for (int j = i; j < n; ++j) y[j] = fmaxf(x[j], 0.0f);"
-    assert check(RELU.format(whole="i + 3 < n", tail=tail), launch, {"x": x, "y": y})
+    assert check(RELU.format(whole="i + 3 < n", tail=tail), launch, {"x": x, "y": y, "n": 1001})
     np.testing.assert_array_equal(y, np.maximum(x, 0))
 
 
@@ -201,7 +204,7 @@ def test_the_lanes_of_a_warp_are_not_in_step(meet: str) -> None:
     warp meets nowhere.
     """
     x, y = np.arange(128, dtype=np.float32), np.zeros(1, np.float32)
-    report = check(SUM.format(meet=meet), Launch("sum", 1, 128, ("x", "y")), {"x": x, "y": y})
+    report = check(SUM.format(meet=meet), flat("sum", 1, 128, ("x", "y")), {"x": x, "y": y})
     if meet:
         assert report, str(report)
         assert y[0] == x.sum()
