@@ -9,6 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..codegen.artifact import Artifact
+from ..runtime.arrays import Array
+from ..runtime.cuda.device_code import DeviceCode
 from ..runtime.kernel import Kernel
 from ..runtime.library import ffi
 from ..runtime.workspace import workspace
@@ -22,14 +24,11 @@ from ..tir.evaluate import evaluate
 from ..tir.func import PrimFunc
 from ..tir.number import integer_range
 from ..tir.specialise import specialise
-
-Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+from .check_on_device import FencedCode
+from .fenced import Fenced, poison, poisoned
 
 CHAIN = 1e-11  # of the largest value: float64 sums in another order
-GUARD = 256  # bytes on either side of an array
-_FENCE = 0xA5
 _PIECE = 1 << 20  # elements that are drawn at a time
-_POISON = 0xFF  # all bits set: NaN in every float type
 
 
 class CheckError(TilewrightError, RuntimeError):
@@ -82,23 +81,24 @@ class Checker:
 
     def check(self, kernel: Kernel, threads: int) -> Comparison:
         """Run a kernel once. Outputs and scratch memory start as NaN; every array stands between
-        guard bytes.
+        guard bytes, on a GPU each of them there.
 
         Raises: CheckError for a result beyond the error bound, or a write outside the arrays.
         """
         inputs = {name: Fenced(array) for name, array in self._inputs.items()}
         outputs = {b.name: Fenced(poisoned(b.type, b.shape)) for b in self._func.outputs}
         _poison_workspace(kernel, threads)
-        kernel.run(
+        device = FencedCode(kernel.code) if isinstance(kernel.code, DeviceCode) else None
+        (kernel if device is None else Kernel(kernel.artifact, device)).run(
             [f.array for f in inputs.values()],
             [f.array for f in outputs.values()],
             threads=threads,
         )
-        for name, fenced in (*inputs.items(), *outputs.items()):
-            if not fenced.intact():
-                raise CheckError(
-                    f"check: kernel '{kernel.name}' wrote outside of '{name}'.", code="check-fence"
-                )
+        broken = [name for name, f in (*inputs.items(), *outputs.items()) if not f.intact()]
+        for name in (*broken, *(() if device is None else device.broken)):
+            raise CheckError(
+                f"check: kernel '{kernel.name}' wrote outside of '{name}'.", code="check-fence"
+            )
         results = {name: fenced.array for name, fenced in outputs.items()}
         comparison = self._expected().compare(results)
         if not comparison:
@@ -158,35 +158,13 @@ def random_array(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...])
     return rng.integers(0, high, shape).astype(dtype.numpy)
 
 
-def poisoned(dtype: DType, shape: tuple[int, ...]) -> Array:
-    """An array all of whose bits are set."""
-    array = np.empty(shape, dtype.numpy)
-    array.reshape(-1).view(np.uint8)[:] = _POISON
-    return array
-
-
-class Fenced:
-    """A copy of an array with guard bytes on either side. The copy is aligned to its item only."""
-
-    def __init__(self, array: Array) -> None:
-        self._memory = np.full(array.nbytes + 2 * GUARD, _FENCE, np.uint8)
-        middle = self._memory[GUARD : GUARD + array.nbytes]
-        self.array: Array = middle.view(array.dtype).reshape(array.shape)
-        self.array[...] = array
-
-    def intact(self) -> bool:
-        """Whether no guard byte has changed."""
-        ends = (self._memory[:GUARD], self._memory[self._memory.size - GUARD :])
-        return all(bool((end == _FENCE).all()) for end in ends)
-
-
 def _poison_workspace(kernel: Kernel, threads: int) -> None:
     artifact = kernel.artifact
     if not isinstance(artifact, Artifact):
         return
     size = artifact.workspace_bytes + threads * artifact.thread_workspace_bytes
     if size:
-        np.frombuffer(workspace_view(size), np.uint8)[:] = _POISON
+        poison(np.frombuffer(workspace_view(size), np.uint8))
 
 
 def workspace_view(size: int) -> memoryview:

@@ -12,11 +12,13 @@ import numpy as np
 
 from ..codegen.artifact import Entry
 from ..codegen.program_artifact import ProgramArtifact
+from ..runtime.arrays import Array
 from ..runtime.library import Library, SharedObject
 from ..runtime.native import NativeEntry
 from ..tir.error_bound import reference
 from ..tir.func import PrimFunc
-from .check import Array, CheckError, Fenced, poisoned, random_array, workspace_view
+from .check import CheckError, random_array, workspace_view
+from .fenced import Fenced, poisoned
 
 POISON = 0xFF  # every byte of scratch memory: NaN in every float type
 

@@ -10,6 +10,7 @@ from ..codegen.artifact import Artifact, Entry, Parameter
 from ..codegen.program_artifact import ProgramArtifact
 from ..tir.dtype import UINT64
 from ..tir.errors import IRError
+from ..tir.gpu import GPUS
 from ..tir.index_check import IndexCheck
 from ..tir.json_reader import Json, Reader
 from ..tir.program import Launch, Slice, Step, Sync
@@ -27,10 +28,10 @@ def artifact_to_json(artifact: ProgramArtifact) -> dict[str, Json]:
         "name": artifact.name,
         "symbol": artifact.symbol,
         "target": dict(artifact.target.to_json()),
-        "inputs": [_parameter_to_json(p) for p in artifact.inputs],
-        "constants": [_parameter_to_json(p) for p in artifact.constants],
+        "inputs": [parameter_to_json(p) for p in artifact.inputs],
+        "constants": [parameter_to_json(p) for p in artifact.constants],
         "read": list(artifact.read),
-        "outputs": [_parameter_to_json(p) for p in artifact.outputs],
+        "outputs": [parameter_to_json(p) for p in artifact.outputs],
         "kernels": [_entry_to_json(kernel) for kernel in artifact.kernels],
         "body": [step_to_json(step) for step in artifact.body],
         "prepare": [step_to_json(launch) for launch in artifact.prepare],
@@ -49,10 +50,10 @@ def artifact_from_json(data: Reader, sources: tuple[str, ...]) -> ProgramArtifac
         name=data["name"].text(),
         symbol=data["symbol"].text(_SYMBOL),
         target=target_from_json(data["target"]),
-        inputs=tuple(_parameter(item) for item in data["inputs"].items()),
-        constants=tuple(_parameter(item) for item in data["constants"].items()),
+        inputs=tuple(parameter_from_json(item) for item in data["inputs"].items()),
+        constants=tuple(parameter_from_json(item) for item in data["constants"].items()),
         read=tuple(item.integer() for item in data["read"].items()),
-        outputs=tuple(_parameter(item) for item in data["outputs"].items()),
+        outputs=tuple(parameter_from_json(item) for item in data["outputs"].items()),
         kernels=tuple(_entry(item) for item in data["kernels"].items()),
         texts=sources[:-1],
         main=sources[-1],
@@ -131,7 +132,8 @@ def plan_from_json(data: Reader) -> MemoryPlan:
     )
 
 
-def _parameter_to_json(parameter: Parameter) -> Json:
+def parameter_to_json(parameter: Parameter) -> Json:
+    """A parameter whose extents are numbers, as plain JSON values."""
     return {
         "name": parameter.name,
         "dtype": str(parameter.dtype),
@@ -141,7 +143,8 @@ def _parameter_to_json(parameter: Parameter) -> Json:
     }
 
 
-def _parameter(data: Reader) -> Parameter:
+def parameter_from_json(data: Reader) -> Parameter:
+    """The parameter that `parameter_to_json` wrote. Raises: IRError."""
     return Parameter(
         data["name"].text(),
         data["dtype"].dtype(),
@@ -160,7 +163,7 @@ def _index_check(data: Reader) -> IndexCheck | None:
 def _entry_to_json(entry: Entry) -> Json:
     return {
         "symbol": entry.symbol,
-        "parameters": [_parameter_to_json(p) for p in entry.parameters],
+        "parameters": [parameter_to_json(p) for p in entry.parameters],
         "workspace_bytes": entry.workspace_bytes,
         "thread_workspace_bytes": entry.thread_workspace_bytes,
     }
@@ -169,7 +172,7 @@ def _entry_to_json(entry: Entry) -> Json:
 def _entry(data: Reader) -> Entry:
     return Entry(
         data["symbol"].text(_SYMBOL),
-        tuple(_parameter(item) for item in data["parameters"].items(1 << 10)),
+        tuple(parameter_from_json(item) for item in data["parameters"].items(1 << 10)),
         data["workspace_bytes"].integer(),
         data["thread_workspace_bytes"].integer(),
     )
@@ -181,7 +184,7 @@ def target_from_json(data: Reader) -> Target:
     numbers = {name: data[name].integer() for name in (*whole, "l3_bytes", "threads")}
     return Target(
         kind=data["kind"].one_of(*KINDS),
-        isa=data["isa"].one_of(*ISAS),
+        isa=data["isa"].one_of(*ISAS, *GPUS),
         clock_ghz=data["clock_ghz"].number(),
         dram_gb_per_s=data["dram_gb_per_s"].number(),
         features=tuple(item.one_of(*FEATURES) for item in data["features"].items()),

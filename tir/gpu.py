@@ -14,8 +14,8 @@ class GpuLimits:
     """Limits of one architecture.
 
     threads_per_block, and threads and blocks along each axis (x, y, z). shared_bytes: of a block,
-    with the opt-in that a kernel beyond `static_shared_bytes` needs. registers_per_thread: of 32
-    bits.
+    with the opt-in that a kernel beyond `static_shared_bytes` needs. registers_per_thread,
+    registers_per_block: of 32 bits.
     """
 
     threads_per_block: int = 1024
@@ -24,6 +24,7 @@ class GpuLimits:
     static_shared_bytes: int = 48 << 10
     shared_bytes: int = 99 << 10
     registers_per_thread: int = 255
+    registers_per_block: int = 64 << 10
 
 
 GPUS = {

@@ -15,7 +15,7 @@ from ...runtime.library import Library
 from ...runtime.native import NativeEntry
 from ...tir.func import PrimFunc
 from ...tir.target import Target
-from ..check import Fenced, poisoned
+from ..fenced import Fenced, poisoned
 from .case import Array
 from .examine import Failed, Failure, LoweredCase, differing, stage
 

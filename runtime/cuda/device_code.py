@@ -10,7 +10,7 @@ from ...codegen.cuda.artifact import CudaArtifact, Launch, Part
 from ..arrays import Array
 from ..timing import CacheState, Timing
 from .availability import Unavailable, availability
-from .compile import compile_cuda
+from .compile import Cubin, compile_cuda
 from .context import Context, Kernel, Stream
 from .device_array import DeviceArray
 from .launch import pack
@@ -48,10 +48,13 @@ class Loaded:
     fixed: dict[str, DeviceArray] = field(default_factory=dict)
 
     def bound(self, part: Part, arrays: Mapping[str, DeviceArray]) -> Bound:
-        """The launches of a part on these arrays, and temporaries of their own."""
+        """The launches of a part on these arrays, which come before those that stay, and on
+        temporaries of their own where these are not among them.
+        """
         made = {
             t.name: DeviceArray.empty(self.context, t.shape, t.dtype.numpy)
             for t in part.temporaries
+            if t.name not in arrays
         }
         known = {**self.fixed, **arrays, **made}
         launches = [
@@ -81,34 +84,42 @@ class DeviceCode:
     """Runs an artifact's launches on the first GPU; compiled and loaded at the first run.
 
     constants: bound when the kernel is built; what `prepare` makes of them stays on the device.
+    cubin: its machine code, where it was compiled before.
     Raises: NoDevice, NvrtcNotFound, CompileFailed; LaunchError, DeviceError.
     """
 
-    def __init__(self, artifact: CudaArtifact, constants: Mapping[str, Array]) -> None:
+    def __init__(
+        self,
+        artifact: CudaArtifact,
+        constants: Mapping[str, Array],
+        cubin: Cubin | None = None,
+    ) -> None:
         self.artifact = artifact
         self.constants = dict(constants)
+        self.cubin = cubin
         self._loaded: Loaded | None = None
 
-    def __reduce__(self) -> tuple[type[DeviceCode], tuple[CudaArtifact, dict[str, Array]]]:
-        return DeviceCode, (self.artifact, self.constants)
+    def __reduce__(self) -> tuple[object, ...]:
+        return DeviceCode, (self.artifact, self.constants, self.cubin)
 
     def run(self, arrays: Sequence[Array], threads: int) -> None:
         """Copy the inputs to the device, run, and copy the outputs back."""
-        loaded = self._ready()
+        loaded = self.ready()
         named = self._named(loaded.context, arrays)
         bound = loaded.bound(self.artifact.run, named)
         bound.put()
-        for parameter, array in zip(self._free(), arrays, strict=True):
+        for parameter, array in zip(self.free_parameters, arrays, strict=True):
             if parameter.role == "output":
                 named[parameter.name].memory.copy_out(array)
 
     def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> DeviceCall:
         """A call that runs on copies of these arrays that lie on the device, and waits for it."""
-        loaded = self._ready()
+        loaded = self.ready()
         named = self._named(loaded.context, arrays)
         return DeviceCall(loaded.context, loaded.bound(self.artifact.run, named))
 
-    def _ready(self) -> Loaded:
+    def ready(self) -> Loaded:
+        """It on the device, where `prepare` has run."""
         if self._loaded is None:
             self._loaded = self._load()
         return self._loaded
@@ -119,7 +130,7 @@ class DeviceCode:
             raise found.error()
         context, artifact = found.context(), self.artifact
         module = context.load(
-            compile_cuda(artifact.source, artifact.target.isa, name=artifact.name)
+            self.cubin or compile_cuda(artifact.source, artifact.target.isa, name=artifact.name)
         )
         parts = [part for part in (artifact.prepare, artifact.run) if part is not None]
         names = {launch.kernel for part in parts for launch in part.launches}
@@ -135,7 +146,9 @@ class DeviceCode:
             context.synchronize()  # its temporaries go now
         return loaded
 
-    def _free(self) -> list[Parameter]:
+    @property
+    def free_parameters(self) -> list[Parameter]:
+        """Those that a call is handed arrays for, in order."""
         return [p for p in self.artifact.parameters if p.role in ("input", "output")]
 
     def _named(self, context: Context, arrays: Sequence[Array]) -> dict[str, DeviceArray]:
@@ -143,5 +156,5 @@ class DeviceCode:
             parameter.name: DeviceArray.of(context, array)
             if parameter.role == "input"
             else DeviceArray.empty(context, array.shape, array.dtype)
-            for parameter, array in zip(self._free(), arrays, strict=True)
+            for parameter, array in zip(self.free_parameters, arrays, strict=True)
         }

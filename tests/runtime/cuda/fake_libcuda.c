@@ -1,6 +1,13 @@
 /* A libcuda.so.1 without a GPU: one device whose memory is the host's. Copies are done, launches are
  * written down, and a failure comes when it is asked for. It refuses what the real one refuses: a
  * call without a current context, an address that was not allocated, a handle that is gone.
+ *
+ * What kernels do is said by the library that FAKE_CUDA_PLAN names, in its function
+ *     int fake_kernel(const char *name, const unsigned *grid, const unsigned *block,
+ *                     const void *arguments, double *microseconds);
+ * which computes, says how long that takes, and gives a status: from 700 on the next call has it,
+ * as of work that goes on after its launch. Without arguments it is asked for what a recorded
+ * launch will take. Without a plan a kernel does nothing.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,6 +34,7 @@ static const struct { int status; const char *name, *text; } STATUSES[] = {
     {BAD_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {ILLEGAL, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
     {UNSUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination"},
     {CAPTURE_UNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capture was not ended in the same stream as it began"},
@@ -64,6 +72,14 @@ void fake_fail(const char *function, int status)
 {
     strncpy(failing, function, sizeof failing - 1);
     failing_status = status;
+}
+
+/* The status of a call that starts work: one of work itself comes with the next call. */
+static int status_of_work(int status)
+{
+    if (status < ILLEGAL || status >= 720 || status == 701) return status;
+    sticky = status;
+    return 0;
 }
 
 static int failure(const char *function)
@@ -251,10 +267,11 @@ int cuMemFreeHost(void *place) { CALL("cuMemFreeHost"); return drop_thing('h', p
 
 /* ---- streams 's', events 'e', graphs 'g' (recorded) and 'x' (ready) ---- */
 
-typedef struct { int capturing, nodes; } Stream;
+typedef struct { int nodes, status; double time; } Graph; /* of recorded work */
+typedef struct { int capturing; Graph recorded; } Stream;
 /* The device's clock, in microseconds: work takes what it takes at once. */
 enum { KERNEL_TIME = 10, FILL_TIME = 50 };
-static int now;
+static double now;
 
 static const char *stream_name(void *stream)
 {
@@ -268,7 +285,7 @@ static int recorded(void *stream)
 {
     Stream *state = stream;
     if (!state || !state->capturing) return 0;
-    ++state->nodes;
+    ++state->recorded.nodes;
     return 1;
 }
 #define CHECK_STREAM(stream) if (stream && !thing_at('s', stream)) return BAD_HANDLE
@@ -295,7 +312,7 @@ int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 int cuEventCreate(void **event, unsigned flags)
 {
     CALL("cuEventCreate %u", flags);
-    *event = make_thing('e', sizeof(int))->place;
+    *event = make_thing('e', sizeof now)->place;
     return 0;
 }
 int cuEventDestroy_v2(void *event) { CALL("cuEventDestroy"); return drop_thing('e', event); }
@@ -304,7 +321,7 @@ int cuEventRecord(void *event, void *stream)
     CALL("cuEventRecord event%d %s", number_of('e', event), stream_name(stream));
     CHECK_STREAM(stream);
     if (!thing_at('e', event)) return BAD_HANDLE;
-    *(int *)event = now;
+    *(double *)event = now;
     return 0;
 }
 int cuEventSynchronize(void *event)
@@ -316,7 +333,7 @@ int cuEventElapsedTime_v2(float *milliseconds, void *begin, void *end)
 {
     CALL("cuEventElapsedTime");
     if (!thing_at('e', begin) || !thing_at('e', end)) return BAD_HANDLE;
-    *milliseconds = (float)(*(int *)end - *(int *)begin) * 1e-3f;
+    *milliseconds = (float)(*(double *)end - *(double *)begin) * 1e-3f;
     return 0;
 }
 int cuEventElapsedTime(float *milliseconds, void *begin, void *end) /* of CUDA before 12.8 */
@@ -327,7 +344,7 @@ int cuStreamBeginCapture_v2(void *stream, int mode)
 {
     CALL("cuStreamBeginCapture %s %d", stream_name(stream), mode);
     if (!thing_at('s', stream)) return BAD_HANDLE;
-    *(Stream *)stream = (Stream){1, 0};
+    *(Stream *)stream = (Stream){.capturing = 1};
     return 0;
 }
 int cuStreamEndCapture(void *stream, void **graph)
@@ -336,23 +353,23 @@ int cuStreamEndCapture(void *stream, void **graph)
     CALL("cuStreamEndCapture %s", stream_name(stream));
     Stream *state = stream;
     if (!state->capturing) return CAPTURE_UNJOINED;
-    *graph = make_thing('g', sizeof(int))->place;
-    *(int *)*graph = state->nodes;
-    *state = (Stream){0, 0};
+    *graph = make_thing('g', sizeof(Graph))->place;
+    *(Graph *)*graph = state->recorded;
+    *state = (Stream){0};
     return 0;
 }
 int cuGraphGetNodes(void *graph, void **nodes, size_t *count)
 {
     (void)nodes;
     CALL("cuGraphGetNodes");
-    *count = *(int *)graph;
+    *count = ((Graph *)graph)->nodes;
     return 0;
 }
 int cuGraphInstantiateWithFlags(void **made, void *graph, unsigned long long flags)
 {
     CALL("cuGraphInstantiate %llu", flags);
-    *made = make_thing('x', sizeof(int))->place;
-    *(int *)*made = *(int *)graph;
+    *made = make_thing('x', sizeof(Graph))->place;
+    *(Graph *)*made = *(Graph *)graph;
     return 0;
 }
 int cuGraphDestroy(void *graph) { note("cuGraphDestroy"); return drop_thing('g', graph); }
@@ -361,8 +378,8 @@ int cuGraphLaunch(void *made, void *stream)
 {
     CALL("cuGraphLaunch graph%d %s", number_of('x', made), stream_name(stream));
     if (!thing_at('x', made)) return BAD_HANDLE;
-    now += *(int *)made * KERNEL_TIME;
-    return 0;
+    now += ((Graph *)made)->time;
+    return status_of_work(((Graph *)made)->status);
 }
 
 /* ---- copies ---- */
@@ -464,6 +481,15 @@ int cuFuncSetAttribute(void *function, int attribute, int value)
     ((Kernel *)function)->allowed = value;
     return 0;
 }
+static int planned(const char *name, const unsigned *grid, const unsigned *block,
+                   const void *arguments, double *time)
+{
+    int (*plan)(const char *, const unsigned *, const unsigned *, const void *, double *);
+    *time = KERNEL_TIME;
+    if (!getenv("FAKE_CUDA_PLAN")) return 0;
+    plan = dlsym(dlopen(getenv("FAKE_CUDA_PLAN"), RTLD_NOW), "fake_kernel");
+    return plan(name, grid, block, arguments, time);
+}
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void *stream, void **parameters, void **extra)
 {
@@ -482,8 +508,18 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
          bz, shared, stream_name(stream), hex, given);
     CHECK_STREAM(stream);
     if (parameters || bx * by * bz > 512 || (int)shared > kernel->allowed) return INVALID;
-    if (!recorded(stream)) now += KERNEL_TIME;
-    return 0;
+    unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
+    double time;
+    if (recorded(stream)) {
+        Graph *into = &((Stream *)stream)->recorded;
+        int status = planned(kernel->name, grid, block, NULL, &time);
+        into->time += time;
+        into->status = status ? status : into->status;
+        return 0;
+    }
+    int status = planned(kernel->name, grid, block, extra ? extra[1] : NULL, &time);
+    now += time;
+    return status_of_work(status);
 }
 
 /* ---- how NVRTC and cuda-bindings ask for more ---- */
