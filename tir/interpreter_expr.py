@@ -49,7 +49,7 @@ from .expr import (
 )
 from .interpreter_checks import InterpreterError
 from .interpreter_memory import Memory, Place
-from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret
+from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Vector
 from .number import integer_range
 from .stmt import Store
 from .visit import walk
@@ -424,10 +424,11 @@ class ExprWriter:
                 name = self.constant(("ramp", expr.dtype, expr.stride), steps)
                 return self._join(self.expr(expr.base, active), "+", Text(name))
             case Broadcast():
-                kind = self._type(expr.dtype)
-                return self._wrapped(
-                    f"np.full({expr.lanes}, {{}}, {kind})", self.expr(expr.value, active)
-                )
+                filled = f"np.full({expr.lanes}, {{}}, {self._type(expr.dtype)})"
+                return self._wrapped(filled, self.expr(expr.value, active))
+            case Vector():
+                listed = f"np.array(({'{}, ' * len(expr.values)}), {self._type(expr.dtype)})"
+                return self._wrapped(listed, *(self.expr(v, active) for v in expr.values))
         return self._either(expr, active)
 
     def _narrowed(self, mask: str, active: str | None) -> str:

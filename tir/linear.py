@@ -7,7 +7,8 @@ this is how indices are compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from .dtype import INT64
@@ -124,6 +125,17 @@ def _quotient(a: Expr, b: Const) -> Expr:
     return FloorDiv(a, b)
 
 
+def _quotients(a: Expr, b: Const) -> Iterator[Expr]:
+    """a // b, and without the factor that all terms have in common with b: 4*t // 40 is t // 10."""
+    yield _quotient(a, b)
+    form = linear(a)
+    factor = math.gcd(int(b.value), form.constant, *(c for _, c in form.terms))
+    if factor > 1:
+        terms = tuple((atom, c // factor) for atom, c in form.terms)
+        less = expression(Linear(terms, form.constant // factor))
+        yield _quotient(less, const(int(b.value) // factor, b.type))
+
+
 def rejoin(form: Linear) -> Linear:
     """The form with x//c * (k*c) + x%c * k rewritten to x * k: a fused loop's parts meet again in
     an address.
@@ -131,10 +143,10 @@ def rejoin(form: Linear) -> Linear:
     for atom, coefficient in form.terms:
         if not isinstance(atom, FloorMod) or not isinstance(atom.b, Const):
             continue
-        quotient = _quotient(atom.a, atom.b)
-        if form.coefficient(quotient) == coefficient * int(atom.b.value):
-            rest = form.without(atom).without(quotient)
-            return rejoin(rest + linear(atom.a).scaled(coefficient))
+        for quotient in _quotients(atom.a, atom.b):
+            if form.coefficient(quotient) == coefficient * int(atom.b.value):
+                rest = form.without(atom).without(quotient)
+                return rejoin(rest + linear(atom.a).scaled(coefficient))
     return form
 
 

@@ -75,6 +75,17 @@ class Lanes(Expr):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Vector(Expr):
+    """The vector whose lanes are `values`, scalars of one type. Lowered code only."""
+
+    values: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.values[0].dtype.with_lanes(len(self.values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Fma(Expr):
     """a * b + c, rounded once."""
 

@@ -44,7 +44,7 @@ from .expr import (
 )
 from .intrinsics import ALL as INTRINSICS
 from .intrinsics import by_name
-from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret
+from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Vector
 from .tensor_intrinsics import TENSOR_INTRINSICS
 
 BINARY: dict[type[ast.operator], type[Binary]] = {
@@ -232,6 +232,8 @@ class ExprParser:
             element = self.load(node.args[0])
             other = self.expr(node.args[2]) if len(node.args) == 3 else None
             return Load(element.buffer, element.indices, self.expr(node.args[1]), other)
+        if name == "vector":
+            return Vector(tuple(self.expr(arg) for arg in node.args))
         if name not in ARGUMENTS:
             return self._typed_number(node, name)
         if len(node.args) != ARGUMENTS[name]:

@@ -45,7 +45,7 @@ from .expr import (
     Sub,
     Var,
 )
-from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret
+from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Vector
 from .reduce import Reduce
 from .stmt import (
     Alloc,
@@ -205,6 +205,8 @@ def _call(expr: Expr, names: Names) -> str:
             return f"broadcast({args(expr.value)}, {expr.lanes})"
         case Lanes():
             return f"lanes({args(expr.value)}, {expr.first}, {expr.count})"
+        case Vector():
+            return f"vector({args(*expr.values)})"
         case Fma():
             return f"fma({args(expr.a, expr.b, expr.c)})"
     raise TypeError(f"printer: no text for {type(expr).__name__}")

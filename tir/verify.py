@@ -51,7 +51,7 @@ from .expr import (
     Var,
 )
 from .func import PrimFunc
-from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret
+from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Vector
 from .node import Node
 from .printer import print_expr, print_stmt
 from .stmt import (
@@ -130,7 +130,7 @@ SPECS = {
     Stage.SCHEDULED: _SCHEDULED,
     Stage.NEST: StageSpec(_BLOCKS | {If, Prefetch, Fma, Barrier}),
     Stage.LOWERED: StageSpec(
-        _PLAIN | {If, Prefetch, Fma, Barrier, LetStmt, Ramp, Broadcast, Lanes, Reinterpret},
+        _PLAIN | {If, Prefetch, Fma, Barrier, LetStmt, Ramp, Broadcast, Lanes, Vector, Reinterpret},
         loops=frozenset(ForKind) - frozenset(UNITS),
         vectors=True,
     ),

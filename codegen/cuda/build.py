@@ -14,6 +14,7 @@ from ..lower.split_prepare import Prepared
 from .artifact import CudaArtifact, Part, Temporary
 from .device_functions import cuda_definitions
 from .emit import emit_kernel, kernel_symbol
+from .vector_types import vector_definitions
 
 _HELPER_TYPES = (
     ("static inline", "static __device__ __forceinline__"),
@@ -36,7 +37,7 @@ def write_cuda(parts: Prepared, target: Target, *, notes: str = "") -> CudaArtif
     texts += made
     body = "\n".join(texts)
     helpers = "\n".join(_helper(name) for name in needed(body))
-    definitions = cuda_definitions(body)
+    definitions = cuda_definitions(body) + vector_definitions(body)
     source = f"{header(parts.run.name, target, notes)}\n{definitions}{helpers}{body}"
     return CudaArtifact(parts.run.name, source, target, run, prepare)
 

@@ -37,12 +37,14 @@ from ..c.isa import isa
 from ..c.lines import Lines, wrapped
 from ..c.names import mangle
 from .artifact import Dimensions, Launch
-from .scalars import CudaScalars, cuda_type
+from .scalars import cuda_type
+from .vector_types import BUILT_IN
+from .vectors import CudaVectors
 
 THREAD_NAMES = dict(zip(THREAD_AXES, ("tx", "ty", "tz"), strict=True))
 RESERVED = (
     *("tx", "ty", "tz", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "team"),
-    *("half", "min", "max", "float2", "float4", "int2", "int4", "uint4", "dim3"),
+    *("half", "min", "max", "dim3", *BUILT_IN),
 )
 MOST_ELEMENTS = 2**31 - 1  # of an array: indices are int
 _ALIGNMENT = 16  # bytes, of every array in shared memory
@@ -74,7 +76,7 @@ class _KernelWriter:
         self.lines = Lines()
         for name in RESERVED:
             self.lines.names.reserve(name)
-        self.expressions = CudaScalars(self.lines, isa(target))
+        self.expressions = CudaVectors(self.lines, isa(target))
         loops = [node for node in statements(root) if isinstance(node, For)]
         self.extents = {
             axis: max([loop.extent for loop in loops if loop.axis == axis], default=1)
@@ -195,7 +197,7 @@ class _KernelWriter:
             case For():
                 self._loop(stmt, missing)
             case Store():
-                self.lines.add(f"{self._store(stmt)};")
+                self.lines.add(f"{self.expressions.store(stmt)};")
             case Barrier():
                 self.lines.add("__syncthreads();")
             case Prefetch():
@@ -259,12 +261,6 @@ class _KernelWriter:
             self._uniform(stmt.orelse, missing)
             self.lines.depth -= 1
             self.lines.add("}")
-
-    def _store(self, store: Store) -> str:
-        value = self.expressions.scalar(store.value)
-        if not store.buffer.shape and store.buffer.scope == "register":
-            return f"{self.lines.names[store.buffer]} = {value}"
-        return f"{self.expressions.place(store.buffer, store.indices)} = {value}"
 
     def _allocations(self, stmt: Alloc) -> Stmt:
         """Declare the buffers of a chain of allocations; registers of one type share lines."""

@@ -23,6 +23,7 @@ from .storage_casts import StorageCasts
 from .tensorize import Tensorize
 from .unroll import Unroll
 from .vectorize import Vectorize
+from .wide_accesses import WideAccesses
 
 Pass = Callable[[PrimFunc], PrimFunc]
 Watch = Callable[[str, PrimFunc, float], None]
@@ -40,7 +41,8 @@ def lowering_passes(target: Target) -> tuple[Pass, ...]:
         Legalise(
             target
         ),  # what the target has no instruction for; before the vectoriser asks what it has
-        Vectorize(target),  # before unrolling: one body is rewritten, not its copies
+        # before unrolling: one body is rewritten, not its copies
+        WideAccesses() if target.gpu is not None else Vectorize(target),
         OwnStorage(),  # before unrolling, for the same reason
         Unroll(target),  # makes the indices of register tiles constants
         FoldMasks(),  # in the copies some masks are on, or off, in every lane

@@ -13,7 +13,7 @@ from .availability import Unavailable, availability
 from .compile import Cubin, compile_cuda
 from .context import Context, Kernel, Stream
 from .device_array import DeviceArray
-from .launch import pack
+from .launch import check_aligned, pack
 from .timing import measure_on
 
 
@@ -49,7 +49,7 @@ class Loaded:
 
     def bound(self, part: Part, arrays: Mapping[str, DeviceArray]) -> Bound:
         """The launches of a part on these arrays, which come before those that stay, and on
-        temporaries of their own where these are not among them.
+        temporaries of their own where these are not among them. Raises: LaunchError.
         """
         made = {
             t.name: DeviceArray.empty(self.context, t.shape, t.dtype.numpy)
@@ -57,6 +57,8 @@ class Loaded:
             if t.name not in arrays
         }
         known = {**self.fixed, **arrays, **made}
+        for name, array in known.items():
+            check_aligned(name, array)
         launches = [
             (self.kernels[launch.kernel], launch, pack(*(known[name] for name in launch.arguments)))
             for launch in part.launches

@@ -26,12 +26,13 @@
 #define TW_ALIGNED(n)
 #endif
 
-/* Four elements, two elements: the types and what makes one. */
+/* Four elements, two elements: the types and what makes one, inlined: what is done with the result
+   of a call is not looked at. */
 #define TW_VECTORS(type, name) \
     struct TW_ALIGNED(2 * sizeof(type)) name##2 { type x, y; }; \
     struct TW_ALIGNED(sizeof(type) == 8 ? 16 : 4 * sizeof(type)) name##4 { type x, y, z, w; }; \
-    TW_MEANING name##2 make_##name##2(type x, type y) { return {x, y}; } \
-    TW_MEANING name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
+    __forceinline__ name##2 make_##name##2(type x, type y) { return {x, y}; } \
+    __forceinline__ name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
 TW_VECTORS(signed char, char)
 TW_VECTORS(unsigned char, uchar)
 TW_VECTORS(short, short)

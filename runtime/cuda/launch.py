@@ -10,6 +10,7 @@ import numpy as np
 from .driver import DeviceProperties, KernelAttributes, Size
 from .errors import LaunchError
 
+ALIGNMENT = 16  # bytes: code generation takes it that arrays begin at multiples of as many
 _POINTER_BYTES = 8
 
 
@@ -38,6 +39,17 @@ def pack(*arguments: Argument) -> bytes:
             data = argument.pointer.to_bytes(_POINTER_BYTES, "little")
         packed += bytes(-len(packed) % len(data)) + data
     return bytes(packed)
+
+
+def check_aligned(name: str, memory: HasPointer) -> None:
+    """Refuse an array of which a kernel cannot load 16 bytes at once. Raises: LaunchError."""
+    if memory.pointer % ALIGNMENT:
+        raise LaunchError(
+            f"launch: '{name}' begins at {memory.pointer:#x}; expected a multiple of {ALIGNMENT} "
+            "bytes, since kernels load as many at once.",
+            code="cuda-aligned",
+            hints=("a copy of a slice begins at one.",),
+        )
 
 
 def check_launch(

@@ -33,6 +33,8 @@ def parallel(func: PrimFunc, loop: Var) -> Rewrite:
 def vectorize(func: PrimFunc, loop: Var) -> Rewrite:
     """Run the iterations of a loop as the lanes of vectors.
 
+    Inside of a loop of a GPU's threads, each of them loads and stores as many neighbours at once as
+    their address allows, 16 bytes at most, and computes them one by one.
     Requires: the loop is serial and holds no other loop; its iterations are independent. Raises:
     ScheduleError.
     """

@@ -9,8 +9,10 @@ from tilewright.codegen.artifact import Parameter
 from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Temporary
 from tilewright.runtime.cuda import device_code
 from tilewright.runtime.cuda.availability import Available, NoDevice, Unavailable
-from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.cuda.device_code import DeviceCode
+from tilewright.runtime.cuda.context import Context, Memory
+from tilewright.runtime.cuda.device_array import DeviceArray
+from tilewright.runtime.cuda.device_code import DeviceCode, Loaded
+from tilewright.runtime.cuda.errors import LaunchError
 from tilewright.runtime.timing import measure
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.target import Target
@@ -124,6 +126,17 @@ def test_a_bound_call_is_timed_by_the_device(fake: FakeDriver) -> None:
     warm, cold = measure(call, 0.0), measure(call, 0.0, cache="cold")
     assert (warm.repeats, warm.median) == (50, pytest.approx(20e-6))
     assert (cold.repeats, cold.median) == (1, pytest.approx(20e-6))
+
+
+def test_an_array_that_vectors_cannot_be_loaded_from_is_refused(context: Context) -> None:
+    empty = DeviceArray(Memory(context, 0x1004, 0, owner=None), (0,), np.float32)
+    with pytest.raises(LaunchError) as caught:
+        Loaded(context, {}).bound(ARTIFACT.run, {"A": empty, "between": empty})
+    assert str(caught.value) == (
+        "LaunchError: launch: 'A' begins at 0x1004; expected a multiple of 16 bytes, since kernels "
+        "load as many at once. [cuda-aligned]\n"
+        "  Hint: a copy of a slice begins at one."
+    )
 
 
 def test_it_pickles_without_what_is_on_the_device(fake: FakeDriver) -> None:
