@@ -80,9 +80,9 @@ def pack(sch: Packer, buffer: str, width: int, name: str | None = None) -> str:
     return block
 
 
-def deal_out(sch: Packer, block: str, threads: int = 256) -> None:
-    """Let each thread of a grid compute one element of a block: its spatial loops, put outermost,
-    are fused and bound to blocks of so many threads. Raises: ScheduleError.
+def deal_out(sch: Packer, block: str, threads: int = 256, lanes: int = 1) -> None:
+    """Let each thread of a grid compute one element of a block, or `lanes` neighbours: its spatial
+    loops, put outermost, are fused and bound to blocks of so many threads. Raises: ScheduleError.
     """
     written = sch.func.block(block)
     around = dict(zip(sch.loops(block), loops_around(sch.func, written), strict=True))
@@ -92,6 +92,11 @@ def deal_out(sch: Packer, block: str, threads: int = 256) -> None:
     if inner:
         sch.reorder(*outer, *inner)
     fused = sch.fuse(*outer) if len(outer) > 1 else outer[0]
-    blocks, lanes = sch.split(fused, (None, min(threads, sch.extent(fused))))
+    most = -(-sch.extent(fused) // lanes)
+    blocks, thread, *lane = sch.split(
+        fused, (None, min(threads, most), *([lanes] if lanes > 1 else []))
+    )
     sch.bind(blocks, "blockIdx.x")
-    sch.bind(lanes, "threadIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    for each in lane:
+        sch.vectorize(each)

@@ -59,15 +59,23 @@ def _maker(name: str) -> str:
 def vector_definitions(source: str) -> str:
     """What stands before the kernels of a source for the structs that it uses; empty for none."""
     used = set(re.findall(r"\w+", source))
-    return "\n".join(_definition(name) for name in _OURS if used & {name, _maker(name)})
+    parts = []
+    for name in _OURS:
+        parts += [_struct(name)] if used & {name, _maker(name)} else []
+        parts += [_function(name)] if _maker(name) in used else []
+    return "\n".join(parts)
 
 
-def _definition(name: str) -> str:
+def _struct(name: str) -> str:
     kind, lanes, size = _OURS[name]
+    return f"struct __align__({size}) {name} {{ {kind} at[{lanes}]; }};\n"
+
+
+def _function(name: str) -> str:
+    kind, lanes, _ = _OURS[name]
     names = [f"a{lane}" for lane in range(lanes)]
     given = wrapped([f"{kind} {item}" for item in names], "    ")
     return (
-        f"struct __align__({size}) {name} {{ {kind} at[{lanes}]; }};\n\n"
         f"static __device__ __forceinline__ {name}\n{_maker(name)}({given})\n"
         f"{{\n    return {{{{{', '.join(names)}}}}};\n}}\n"
     )

@@ -147,7 +147,7 @@ class _Vectors:
         made: list[Stmt] = []
         for at, width in self._pieces(store.buffer, store.indices):
             first = len(made) * width
-            made.append(Store(store.buffer, at, Vector(tuple(values[first : first + width]))))
+            made.append(Store(store.buffer, at, _vector(values[first : first + width])))
         result = (
             seq(*made)
             if made
@@ -203,6 +203,15 @@ class _Vectors:
         known = {**self.ranges, self.lane: (0, self.lanes - 1)}
         moved = linear_in(simplify(settle(expr, self.lane, self.lanes), known), self.lane)
         return moved if moved is not None else (expr, 0)
+
+
+def _vector(values: Sequence[Expr]) -> Expr:
+    """The vector of some lanes; one that is there already where they are its lanes."""
+    match values[0]:
+        case Lanes(Var() as whole) if whole.type.lanes == len(values):
+            if all(value == Lanes(whole, lane, 1) for lane, value in enumerate(values)):
+                return whole
+    return Vector(tuple(values))
 
 
 def _sure_loads(expr: Expr) -> Iterator[Load]:

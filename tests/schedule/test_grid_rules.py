@@ -61,6 +61,7 @@ PRODUCTS: dict[str, Callable[[], PrimFunc]] = {
     "with constants": lambda: matmul(9, 5, 33, constant=True),
     "and what follows": lambda: matmul_relu(17, 18, 5),
     "gelu": lambda: gelu_matmul(9, 6, 7),
+    "fetched in vectors": lambda: matmul(18, 36, 20),
     "batched": lambda: batched(3, 9, 10, 5),
 }
 ROWS: dict[str, Callable[[], PrimFunc]] = {

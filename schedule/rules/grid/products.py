@@ -8,6 +8,7 @@ shared memory and beyond. What follows a product element by element is computed 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from ...references import LoopRef
 from ...schedule import Schedule
 from ..questions import ask
 from ..structure import Contraction, contraction, inline_chains, is_pointwise, pointwise_output
-from .points import schedule_points
+from .points import neighbours, schedule_points
 
 # threads along each side of a block, rows and columns of a thread, terms of a slice
 TILES = ((16, 8, 8, 8), (16, 8, 4, 8), (16, 4, 4, 16), (16, 2, 2, 16), (8, 4, 4, 16), (8, 2, 2, 16))
@@ -146,13 +147,20 @@ def _axes(sch: Schedule, product: Contraction) -> tuple[list[LoopRef], LoopRef, 
 
 
 def _fetched(sch: Schedule, name: str, load: Load, slices: LoopRef, threads: int) -> None:
-    """Let the threads of a block fetch what a slice needs of an operand."""
+    """Let the threads of a block fetch what a slice needs of an operand, in vectors where each of
+    them gets some.
+    """
     copy = sch.cache_read(name, load.buffer.name)
+    most = neighbours(sch.func.block(copy))
     each = sch.compute_at(copy, slices)
+    row = sch.extent(each[-1])
     one = sch.fuse(*each) if len(each) > 1 else each[0]
-    _, y, x = sch.split(one, (None, threads, threads))
+    lanes = math.gcd(most, row, sch.extent(one) // threads**2)
+    _, y, x, *lane = sch.split(one, (None, threads, threads, *([lanes] if lanes > 1 else [])))
     sch.bind(y, "threadIdx.y")
     sch.bind(x, "threadIdx.x")
+    for piece in lane:
+        sch.vectorize(piece)
     sch.set_scope(copy, "team")
 
 

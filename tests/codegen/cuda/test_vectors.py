@@ -125,14 +125,25 @@ def test_the_gpu_gets_accesses_of_128_bits(kind: str, lanes: int) -> None:
         assert taken.local_bytes == taken.stack_bytes == 0
 
 
+@needs_tools
+def test_the_rule_moves_vectors_where_there_are_enough_of_them() -> None:
+    for size, expected in ((1 << 15, 1), (1 << 13, 0), ((1 << 15) + 2, 0)):
+        try:
+            cubin = compile_cuda(tw.build(copied(size, "float32"), A100).source, "sm_80", name="c")
+        except NvrtcNotFound:
+            pytest.skip("NVRTC is not installed: python -m pip install 'tilewright[cuda]'")
+        (mix,) = instruction_mix(cubin).values()
+        assert mix.count("LDG.E.128") == mix.count("STG.E.128") == expected
+
+
 def test_definitions_are_those_that_a_source_uses() -> None:
     assert vector_type(dtype("float32").with_lanes(4)) == "float4"
     assert vector_type(dtype("float16").with_lanes(8)) == "tw_ushort8"
     assert vector_definitions("*(const float4 *)X") == ""
-    text = vector_definitions("*(const tw_char8 *)X")
-    assert text == (
-        "struct __align__(8) tw_char8 { signed char at[8]; };\n"
-        "\n"
+    struct = "struct __align__(8) tw_char8 { signed char at[8]; };\n"
+    assert vector_definitions("*(const tw_char8 *)X") == struct
+    assert vector_definitions("tw_make_char8(") == (
+        f"{struct}\n"
         "static __device__ __forceinline__ tw_char8\n"
         "tw_make_char8(signed char a0, signed char a1, signed char a2, signed char a3, signed char "
         "a4,\n"

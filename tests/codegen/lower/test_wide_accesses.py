@@ -60,6 +60,10 @@ def test_four_floats_are_loaded_computed_and_stored() -> None:
     ]
 
 
+def test_a_copy_is_a_load_and_a_store() -> None:
+    assert looped("Y[i * 4 + v] = A[i * 4 + v]")[-1] == "    Y[ramp(i * 4, 1, 4)] = A_1"
+
+
 def test_eight_floats_are_two_vectors_and_eight_halves_one() -> None:
     statement = 'Y[i * 8 + v] = cast(H[i * 8 + v], "float32")'
     assert lanes_moved(statement, 8) == [8, 4, 4]
