@@ -45,6 +45,8 @@ RECORDED = frozenset(
         "cache_write",
         "rolling_buffer",
         "reindex",
+        "join_axes",
+        "split_axis",
         "set_scope",
         "stage",
         "storage_align",

@@ -175,6 +175,32 @@ class Schedule(LoopSteps):
             name=name,
         )
 
+    def join_axes(self, block: str, groups: Sequence[Sequence[int]]) -> tuple[LoopRef, ...]:
+        """Let a block count several of its iteration variables as one, the last of a group fastest;
+        an intermediate tensor that it stores at them takes the same form. Returns the new loops.
+
+        groups: the numbers of the variables, each once, in the order that the block then has.
+        """
+        listed = tuple(tuple(group) for group in groups)
+        return self._loops(
+            "join_axes",
+            lambda f: primitives.join_axes(f, self._block(block, "join_axes"), listed),
+            block=block,
+            groups=listed,
+        )
+
+    def split_axis(self, block: str, axis: int, factor: int) -> tuple[LoopRef, ...]:
+        """Let a block count one of its iteration variables as two digits, the second one to
+        `factor`; tensors as for join_axes. Returns the new loops.
+        """
+        return self._loops(
+            "split_axis",
+            lambda f: primitives.split_axis(f, self._block(block, "split_axis"), axis, factor),
+            block=block,
+            axis=axis,
+            factor=factor,
+        )
+
     def set_scope(self, buffer: str, scope: Scope) -> None:
         """Keep an intermediate tensor in registers ("register"), memory of the thread ("thread"),
         memory that the threads of a block share ("team") or memory that all share ("global").

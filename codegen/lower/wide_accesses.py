@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import conjuncts
@@ -106,6 +106,11 @@ class _Vectors:
                 map(self._is_alike, conjuncts(stmt.condition))
             ):
                 return If(self._at(stmt.condition, 0), self.stmt(stmt.then))
+            case Store(value=Select(condition, a, b)) if all(
+                map(self._is_alike, conjuncts(condition))
+            ):
+                sides = (self.stmt(replace(stmt, value=side)) for side in (a, b))
+                return If(self._at(condition, 0), *sides)
             case Store():
                 return self._store(stmt)
         return fresh_copy(For(self.lane, self.lanes, ForKind.UNROLLED, stmt))

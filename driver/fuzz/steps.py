@@ -398,6 +398,25 @@ def _reindex(sch: Schedule, rng: Random) -> Arguments:
     return {"block": block.name, "buffer": rng.choice(read).name}
 
 
+def _join_axes(sch: Schedule, rng: Random) -> Arguments:
+    """Of neighbours of one kind, nearly always."""
+    iters = sch.func.block(name := _block(sch, rng)).iters
+    groups: list[tuple[int, ...]] = []
+    for n, it in enumerate(iters):
+        alike = n > 0 and (iters[n - 1].kind is it.kind or rng.random() < 0.05)
+        last = groups.pop() if alike and rng.random() < 0.5 else ()
+        groups.append((*last, n))
+    return {"block": name, "groups": tuple(groups)}
+
+
+def _split_axis(sch: Schedule, rng: Random) -> Arguments:
+    iters = sch.func.block(name := _block(sch, rng)).iters
+    if not iters:
+        raise _Nothing
+    axis = rng.randrange(len(iters))
+    return {"block": name, "axis": axis, "factor": rng.randint(1, max(1, iters[axis].extent))}
+
+
 def _set_scope(sch: Schedule, rng: Random) -> Arguments:
     return {"buffer": _own(sch, rng).name, "scope": rng.choice(("register", "thread", "global"))}
 
@@ -455,6 +474,8 @@ STEPS: dict[str, Callable[[Schedule, Random], Arguments]] = {
     "merge": _merge,
     "add_unit_loop": _add_unit_loop,
     "reindex": _reindex,
+    "join_axes": _join_axes,
+    "split_axis": _split_axis,
     "set_scope": _set_scope,
     "rolling_buffer": _rolling_buffer,
     "storage_align": _storage_align,

@@ -1,6 +1,4 @@
-"""The primitives: each a function PrimFunc -> Rewrite that resolves, asks legality, builds and
-returns.
-"""
+"""The primitives: each a function PrimFunc -> Rewrite that resolves, asks legality and builds."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(
@@ -9,6 +7,8 @@ if not __name__.startswith("tilewright."):
 
 from .align import storage_align as storage_align
 from .annotate import annotate as annotate
+from .axes import join_axes as join_axes
+from .axes import split_axis as split_axis
 from .bind import bind as bind
 from .cache import cache_read as cache_read
 from .cache import cache_write as cache_write

@@ -22,6 +22,7 @@ from ..nest import (
     root_statement,
     target_of,
     unique_name,
+    write_indices,
     writers,
     writes,
 )
@@ -65,6 +66,7 @@ def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
     target = target_of(writer)
     placement.check_unstaged(func, writer, "cache_write")
     placement.check_readers_after(func, writer, target, "cache_write")
+    _check_own_places(func, writer, target)
     cache_name = unique_name(func, name or f"{target.name}_cache")
     cache = array(cache_name, target.type, target.extents)
 
@@ -133,6 +135,21 @@ def _check_stored(func: PrimFunc, tensor: Buffer) -> None:
                 code="cache-part",
                 hints=("call cache_read before the stage.",),
             )
+
+
+def _check_own_places(func: PrimFunc, writer: Block, target: Buffer) -> None:
+    """The block stores each element at variables of its own, as what moves an intermediate tensor
+    expects.
+    """
+    if all(isinstance(item, Var) for at in write_indices(writer, target) for item in at):
+        return
+    raise refuse(
+        func,
+        f"cache_write: block '{writer.name}' stores '{target.name}' at digits of its variables; "
+        "expected each index to be one of them.",
+        code="cache-digits",
+        hints=("call cache_write before join_axes and split_axis.",),
+    )
 
 
 def _whole(name: str, source: Buffer, target: Buffer) -> tuple[Stmt, tuple[Var, ...]]:

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 
 import islpy as isl
 
+from ...tir.buffer import Load
 from ...tir.expr import Add, Call, Div, Mul, Sub
 from ...tir.func import PrimFunc
 from ...tir.lowered import Fma
 from ...tir.stmt import Block, IterKind, Role
 from ...tir.update import read_update
-from ...tir.visit import walk
+from ...tir.visit import loads, stores, walk
 from ..nest import is_reduction, targets_of
 from ..verdict import Failure
 from .affine import Undecided
@@ -48,7 +49,7 @@ def reordered_sums(original: PrimFunc, canonical: PrimFunc, nest: PrimFunc) -> l
     sets = Sets(MAX_OPERATIONS)
     try:
         groups = groups_of(read_nest(nest), read_families(canonical))
-        names = {block.name for block in wanted}
+        names = {sums.name for block in wanted for sums in _summing(block, canonical)}
         sums = [g for g in groups if g.family.name in names and g.role is Role.COMPUTE]
         swapped = (_swapped(sets, group) for group in sums if group.number == 0)
         return [failure for failure in swapped if failure is not None]
@@ -74,10 +75,18 @@ def rounds(block: Block) -> bool:
 
 def _parted(block: Block, canonical: PrimFunc) -> Iterator[Failure]:
     """A sum that the schedule has made another one: a sum of parts."""
-    extents = _reduced(block)
-    same = [b for b in canonical.blocks if (b.family or b.name) == block.name]
-    if not same or _reduced(same[0]) != extents:
+    same = _summing(block, canonical)
+    if not same or _reduced(same[0]) != _reduced(block):
         yield Failure("P3", f"block '{block.name}' is summed in parts")
+
+
+def _summing(block: Block, canonical: PrimFunc) -> list[Block]:
+    """The block that sums what `block` did, perhaps for one under its name that copies."""
+    found = [b for b in canonical.blocks if (b.family or b.name) == block.name]
+    while found and not is_reduction(found[0]) and isinstance(stores(found[0].body)[0].value, Load):
+        (load,) = loads(found[0].body)
+        found = [b for b in canonical.blocks if load.buffer in targets_of(b)]
+    return found
 
 
 def _reduced(block: Block) -> list[int]:

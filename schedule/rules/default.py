@@ -62,7 +62,10 @@ STRICT_RULES: tuple[Rule, ...] = (
 
 # those of a GPU, in the same way
 GRID_RULES: tuple[Rule, ...] = (GridProductsRule(), GridRowsRule())
-STRICT_GRID_RULES: tuple[Rule, ...] = (GridProductsRule(), GridRowsRule(in_order=True))
+STRICT_GRID_RULES: tuple[Rule, ...] = (
+    GridProductsRule(in_order=True),
+    GridRowsRule(in_order=True),
+)
 
 
 def rule_for(

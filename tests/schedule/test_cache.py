@@ -149,6 +149,11 @@ def _part_that_stays(sch: Schedule) -> None:
     sch.cache_read("Q", "P")
 
 
+def _joined(sch: Schedule) -> None:
+    sch.join_axes("C", ((0, 1), (2,)))
+    sch.cache_write("C")
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "cache_read: block-reads": (matmul(2, 3, 2), lambda s: s.cache_read("C", "C")),
     "cache_read: another tensor": (chain(2, 3), lambda s: s.cache_read("Q", "bias")),
@@ -159,6 +164,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "reindex: several places": (blur(2, 3), lambda s: s.reindex("R", "X")),
     "reindex: beyond its edges": (_windows(), lambda s: s.reindex("Y", "X")),
     "reindex: block-reads": (matmul(2, 3, 2), lambda s: s.reindex("C", "C")),
+    "cache_write: cache-digits": (matmul(2, 3, 2), _joined),
     "cache_write: block-staged": (matmul(2, 3, 2), _staged),
 }
 

@@ -18,7 +18,7 @@ from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
-from .programs import blur, chain, conv, gelu_matmul, matmul, matmul_relu
+from .programs import blur, chain, conv, gelu_matmul, image_conv, matmul, matmul_relu
 from .rule_checks import Answered, check
 
 A100 = Target.parse("cuda:sm_80")
@@ -56,6 +56,35 @@ def batched(count: int, m: int, n: int, k: int) -> PrimFunc:
     return te.func(a, b, te.compute((count, m, n), term, name="C"), name="batched")
 
 
+def channels_first(height: int, width: int, channels: int, outputs: int) -> PrimFunc:
+    """A convolution with windows of 3 x 3, its channels before its pixels, of two padded images."""
+    x = te.placeholder((2, channels, height, width), "float32", name="X")
+    w = te.placeholder((outputs, channels, 3, 3), "float32", name="W", constant=True)
+
+    def inside(n: Expr, c: Expr, i: Expr, j: Expr) -> Expr:
+        there = te.all_of(i >= 1, i <= height, j >= 1, j <= width)
+        return te.select(there, x[n, c, i - 1, j - 1], 0.0)
+
+    p = te.compute((2, channels, height + 2, width + 2), inside, name="P")
+    c, r, s = (te.reduce_axis(n, name=a) for a, n in zip("crs", (channels, 3, 3), strict=True))
+
+    def element(n: Expr, o: Expr, i: Expr, j: Expr) -> Expr:
+        return te.sum(p[n, c, i + r, j + s] * w[o, c, r, s], axis=(c, r, s))
+
+    return te.func(x, w, te.compute((2, outputs, height, width), element, name="C"), name="first")
+
+
+def rows_of_two_axes(a: int, b: int, k: int, n: int) -> PrimFunc:
+    """relu(X) W, of rows that two axes count: what relu makes is stored as it is read."""
+    x = te.placeholder((a, b, k), "float32", name="X")
+    w = te.placeholder((k, n), "float32", name="W")
+    r = te.reduce_axis(k, name="k")
+    p = te.compute((a, b, k), lambda i, j, q: te.maximum(x[i, j, q], 0.0), name="P")
+    shape = (a, b, n)
+    c = te.compute(shape, lambda i, j, q: te.sum(p[i, j, r] * w[r, q], axis=r), name="C")
+    return te.func(x, w, c, name="rows")
+
+
 PRODUCTS: dict[str, Callable[[], PrimFunc]] = {
     "product": lambda: matmul(19, 21, 17),
     "with constants": lambda: matmul(9, 5, 33, constant=True),
@@ -63,6 +92,14 @@ PRODUCTS: dict[str, Callable[[], PrimFunc]] = {
     "gelu": lambda: gelu_matmul(9, 6, 7),
     "fetched in vectors": lambda: matmul(18, 36, 20),
     "batched": lambda: batched(3, 9, 10, 5),
+    "convolution": lambda: conv(6, 5, 3, 4),
+    "strided convolution of several images": lambda: conv(7, 6, 5, 9, stride=2, batch=3),
+    "dilated convolution": lambda: conv(9, 8, 2, 3, dilation=2, pad=2),
+    "grouped convolution": lambda: conv(5, 4, 3, 8, groups=2),
+    "convolution of single pixels": lambda: conv(4, 5, 6, 7, kernel=1, pad=0),
+    "convolution of an image": lambda: image_conv(9, 11, 5),
+    "channels first": lambda: channels_first(5, 6, 3, 10),
+    "rows of several axes": lambda: rows_of_two_axes(3, 5, 4, 6),
 }
 ROWS: dict[str, Callable[[], PrimFunc]] = {
     "few rows": lambda: matmul(3, 9, 4),
@@ -75,7 +112,6 @@ ROWS: dict[str, Callable[[], PrimFunc]] = {
     "few long sums": lambda: sums(2, 8193),
     "chain": lambda: chain(5, 7),
     "blur": lambda: blur(4, 9),
-    "convolution": lambda: conv(6, 5, 3, 4),
 }
 
 
@@ -96,7 +132,7 @@ def test_everything_else_runs_by_rows_or_by_elements(name: str) -> None:
 @pytest.mark.parametrize("tile", TILES[2:])
 def test_every_tile_is_right(tile: tuple[int, ...]) -> None:
     answered = Answered({"tile of C": tile})
-    check(matmul(37, 41, 19), A100, answered)
+    check(matmul_relu(37, 41, 19), A100, answered)
     assert answered.met == {"tile of C"}
 
 

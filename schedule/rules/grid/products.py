@@ -1,7 +1,9 @@
-"""Rule for products on a GPU: a tile of the result for each block, a part of it in the registers of
-each thread; the threads of a block fetch what the tile needs together, a slice of the sum at a
-time.
+"""Rule for sums of products on a GPU, matrix products and convolutions: a tile of the result for
+each block, a part of it in the registers of each thread; the threads of a block fetch what the tile
+needs together, a slice of the sum at a time.
 
+A convolution is a product with the matrix of its windows, of which there is never more than a
+slice: who fetches an element works out which one of the image it is; what is beyond its edge is 0.
 Elements of a thread lie as far apart as there are threads, so that neighbours read neighbours, in
 shared memory and beyond. What follows a product element by element is computed on the tile.
 """
@@ -12,106 +14,117 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....tir.buffer import Buffer, Load
-from ....tir.expr import Var
+from ....tir.buffer import Buffer
 from ....tir.func import PrimFunc
-from ....tir.stmt import Block, IterVar
+from ....tir.simplify import simplify
+from ....tir.stmt import Block, IterKind
 from ....tir.target import Target
-from ...nest import is_reduction, read_indices, target_of
+from ...library import deal_out
+from ...nest import fixed_tensors, is_reduction, read_indices, target_of
 from ...references import LoopRef
 from ...schedule import Schedule
 from ..questions import ask
-from ..structure import Contraction, contraction, inline_chains, is_pointwise, pointwise_output
+from ..structure import inline_chains, is_pointwise, pointwise_output
 from .points import neighbours, schedule_points
+from .sides import Product, Side, as_matrices, grouped_axis, inline_moves, product
 
 # threads along each side of a block, rows and columns of a thread, terms of a slice
-TILES = ((16, 8, 8, 8), (16, 8, 4, 8), (16, 4, 4, 16), (16, 2, 2, 16), (8, 4, 4, 16), (8, 2, 2, 16))
+TILES = ((16, 8, 8, 8), (16, 8, 4, 8), (16, 4, 4, 16), (16, 2, 2, 16), (8, 4, 4, 8), (8, 2, 2, 8))
 FEWEST_BLOCKS = 128  # that keep the multiprocessors of a large GPU busy
 FEWEST_ROWS = 8  # for which a tile pays
 MOST_APART = 65535  # blocks along an axis of a grid but the first
+BANKS = 32  # of shared memory, of four bytes each
 
 
 @dataclass(frozen=True, slots=True)
 class GridProductsRule:
-    """One product of two tensors at plain indices, with what is computed of it element by element;
-    the other blocks are pointwise.
+    """One sum of products of two tensors, with what is computed of it element by element; the other
+    blocks are pointwise.
+
+    in_order: the sum keeps the order of its definition, so it has one axis.
     """
 
     name: str = "grid products"
+    in_order: bool = False
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether there is one such product, of enough rows for tiles."""
         found = [block for block in func.blocks if is_reduction(block)]
         if len(found) != 1 or not all(is_pointwise(b) for b in func.blocks if b not in found):
             return False
-        product = _product(func)
-        if product is None or not product.rows:
+        several = sum(it.kind is IterKind.REDUCE for it in found[0].iters) > 1
+        if (product(found[0]) or grouped_axis(found[0])) is None or (several and self.in_order):
             return False
-        return product.rows[-1].extent >= FEWEST_ROWS and _extent(_apart(product)) <= MOST_APART
+        sch = Schedule(func)
+        name, _ = _prepare(sch)
+        made = product(sch.func.block(name))
+        if made is None or made.rows.extent < FEWEST_ROWS or made.products > MOST_APART:
+            return False
+        return not func.dims or made.is_matrices
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
-        inline_chains(sch)
-        product = _product(sch.func)
-        assert product is not None
-        others = set(sch.blocks()) - _schedule_product(sch, product)
-        for name in sch.blocks():
-            if name in others:
-                schedule_points(sch, name)
+        name, user = _prepare(sch)
+        found = product(sch.func.block(name))
+        assert found is not None
+        done = _schedule_product(sch, found, user)
+        for other in sch.blocks():
+            if other not in done:
+                schedule_points(sch, other)
 
 
-def _product(func: PrimFunc) -> Contraction | None:
-    """The product of a function, where both operands are tensors of their own, read at plain
-    variables.
+def _prepare(sch: Schedule) -> tuple[str, str]:
+    """Let one block read the result of the only reduction element by element, and make two axes of
+    one that counts groups. Returns the names of the reduction and of that block.
     """
-    for block in func.blocks:
-        found = contraction(block)
-        if found is None or found.data.buffer is found.weight.buffer:
-            continue
-        plain = all(
-            isinstance(index, Var) for load in (found.data, found.weight) for index in load.indices
-        )
-        if plain and found.group == found.vector.extent:
-            return found
-    return None
+    inline_chains(sch)
+    (block,) = (block for block in sch.func.blocks if is_reduction(block))
+    tensor, name = target_of(block), block.name
+    follows = pointwise_output(sch.func, block)
+    if follows is None or tensor in sch.func.outputs or not _reads_own_element(follows, tensor):
+        user = sch.cache_write(name)
+        (name,) = (block.name for block in sch.func.blocks if is_reduction(block))
+    else:
+        user = follows.name
+    grouped = grouped_axis(sch.func.block(name))
+    if grouped is not None:
+        for counted in (name, user):
+            sch.split_axis(counted, *grouped)
+    return name, user
 
 
-def _apart(product: Contraction) -> tuple[IterVar, ...]:
-    """The axes of which each value has tiles of its own: all rows but the last, too, since a tile
-    of several axes would have no rectangle of registers.
-    """
-    return (*product.batch, *product.rows[:-1])
+def _reads_own_element(user: Block, tensor: Buffer) -> bool:
+    """Whether an element of the block is made of the same element of the tensor."""
+    ranges = {it.var: (0, it.extent - 1) for it in user.iters}
+    own = [simplify(it.var, ranges) for it in user.iters]
+    found = read_indices(user, tensor)
+    return all([simplify(index, ranges) for index in indices] == own for indices in found)
 
 
-def _extent(axes: Sequence[IterVar]) -> int:
-    size = 1
-    for axis in axes:
-        size *= axis.extent
-    return size
-
-
-def _tile(product: Contraction) -> tuple[int, int, int, int]:
+def _tile(found: Product) -> tuple[int, int, int, int]:
     """The largest tile of which there are enough; the smallest where there are never enough."""
-    rows, columns = product.rows[-1].extent, product.vector.extent
     for threads, height, width, depth in TILES:
-        across, down = -(-columns // (threads * width)), -(-rows // (threads * height))
-        if across * down * _extent(_apart(product)) >= FEWEST_BLOCKS:
+        across = -(-found.columns.extent // (threads * width))
+        down = -(-found.rows.extent // (threads * height))
+        if across * down * found.products >= FEWEST_BLOCKS:
             return threads, height, width, depth
     return TILES[-1]
 
 
-def _schedule_product(sch: Schedule, product: Contraction) -> set[str]:
+def _schedule_product(sch: Schedule, found: Product, user: str) -> set[str]:
     """Take the steps for the product and for what is computed of its tile. Returns the names of the
     blocks that are done.
     """
-    name = product.block.name
-    threads, height, width, depth = ask(sch, "tile", name, TILES, _tile(product))
-    apart, row, column, term = _axes(sch, product)
+    name = found.block.name
+    threads, height, width, depth = ask(sch, "tile", name, TILES, _tile(found))
+    as_matrices(sch, found, user)
+    *apart, row, column, term = sch.loops(name)
+    one = [sch.fuse(*apart)] if len(apart) > 1 else apart
     rows, part, ty = sch.split(row, (None, height, threads))
     columns, width_part, tx = sch.split(column, (None, width, threads))
     slices, inside = sch.split(term, (None, depth))
-    sch.reorder(*apart, rows, columns, slices, ty, tx, inside, part, width_part)
-    for loop in apart:
+    sch.reorder(*one, rows, columns, slices, ty, tx, inside, part, width_part)
+    for loop in one:
         sch.bind(loop, "blockIdx.z")
     sch.bind(rows, "blockIdx.y")
     sch.bind(columns, "blockIdx.x")
@@ -119,49 +132,68 @@ def _schedule_product(sch: Schedule, product: Contraction) -> set[str]:
     sch.bind(tx, "threadIdx.x")
     sch.unroll(part)
     sch.unroll(width_part)
-    for load in (product.data, product.weight):
-        _fetched(sch, name, load, slices, threads)
-    tensor = target_of(sch.func.block(name))
-    user = pointwise_output(sch.func, sch.func.block(name))
-    if user is None or tensor in sch.func.outputs or not _reads_own_element(user, tensor):
-        sch.stage(name, tensor.name, columns, "register")
-        return {name}
-    _finished(sch, user.name, columns, threads)
-    sch.set_scope(tensor.name, "register")
-    return {name, user.name}
+    made = {copy for side in found.sides for copy in _fetched(sch, found, side, slices, threads)}
+    _finished(sch, user, columns, threads)
+    sch.set_scope(target_of(sch.func.block(name)).name, "register")
+    return {name, user, *made}
 
 
-def _reads_own_element(user: Block, tensor: Buffer) -> bool:
-    """Whether an element of the block is made of the same element of the tensor."""
-    own = tuple(it.var for it in user.iters)
-    return all(indices == own for indices in read_indices(user, tensor))
+def _fetched(sch: Schedule, found: Product, side: Side, slices: LoopRef, threads: int) -> set[str]:
+    """Let the threads of a block fetch what a slice needs of an operand, neighbours what lies side
+    by side, in vectors where each of them gets some. Returns the blocks that do.
 
-
-def _axes(sch: Schedule, product: Contraction) -> tuple[list[LoopRef], LoopRef, LoopRef, LoopRef]:
-    """The loops of what is apart as one, of the rows, of the columns, of the terms as one."""
-    loops = list(sch.loops(product.block.name))
-    count = len(_apart(product))
-    apart, (row, column, *terms) = loops[:count], loops[count:]
-    one = [sch.fuse(*apart)] if len(apart) > 1 else apart
-    return one, row, column, sch.fuse(*terms) if len(terms) > 1 else terms[0]
-
-
-def _fetched(sch: Schedule, name: str, load: Load, slices: LoopRef, threads: int) -> None:
-    """Let the threads of a block fetch what a slice needs of an operand, in vectors where each of
-    them gets some.
+    Shared memory has a row for each term, along which the threads of a row of columns read; or one
+    for each row of the tile, of which few are read at once, where terms lie side by side.
     """
-    copy = sch.cache_read(name, load.buffer.name)
-    most = neighbours(sch.func.block(copy))
-    each = sch.compute_at(copy, slices)
-    row = sch.extent(each[-1])
-    one = sch.fuse(*each) if len(each) > 1 else each[0]
-    lanes = math.gcd(most, row, sch.extent(one) // threads**2)
-    _, y, x, *lane = sch.split(one, (None, threads, threads, *([lanes] if lanes > 1 else [])))
+    name = found.block.name
+    copy = sch.reindex(name, side.load.buffer.name)
+    inline_moves(sch, copy)
+    made, lanes = {copy}, 1
+    along_terms = side.lies_along(found.walked)
+    by_rows = along_terms and side is found.rows
+    if along_terms and side.load.buffer.name in {b.name for b in fixed_tensors(sch.func)}:
+        _turned(sch, copy)
+        deal_out(sch, copy)
+        copy, along_terms = sch.cache_read(name, copy), False
+        lanes = neighbours(sch.func.block(copy))
+        made.add(copy)
+    elif by_rows:
+        lanes = side.lanes(found.walked[-1])
+    else:
+        _turned(sch, copy)
+        lanes = 1 if along_terms else side.lanes(side.axes[-1])
+    each = list(sch.compute_at(copy, slices))
+    if along_terms and not by_rows:
+        depth = sch.extent(each[-2])
+        sch.storage_align(copy, len(each) - 2, BANKS, max(1, BANKS // depth))
+        each[-2:] = each[:-3:-1]
+        sch.reorder(*each)
+    _dealt_out(sch, each, threads, lanes)
+    sch.set_scope(copy, "team")
+    return made
+
+
+def _dealt_out(sch: Schedule, each: Sequence[LoopRef], threads: int, most: int) -> None:
+    """Deal the elements of a tile out to the threads of a block, up to `most` neighbours at once,
+    as far as each thread gets some.
+    """
+    size = math.prod(sch.extent(loop) for loop in each)
+    lanes = math.gcd(most, sch.extent(each[-1]), size // threads**2)
+    *_, last = around = list(each)
+    if lanes > 1:
+        around[-1], lane = sch.split(last, (None, lanes))
+        sch.vectorize(lane)
+    _, y, x = sch.split(sch.fuse(*around), (None, threads, threads))
     sch.bind(y, "threadIdx.y")
     sch.bind(x, "threadIdx.x")
-    for piece in lane:
-        sch.vectorize(piece)
-    sch.set_scope(copy, "team")
+
+
+def _turned(sch: Schedule, copy: str) -> None:
+    """Let the terms of a copy of an operand come before the axis of its side."""
+    count = len(sch.func.block(copy).iters)
+    axes = [f"i{number}" for number in range(count)]
+    order = [*axes[:-2], axes[-1], axes[-2]]
+    sch.transform_layout(copy, f"lambda {', '.join(axes)}: ({', '.join(order)})")
 
 
 def _finished(sch: Schedule, name: str, columns: LoopRef, threads: int) -> None:

@@ -64,6 +64,17 @@ def test_a_copy_is_a_load_and_a_store() -> None:
     assert looped("Y[i * 4 + v] = A[i * 4 + v]")[-1] == "    Y[ramp(i * 4, 1, 4)] = A_1"
 
 
+def test_a_choice_that_all_lanes_share_is_made_once() -> None:
+    assert looped("Y[i * 4 + v] = select(1 <= (i * 4 + v) // 8, A[i * 4 + v], 0.0)") == [
+        "    if 1 <= i // 2:",
+        "        A_1: float32x4 = A[ramp(i * 4, 1, 4)]",
+        "        Y[ramp(i * 4, 1, 4)] = A_1",
+        "    else:",
+        "        Y[ramp(i * 4, 1, 4)] = vector(0.0, 0.0, 0.0, 0.0)",
+    ]
+    assert lanes_moved("Y[i * 4 + v] = select(i + v < 3, A[i * 4 + v], 0.0)") == [4]
+
+
 def test_eight_floats_are_two_vectors_and_eight_halves_one() -> None:
     statement = 'Y[i * 8 + v] = cast(H[i * 8 + v], "float32")'
     assert lanes_moved(statement, 8) == [8, 4, 4]

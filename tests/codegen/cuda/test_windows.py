@@ -1,0 +1,55 @@
+"""Sums over windows on a grid, as the emulation of their own source sees them: values, what warps
+ask of memory, barriers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.runtime.cuda.emulation_report import EmulationReport
+from tilewright.tir.evaluate import evaluate
+from tilewright.tir.func import PrimFunc
+
+from ...schedule.programs import conv, image_conv, integers
+
+pytestmark = pytest.mark.needs_cxx
+
+# with the share of the sectors read of X that are needed; the image has every second pixel read
+CONVOLUTIONS: dict[str, tuple[Callable[[], PrimFunc], float]] = {
+    "strided, of several images": (lambda: conv(9, 7, 16, 24, stride=2, batch=2), 0.9),
+    "grouped": (lambda: conv(6, 5, 8, 32, groups=2), 0.9),
+    "of an image": (lambda: image_conv(9, 37, 40), 0.5),
+}
+
+
+def seen(func: PrimFunc, arch: str = "cuda:sm_80") -> EmulationReport:
+    """What the emulation saw of a kernel, whose result is right to the bit."""
+    arrays = integers(func)
+    constants = {b.name: arrays[b.name] for b in func.constants}
+    kernel = tw.build(func, arch, constants=constants)
+    assert kernel.proof.status == "proved"
+    emulated = tw.emulated(kernel, checked=True)
+    given = [arrays[b.name] for b in func.inputs if b not in func.constants]
+    (output,) = func.outputs
+    np.testing.assert_array_equal(emulated(*given), evaluate(func, arrays)[output.name])
+    report = emulated.code.report
+    assert report, str(report)
+    return report
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_fetch_their_windows_once_for_a_tile(name: str) -> None:
+    make, share = CONVOLUTIONS[name]
+    report = seen(make())
+    shared = [site for site in report.sites if site.space == "shared"]
+    assert shared
+    assert {site.bank_conflict_degree for site in shared} == {1}
+    read = [site for site in report.sites if site.buffer == "X"]
+    assert min(site.efficiency for site in read) > share
+    stored = [site for site in report.sites if site.space == "global" and site.action == "writes"]
+    assert min(site.efficiency for site in stored) == 1
+    assert all(barrier.needed for barrier in report.barriers)
