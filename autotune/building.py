@@ -1,15 +1,16 @@
-"""What a candidate takes until it can be compiled: lowered, proved, written as C."""
+"""What a candidate takes until it can be compiled: lowered, proved, written as C or CUDA C."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
 
-from ..codegen.artifact import Artifact
 from ..codegen.c.build import write_artifact
+from ..codegen.cuda.build import write_cuda
 from ..driver.clock import Clock, Laps
 from ..driver.lower import lower_function
 from ..tir.target import Target
+from .candidate_code import CandidateCode
 from .space import Candidate
 
 _SOURCE = 16  # digits of the hash of a source
@@ -24,7 +25,7 @@ class Written:
     """A candidate that was lowered, proved, written. proof: its status; seconds: of each step."""
 
     candidate: Candidate
-    artifact: Artifact
+    artifact: CandidateCode
     proof: str
     seconds: Laps
 
@@ -38,7 +39,8 @@ def write(candidate: Candidate, target: Target) -> Written:
     """Lower, prove and write a candidate. Raises: TilewrightError."""
     lowered = lower_function(candidate.schedule, target, proof_operations=PROOF_OPERATIONS)
     clock = Clock()
-    artifact = write_artifact(lowered.parts, target)
+    writer = write_artifact if target.gpu is None else write_cuda
+    artifact = writer(lowered.parts, target)
     clock.lap("write")
     seconds = (*lowered.seconds, *clock.laps)
     return Written(candidate, artifact, lowered.verdict.status, seconds)

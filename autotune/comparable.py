@@ -1,8 +1,8 @@
 """Which times may be compared: those that were measured in one setting.
 
-A setting is the machine, the target with its threads, the code generator (tilewright, compiler
-and flags) and the state of the caches. Times of two settings are never compared in silence:
-what reads a log takes them apart here, and says in what they differ.
+A setting is the machine (a CPU, or a GPU with its driver), the target with its threads, the code
+generator (tilewright, compiler and flags) and the state of the caches. Times of two settings are
+never compared in silence: what reads a log takes them apart here, and says in what they differ.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _INSTRUCTIONS = ("kind", "isa", "features")
 class Setting:
     """What two times share that may be compared.
 
-    cpu: the model. instructions: those of the target, as text; threads: how many it was scheduled
-    for; machine: the target's other fields, as JSON. tool, compiler, flags: what made the code.
-    cache: "cold" or "warm"; empty where nothing was timed.
+    cpu: the model, or that of a GPU; empty where the GPU is not here. instructions: those of the
+    target, as text; threads: how many it was scheduled for; machine: the target's other fields, as
+    JSON. tool, compiler, flags: what made the code. cache: "cold" or "warm"; empty where nothing
+    was timed. driver: of a GPU.
     """
 
     cpu: str
@@ -34,6 +35,7 @@ class Setting:
     compiler: str
     flags: tuple[str, ...]
     cache: str = ""
+    driver: str = ""
 
     @staticmethod
     def of(conditions: Conditions, cache: str = "") -> Setting:
@@ -49,7 +51,13 @@ class Setting:
             conditions.compiler,
             conditions.flags,
             cache,
+            conditions.driver,
         )
+
+    @property
+    def is_of_gpu(self) -> bool:
+        """Whether a GPU ran it."""
+        return self.instructions.startswith("cuda:")
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -62,6 +70,10 @@ class Setting:
         return (self.tool, self.compiler, self.flags)
 
     def __str__(self) -> str:
+        if self.is_of_gpu:
+            cache = f", {self.cache} caches" if self.cache else ""
+            driver = f", driver of {self.driver}" if self.driver else ""
+            return f"{self.cpu or 'no GPU'}, {self.instructions}{driver}{cache}"
         threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
         cache = f", {self.cache} constants" if self.cache else ""
         return f"{self.cpu or 'unknown CPU'}, {self.instructions}, {threads}{cache}"
@@ -88,8 +100,9 @@ def by_setting(trials: Iterable[Trial]) -> dict[Setting, list[Trial]]:
 def differences(one: Setting, other: Setting) -> tuple[str, ...]:
     """In what two settings differ, in words; none where their times may be compared."""
     pairs: Mapping[str, tuple[object, object]] = {
-        "CPU": (one.cpu, other.cpu),
+        "GPU" if one.is_of_gpu else "CPU": (one.cpu, other.cpu),
         "instructions": (one.instructions, other.instructions),
+        "driver": (one.driver, other.driver if other.cpu else one.driver),
         "threads": (one.threads, other.threads),
         "machine": (one.machine, other.machine),
         "tilewright": (one.tool, other.tool),
@@ -100,7 +113,7 @@ def differences(one: Setting, other: Setting) -> tuple[str, ...]:
     return tuple(
         "sizes or speeds of the machine"
         if name == "machine"
-        else f"{name} {_told(mine)}, not {_told(theirs)}"
+        else f"{name} {_told(mine)}, {f'not {_told(theirs)}' if theirs else 'and none is here'}"
         for name, (mine, theirs) in pairs.items()
         if mine != theirs
     )

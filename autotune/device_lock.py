@@ -1,4 +1,4 @@
-"""Who may use the CPU: any number that build, or one that times.
+"""Who may use the CPU: any number that build, or one that times; and a GPU: one that times.
 
 All searches of a user on a machine share it, whatever process or thread they are in. It is a lock
 on a file, so a process that dies gives it back.
@@ -22,11 +22,16 @@ _TELL = 3.0  # seconds of waiting after which the user is told
 
 
 class DeviceLock:
-    """A lock on a file. tell: told, in words, that another process makes this one wait."""
+    """A lock on a file. tell: told, in words, that another process makes this one wait for a
+    `device`.
+    """
 
-    def __init__(self, path: Path, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, path: Path, tell: Callable[[str], None] | None = None, device: str = "CPU"
+    ) -> None:
         self._path = path
         self._tell = tell
+        self._device = device
 
     @contextmanager
     def building(self) -> Iterator[None]:
@@ -67,7 +72,7 @@ class DeviceLock:
         if holder == str(os.getpid()):
             return began
         assert self._tell is not None
-        self._tell(f"process {holder} uses the CPU for tuning; waiting for it")
+        self._tell(f"process {holder} uses the {self._device} for tuning; waiting for it")
         return None
 
 
@@ -75,8 +80,18 @@ def cpu_lock(tell: Callable[[str], None] | None = None) -> DeviceLock:
     """The lock of this machine's CPU, in the folder of the cache; without a cache it holds within
     this process alone.
     """
-    folder = user_cache().private_folder("locks")
-    return DeviceLock((folder or _own_folder()) / "cpu", tell)
+    return DeviceLock(_folder() / "cpu", tell)
+
+
+def gpu_lock(tell: Callable[[str], None] | None = None) -> DeviceLock:
+    """The lock of this machine's GPUs, in the same way: one for all of them, since which one a
+    process uses is its own affair.
+    """
+    return DeviceLock(_folder() / "gpu", tell, "GPU")
+
+
+def _folder() -> Path:
+    return user_cache().private_folder("locks") or _own_folder()
 
 
 @cache

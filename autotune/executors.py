@@ -7,9 +7,9 @@ from concurrent.futures import CancelledError, Executor, Future
 from dataclasses import dataclass, field
 from functools import partial
 
-from ..codegen.artifact import Artifact
 from ..driver.clock import Clock
 from ..tir.target import Target
+from .candidate_code import CandidateCode
 from .errors import TuneError
 from .jobs import Job, Reply
 from .record import Conditions
@@ -55,7 +55,7 @@ class Elsewhere:
         known = self._first.get(target)
         return known or self.submit(Job("", 0, target, 0, 0, ())).result().conditions
 
-    def compile_ahead(self, artifact: Artifact) -> None:
+    def compile_ahead(self, artifact: CandidateCode) -> None:
         """Nothing: the machine that measures compiles."""
 
     def submit(self, job: Job) -> Future[Reply]:
@@ -121,4 +121,5 @@ def _lost(error: Exception) -> TuneError:
 
 
 def _described(at: Conditions) -> str:
-    return f"{at.cpu}, {at.compiler}, {' '.join(at.flags)}, tilewright {at.tool}."
+    driver = f", {at.driver}" if at.driver else ""
+    return f"{at.cpu}{driver}, {at.compiler}, {' '.join(at.flags)}, tilewright {at.tool}."

@@ -25,6 +25,7 @@ from ..tir.target import Target
 from ..tir.visit import blocks, loads, statements, stores
 from ..tir.work import expression_operations, points_of
 from .answers import answers_of, numbers
+from .grid_features import grid_features
 from .traffic import Access, traffic_of
 
 Features = dict[str, float]
@@ -43,6 +44,8 @@ def features(schedule: Schedule, target: Target) -> Features:
     found = {"estimate": _log(1e9 * estimate(schedule, target))}
     found |= _counts(placed) | _cache_traffic(roots, target) | _threads(roots, target)
     found |= _registers(around, target) | _shape(func, around)
+    if target.gpu is not None:
+        found |= grid_features([list(_loops_around(root, ())) for root in roots])
     if placed:
         found |= _tile(max(placed, key=lambda one: one.operations + one.loaded))
     return found | numbers(answers_of(schedule.trace))

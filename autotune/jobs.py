@@ -2,7 +2,7 @@
 there, times and verdicts back.
 
 No code of the caller travels and nothing is pickled, so a job can be measured by any machine with
-tilewright and a C compiler.
+tilewright and a C compiler, or NVRTC and a GPU.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
-from ..codegen.artifact import Artifact
-from ..runtime.artifact_json import kernel_from_json, kernel_to_json, target_from_json
+from ..runtime.artifact_json import target_from_json
 from ..tir.json_reader import Json, Reader
 from ..tir.target import Target
+from .candidate_code import CandidateCode, code_from_json, code_to_json
 from .frames import Frame, decode, encode
 from .record import Conditions, Outcome, conditions_from_json, conditions_to_json, outcome_of
 
@@ -36,7 +36,7 @@ class Job:
     target: Target
     rounds: int
     memory: int
-    candidates: tuple[Artifact, ...] = field(repr=False)
+    candidates: tuple[CandidateCode, ...] = field(repr=False)
     is_final: bool = False
     bar: float | None = inf
 
@@ -50,7 +50,7 @@ class Job:
             "memory": self.memory,
             "is_final": self.is_final,
             "bar": bar_to_json(self.bar),
-            "candidates": [kernel_to_json(artifact) for artifact in self.candidates],
+            "candidates": [code_to_json(artifact) for artifact in self.candidates],
         }
         return encode(body, [artifact.source.encode() for artifact in self.candidates])
 
@@ -68,7 +68,7 @@ class Job:
             memory=body["memory"].integer(),
             is_final=body["is_final"].truth(),
             bar=bar_from_json(body["bar"]),
-            candidates=tuple(kernel_from_json(one, text.decode()) for one, text in pairs),
+            candidates=tuple(code_from_json(one, text.decode()) for one, text in pairs),
         )
 
 
@@ -77,8 +77,8 @@ class Result:
     """What came of one candidate.
 
     samples: seconds of a call; calls: in each sample; rotated: bytes of constants that were taken
-    in turn; calibration: GFLOP/s of the multiply-add probe. text: of a failure, or of a machine
-    that was not at rest.
+    in turn, or that were written before each call to a GPU; calibration: GFLOP/s of the probe of
+    multiply-adds. text: of a failure, or of a machine that was not at rest.
     """
 
     outcome: Outcome

@@ -8,43 +8,28 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from time import perf_counter, sleep
 
-from ..codegen.artifact import Artifact
 from ..driver.clock import Clock
-from ..runtime.artifact_json import kernel_to_json
-from ..runtime.compile import CompileTimedOut, compile_shared
-from ..runtime.compilers import compile_flags, find_compiler
-from ..runtime.host import allowed_cpus, host
-from ..runtime.library import SharedObject
-from ..runtime.version import tool_version
+from ..runtime.compile import CompileTimedOut
+from ..runtime.host import allowed_cpus
 from ..tir.errors import TilewrightError
 from ..tir.json_reader import Json, Reader
 from ..tir.target import Target
 from .calibration import DRIFT, Calibration
-from .device_lock import cpu_lock
+from .candidate_code import CandidateCode, Compiled, code_to_json, compiled
+from .conditions import conditions
+from .device_lock import cpu_lock, gpu_lock
 from .errors import TuneError
 from .jobs import Job, Reply, Result, bar_to_json
-from .record import Conditions
 from .worker_process import Deadlines, Fault, Worker
 
 _LONG = 1.0  # seconds of a pause that is told
 
-Ready = dict[int, tuple[Artifact, SharedObject]]  # what is compiled, by its number in the job
+Ready = dict[int, tuple[CandidateCode, Compiled]]  # what is compiled, by its number in the job
 Readings = tuple[float, float]
-
-
-def conditions(target: Target) -> Conditions:
-    """What is measured on this machine for a target."""
-    compiler = find_compiler()
-    return Conditions(
-        target.to_json(),
-        host().model,
-        compiler.version,
-        (*compile_flags(target), *compiler.flags),
-        tool_version(),
-    )
 
 
 class Machine:
@@ -58,11 +43,13 @@ class Machine:
     ) -> None:
         self.deadlines = deadlines or Deadlines()
         self.lock = cpu_lock(tell)
+        self._gpu_lock = gpu_lock(tell)
         self._tell = tell
         self.clock = Clock()
         self._worker = Worker(self.deadlines, self.clock)
         self._compilers = ThreadPoolExecutor(allowed_cpus(), "tilewright-compile")
-        self._compiled: dict[str, Future[SharedObject]] = {}
+        self._compiled: dict[str, Future[Compiled]] = {}
+        self._least_local: dict[str, int] = {}  # bytes of a thread, by function
         self._calibration = Calibration()
         self._one_at_a_time = Lock()
         self._is_closed = False
@@ -82,7 +69,7 @@ class Machine:
         with self._one_at_a_time:
             self._worker.close()
 
-    def compile_ahead(self, artifact: Artifact) -> None:
+    def compile_ahead(self, artifact: CandidateCode) -> None:
         """Begin to compile a candidate that a job will hold."""
         if artifact.source not in self._compiled:
             self._compiled[artifact.source] = self._compilers.submit(self._compile, artifact)
@@ -105,18 +92,36 @@ class Machine:
                 self._compiled.pop(artifact.source, None)
             if job.is_final:
                 self._worker.close()
+            else:
+                found.update(self._spilled(job, ready))
+                ready = {number: one for number, one in ready.items() if number not in found}
             found.update(self._fates(job, ready))
             results = tuple(found[number] for number in range(len(job.candidates)))
             return Reply(conditions(job.target), results)
 
-    def _compile(self, artifact: Artifact) -> SharedObject:
+    def _compile(self, artifact: CandidateCode) -> Compiled:
         with self.lock.building():
-            limit = self.deadlines.compile
-            shared = compile_shared(
-                artifact.source, artifact.target, name=artifact.name, seconds=limit
+            found = compiled(artifact, self.deadlines.compile)
+        self.clock.add("compile", found.seconds)
+        return found
+
+    def _spilled(self, job: Job, ready: Ready) -> dict[int, Result]:
+        """Those that keep more of a thread in a GPU's local memory than others of the function had
+        to: they are not worth its time.
+        """
+        found = {number: one.local_bytes for number, (_, one) in ready.items()}
+        known = [self._least_local[job.func]] if job.func in self._least_local else []
+        least = min((*known, *found.values()), default=0)
+        self._least_local[job.func] = least
+        return {
+            number: Result(
+                "build-failed",
+                f"a thread keeps {local} bytes in local memory, for want of registers; another "
+                f"candidate {least}",
             )
-        self.clock.add("compile", shared.seconds)
-        return shared
+            for number, local in found.items()
+            if local > least
+        }
 
     def _fates(self, job: Job, ready: Ready) -> dict[int, Result]:
         """What becomes of each candidate.
@@ -134,7 +139,7 @@ class Machine:
                 raise _no_worker(got)
             if not isinstance(got, Fault):
                 found.update(zip(group, got, strict=True))
-            elif len(group) > 1 and (got.candidate is None or got.outcome == "crashed"):
+            elif len(group) > 1 and (got.candidate is None or got.may_be_another):
                 alone = True
             else:
                 guilty = group[got.candidate if len(group) > 1 and got.candidate is not None else 0]
@@ -145,7 +150,7 @@ class Machine:
         return found
 
     def _at_rest(
-        self, job: Job, ready: Sequence[tuple[Artifact, SharedObject]]
+        self, job: Job, ready: Sequence[tuple[CandidateCode, Compiled]]
     ) -> Fault | list[Result]:
         """The results of candidates that take turns, from a time when the machine was at rest; what
         it was otherwise stands in their texts.
@@ -168,7 +173,7 @@ class Machine:
             sleep(pause)
 
     def _once(
-        self, job: Job, ready: Sequence[tuple[Artifact, SharedObject]]
+        self, job: Job, ready: Sequence[tuple[CandidateCode, Compiled]]
     ) -> Fault | tuple[list[Result], Readings]:
         """One run of the worker."""
         body: dict[str, Json] = {
@@ -179,11 +184,10 @@ class Machine:
             "rounds": job.rounds,
             "is_final": job.is_final,
             "bar": bar_to_json(job.bar),
-            "candidates": [
-                {**kernel_to_json(artifact), "path": str(shared.path)} for artifact, shared in ready
-            ],
+            "candidates": [{**code_to_json(code), **one.origin} for code, one in ready],
         }
-        got = self._worker.run(body, [shared.binary for _, shared in ready], self._timing)
+        timing = partial(self._timing, job.target)
+        got = self._worker.run(body, [one.binary for _, one in ready], timing)
         if isinstance(got, Fault):
             return got
         done = Reader(dict(got.body), "reply")["done"]
@@ -191,10 +195,10 @@ class Machine:
         return results, (done["before"].number(), done["after"].number())
 
     @contextmanager
-    def _timing(self) -> Iterator[None]:
-        """The CPU is ours alone."""
+    def _timing(self, target: Target) -> Iterator[None]:
+        """The CPU is ours alone, or the GPU."""
         asked = perf_counter()
-        with self.lock.timing():
+        with (self.lock if target.gpu is None else self._gpu_lock).timing():
             began = perf_counter()
             self.clock.add("wait", began - asked)
             yield

@@ -53,7 +53,7 @@ class Subject:
         )
 
     def unbuilt(self, candidate: Candidate, text: str, at: Conditions) -> Trial:
-        """The trial of a candidate that could not be written as C."""
+        """The trial of a candidate that could not be written."""
         nothing = Method("warm", 0, 0, 0, None)
         return self._trial(candidate, "", "", Result("build-failed", text), nothing, at)
 
@@ -61,8 +61,9 @@ class Subject:
         self, one: Written, result: Result, at: Conditions, session: str = "", processes: int = 1
     ) -> Trial:
         """The trial that a result is. at: of the machine that measured; session: see Method."""
+        least = 1 if self.target.gpu is not None else 2 * last_level_bytes()
         method = Method(
-            "cold" if result.rotated >= 2 * last_level_bytes() else "warm",
+            "cold" if result.rotated >= least else "warm",
             result.rotated,
             result.calls,
             len(result.samples),

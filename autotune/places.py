@@ -5,11 +5,12 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
-from ..codegen.artifact import Artifact
 from ..driver.clock import Clock
 from ..tir.target import Target
+from .candidate_code import CandidateCode
+from .conditions import conditions
 from .jobs import Job, Reply
-from .machine import Machine, conditions
+from .machine import Machine
 from .record import Conditions
 
 _SLOTS_HERE = 2  # one is built while the other is checked; the lock keeps timing apart
@@ -28,7 +29,7 @@ class Place(Protocol):
     def conditions(self, target: Target) -> Conditions:
         """What is measured there for a target."""
 
-    def compile_ahead(self, artifact: Artifact) -> None:
+    def compile_ahead(self, artifact: CandidateCode) -> None:
         """A candidate that a job will hold."""
 
     def submit(self, job: Job) -> Future[Reply]:
@@ -52,7 +53,7 @@ class Here:
         """What is measured here for a target."""
         return conditions(target)
 
-    def compile_ahead(self, artifact: Artifact) -> None:
+    def compile_ahead(self, artifact: CandidateCode) -> None:
         """Compile it while others are written."""
         self._machine.compile_ahead(artifact)
 

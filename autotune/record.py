@@ -59,8 +59,10 @@ class Workload:
 class Conditions:
     """What a measurement is true for.
 
-    target: the fields of the Target. cpu: the model, as the operating system names it. compiler:
-    the first line that it says of itself; flags: what it was told. tool: the version of tilewright.
+    target: the fields of the Target. cpu: the model of what runs it: a CPU as the operating system
+    names it, a GPU as its driver does. compiler: the first line that it says of itself; flags: what
+    it was told. tool: the version of tilewright. driver: of a GPU, by the newest CUDA that it
+    knows; empty for a CPU.
     """
 
     target: Mapping[str, Json]
@@ -68,13 +70,15 @@ class Conditions:
     compiler: str
     flags: tuple[str, ...]
     tool: str
+    driver: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
     """How a trial was timed.
 
-    cache: where the constants were: "warm", or "cold", `rotated` bytes of copies taken in turn.
+    cache: where the constants were: "warm", or "cold", `rotated` bytes of copies taken in turn; on
+    a GPU where all data was, "cold": so many bytes were written before each call.
     calls: of the kernel in each sample; rounds: in which the samples were taken, fewer for one that
     was soon seen to be slower than others.
     calibration: GFLOP/s of the multiply-add probe beside it; None where none was taken.
@@ -287,6 +291,7 @@ def conditions_to_json(at: Conditions) -> dict[str, Json]:
         "compiler": at.compiler,
         "flags": list(at.flags),
         "tool": at.tool,
+        **({"driver": at.driver} if at.driver else {}),
     }
 
 
@@ -298,4 +303,5 @@ def conditions_from_json(body: Reader) -> Conditions:
         body["compiler"].text(),
         tuple(flag.text() for flag in body["flags"].items(256)),
         body["tool"].text(),
+        body["driver"].text() if "driver" in dict(body.fields(64)) else "",
     )

@@ -1,7 +1,7 @@
 """What an executor's worker runs: one job, on the machine that it finds itself on.
 
 An executor is given the function `measured` by its name and a job as bytes; it answers with bytes.
-A process has one machine, which lives on between jobs.
+A process has one machine for each kind of target, which lives on between jobs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from .machine import Machine
 def measured(data: bytes) -> bytes:
     """The reply to a job, or why there is none."""
     try:
-        return _machine().measure(Job.decode(data)).encode()
+        job = Job.decode(data)
+        return _machine(job.target.kind).measure(job).encode()
     except TilewrightError as error:
         return encode({"failed": str(error)})
 
@@ -36,5 +37,5 @@ def reply_of(data: bytes) -> Reply:
 
 
 @cache
-def _machine() -> Machine:
+def _machine(kind: str) -> Machine:
     return Machine()

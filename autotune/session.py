@@ -18,6 +18,7 @@ from .choice import chosen
 from .cluster import cluster
 from .errors import TuneError
 from .executors import Elsewhere
+from .gpu_here import check_gpu
 from .log import LogWriter, read_log
 from .machine import Machine
 from .places import Here, Place
@@ -53,6 +54,8 @@ class Session:
         pairs = [(what, 1)] if isinstance(what, PrimFunc) else list(what)
         for func, _ in pairs:
             check_tunable(func, self.target)
+        if self.target.gpu is not None and executor is None:
+            check_gpu(self.target)
         self.stop = stop or Event()
         self._budget = trials, seconds
         self._log, self._resume = log, resume
@@ -110,15 +113,9 @@ def _place(executor: Executor | str | None, progress: Callable[[str], None] | No
 def check_tunable(func: PrimFunc, target: Target) -> None:
     """Refuse what cannot be timed. Raises: TuneError, BuildError."""
     check_buildable(func, "tune")
-    if target.gpu is not None:
+    if target.kind not in ("c", "cuda"):
         raise TuneError(
-            f"tune: the workers of a search time no kernels for '{target}' yet; expected 'c'.",
-            code="tune-gpu",
-            hints=("tw.build(func, target).time(...) times one schedule on the GPU.",),
-        )
-    if target.kind != "c":
-        raise TuneError(
-            f"tune: target '{target}' runs nothing that can be timed; expected 'c'.",
+            f"tune: target '{target}' runs nothing that can be timed; expected 'c' or 'cuda'.",
             code="tune-target",
         )
     if func.dims:

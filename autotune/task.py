@@ -234,7 +234,7 @@ class Task:
         return None
 
     def _written(self, candidate: Candidate) -> Written | str:
-        """The candidate as C, or why it cannot be written."""
+        """The candidate as code, or why it cannot be written."""
         try:
             with cpu_lock().building():
                 return write(candidate, self.space.target)

@@ -75,7 +75,8 @@ def tune(
     stop: Event | None = None,
     background: bool = False,
 ) -> TuneResult | Tuning:
-    """Search the schedules of a function, or of several that share the time, on this machine.
+    """Search the schedules of a function, or of several that share the time, on this machine: its
+    CPU, or its GPU for target "cuda".
 
     what: a function, or pairs of one and how often it counts, as `graph.tasks` gives them. rule: a
     function of a Schedule that asks with sch.sample_*; by default the rule that fits.
@@ -88,7 +89,8 @@ def tune(
     progress: told in words what the search waits for. background: search in a thread, and return
     its handle at once.
     Ctrl-C and `stop`, once it is set, end the search; the result so far is returned.
-    Raises: TuneError, BuildError, TargetError, LogError, CompilerNotFound.
+    Raises: TuneError, BuildError, TargetError, LogError, CompilerNotFound; for a GPU NoDevice,
+    NvrtcNotFound, ToolNotFound.
     """
     session = Session(
         what,

@@ -16,9 +16,9 @@ from ..tir.html import plain
 from ..tir.target import Target
 from .choice import chosen
 from .comparable import Setting, by_setting, differences
+from .conditions import conditions
 from .html import Shown, functions_html
 from .log import Contents, contents, read_log
-from .machine import conditions
 from .record import Trial
 from .standing import standings
 

@@ -21,7 +21,7 @@ from .record import Outcome, outcome_of
 
 _BLOCK = 1 << 20
 _TOLD = 2000  # characters of what a worker said before it died
-_LAST = 5.0  # seconds for a worker to end
+_LAST = 60.0  # seconds for a worker to end, and for a driver to stop what it left on a GPU
 # glibc is not to give back what one candidate used: the next one would wait for its pages
 _KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
@@ -31,13 +31,14 @@ class Fault:
     """What became of a job that was not done, and what is known.
 
     stage: what the worker did at the time; candidate: the number of the one that it was about;
-    None: all of them.
+    None: all of them. may_be_another: whether another one may be guilty, whose writes went astray.
     """
 
     outcome: Outcome
     text: str
     stage: str
     candidate: int | None
+    may_be_another: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class Worker:
         said = self._errors.read().decode(errors="replace").strip()[-_TOLD:]
         self.close()
         told = f"the worker {how} at '{stage}'{f': {said}' if said else ''}"
-        return Fault("crashed", told, stage, candidate)
+        return Fault("crashed", told, stage, candidate, may_be_another=True)
 
 
 def _fault(frame: Frame) -> Fault:

@@ -27,9 +27,10 @@ from typing import Any
 from tilewright.autotune import outlook
 from tilewright.autotune.building import write
 from tilewright.autotune.cluster import DASK, cluster
+from tilewright.autotune.conditions import conditions
 from tilewright.autotune.finals import Finals, rounds_of
 from tilewright.autotune.jobs import Job, Reply, Result
-from tilewright.autotune.machine import Machine, conditions
+from tilewright.autotune.machine import Machine
 from tilewright.autotune.measurement import Subject
 from tilewright.autotune.record import Workload
 from tilewright.autotune.space import TuningSpace

@@ -124,8 +124,8 @@ def _board(
 ) -> tuple[Board, int]:
     """The board with what the log knows, and how many trials of the budget are done."""
     from ..autotune.board import Board  # start-up
+    from ..autotune.conditions import conditions
     from ..autotune.log import read_log
-    from ..autotune.machine import conditions
     from ..driver.build import resolve_target
     from ..tir.canonical import workload_key
 

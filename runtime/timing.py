@@ -46,6 +46,14 @@ class Timing:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """What takes samples of a call: the seconds of one, each of so many calls."""
+
+    take: Callable[[], float]
+    repeats: int
+
+
 @runtime_checkable
 class OwnClock(Protocol):
     """A call that is timed by another clock than the host's."""

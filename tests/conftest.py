@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tilewright.runtime.cuda.nvrtc import Nvrtc, NvrtcNotFound, find_nvrtc
+
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden"
 LAYERS = ("tir", "schedule", "codegen", "runtime", "driver", "graph", "autotune", "cli")
@@ -49,6 +51,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip("CUDA C is emulated on Linux alone")
         if not _has_compiler("CXX", "c++", "g++", "clang++"):
             pytest.skip("no C++ compiler: looked for $CXX, c++, g++, clang++ and the ziglang wheel")
+
+
+@pytest.fixture(scope="session")
+def nvrtc() -> Nvrtc:
+    """NVRTC; tests that need it are left out, with the reason, where it is not."""
+    try:
+        return find_nvrtc()
+    except NvrtcNotFound:
+        pytest.skip("NVRTC is not installed: python -m pip install 'tilewright[cuda]'")
 
 
 @pytest.fixture

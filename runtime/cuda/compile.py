@@ -15,11 +15,11 @@ from pathlib import Path
 
 from ...tir.errors import TargetError
 from ..cache import Cache, cache_key, user_cache
-from ..compile import CompileFailed
+from ..compile import CompileFailed, CompileTimedOut
 from ..compilers import STRICT_VARIABLE
 from ..excerpt import excerpt, file_name
 from ..log import log
-from .nvrtc import Compilation, Nvrtc, find_nvrtc
+from .nvrtc import CANCELLED, Compilation, Nvrtc, find_nvrtc
 
 CUBINS = "cubins"  # a kind of our cache entries
 
@@ -66,30 +66,43 @@ def compile_cuda(
     name: str = "kernel",
     flags: tuple[str, ...] = (),
     cache: Cache | None = None,
+    seconds: float | None = None,
 ) -> Cubin:
     """Compile one CUDA C source for "sm_80", "sm_90a", ..., or to PTX for "compute_90".
 
     `flags` are added to ours, none of which lets NVRTC change a result. Any number of threads may
-    compile at once.
-    Raises: NvrtcNotFound, CompileFailed; TargetError for an architecture that NVRTC does not know.
+    compile at once. seconds: what NVRTC may take.
+    Raises: NvrtcNotFound, CompileFailed, CompileTimedOut; TargetError for an architecture that
+    NVRTC does not know.
     """
     nvrtc = find_nvrtc()
     _check_arch(nvrtc, arch, name)
     cache = cache if cache is not None else user_cache()
     strict = os.environ.get(STRICT_VARIABLE) == "1"
-    options = (f"--gpu-architecture={arch}", *_FLAGS, *flags)
+    options = (*cuda_flags(arch), *flags)
     key = cache_key(_FORMAT, nvrtc.identity, str(strict), *options, source)
     kept = cache.get(CUBINS, key)
     if kept is not None:
         return Cubin(name, arch, kept, cache.path(CUBINS, key), str(nvrtc), 0.0)
     began = time.perf_counter()
-    made = nvrtc.compile(source, _file(name), options)
+    made = nvrtc.compile(source, _file(name), options, seconds)
+    if made.complaint == CANCELLED:
+        raise CompileTimedOut(
+            f"compile: NVRTC took longer than {seconds:g} s for '{name}'.",
+            code="cuda-compile-timed-out",
+            notes=(f"the compiler is {nvrtc}.",),
+        )
     if made.complaint is not None or (strict and any(_said(made.log))):
         raise _failure(nvrtc, source, name, options, made)
     spent = time.perf_counter() - began
     log.debug("compile: '%s' for %s, %.0f ms", name, arch, spent * 1e3)
     image = made.cubin or made.ptx
     return Cubin(name, arch, image, cache.put(CUBINS, key, image), str(nvrtc), spent)
+
+
+def cuda_flags(arch: str) -> tuple[str, ...]:
+    """What NVRTC is told for an architecture."""
+    return f"--gpu-architecture={arch}", *_FLAGS
 
 
 def _check_arch(nvrtc: Nvrtc, arch: str, name: str) -> None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from ...codegen.artifact import Parameter
 from ...codegen.cuda.artifact import CudaArtifact, Launch, Part
 from ..arrays import Array
-from ..timing import CacheState, Timing
+from ..timing import CacheState, Sampler, Timing
 from .availability import Unavailable, availability
 from .compile import Cubin, compile_cuda
 from .context import Context, Kernel, Stream
 from .device_array import DeviceArray
 from .launch import check_aligned, pack
-from .timing import measure_on
+from .timing import measure_on, sampler_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,10 @@ class DeviceCall:
     def measure(self, seconds: float, cache: CacheState) -> Timing:
         """Time it without what the host does. Raises: DeviceError."""
         return measure_on(self._context, self._bound.put, seconds, cache=cache)
+
+    def sampler(self, cache: CacheState) -> Sampler:
+        """What takes samples of it as `measure` does. Raises: DeviceError."""
+        return sampler_on(self._context, self._bound.put, cache)
 
 
 class DeviceCode:

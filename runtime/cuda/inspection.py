@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...tir.errors import TargetError, TilewrightError
 from .compile import Cubin
@@ -100,14 +101,8 @@ def disassembly(cubin: Cubin) -> str:
     return _run("nvdisasm", cubin, "--print-code")
 
 
-def _run(name: str, cubin: Cubin, *options: str) -> str:
-    """What a tool says of a cubin."""
-    if cubin.is_ptx:
-        raise TargetError(
-            f"inspect: '{cubin.name}' is PTX for {cubin.arch}; only machine code can be inspected.",
-            code="inspect-ptx",
-            hints=(f"compile it for {cubin.arch.replace('compute', 'sm')}.",),
-        )
+def inspector(name: str) -> Path:
+    """A tool of NVIDIA's that reads cubins. Raises: ToolNotFound."""
     tool = find_tool(name)
     if tool is None:
         raise ToolNotFound(
@@ -116,6 +111,18 @@ def _run(name: str, cubin: Cubin, *options: str) -> str:
             code="inspect-tool-missing",
             hints=(INSTALL_HINT,),
         )
+    return tool
+
+
+def _run(name: str, cubin: Cubin, *options: str) -> str:
+    """What a tool says of a cubin."""
+    if cubin.is_ptx:
+        raise TargetError(
+            f"inspect: '{cubin.name}' is PTX for {cubin.arch}; only machine code can be inspected.",
+            code="inspect-ptx",
+            hints=(f"compile it for {cubin.arch.replace('compute', 'sm')}.",),
+        )
+    tool = inspector(name)
     with tempfile.NamedTemporaryFile(prefix="tilewright-", suffix=".cubin") as file:
         file.write(cubin.image)
         file.flush()

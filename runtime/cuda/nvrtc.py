@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from time import perf_counter
 from types import SimpleNamespace
 
 import _cffi_backend
@@ -22,6 +24,8 @@ from ..library import Pointer, ffi
 from .toolkit import HOME_VARIABLES, INSTALL_HINT, library_candidates
 
 LIBRARY_VARIABLE = "TILEWRIGHT_NVRTC"  # a path of libnvrtc
+
+CANCELLED = "NVRTC_ERROR_CANCELLED"
 
 _RTLD_NOW = 2
 _TEXT = "int(*)(void *program, char *text)"
@@ -42,6 +46,8 @@ _FUNCTIONS = {
     "nvrtcGetCUBINSize": _SIZE,
     "nvrtcGetCUBIN": _TEXT,
 }
+_FLOW = "int(*)(void *payload, void *reserved)"  # asked while it compiles; 1: no more
+_SET_FLOW = f"int(*)(void *program, {_FLOW}, void *payload)"
 
 
 class NvrtcNotFound(TilewrightError, OSError):
@@ -79,6 +85,9 @@ class Nvrtc:
                 for name, kind in _FUNCTIONS.items()
             }
         )
+        with suppress(AttributeError):  # of a CUDA before 12.8
+            flow = ffi.typeof(_SET_FLOW)
+            self._call.SetFlowCallback = self._library.load_function(flow, "nvrtcSetFlowCallback")
         numbers = ffi.new("int[2]")
         self._call.Version(numbers, numbers + 1)
         self.version: tuple[int, int] = (numbers[0], numbers[1])
@@ -92,11 +101,21 @@ class Nvrtc:
     def __str__(self) -> str:
         return "NVRTC {}.{}".format(*self.version)
 
-    def compile(self, source: str, name: str, options: Sequence[str]) -> Compilation:
-        """Compile a source; `name` is its file in what NVRTC says. Never raises for a source."""
+    def compile(
+        self, source: str, name: str, options: Sequence[str], seconds: float | None = None
+    ) -> Compilation:
+        """Compile a source; `name` is its file in what NVRTC says. Never raises for a source.
+
+        seconds: after which it is told to end, which it does between two of its passes, and has the
+        complaint CANCELLED; one that is older than CUDA 12.8 is told nothing.
+        """
         call, handle = self._call, ffi.new("void **")
         self._check(call.CreateProgram(handle, *map(_text, (source, name)), 0, ffi.NULL, ffi.NULL))
         try:
+            if seconds is not None and hasattr(call, "SetFlowCallback"):
+                until = perf_counter() + seconds
+                ends = ffi.callback(_FLOW, lambda *_: int(perf_counter() > until))
+                self._check(call.SetFlowCallback(handle[0], ends, ffi.NULL))
             texts = [_text(option) for option in options]
             result = call.CompileProgram(handle[0], len(texts), ffi.new("const char *[]", texts))
             log = self._read("ProgramLog", handle[0])

@@ -1,9 +1,9 @@
 """How long work takes on a device, by the device's own clock.
 
-A sample stands between two events of one stream. "warm": it is the mean of as many calls as last a
-millisecond, recorded as one graph, so that the host's time to launch is not in it. "cold": it is
-one call, after memory of twice the second-level cache has been written, which also keeps the device
-busy until the call has been put behind it.
+A sample stands between two events of one stream, its calls recorded as one graph, so that the
+host's time to launch is not in it. "warm": it is the mean of as many calls as last a millisecond.
+"cold": it is one call, after memory of twice the second-level cache has been written, which also
+keeps the device busy until the call has been put behind it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TypeAlias
 
-from ..timing import MIN_SAMPLE, MIN_SAMPLES, CacheState, Timing, summarise
+from ..timing import MIN_SAMPLE, MIN_SAMPLES, CacheState, Sampler, Timing, summarise
 from .context import Context, Stream
 from .graph import Recording
 
@@ -29,22 +29,29 @@ def measure_on(
 
     Raises: DeviceError, also for what the call does on the device.
     """
-    stream = context.stream()
-    work(stream)
-    stream.synchronize()
-    if cache == "warm":
-        repeats, sample = _warm(context, work, stream)
-    else:
-        repeats, sample = 1, _cold(context, work, stream)
+    sampler = sampler_on(context, work, cache)
     samples: list[float] = []
     deadline = perf_counter() + seconds
     while len(samples) < MIN_SAMPLES or perf_counter() < deadline:
-        samples.append(sample())
-    return summarise(samples, repeats, cache)
+        samples.append(sampler.take())
+    return summarise(samples, sampler.repeats, cache)
 
 
-def _warm(context: Context, work: Work, stream: Stream) -> tuple[int, Callable[[], float]]:
-    """How many calls last a millisecond, and what times so many."""
+def sampler_on(context: Context, work: Work, cache: CacheState) -> Sampler:
+    """What takes samples of a call, which is warm by then. Raises: DeviceError."""
+    stream = context.stream()
+    work(stream)
+    stream.synchronize()
+    return _warm(context, work, stream) if cache == "warm" else _cold(context, work, stream)
+
+
+def evicted_bytes(context: Context) -> int:
+    """What is written before each call of a cold sample."""
+    return 2 * context.device.l2_bytes
+
+
+def _warm(context: Context, work: Work, stream: Stream) -> Sampler:
+    """Samples of as many calls as last a millisecond."""
     repeats = 1
     while True:
         between = _between(context, stream, _recorded(work, stream, repeats))
@@ -57,16 +64,16 @@ def _warm(context: Context, work: Work, stream: Stream) -> tuple[int, Callable[[
         if wanted != repeats:
             repeats = wanted
             between = _between(context, stream, _recorded(work, stream, repeats))
-    return repeats, lambda: between() / repeats
+    return Sampler(lambda: between() / repeats, repeats)
 
 
-def _cold(context: Context, work: Work, stream: Stream) -> Callable[[], float]:
-    evicting = context.allocate(2 * context.device.l2_bytes)
+def _cold(context: Context, work: Work, stream: Stream) -> Sampler:
+    evicting = context.allocate(evicted_bytes(context))
 
     def prepare() -> None:
         evicting.fill(0, stream)
 
-    return _between(context, stream, lambda: work(stream), prepare)
+    return Sampler(_between(context, stream, _recorded(work, stream, 1), prepare), 1)
 
 
 def _recorded(work: Work, stream: Stream, repeats: int) -> Callable[[], object]:

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import tilewright as tw
 from tilewright.autotune import session
+from tilewright.autotune.conditions import conditions
 from tilewright.autotune.errors import LogError
 from tilewright.autotune.jobs import Job, Reply, Result
 from tilewright.autotune.log import read_log
-from tilewright.autotune.machine import conditions
 from tilewright.autotune.record import Conditions, Trial, identity
 from tilewright.driver.clock import Clock
 from tilewright.tir.target import Target

@@ -43,3 +43,12 @@ def trial(number: int = 0, *, n: int = 64, outcome: Outcome = "ok", seconds: flo
         samples=(seconds, 1.5 * seconds, 1.6 * seconds) if outcome == "ok" else (),
         time=f"2026-11-22T12:00:00.{number:06d}Z",
     )
+
+
+def on_grid(sch: Schedule) -> None:
+    """A rule for a GPU: how many threads a block has."""
+    (loop,) = sch.loops("y")
+    threads = sch.sample_categorical([64, 32, 128, 256, 512, 1024], 0, name="threads")
+    blocks, lanes = sch.split(loop, (None, int(threads)))
+    sch.bind(blocks, "blockIdx.x")
+    sch.bind(lanes, "threadIdx.x")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.autotune.conditions import conditions
 from tilewright.autotune.errors import TuneError
 from tilewright.autotune.log import LogWriter
-from tilewright.autotune.machine import conditions
 from tilewright.autotune.record import Trial, Workload
 from tilewright.autotune.tuning_log import TuningLog
 from tilewright.runtime.host import host, host_target

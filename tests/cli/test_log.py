@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.autotune.samples import trial, workload
+from tilewright.autotune.conditions import conditions
 from tilewright.autotune.log import LogWriter, read_log
-from tilewright.autotune.machine import conditions
 from tilewright.autotune.record import Conditions, Workload
 from tilewright.cli.log import ACTIONS
 from tilewright.graph.samples import tiny_model

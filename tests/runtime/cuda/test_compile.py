@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.runtime.cache import Cache
-from tilewright.runtime.compile import CompileFailed
+from tilewright.runtime.compile import CompileFailed, CompileTimedOut
 from tilewright.runtime.cuda.compile import Cubin, compile_cuda
 from tilewright.runtime.cuda.nvrtc import Nvrtc
 from tilewright.tir.errors import TargetError
@@ -135,6 +135,17 @@ def test_a_complaint_without_a_line_is_told(nvrtc: Nvrtc) -> None:
     )
     assert refusal(SOURCE[:-2]).startswith(
         "CompileFailed: compile: NVRTC refused 'scale': expected a \"}\". "
+    )
+
+
+def test_a_source_that_takes_too_long_is_given_up(nvrtc: Nvrtc) -> None:
+    if nvrtc.version < (12, 8):
+        pytest.skip("this NVRTC cannot be told to end")
+    with pytest.raises(CompileTimedOut) as refused:
+        compile_cuda(SOURCE, "sm_90a", cache=Cache(None), name="scale", seconds=0.0)
+    assert str(refused.value) == (
+        "CompileTimedOut: compile: NVRTC took longer than 0 s for 'scale'. "
+        f"[cuda-compile-timed-out]\n  Note: the compiler is {nvrtc}."
     )
 
 

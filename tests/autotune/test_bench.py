@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tilewright.autotune.worker import MOST_COPIES, Bench, Benches
+from tilewright.autotune.bench import MOST_COPIES, Bench, Benches
 from tilewright.runtime.host import last_level_bytes
 from tilewright.tir import te
 

@@ -1,0 +1,46 @@
+"""The GPU of this machine as a place where candidates are measured."""
+
+from __future__ import annotations
+
+from ..runtime.cuda.availability import Unavailable, availability
+from ..runtime.cuda.compile import cuda_flags
+from ..runtime.cuda.inspection import inspector
+from ..runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
+from ..runtime.version import tool_version
+from ..tir.errors import TargetError
+from ..tir.target import Target
+from .record import Conditions
+
+
+def gpu_conditions(target: Target) -> Conditions:
+    """What is measured here for a GPU; where there is none, that has no name and no driver."""
+    found, device, driver = availability(), "", ""
+    if not isinstance(found, Unavailable):
+        device = found.devices[0].name
+        driver = "CUDA {}.{}".format(*found.driver.version())
+    try:
+        compiler = str(find_nvrtc())
+    except NvrtcNotFound:
+        compiler = ""
+    flags = cuda_flags(target.isa)
+    return Conditions(target.to_json(), device, compiler, flags, tool_version(), driver)
+
+
+def check_gpu(target: Target) -> None:
+    """Refuse to measure where there is no GPU, or another one, or not what makes its code.
+
+    Raises: NoDevice, TargetError, NvrtcNotFound, ToolNotFound.
+    """
+    found = availability()
+    if isinstance(found, Unavailable):
+        raise found.error()
+    device = found.devices[0]
+    if not device.runs(target.isa):
+        raise TargetError(
+            f"tune: the GPU here, '{device.name}', is an {device.arch}; expected one that runs "
+            f"code for '{target}'.",
+            code="tune-arch",
+            hints=("target 'cuda' is the GPU that is here.",),
+        )
+    find_nvrtc()
+    inspector("cuobjdump")

@@ -1,0 +1,129 @@
+"""Candidates for a GPU that misbehave cost one record each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from tilewright.autotune.building import Written, write
+from tilewright.autotune.jobs import Job, Result
+from tilewright.autotune.machine import Machine
+from tilewright.autotune.measurement import Subject
+from tilewright.autotune.record import Workload
+from tilewright.autotune.space import TuningSpace
+from tilewright.autotune.worker_process import Deadlines
+from tilewright.codegen.cuda.artifact import CudaArtifact
+from tilewright.tir.target import Target
+
+from ..samples import on_grid, scaled
+
+TARGET = Target.parse("cuda:sm_90a")
+SPACE = TuningSpace(scaled(4096), TARGET, on_grid)
+SUBJECT = Subject(SPACE.func, TARGET, "on_grid", Workload.of(SPACE.func).key)
+THREADS = (64, 32, 128, 256, 512, 1024)
+
+
+@pytest.fixture(scope="module")
+def candidates() -> dict[int, Written]:
+    return {n: write(SPACE.candidate((place,)), TARGET) for place, n in enumerate(THREADS)}
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    with Machine(Deadlines(check=1.0, time=1.0)) as machine:
+        yield machine
+
+
+def job(*written: Written) -> Job:
+    return SUBJECT.job(written, 2, bar=None)
+
+
+def fates(machine: Machine, candidates: dict[int, Written], *threads: int) -> dict[int, Result]:
+    results = machine.measure(job(*(candidates[n] for n in threads))).results
+    return dict(zip(threads, results, strict=True))
+
+
+def test_each_bad_candidate_is_a_verdict_and_the_good_ones_are_timed(
+    machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
+) -> None:
+    plan(
+        before="""
+        if (threads == 32 && arguments) return 700;
+        if (threads == 128 && arguments) for (;;) sleep(1);
+        if (threads == 512 && arguments) return 701;
+        """,
+        after="if (threads == 256) y[grid[0] * threads] = 0;",
+    )
+    found = fates(machine, candidates, *THREADS)
+    assert {n: result.outcome for n, result in found.items()} == {
+        64: "ok",
+        32: "crashed",
+        128: "timed-out",
+        256: "wrong",
+        512: "build-failed",
+        1024: "build-failed",
+    }
+    assert found[64].samples == pytest.approx([16.4e-6] * 2)
+    assert found[64].calls == 61
+    assert found[32].text == (
+        "cuda: waiting for the device failed: an illegal memory access was encountered "
+        "(CUDA_ERROR_ILLEGAL_ADDRESS, 700)."
+    )
+    assert found[128].text == "longer than 1 s at 'check'"
+    assert found[256].text == "check: kernel 'scaled' wrote outside of 'y'."
+    assert found[512].text == (
+        "cuda: launching 'tw_scaled' failed: too many resources requested for launch "
+        "(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 701)."
+    )
+    assert found[1024].text.startswith("launch: 'tw_scaled' does not fit the Fake H200: block")
+
+
+def test_what_goes_wrong_while_the_clock_runs_is_a_verdict_too(
+    machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
+) -> None:
+    """Of a recorded launch, which has no arguments."""
+    plan(before="if (threads == 32 && !arguments) return 700;")
+    found = fates(machine, candidates, 64, 32, 128)
+    assert [result.outcome for result in found.values()] == ["ok", "crashed", "ok"]
+    assert found[128].samples == pytest.approx([22.8e-6] * 2)
+
+
+def test_a_worker_that_dies_is_replaced(
+    machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
+) -> None:
+    """Each candidate then has one of its own, since another one may be guilty."""
+    plan(before="if (threads == 32 && arguments) abort();")
+    found = fates(machine, candidates, 64, 32)
+    assert [result.outcome for result in found.values()] == ["ok", "crashed"]
+    assert found[32].text.startswith("the worker was killed by SIGABRT at 'check'")
+
+
+def test_more_memory_than_the_device_has_is_a_verdict(
+    machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
+) -> None:
+    plan(before="if (threads == 32) return 2;")
+    found = fates(machine, candidates, 32, 64)
+    assert [result.outcome for result in found.values()] == ["out-of-memory", "ok"]
+    assert found[32].text == (
+        "cuda: launching 'tw_scaled' failed: the device has 536870912 bytes free of 1073741824."
+    )
+
+
+def test_who_spills_is_not_run_at_all(
+    machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
+) -> None:
+    plan(before="if (threads == 32) abort();")
+    good, spilling = candidates[64], candidates[32]
+    code = spilling.artifact
+    assert isinstance(code, CudaArtifact)
+    fill = "volatile float kept[64]; for (int n = 0; n < 64; ++n) kept[n] = x[n];"
+    kept = f"{fill} y[0] = kept[(int)x[64]];"
+    head, brace, tail = code.source.rpartition("{\n")
+    local = replace(code, source=f"{head}{brace}    {kept}\n{tail}")
+    found = machine.measure(job(good, replace(spilling, artifact=local)))
+    assert [result.outcome for result in found.results] == ["ok", "build-failed"]
+    assert found.results[1].text == (
+        "a thread keeps 256 bytes in local memory, for want of registers; another candidate 0"
+    )
