@@ -9,9 +9,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Event
 
-from ..driver.build import check_buildable, resolve_target
+from ..driver.build import check_buildable
 from ..driver.clock import Clock
 from ..driver.collector import fewer_collections
+from ..driver.resolve_target import resolve_target
 from ..tir.func import PrimFunc
 from ..tir.target import Target
 from .choice import chosen

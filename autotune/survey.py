@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean, stdev
 
-from ..driver.build import resolve_target
+from ..driver.resolve_target import resolve_target
 from ..schedule.decisions import Question
 from ..schedule.errors import ScheduleError
 from ..tir.func import PrimFunc

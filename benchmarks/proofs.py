@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 
 from tests.schedule.nests import canonical
 from tests.schedule.planted import PLANTED
-from tilewright.driver.build import resolve_target
 from tilewright.driver.lower import choose_schedule, prove_schedule
+from tilewright.driver.resolve_target import resolve_target
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.plan import plan_model
 from tilewright.graph.samples import LIGHT_MODELS, light_model

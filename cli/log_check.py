@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _coverage(log: TuningLog, arguments: argparse.Namespace) -> Coverage:
-    from ..driver.build import resolve_target  # start-up
+    from ..driver.resolve_target import resolve_target  # start-up
     from ..graph.tasks import taken
     from ..runtime.coverage import Coverage, Covered
 

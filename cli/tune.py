@@ -126,7 +126,7 @@ def _board(
     from ..autotune.board import Board  # start-up
     from ..autotune.conditions import conditions
     from ..autotune.log import read_log
-    from ..driver.build import resolve_target
+    from ..driver.resolve_target import resolve_target
     from ..tir.canonical import workload_key
 
     functions = {workload_key(func): (func, count) for func, count in pairs}

@@ -10,10 +10,27 @@ then each thread's workspace.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..tir.program import Launch, ProgramCheck, Step
 from ..tir.target import Target
 from .artifact import Entry, Parameter
+
+
+class HasInterface(Protocol):
+    """A whole model, whichever back end wrote it."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+
+    @property
+    def inputs(self) -> tuple[Parameter, ...]:
+        """What a run takes."""
+
+    @property
+    def outputs(self) -> tuple[Parameter, ...]:
+        """What a run gives."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ..runtime.compile import compile_shared
 from ..runtime.cuda.availability import Available, availability
 from ..runtime.cuda.device_code import DeviceCode
 from ..runtime.foreign import ForeignCode
-from ..runtime.host import host_target, is_foreign
+from ..runtime.host import is_foreign
 from ..runtime.kernel import Kernel, accept_constants
 from ..runtime.roofline import Work
 from ..schedule.schedule import Schedule
@@ -27,23 +27,9 @@ from ..tir.work import bytes_moved, operations
 from .check import check_chain, check_kernel
 from .interpreted import interpreted
 from .lower import Lowered, lower_function, prove_schedule
+from .resolve_target import resolve_target
 
 Verify = Literal["all", "rewrites", "kernels", "off"]
-
-
-def resolve_target(target: Target | str | None) -> Target:
-    """The target that a caller names; this machine's CPU for None and "c", its GPU for "cuda".
-
-    Raises: TargetError; NoDevice.
-    """
-    if isinstance(target, Target):
-        return target
-    if target == "cuda":
-        found = availability()
-        if not isinstance(found, Available):
-            raise found.error()
-        return Target.parse(f"cuda:{found.devices[0].arch}")
-    return host_target() if target in (None, "c") else Target.parse(target)
 
 
 class BuildError(TilewrightError, TypeError):

@@ -1,20 +1,21 @@
-"""A program of plain functions becomes an Engine: its functions are lowered and proved, all become
-one object, each kernel is checked, and what depends on constants alone is computed.
+"""A program of plain functions becomes an Engine: its functions are lowered, proved and compiled,
+each kernel is checked, and what depends on constants alone is computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from ..codegen.artifact import Parameter
-from ..codegen.c.program import emit_program
+from ..codegen.cuda.program_artifact import CudaProgram
 from ..codegen.program_artifact import ProgramArtifact
 from ..runtime.arrays import ArgumentTypeError, Array
 from ..runtime.compile import Units
+from ..runtime.cuda.availability import Unavailable, availability
 from ..runtime.engine import Engine, Reference
 from ..runtime.engine_parts import EngineParts
-from ..runtime.library import SharedObject
 from ..runtime.model import Model, StoredModel
 from ..runtime.pool import pool_object
 from ..runtime.program_code import prepare_constants
@@ -23,18 +24,22 @@ from ..schedule.source import ScheduleSource
 from ..tir.errors import TargetError
 from ..tir.program import Program, place_syncs, verify_program
 from ..tir.target import Target
-from .build import Verify, resolve_target
-from .check_program import KernelCheck, KernelChecker, ProgramCheckError
+from .build_code import CodeOptions, build_code
 from .clock import Clock, Laps
 from .compile_ahead import CompileAhead
-from .lower_program import LoweredKernel, LoweredProgram, lower_program
+from .compile_ahead_cuda import CompileAheadCuda
+from .resolve_target import resolve_target
+
+Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]
+NO_GPU = "not run: no GPU"  # of the check of a kernel
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOptions:
     """How a program is built.
 
-    strict: no contraction, no re-association. verify: "all" and "kernels" check every kernel.
+    strict: no contraction, no re-association. verify: "all" and "kernels" check every kernel, those
+    for a GPU where there is one; "emulated" checks these on the CPU.
     notes: lines for the report. lower_bound_bytes: below which no arena can be. keep_weights: keep
     program and original weights, so that a saved engine can be built anew. imported: the model as
     it was imported, for `verify`. seconds: what those who made the program took, for the report.
@@ -77,32 +82,30 @@ def build_program(
     program = place_syncs(program)
     verify_program(program)
     _check_constants(program, constants)
-    if resolved.kind == "python":
-        parts = _interpreted(program, constants, resolved, options)
-    elif resolved.kind == "c":
-        parts = _compiled(program, constants, resolved, source, options)
-    else:
-        raise _no_engine(resolved)
+    if options.verify == "emulated" and resolved.gpu is None:
+        raise TargetError(
+            f"build: verify='emulated' runs kernels for a GPU on the CPU; the target is "
+            f"'{resolved}'.",
+            code="build-emulated",
+            hints=("verify='kernels' runs each kernel where it belongs.",),
+        )
+    match resolved.kind:
+        case "python":
+            parts = _interpreted(program, constants, resolved, options)
+        case "c":
+            parts = _compiled(program, constants, resolved, source, options)
+        case "cuda":
+            parts = _for_gpu(program, constants, resolved, source, options)
+        case _:
+            raise TargetError(
+                f"build: target '{resolved}' runs nothing; expected 'c', 'cuda' or 'python'.",
+                code="build-target",
+            )
     return Engine(
         parts,
         reference=reference,
         threads=options.threads,
         max_contexts=options.max_contexts,
-    )
-
-
-def _no_engine(target: Target) -> TargetError:
-    if target.gpu is None:
-        return TargetError(
-            f"build: target '{target}' runs nothing; expected 'c' or 'python'.",
-            code="build-target",
-        )
-    return TargetError(
-        f"build: whole models are not built for '{target}' yet; expected 'c' or 'python'.",
-        code="build-engine-gpu",
-        hints=(
-            f"tw.build(func, '{target}') builds one function; tw.tasks(model) lists a model's.",
-        ),
     )
 
 
@@ -114,71 +117,53 @@ def _compiled(
     options: ProgramOptions,
 ) -> EngineParts:
     clock = Clock()
-    code = _code(program, target, source, options, clock)
+
+    def compiling() -> CompileAhead:
+        return CompileAhead(program.name, target, Units("model"))
+
+    how = CodeOptions(source, options.strict, None if _checked(options) else "off", "cc")
+    code = build_code(program, target, how, compiling, clock)
+    artifact, shared = code.compiled.artifact, code.compiled.shared
     bound = {i: constants[tensor.name] for i, tensor in enumerate(program.constants)}
-    kept = prepare_constants(code.artifact, code.shared, bound)
+    kept = prepare_constants(artifact, shared, bound)
     clock.lap("prepare")
-    laps = (*options.seconds, *clock.laps)
-    report = EngineReport(code.kernels, code.notes, laps, options.tolerance)
-    return _parts(code.artifact, code.shared, kept, report, program, constants, options)
+    report = _report(code.kernels, code.notes, clock, options)
+    plain = _plain(program, constants) if options.keep_weights else None
+    weights = sum(array.nbytes for array in kept if array is not None)
+    plan = _plan(artifact, weights, plain, options)
+    return EngineParts(artifact, shared, kept, report, plan, pool_object(), plain, options.imported)
 
 
-@dataclass(frozen=True, slots=True)
-class _Code:
-    """The code of a program, checked, and what is reported of it."""
-
-    artifact: ProgramArtifact
-    shared: SharedObject
-    kernels: tuple[KernelReport, ...]
-    notes: tuple[str, ...]
-
-
-def _code(
+def _for_gpu(
     program: Program,
+    constants: Mapping[str, Array],
     target: Target,
     source: ScheduleSource | None,
     options: ProgramOptions,
-    clock: Clock,
-) -> _Code:
-    """Lower, compile and check; what was lowered is gone when constants are prepared."""
-    known: dict[str, LoweredKernel] = {}
-    by_rule: frozenset[str] = frozenset()
-    notes = list(options.notes)
-    while True:
-        with Units("model") as units:
-            ahead = CompileAhead(program.name, target, units)
-            lowered = lower_program(
-                program,
-                target,
-                source=source,
-                strict=options.strict,
-                by_rule=by_rule,
-                known=known,
-                made=ahead.add,
-            )
-            clock.lap("lower", ahead.seconds)
-            known = {key: kernel.counted() for key, kernel in known.items()}
-            artifact = emit_program(lowered.program, target, texts=ahead.texts)
-            shared = ahead.finish(artifact)
-        clock.lap("wait for cc")
-        clock.add("cc, beside the others", shared.seconds)
-        checks = _checks(artifact, shared, lowered) if _checked(options) else {}
-        clock.lap("check")
-        failures = {name: check.verdict for name, check in checks.items() if not check.ok}
-        if not failures:
-            break
-        if any(lowered.kernels[name].lowered.schedule.origin == "rule" for name in failures):
-            wrong = {f: failures[k] for f, k in lowered.kernel_of.items() if k in failures}
-            raise ProgramCheckError(program.name, wrong)
-        notes += [
-            f"kernel '{name}': its schedule failed the check ({reason}) and was replaced by rule"
-            for name, reason in failures.items()
-        ]
-        by_rule |= frozenset(failures)
-    kernels = tuple(
-        _kernel_report(name, artifact, lowered, checks.get(name)) for name in lowered.kernels
+) -> EngineParts:
+    """The parts of an engine for a GPU, which need not be here: what depends on constants alone is
+    computed there, before the first run.
+    """
+    clock, emulated = Clock(), options.verify == "emulated"
+
+    def compiling() -> CompileAheadCuda:
+        return CompileAheadCuda(target, "emulation" if emulated else "device")
+
+    unchecked = None if _checked(options) or emulated else "off"
+    if unchecked is None and not emulated and isinstance(availability(), Unavailable):
+        unchecked = NO_GPU
+    how = CodeOptions(source, options.strict, unchecked, "nvrtc")
+    code = build_code(program, target, how, compiling, clock)
+    artifact = code.compiled.artifact
+    kept = tuple(
+        constants[parameter.name] if position in artifact.bound else None
+        for position, parameter in enumerate(artifact.constants)
     )
-    return _Code(artifact, shared, kernels, tuple(notes))
+    report = _report(code.kernels, code.notes, clock, options)
+    plain = _plain(program, constants) if options.keep_weights else None
+    plan = _plan_on_device(artifact, plain, options)
+    cubins = code.compiled.cubins
+    return EngineParts(artifact, None, kept, report, plan, None, plain, options.imported, cubins)
 
 
 def _interpreted(
@@ -200,32 +185,56 @@ def _interpreted(
         arena_bytes=program.arena_bytes,
     )
     report = EngineReport((), options.notes, tolerance=options.tolerance)
-    return _parts(artifact, None, (), report, program, constants, options)
+    plain = _plain(program, constants)
+    plan = _plan(artifact, 0, plain, options)
+    return EngineParts(artifact, None, (), report, plan, None, plain, options.imported)
 
 
-def _parts(
-    artifact: ProgramArtifact,
-    shared: SharedObject | None,
-    kept: tuple[Array | None, ...],
-    report: EngineReport,
-    program: Program,
-    constants: Mapping[str, Array],
+def _report(
+    kernels: tuple[KernelReport, ...],
+    notes: tuple[str, ...],
+    clock: Clock,
     options: ProgramOptions,
-) -> EngineParts:
-    plain = None
-    if options.keep_weights or shared is None:
-        bound = (t.name for i, t in enumerate(program.constants) if i not in program.prepared)
-        plain = Model(program, {name: constants[name] for name in bound}).stored()
-    plan = MemoryPlan(
-        weights_bytes=sum(array.nbytes for array in kept if array is not None),
+) -> EngineReport:
+    laps = (*options.seconds, *clock.laps)
+    return EngineReport(kernels, (*options.notes, *notes), laps, options.tolerance)
+
+
+def _plain(program: Program, constants: Mapping[str, Array]) -> StoredModel:
+    """The program before schedules, with the constants that are bound."""
+    bound = (t.name for i, t in enumerate(program.constants) if i not in program.prepared)
+    return Model(program, {name: constants[name] for name in bound}).stored()
+
+
+def _plan(
+    artifact: ProgramArtifact,
+    weights_bytes: int,
+    plain: StoredModel | None,
+    options: ProgramOptions,
+) -> MemoryPlan:
+    """The memory of runs on the CPU."""
+    return MemoryPlan(
+        weights_bytes=weights_bytes,
         arena_bytes=artifact.arena_bytes,
         workspace_bytes=artifact.workspace_bytes,
         thread_workspace_bytes=artifact.thread_workspace_bytes,
         lower_bound_bytes=options.lower_bound_bytes,
         kept_bytes=_kept_bytes(plain, options.imported),
     )
-    pool = pool_object() if shared is not None else None
-    return EngineParts(artifact, shared, kept, report, plan, pool, plain, options.imported)
+
+
+def _plan_on_device(
+    artifact: CudaProgram, plain: StoredModel | None, options: ProgramOptions
+) -> MemoryPlan:
+    """The memory of a device that runs take; inputs and outputs have their place there too."""
+    return MemoryPlan(
+        weights_bytes=artifact.weights_bytes,
+        arena_bytes=artifact.arena_bytes,
+        workspace_bytes=artifact.workspace_bytes + artifact.interface_bytes,
+        thread_workspace_bytes=0,
+        lower_bound_bytes=options.lower_bound_bytes,
+        kept_bytes=_kept_bytes(plain, options.imported),
+    )
 
 
 def _kept_bytes(*models: StoredModel | None) -> int:
@@ -251,45 +260,3 @@ def _check_constants(program: Program, constants: Mapping[str, Array]) -> None:
 
 def _checked(options: ProgramOptions) -> bool:
     return options.verify in ("all", "kernels")
-
-
-def _checks(
-    artifact: ProgramArtifact, shared: SharedObject, lowered: LoweredProgram
-) -> dict[str, KernelCheck]:
-    """The check of every kernel, by name."""
-    checker = KernelChecker(artifact, shared)
-    symbols = _symbols(artifact, lowered)
-    return {
-        name: checker.check(
-            kernel.func,
-            symbols[kernel.run.name],
-            None if kernel.prepare is None else symbols[kernel.prepare.name],
-        )
-        for name, kernel in lowered.kernels.items()
-    }
-
-
-def _symbols(artifact: ProgramArtifact, lowered: LoweredProgram) -> dict[str, str]:
-    """Symbols of the functions of the lowered program, by name."""
-    names = [func.name for func in lowered.program.functions]
-    return {name: entry.symbol for name, entry in zip(names, artifact.kernels, strict=True)}
-
-
-def _kernel_report(
-    name: str, artifact: ProgramArtifact, lowered: LoweredProgram, check: KernelCheck | None
-) -> KernelReport:
-    kernel = lowered.kernels[name]
-    labels = [step.label for step in lowered.program.launches if step.function == name]
-    verdict = kernel.lowered.verdict
-    return KernelReport(
-        name=name,
-        symbol=_symbols(artifact, lowered)[name],
-        labels=tuple(labels),
-        rule=kernel.lowered.rule,
-        origin=kernel.lowered.schedule.origin,
-        proof=str(verdict).splitlines()[0],
-        proof_seconds=verdict.milliseconds / 1e3,
-        check="off" if check is None else check.verdict,
-        check_seconds=0.0 if check is None else check.seconds,
-        error=None if check is None else check.error,
-    )

@@ -6,17 +6,51 @@ Which of them share a translation unit depends on their order and length alone.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from functools import cached_property
 
-from ..codegen.c.program import KernelTexts
+from ..codegen.c.program import KernelTexts, emit_program
 from ..codegen.c.program_source import declarations, unit_source
 from ..codegen.program_artifact import ProgramArtifact
 from ..runtime.compile import Units
 from ..runtime.library import SharedObject
+from ..tir.program import Program
 from ..tir.target import Target
+from .check_program import KernelCheck, KernelChecker
 from .lower_program import LoweredKernel
 
 # Characters of a translation unit: gcc takes half a second for as many, and 50 ms for the first.
 UNIT = 1 << 16
+
+
+class CompiledC:
+    """A program as C, and the object of it."""
+
+    def __init__(
+        self, artifact: ProgramArtifact, shared: SharedObject, symbols: Mapping[str, str]
+    ) -> None:
+        """symbols: of the entries of its functions, by name."""
+        self.artifact = artifact
+        self.shared = shared
+        self._symbols = symbols
+
+    @property
+    def seconds(self) -> float:
+        """Of all compilers, as if they had run one after the other."""
+        return self.shared.seconds
+
+    def symbol(self, kernel: LoweredKernel) -> str:
+        """The kernel's entry."""
+        return self._symbols[kernel.run.name]
+
+    def check(self, kernel: LoweredKernel) -> KernelCheck:
+        """Run a kernel once beside its reference."""
+        prepare = None if kernel.prepare is None else self._symbols[kernel.prepare.name]
+        return self._checker.check(kernel.func, self.symbol(kernel), prepare)
+
+    @cached_property
+    def _checker(self) -> KernelChecker:
+        return KernelChecker(self.artifact, self.shared)
 
 
 class CompileAhead:
@@ -32,6 +66,12 @@ class CompileAhead:
         self._waiting: list[str] = []
         self._features: set[str] = set()
 
+    def __enter__(self) -> CompileAhead:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._units.__exit__()
+
     def add(self, kernel: LoweredKernel) -> None:
         """Write a kernel, its schedule in a comment, and compile it when a unit is full."""
         began = time.perf_counter()
@@ -45,11 +85,15 @@ class CompileAhead:
             self._compile()
         self.seconds.append(("write", time.perf_counter() - began))
 
-    def finish(self, artifact: ProgramArtifact) -> SharedObject:
+    def finish(self, lowered: Program) -> CompiledC:
         """The object of all kernels and the program's entry. Raises: CompileFailed."""
+        artifact = emit_program(lowered, self._target, texts=self.texts)
         self._waiting += (declarations(artifact), artifact.main)
         self._compile()
-        return self._units.link()
+        shared = self._units.link()
+        names = (func.name for func in lowered.functions)
+        symbols = {n: entry.symbol for n, entry in zip(names, artifact.kernels, strict=True)}
+        return CompiledC(artifact, shared, symbols)
 
     def _compile(self) -> None:
         target = self._target.using(self._features)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..driver.collector import fewer_collections
+from ..driver.resolve_target import resolve_target
 from ..runtime.engine import Engine
-from ..runtime.host import host_target
 from ..runtime.report import bytes_text
 from ..tir.target import Target
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
@@ -79,7 +79,7 @@ def compile(
     )
     check_shapes(shapes)
     check_tolerance(tolerance, strict)
-    resolved, tell = _target(target), progress or _silent
+    resolved, tell = resolve_target(target), progress or _silent
     options = BuildOptions(
         shapes, schedules, require_tuned, passes, max_contexts, strict, verify, tolerance
     )
@@ -118,12 +118,6 @@ def _key(model: object, target: Target, options: BuildOptions) -> str | None:
 
 def _silent(stage: str) -> None:
     """Progress that nobody wants to see."""
-
-
-def _target(target: Target | str | None) -> Target:
-    if isinstance(target, Target):
-        return target
-    return host_target() if target is None else Target.parse(target)
 
 
 def _check_memory(engine: Engine, target: Target, max_bytes: int, contexts: int) -> None:

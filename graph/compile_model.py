@@ -62,7 +62,7 @@ def compile_model(
     imported = _imported(model, options.shapes)
     clock.lap("import")
     tell("plan")
-    check = options.verify in ("all", "rewrites")
+    check = options.verify in ("all", "rewrites", "emulated")
     planned = plan_model(
         imported,
         target,

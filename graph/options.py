@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Shapes = Mapping[str, Sequence[int] | int]
 LEAST_TOLERANCE = RELATIVE["float32"]
-Verify = Literal["all", "rewrites", "kernels", "off"]
+Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ OPTIONS = {
     "precision": Accepted(("float32",), ("float16", "bfloat16", "int8")),
     "effort": Accepted(("default",), ("fast", "best")),
     "deterministic": Accepted(("engine",), ("batch",)),
-    "verify": Accepted(("all", "rewrites", "kernels", "off")),
+    "verify": Accepted(("all", "rewrites", "kernels", "emulated", "off")),
     "calibration": Accepted((None,)),
 }
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..driver.build import resolve_target
+from ..driver.resolve_target import resolve_target
 from ..schedule.source import ScheduleSource
 from ..tir.func import PrimFunc
 from ..tir.target import Target

@@ -4,6 +4,7 @@ made is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from ..codegen.artifact import Artifact, Entry, Parameter
@@ -19,7 +20,7 @@ from ..tir.target import FEATURES, ISAS, KINDS, Target
 from .report import EngineReport, KernelReport, MemoryPlan
 
 _ROLES = ("input", "constant", "prepared", "output")
-_SYMBOL = 200  # characters
+SYMBOL = 200  # characters
 
 
 def artifact_to_json(artifact: ProgramArtifact) -> dict[str, Json]:
@@ -48,7 +49,7 @@ def artifact_from_json(data: Reader, sources: tuple[str, ...]) -> ProgramArtifac
     """
     artifact = ProgramArtifact(
         name=data["name"].text(),
-        symbol=data["symbol"].text(_SYMBOL),
+        symbol=data["symbol"].text(SYMBOL),
         target=target_from_json(data["target"]),
         inputs=tuple(parameter_from_json(item) for item in data["inputs"].items()),
         constants=tuple(parameter_from_json(item) for item in data["constants"].items()),
@@ -171,7 +172,7 @@ def _entry_to_json(entry: Entry) -> Json:
 
 def _entry(data: Reader) -> Entry:
     return Entry(
-        data["symbol"].text(_SYMBOL),
+        data["symbol"].text(SYMBOL),
         tuple(parameter_from_json(item) for item in data["parameters"].items(1 << 10)),
         data["workspace_bytes"].integer(),
         data["thread_workspace_bytes"].integer(),
@@ -196,7 +197,7 @@ def _kernel_report(data: Reader) -> KernelReport:
     error = data["error"]
     return KernelReport(
         name=data["name"].text(),
-        symbol=data["symbol"].text(_SYMBOL),
+        symbol=data["symbol"].text(SYMBOL),
         labels=tuple(item.text(1 << 16) for item in data["labels"].items()),
         rule=data["rule"].text(),
         origin=data["origin"].text(),
@@ -214,25 +215,36 @@ def _check(artifact: ProgramArtifact) -> None:
         "input": len(artifact.inputs),
         "constant": len(artifact.constants),
         "output": len(artifact.outputs),
+        "arena": artifact.arena_bytes,
     }
     if len(artifact.texts) != len(artifact.kernels):
-        raise _wrong(f"{len(artifact.kernels)} kernels have {len(artifact.texts)} sources")
+        raise wrong(f"{len(artifact.kernels)} kernels have {len(artifact.texts)} sources")
     if any(position >= len(artifact.constants) for position in artifact.read):
-        raise _wrong("'read' names a constant that does not exist")
+        raise wrong("'read' names a constant that does not exist")
     symbols = {kernel.symbol: len(kernel.parameters) for kernel in artifact.kernels}
-    for step in (*artifact.body, *artifact.prepare):
+    steps = (*artifact.body, *artifact.prepare)
+    check_steps(steps, counts)
+    for step in steps:
         if isinstance(step, Launch) and symbols.get(step.function) != len(step.arguments):
-            raise _wrong(f"a launch of '{step.function}' does not fit the kernels")
-        for item in _slices(step):
-            end = item.position + item.bytes
-            limit = artifact.arena_bytes if item.space == "arena" else counts[item.space]
-            if (end if item.space == "arena" else item.position + 1) > limit:
-                raise _wrong(f"{item} does not exist")
+            raise wrong(f"a launch of '{step.function}' does not fit the kernels")
     if any((check.word.dtype, check.word.shape) != (UINT64, ()) for check in artifact.checks):
-        raise _wrong("a check is no single uint64")
+        raise wrong("a check is no single uint64")
     for launch in artifact.prepare:
         if any(item.space != "constant" for item in launch.arguments):
-            raise _wrong("'prepare' touches more than constants")
+            raise wrong("'prepare' touches more than constants")
+
+
+def check_steps(steps: Iterable[Step], counts: Mapping[str, int]) -> None:
+    """Refuse slices that do not exist. counts: the tensors of each space, the bytes of the arena.
+
+    Raises: IRError.
+    """
+    for step in steps:
+        for item in _slices(step):
+            in_arena = item.space == "arena"
+            end = item.position + (item.bytes if in_arena else 1)
+            if end > counts[item.space]:
+                raise wrong(f"{item} does not exist")
 
 
 def _slices(step: Step) -> tuple[Slice, ...]:
@@ -241,5 +253,6 @@ def _slices(step: Step) -> tuple[Slice, ...]:
     return step.arguments if isinstance(step, Launch) else (step.source, step.target)
 
 
-def _wrong(problem: str) -> IRError:
+def wrong(problem: str) -> IRError:
+    """What is said of JSON that writing cannot have made."""
     return IRError(f"program: {problem}.", code="artifact-json")

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..tir.errors import TilewrightError
+from ..tir.program import ProgramCheck
 from .arrays import Array
 from .interface import Interface
 
@@ -30,6 +31,17 @@ class RunFrame(Protocol):
 
     def run(self, threads: int) -> int:
         """Run; how many threads took part."""
+
+
+class ProgramCode(Protocol):
+    """A model's code, ready to run."""
+
+    @property
+    def checks(self) -> tuple[ProgramCheck, ...]:
+        """The checks of indices that a run makes, in order."""
+
+    def frame(self, threads: int) -> RunFrame:
+        """Memory for runs on so many threads."""
 
 
 class Context:

@@ -16,9 +16,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ..codegen.program_artifact import ProgramArtifact
 from ..tir.errors import TilewrightError
+from ..tir.program import step_text
 from .arrays import ArgumentTypeError, Array
-from .context import Context, RunFrame
+from .context import Context, ProgramCode, RunFrame
 from .coverage import Coverage
 from .engine_parts import EngineParts
 from .engine_reader import EngineFile
@@ -30,11 +32,11 @@ from .report import EngineReport, MemoryPlan
 from .threads import checked_threads
 
 if TYPE_CHECKING:
-    from .interpreted_program import InterpretedProgram
     from .profile import Profile
     from .verification import Report
 
 Reference = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+Loader = Callable[[EngineParts], ProgramCode]
 
 _PROFILE_ROUNDS = 20
 
@@ -49,7 +51,8 @@ class Engine:
     `engine.run({"input": x})` returns a dict of new arrays; `engine(x)` takes the inputs in order.
     It pickles, with its compiled code and its weights.
 
-    parts: everything that it consists of, as values. report, memory_plan: what is known of it.
+    parts: everything that it consists of, as values; code: what runs them. report, memory_plan:
+    what is known of it.
     """
 
     def __init__(
@@ -59,10 +62,12 @@ class Engine:
         reference: Reference | None = None,
         threads: int | None = None,
         max_contexts: int | None = None,
+        load: Loader | None = None,
     ) -> None:
         """Load the code of the parts.
 
         reference: computes the outputs from the inputs, for `verify`; by default the parts' own.
+        load: makes of the parts what runs them; by default what the target says.
         threads: of runs that do not say. max_contexts: the most runs at one time; others wait.
         Raises: TargetError where this machine lacks the instruction set; LibraryError; EngineError
         where the parts hold no code, or for `max_contexts` below 1; ArgumentTypeError,
@@ -76,8 +81,9 @@ class Engine:
         self.parts = parts
         self.max_contexts = max_contexts
         self.interface = Interface(parts.artifact)
-        self._code = _code(parts)
-        self._checks = self._code.checks
+        self._load = load
+        self.code = _code(parts) if load is None else load(parts)
+        self._checks = self.code.checks
         self._reference = reference if reference is not None else parts.reference
         self._default_threads = None if threads is None else checked_threads(threads, self.name)
         self._frames: deque[RunFrame] = deque()
@@ -88,7 +94,8 @@ class Engine:
     def __reduce__(self) -> tuple[object, ...]:
         from .engine_writer import to_bytes
 
-        return _from_bytes, (to_bytes(self.parts), self._default_threads, self.max_contexts)
+        data = to_bytes(self.parts)
+        return _from_bytes, (data, self._default_threads, self.max_contexts, self._load)
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -112,7 +119,20 @@ class Engine:
         """The generated source text; empty where nothing was compiled."""
         from ..codegen.c.program_source import program_source
 
-        return "" if self.parts.shared is None else program_source(self.parts.artifact)
+        artifact = self.parts.artifact
+        if not isinstance(artifact, ProgramArtifact):
+            return artifact.source
+        return "" if self.parts.shared is None else program_source(artifact)
+
+    @property
+    def plan(self) -> str:
+        """The steps of a run, in order, and where their arrays lie; of a GPU also the streams."""
+        artifact = self.parts.artifact
+        if isinstance(artifact, ProgramArtifact):
+            return "\n".join(map(step_text, artifact.body))
+        from ..codegen.cuda.plan_text import plan_text
+
+        return plan_text(artifact)
 
     @property
     def memory_plan(self) -> MemoryPlan:
@@ -192,7 +212,7 @@ class Engine:
         Raises: ArgumentTypeError, ArgumentValueError for threads that are no number of 1 or more.
         """
         count = self._threads(threads)
-        return Context(self.interface, self._code.frame(count), count)
+        return Context(self.interface, self.code.frame(count), count)
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
         """Random arrays that a run takes: normal numbers; integers that are indices are 0 and 1."""
@@ -246,7 +266,7 @@ class Engine:
         """
         from .profile import profile_steps
 
-        if not isinstance(self._code, NativeProgram):
+        if not isinstance(self.code, NativeProgram):
             raise EngineError(
                 f"profile: '{self.name}' is interpreted, launch by launch is not timed; expected "
                 "an engine of a compiled target.",
@@ -255,10 +275,20 @@ class Engine:
         given = self.random_inputs() if inputs is None else inputs
         arrays = self.interface.accept(given)
         count = self._threads(threads)
-        frame = self._code.frame(count)
+        frame = self.code.frame(count)
         frame.point(*arrays)
         steps = frame.steps(count)
         return profile_steps(self.name, steps, lambda: frame.run(count), count, rounds)
+
+    def run_by(self, load: Loader) -> Engine:
+        """The same engine, run by what `load` makes of its parts."""
+        return Engine(
+            self.parts,
+            reference=self._reference,
+            threads=self._default_threads,
+            max_contexts=self.max_contexts,
+            load=load,
+        )
 
     # -- ways out --------------------------------------------------------------------------------
 
@@ -290,27 +320,35 @@ class Engine:
         try:
             return self._frames.pop()
         except IndexError:
-            return self._code.frame(threads)
+            return self.code.frame(threads)
 
     def _threads(self, threads: int | None) -> int:
         count = threads if threads is not None else self._default_threads
         return default_threads() if count is None else checked_threads(count, self.name)
 
 
-def _code(parts: EngineParts) -> NativeProgram | InterpretedProgram:
+def _code(parts: EngineParts) -> ProgramCode:
+    artifact = parts.artifact
+    if not isinstance(artifact, ProgramArtifact):
+        from .cuda.device_program import DeviceProgram
+
+        return DeviceProgram(artifact, parts.cubins, parts.constants)
     if parts.shared is not None:
         if parts.pool is not None:
             use_pool(parts.pool)
-        return NativeProgram(parts.artifact, parts.shared, parts.constants)
+        return NativeProgram(artifact, parts.shared, parts.constants)
     if parts.plain is not None:
         from .interpreted_program import InterpretedProgram
 
         return InterpretedProgram(parts.plain.model())
     raise EngineError(
-        f"engine: '{parts.artifact.name}' has neither compiled code nor a program to interpret.",
+        f"engine: '{artifact.name}' has neither compiled code nor a program to interpret.",
         code="engine-code",
     )
 
 
-def _from_bytes(data: bytes, threads: int | None, max_contexts: int | None) -> Engine:
-    return Engine(EngineFile(data).parts(), threads=threads, max_contexts=max_contexts)
+def _from_bytes(
+    data: bytes, threads: int | None, max_contexts: int | None, load: Loader | None
+) -> Engine:
+    parts = EngineFile(data).parts()
+    return Engine(parts, threads=threads, max_contexts=max_contexts, load=load)

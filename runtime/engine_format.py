@@ -4,9 +4,10 @@
                          SHA-256, or, of weights, their sums (see block_sums.py)
     program.json         what the engine is: artifact, reports, memory plan
     weights.safetensors  every constant that a run reads, once
-    source/<n>.c         the generated sources
-    binary/model.so      the compiled object
-    binary/pool.so       the thread pool's
+    source/<n>.c         the generated sources, of a GPU source/<n>.cu
+    binary/model.so      the compiled object          } of a CPU
+    binary/pool.so       the thread pool's            }
+    binary/<n>.cubin     the code of each source, of a GPU
     plain.json           the program before schedules, to build from    } with keep_weights
     reference.json       the model as imported, to verify against       }
     kept.safetensors     their weights, as far as no run reads them     }
@@ -26,7 +27,8 @@ from dataclasses import dataclass
 from ..tir.errors import TilewrightError
 from ..tir.target import covers
 
-FORMAT = 5  # of the file; a newer one is refused
+FORMAT = 6  # of the file; a newer one is refused
+READABLE = (5, FORMAT)  # what 5 has not is engines for a GPU
 ABI = 1  # of the compiled entries; another one does not fit
 
 MANIFEST, PROGRAM, WEIGHTS = "manifest.json", "program.json", "weights.safetensors"
@@ -40,8 +42,18 @@ class EngineFileError(TilewrightError, ValueError):
 
 
 def source_section(number: int) -> str:
-    """The name of the section of a source."""
+    """The name of the section of a source in C."""
     return f"source/{number}.c"
+
+
+def cuda_section(number: int) -> str:
+    """The name of the section of a source in CUDA C."""
+    return f"source/{number}.cu"
+
+
+def cubin_section(number: int) -> str:
+    """The name of the section of the code of a source in CUDA C."""
+    return f"binary/{number}.cubin"
 
 
 def check_name(section: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..codegen.program_artifact import ProgramArtifact
 from .arrays import Array
@@ -10,19 +11,25 @@ from .library import SharedObject
 from .model import StoredModel
 from .report import EngineReport, MemoryPlan
 
+if TYPE_CHECKING:  # what runs on a CPU does not need them
+    from ..codegen.cuda.program_artifact import CudaProgram
+    from .cuda.compile import Cubin
+
 
 @dataclass(frozen=True, slots=True)
 class EngineParts:
     """The parts of an engine.
 
-    shared: the compiled object; None where the target compiles nothing; pool: the thread pool's.
-    constants: by position in the artifact; None for those that no run reads. plain: the program
+    shared: the compiled object, and pool: the thread pool's, of a CPU; cubins: of a GPU, one for
+    each kernel of the artifact. None and () where the target compiles no such thing.
+    constants: by position in the artifact; None for those that nobody reads, and for those that a
+    GPU has yet to compute. plain: the program
     before schedules, with the original constants, from which the engine can be built anew.
     reference: the model as imported, against which it is verified. Both are None where they are not
     kept.
     """
 
-    artifact: ProgramArtifact
+    artifact: ProgramArtifact | CudaProgram
     shared: SharedObject | None
     constants: tuple[Array | None, ...]
     report: EngineReport
@@ -30,3 +37,4 @@ class EngineParts:
     pool: SharedObject | None = None
     plain: StoredModel | None = None
     reference: StoredModel | None = None
+    cubins: tuple[Cubin, ...] = ()

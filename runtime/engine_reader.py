@@ -9,9 +9,11 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..codegen.program_artifact import ProgramArtifact
 from ..tir.errors import IRError
 from ..tir.json_reader import Reader, parse_json
 from .arrays import ALIGNMENT, Array, address, empty_aligned
@@ -19,18 +21,20 @@ from .artifact_json import artifact_from_json, plan_from_json, report_from_json
 from .block_sums import block_sums
 from .engine_format import (
     BINARY,
-    FORMAT,
     KEPT,
     MANIFEST,
     PLAIN,
     POOL,
     PROGRAM,
+    READABLE,
     REFERENCE,
     SUMMED,
     WEIGHTS,
     EngineFileError,
     Requirements,
     check_name,
+    cubin_section,
+    cuda_section,
     source_section,
 )
 from .engine_parts import EngineParts
@@ -38,6 +42,10 @@ from .library import SharedObject
 from .model import StoredModel
 from .pages import ask_for_large_pages
 from .safetensors import read_safetensors, stored_type
+
+if TYPE_CHECKING:
+    from ..codegen.cuda.program_artifact import CudaProgram
+    from .cuda.compile import Cubin
 
 _MOST_SECTIONS = 1 << 10
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
@@ -114,12 +122,12 @@ class EngineFile:
             weights = read_safetensors(self._section(WEIGHTS))
             if KEPT in self._sections:
                 weights |= read_safetensors(self._sections[KEPT])
-            artifact = artifact_from_json(program["artifact"], self._sources())
+            artifact = self._artifact(program["artifact"])
             items = list(program["constants"].items())
             constants = tuple(
                 None if item.value is None else _aligned(_constant(item, weights)) for item in items
             )
-            _check_constants(artifact.read, [p.bytes for p in artifact.constants], constants)
+            _check_constants(artifact, constants)
             return EngineParts(
                 artifact,
                 self._object(BINARY),
@@ -129,6 +137,7 @@ class EngineFile:
                 self._object(POOL),
                 self._model(PLAIN, weights),
                 self._model(REFERENCE, weights),
+                self._cubins(artifact),
             )
         except (IRError, _Malformed) as error:
             raise self._malformed(error) from error
@@ -162,10 +171,10 @@ class EngineFile:
 
     def _check_format(self, manifest: Reader) -> None:
         found = manifest["format"].integer()
-        if found != FORMAT:
+        if found not in READABLE:
             raise EngineFileError(
                 f"engine file: '{self.title}' has format {found}; this version of tilewright reads "
-                f"format {FORMAT}.",
+                f"formats {' and '.join(map(str, READABLE))}.",
                 code="engine-file-version",
                 hints=("write it anew: tilewright.compile(model).save(path)",),
             )
@@ -196,11 +205,32 @@ class EngineFile:
 
     # -- the sections ----------------------------------------------------------------------------
 
-    def _sources(self) -> tuple[str, ...]:
+    def _artifact(self, data: Reader) -> ProgramArtifact | CudaProgram:
+        if data["target"]["kind"].value != "cuda":
+            return artifact_from_json(data, self._texts(source_section) or ("",))
+        from .cuda.program_json import program_from_json  # what a CPU runs does not need it
+
+        return program_from_json(data, self._texts(cuda_section))
+
+    def _texts(self, section: Callable[[int], str]) -> tuple[str, ...]:
+        """The texts of the sections of one kind."""
         texts: list[str] = []
-        while (name := source_section(len(texts))) in self._sections:
+        while (name := section(len(texts))) in self._sections:
             texts.append(bytes(self._sections[name]).decode(errors="replace"))
-        return tuple(texts) or ("",)
+        return tuple(texts)
+
+    def _cubins(self, artifact: ProgramArtifact | CudaProgram) -> tuple[Cubin, ...]:
+        """A cubin for each kernel of a GPU."""
+        if isinstance(artifact, ProgramArtifact):
+            return ()
+        from .cuda.compile import Cubin
+
+        arch, compiler = artifact.target.isa, self.requirements.compiler
+        images = [self._section(cubin_section(n)) for n in range(len(artifact.kernels))]
+        return tuple(
+            Cubin(kernel.name, arch, bytes(image), None, compiler, 0.0)
+            for kernel, image in zip(artifact.kernels, images, strict=True)
+        )
 
     def _object(self, name: str) -> SharedObject | None:
         if name not in self._sections:
@@ -295,9 +325,11 @@ def _aligned(array: Array) -> Array:
 
 
 def _check_constants(
-    read: tuple[int, ...], sizes: list[int], constants: tuple[Array | None, ...]
+    artifact: ProgramArtifact | CudaProgram, constants: tuple[Array | None, ...]
 ) -> None:
     """Refuse an engine whose code would read constants that are not there, or are shorter."""
+    needed = artifact.read if isinstance(artifact, ProgramArtifact) else artifact.bound
+    sizes = [parameter.bytes for parameter in artifact.constants]
     found = [None if array is None else array.nbytes for array in constants]
-    if len(found) != len(sizes) or any(found[position] != sizes[position] for position in read):
+    if len(found) != len(sizes) or any(found[n] != sizes[n] for n in needed):
         raise _Malformed("the constants are not those of the program.")

@@ -7,13 +7,14 @@ import io
 import json
 import secrets
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
+from ..codegen.program_artifact import ProgramArtifact
 from ..tir.json_reader import Json
 from .arrays import ALIGNMENT, Array
 from .artifact_json import artifact_to_json, plan_to_json, report_to_json
@@ -32,6 +33,8 @@ from .engine_format import (
     WEIGHTS,
     Requirements,
     check_name,
+    cubin_section,
+    cuda_section,
     platform_name,
     source_section,
 )
@@ -39,6 +42,9 @@ from .engine_parts import EngineParts
 from .model import StoredModel
 from .safetensors import SafetensorsWriter
 from .version import tool_version
+
+if TYPE_CHECKING:
+    from ..codegen.cuda.program_artifact import CudaProgram
 
 _PADDING_FIELD = 0xD935  # the extra field by which zipalign aligns
 _ZIP64_FROM = 1 << 31
@@ -71,7 +77,7 @@ def to_bytes(parts: EngineParts, *, keep_weights: bool = True) -> bytes:
 def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
     weights = _Weights()
     program: dict[str, Json] = {
-        "artifact": artifact_to_json(parts.artifact),
+        "artifact": _artifact(parts.artifact),
         "report": report_to_json(parts.report),
         "plan": plan_to_json(parts.plan),
         "constants": [None if array is None else weights.place(array) for array in parts.constants],
@@ -85,8 +91,10 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
         archive.add(PROGRAM, json.dumps(program).encode())
         for name, text in texts.items():
             archive.add(name, text.encode())
-        for number, source in enumerate((*parts.artifact.texts, parts.artifact.main)):
-            archive.add(source_section(number), source.encode())
+        for name, source in _sources(parts.artifact):
+            archive.add(name, source.encode())
+        for number, cubin in enumerate(parts.cubins):
+            archive.add(cubin_section(number), cubin.image)
         if parts.shared is not None:
             archive.add(BINARY, parts.shared.binary)
         if parts.pool is not None:
@@ -98,8 +106,27 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
         archive.add(MANIFEST, archive.manifest(parts.artifact.name, _requirements(parts)))
 
 
+def _artifact(artifact: ProgramArtifact | CudaProgram) -> Json:
+    if isinstance(artifact, ProgramArtifact):
+        return artifact_to_json(artifact)
+    from .cuda.program_json import program_to_json  # what a CPU runs does not need it
+
+    return program_to_json(artifact)
+
+
+def _sources(artifact: ProgramArtifact | CudaProgram) -> Iterator[tuple[str, str]]:
+    """The sections of the sources."""
+    if isinstance(artifact, ProgramArtifact):
+        for number, text in enumerate((*artifact.texts, artifact.main)):
+            yield source_section(number), text
+    else:
+        for number, kernel in enumerate(artifact.kernels):
+            yield cuda_section(number), kernel.source
+
+
 def _requirements(parts: EngineParts) -> Requirements:
-    compiler = parts.shared.compiler if parts.shared is not None else ""
+    compiled = parts.shared or next(iter(parts.cubins), None)
+    compiler = compiled.compiler if compiled is not None else ""
     isa = parts.artifact.target.instructions
     return Requirements(ABI, platform_name(), isa, compiler, tool_version())
 

@@ -4,11 +4,13 @@ weights.bin. Its thread pool is its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ..codegen.c.export import FILE, export_texts, weight_offsets
+from ..codegen.program_artifact import ProgramArtifact
 from ..tir.errors import TilewrightError
 from .arrays import Array
 from .compilers import isa_flags
@@ -30,13 +32,13 @@ def export_c(parts: EngineParts, folder: Path) -> Path:
     Raises: ExportError for an engine that was not compiled to C; OSError.
     """
     artifact = parts.artifact
-    if artifact.target.kind != "c":
+    if not isinstance(artifact, ProgramArtifact) or artifact.target.kind != "c":
         raise ExportError(
             f"export: '{artifact.name}' is built for target '{artifact.target}'; expected 'c'.",
             code="export-target",
             hints=('tw.compile(model, target="c").export_c(folder)',),
         )
-    weights = _weights(parts)
+    weights = _weights(artifact, parts.constants)
     isa = isa_flags(artifact.target)
     flags = ("-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno", *isa, *_STRICT)
     texts = export_texts(artifact, pool_source(), flags, _sums(weights))
@@ -48,12 +50,14 @@ def export_c(parts: EngineParts, folder: Path) -> Path:
     return folder
 
 
-def _weights(parts: EngineParts) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+def _weights(
+    artifact: ProgramArtifact, constants: Sequence[Array | None]
+) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     """The bytes of the file of weights."""
-    offsets, size = weight_offsets(parts.artifact)
+    offsets, size = weight_offsets(artifact)
     data = np.zeros(size, np.uint8)
-    for position, offset in zip(parts.artifact.read, offsets, strict=True):
-        array = parts.constants[position]
+    for position, offset in zip(artifact.read, offsets, strict=True):
+        array = constants[position]
         if array is not None:
             data[offset : offset + array.nbytes] = _bytes(array)
     return data

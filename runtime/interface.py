@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..codegen.artifact import Parameter
-from ..codegen.program_artifact import ProgramArtifact
+from ..codegen.program_artifact import HasInterface
 from ..tir.errors import known_names
 from .arrays import Argument, ArgumentTypeError, Array, accept_call
 
@@ -28,7 +28,7 @@ class TensorSpec:
 class Interface:
     """The inputs and outputs of a model, in order."""
 
-    def __init__(self, artifact: ProgramArtifact) -> None:
+    def __init__(self, artifact: HasInterface) -> None:
         self.name = artifact.name
         self._inputs = tuple(_argument(parameter) for parameter in artifact.inputs)
         self._outputs = tuple(_argument(parameter) for parameter in artifact.outputs)

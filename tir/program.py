@@ -170,11 +170,12 @@ class Program:
                 lines.append(
                     f"  {tensor.name} = {Slice(space, position, tensor.dtype, tensor.shape)}"
                 )
-        lines += [f"  prepare {_step_text(launch)}" for launch in self.prepare]
-        return "\n".join([*lines, *(f"  {_step_text(step)}" for step in self.body)])
+        lines += [f"  prepare {step_text(launch)}" for launch in self.prepare]
+        return "\n".join([*lines, *(f"  {step_text(step)}" for step in self.body)])
 
 
-def _step_text(step: Step) -> str:
+def step_text(step: Step) -> str:
+    """A step on one line."""
     match step:
         case Launch():
             label = f"  # {step.label}" if step.label else ""
@@ -224,7 +225,7 @@ def verify_program(program: Program) -> None:
         if isinstance(step, Sync):
             since = []
             continue
-        effects, text = _effects(program, step), _step_text(step)
+        effects, text = _effects(program, step), step_text(step)
         _check_slices(program, step, effects, SPACES, ("output", "arena"))
         _check_held(held, step, effects)
         if isinstance(step, Launch):
@@ -252,7 +253,7 @@ def _check_words(checks: Sequence[ProgramCheck], step: Launch) -> None:
     for item in checks:
         if item.word.space != "arena":
             raise IRError(
-                f"program: '{_step_text(step)}' leaves the check of '{item.check.what}' in "
+                f"program: '{step_text(step)}' leaves the check of '{item.check.what}' in "
                 f"{item.word}; expected memory of the arena.",
                 code="program-check-space",
             )
@@ -264,7 +265,7 @@ def _check_held(held: Sequence[ProgramCheck], step: Launch | Copy, effects: _Eff
         lost = next((check for check in held if check.word.overlaps(item)), None)
         if lost is not None:
             raise IRError(
-                f"program: '{_step_text(step)}' writes {item}, where the check of "
+                f"program: '{step_text(step)}' writes {item}, where the check of "
                 f"'{lost.check.what}' of {lost.label} lies; expected memory of its own for it.",
                 code="program-check",
             )
@@ -332,14 +333,14 @@ def _check_slices(
     for item in effects.touched:
         if not _exists(program, item):
             raise IRError(
-                f"program: '{_step_text(step)}' names {item}, which does not exist.",
+                f"program: '{step_text(step)}' names {item}, which does not exist.",
                 code="program-slice",
             )
         allowed = writable if item in effects.written else readable
         if item.space not in allowed:
             verb = "writes" if item in effects.written else "reads"
             raise IRError(
-                f"program: '{_step_text(step)}' {verb} {item}; expected memory of "
+                f"program: '{step_text(step)}' {verb} {item}; expected memory of "
                 f"{' or '.join(allowed)}.",
                 code="program-space",
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ...tir.dtype import DType
 from ...tir.target import Target
@@ -35,6 +36,11 @@ class Temporary:
     dtype: DType
     shape: tuple[int, ...]
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole array."""
+        return prod(self.shape) * self.dtype.bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -46,6 +52,17 @@ class Part:
     parameters: tuple[Parameter, ...]
     launches: tuple[Launch, ...]
     temporaries: tuple[Temporary, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its launches name: the parameters, then the temporaries."""
+        return (*(p.name for p in self.parameters), *(t.name for t in self.temporaries))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Those of them that hold nothing before it runs."""
+        results = (p.name for p in self.parameters if p.role == "output")
+        return (*results, *(t.name for t in self.temporaries))
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,14 @@ class Memory:
         memory._free = weakref.finalize(memory, _release, context, driver.free, handle)
         return memory
 
+    def part(self, at: int, size: int) -> Memory:
+        """`size` bytes of it from `at` on, which keep it."""
+        if at < 0 or at + size > self.size:
+            raise DeviceUseError(
+                f"cuda: {size} bytes at {at} of memory of {self.size}.", code="cuda-part"
+            )
+        return Memory(self.context, self.pointer + at, size, owner=self)
+
     def free(self) -> None:
         """Give it back now; a second time is nothing, nor is it for somebody else's."""
         self._free()

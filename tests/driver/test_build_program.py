@@ -135,13 +135,16 @@ def test_a_target_that_runs_nothing_is_refused() -> None:
     with pytest.raises(TargetError) as caught:
         build_program(tiny(), constants(), "null")
     assert str(caught.value) == (
-        "TargetError: build: target 'null' runs nothing; expected 'c' or 'python'. [build-target]"
+        "TargetError: build: target 'null' runs nothing; expected 'c', 'cuda' or 'python'. "
+        "[build-target]"
     )
+
+
+def test_what_a_cpu_runs_is_not_emulated() -> None:
     with pytest.raises(TargetError) as caught:
-        build_program(tiny(), constants(), "cuda:sm_90a")
+        build_program(tiny(), constants(), SCALAR, options=ProgramOptions(verify="emulated"))
     assert str(caught.value) == (
-        "TargetError: build: whole models are not built for 'cuda:sm_90a' yet; expected 'c' or "
-        "'python'. [build-engine-gpu]\n"
-        "  Hint: tw.build(func, 'cuda:sm_90a') builds one function; "
-        "tw.tasks(model) lists a model's."
+        "TargetError: build: verify='emulated' runs kernels for a GPU on the CPU; the target is "
+        "'c:scalar'. [build-emulated]\n"
+        "  Hint: verify='kernels' runs each kernel where it belongs."
     )

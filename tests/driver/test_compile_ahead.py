@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.c.program_source import plain
 from tilewright.driver import compile_ahead
 from tilewright.driver.compile_ahead import CompileAhead
@@ -38,9 +37,10 @@ def compiled() -> tuple[list[str], list[str]]:
     units = Recorded()
     ahead = CompileAhead("tiny", TARGET, units)
     lowered = lower_program(tiny(), TARGET, made=ahead.add)
-    artifact = emit_program(lowered.program, TARGET, texts=ahead.texts)
+    made = ahead.finish(lowered.program)
+    artifact = made.artifact
     assert artifact.texts == tuple(ahead.texts[f.name].text for f in lowered.program.functions)
-    assert ahead.finish(artifact) is OBJECT
+    assert made.shared is OBJECT
     symbols = [*(kernel.symbol for kernel in artifact.kernels), artifact.symbol]
     return units.sources, [f"\nvoid {symbol}(" for symbol in symbols]
 

@@ -34,7 +34,7 @@ def test_a_value_that_means_nothing_is_refused() -> None:
         check_options(verify="some")
     assert str(caught.value) == (
         "OptionError: compile: option verify='some' has no meaning; expected 'all' or 'rewrites' "
-        "or 'kernels' or 'off'. [compile-option]"
+        "or 'kernels' or 'emulated' or 'off'. [compile-option]"
     )
 
 

@@ -222,11 +222,16 @@ def test_changed_weights_that_no_run_reads_are_found_when_they_are_asked_for(pat
 
 
 def test_a_newer_format_is_refused(path: Path) -> None:
-    assert refused(rehashed(path, "manifest.json", lambda m: m.update(format=6))) == (
-        "EngineFileError: engine file: 'bytes' has format 6; this version of tilewright reads "
-        "format 5. [engine-file-version]\n"
+    assert refused(rehashed(path, "manifest.json", lambda m: m.update(format=7))) == (
+        "EngineFileError: engine file: 'bytes' has format 7; this version of tilewright reads "
+        "formats 5 and 6. [engine-file-version]\n"
         "  Hint: write it anew: tilewright.compile(model).save(path)"
     )
+
+
+def test_an_older_format_that_has_all_is_read(path: Path) -> None:
+    older = rehashed(path, "manifest.json", lambda m: m.update(format=5))
+    assert EngineFile(older).parts().artifact == tiny_engine().parts.artifact
 
 
 def test_a_missing_and_an_added_section_are_found(path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +13,6 @@ from tilewright.codegen.cuda.build import write_cuda
 from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.codegen.lower.pipeline import lower
 from tilewright.codegen.lower.split_prepare import Prepared
-from tilewright.driver import build as build_module
-from tilewright.runtime.cuda.availability import Available, NoDevice, Unavailable
 from tilewright.runtime.cuda.compile import compile_cuda
 from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
 from tilewright.runtime.kernel import Kernel
@@ -323,19 +320,6 @@ def test_functions_of_c_are_refused() -> None:
         "alone. [cuda-extern]\n"
         "  Hint: build it for a CPU, target='c'."
     )
-
-
-def test_cuda_alone_is_the_gpu_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    none = Unavailable("nothing is here", "buy one.")
-    monkeypatch.setattr(build_module, "availability", lambda: none)
-    with pytest.raises(NoDevice) as refusal:
-        tw.build(chain(3, 4), "cuda")
-    assert str(refusal.value) == (
-        "NoDevice: cuda: nothing is here. [cuda-unavailable]\n  Hint: buy one."
-    )
-    device = SimpleNamespace(arch="sm_86")
-    monkeypatch.setattr(build_module, "availability", lambda: Available(None, (device,)))  # type: ignore[arg-type]
-    assert str(build_module.resolve_target("cuda")) == "cuda:sm_86"
 
 
 def test_a_kernel_of_the_cpu_is_not_emulated() -> None:

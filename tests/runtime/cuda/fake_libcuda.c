@@ -232,6 +232,15 @@ static int number_of(char kind, void *place)
 
 /* ---- memory: 'd' of the device, 'h' of the host ---- */
 
+static Thing *thing_around(uintptr_t place)
+{
+    for (int i = 0; i < 1024; ++i) {
+        uintptr_t first = (uintptr_t)things[i].place;
+        if (things[i].kind == 'd' && place >= first && place < first + things[i].bytes)
+            return &things[i];
+    }
+    return NULL;
+}
 static int inside(uintptr_t place, size_t bytes)
 {
     for (int i = 0; i < 1024; ++i) {
@@ -267,8 +276,14 @@ int cuMemFreeHost(void *place) { CALL("cuMemFreeHost"); return drop_thing('h', p
 
 /* ---- streams 's', events 'e', graphs 'g' (recorded) and 'x' (ready) ---- */
 
-typedef struct { int nodes, status; double time; } Graph; /* of recorded work */
-typedef struct { int capturing; Graph recorded; } Stream;
+/* What was recorded: how many nodes, what they take, what becomes of them, and those that are
+ * copies, which a launch does again. */
+typedef struct { uintptr_t to, from; size_t bytes; } Copy;
+typedef struct { int nodes, status, copies; double time; Copy copy[32]; } Graph;
+/* origin: the stream whose recording this one is a part of, NULL where it is of none. work, joined:
+ * how much was put into it, and how much of that the origin has waited for. */
+typedef struct Stream { struct Stream *origin; int work, joined; Graph recorded; } Stream;
+typedef struct { double when; Stream *stream; int work; } Event; /* stream: where it was recorded */
 /* The device's clock, in microseconds: work takes what it takes at once. */
 enum { KERNEL_TIME = 10, FILL_TIME = 50 };
 static double now;
@@ -284,8 +299,9 @@ static const char *stream_name(void *stream)
 static int recorded(void *stream)
 {
     Stream *state = stream;
-    if (!state || !state->capturing) return 0;
-    ++state->recorded.nodes;
+    if (!state || !state->origin) return 0;
+    ++state->work;
+    ++state->origin->recorded.nodes;
     return 1;
 }
 #define CHECK_STREAM(stream) if (stream && !thing_at('s', stream)) return BAD_HANDLE
@@ -307,12 +323,18 @@ int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
     CALL("cuStreamWaitEvent %s event%d %u", stream_name(stream), number_of('e', event), flags);
     CHECK_STREAM(stream);
-    return thing_at('e', event) ? 0 : BAD_HANDLE;
+    if (!thing_at('e', event)) return BAD_HANDLE;
+    Stream *of = ((Event *)event)->stream, *state = stream;
+    if (!of || !of->origin) return 0;
+    if (!state->origin) *state = (Stream){.origin = of->origin}; /* it joins the recording */
+    ++state->work;
+    if (state == of->origin) of->joined = ((Event *)event)->work;
+    return 0;
 }
 int cuEventCreate(void **event, unsigned flags)
 {
     CALL("cuEventCreate %u", flags);
-    *event = make_thing('e', sizeof now)->place;
+    *event = make_thing('e', sizeof(Event))->place;
     return 0;
 }
 int cuEventDestroy_v2(void *event) { CALL("cuEventDestroy"); return drop_thing('e', event); }
@@ -321,7 +343,8 @@ int cuEventRecord(void *event, void *stream)
     CALL("cuEventRecord event%d %s", number_of('e', event), stream_name(stream));
     CHECK_STREAM(stream);
     if (!thing_at('e', event)) return BAD_HANDLE;
-    *(double *)event = now;
+    Stream *state = stream;
+    *(Event *)event = (Event){now, state && state->origin ? state : NULL, state ? state->work : 0};
     return 0;
 }
 int cuEventSynchronize(void *event)
@@ -333,7 +356,7 @@ int cuEventElapsedTime_v2(float *milliseconds, void *begin, void *end)
 {
     CALL("cuEventElapsedTime");
     if (!thing_at('e', begin) || !thing_at('e', end)) return BAD_HANDLE;
-    *milliseconds = (float)(*(double *)end - *(double *)begin) * 1e-3f;
+    *milliseconds = (float)(((Event *)end)->when - ((Event *)begin)->when) * 1e-3f;
     return 0;
 }
 int cuEventElapsedTime(float *milliseconds, void *begin, void *end) /* of CUDA before 12.8 */
@@ -344,7 +367,7 @@ int cuStreamBeginCapture_v2(void *stream, int mode)
 {
     CALL("cuStreamBeginCapture %s %d", stream_name(stream), mode);
     if (!thing_at('s', stream)) return BAD_HANDLE;
-    *(Stream *)stream = (Stream){.capturing = 1};
+    *(Stream *)stream = (Stream){.origin = stream};
     return 0;
 }
 int cuStreamEndCapture(void *stream, void **graph)
@@ -352,10 +375,18 @@ int cuStreamEndCapture(void *stream, void **graph)
     *graph = NULL;
     CALL("cuStreamEndCapture %s", stream_name(stream));
     Stream *state = stream;
-    if (!state->capturing) return CAPTURE_UNJOINED;
+    if (state->origin != state) return CAPTURE_UNJOINED;
+    int unjoined = 0;
+    for (int i = 0; i < 1024; ++i) {
+        Stream *other = things[i].place;
+        if (things[i].kind != 's' || other == state || other->origin != state) continue;
+        unjoined |= other->joined != other->work; /* by the origin itself: not through another */
+        other->origin = NULL;
+    }
+    state->origin = NULL;
+    if (unjoined) return CAPTURE_UNJOINED;
     *graph = make_thing('g', sizeof(Graph))->place;
     *(Graph *)*graph = state->recorded;
-    *state = (Stream){0};
     return 0;
 }
 int cuGraphGetNodes(void *graph, void **nodes, size_t *count)
@@ -378,8 +409,11 @@ int cuGraphLaunch(void *made, void *stream)
 {
     CALL("cuGraphLaunch graph%d %s", number_of('x', made), stream_name(stream));
     if (!thing_at('x', made)) return BAD_HANDLE;
-    now += ((Graph *)made)->time;
-    return status_of_work(((Graph *)made)->status);
+    Graph *all = made;
+    now += all->time;
+    for (int i = 0; i < all->copies; ++i)
+        memcpy((void *)all->copy[i].to, (const void *)all->copy[i].from, all->copy[i].bytes);
+    return status_of_work(all->status);
 }
 
 /* ---- copies ---- */
@@ -393,7 +427,13 @@ static int copied(const char *name, uintptr_t to, uintptr_t from, size_t bytes, 
     if (status) return status;
     CHECK_STREAM(stream);
     if ((into && !inside(to, bytes)) || (out && !inside(from, bytes))) return INVALID;
-    if (!recorded(stream)) memcpy((void *)to, (const void *)from, bytes);
+    if (!recorded(stream)) {
+        memcpy((void *)to, (const void *)from, bytes);
+        return 0;
+    }
+    Graph *all = &((Stream *)stream)->origin->recorded;
+    if (all->copies == 32) return MEMORY;
+    all->copy[all->copies++] = (Copy){to, from, bytes};
     return 0;
 }
 int cuMemcpyHtoD_v2(uintptr_t to, uintptr_t from, size_t bytes) { return copied("cuMemcpyHtoD", to, from, bytes, 1, 0, NULL); }
@@ -500,8 +540,11 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
             sprintf(hex + 2 * i, "%02x", ((unsigned char *)extra[1])[i]);
     char given[512] = "";
     for (size_t i = 0; extra && i < *(size_t *)extra[3] / 8; ++i) {
-        Thing *memory = thing_at('d', ((void **)extra[1])[i]);
-        if (memory) sprintf(given + strlen(given), " d%d:%zu", memory->number, memory->bytes);
+        uintptr_t place = ((uintptr_t *)extra[1])[i];
+        Thing *memory = thing_around(place);
+        size_t at = memory ? place - (uintptr_t)memory->place : 0;
+        if (memory && at) sprintf(given + strlen(given), " d%d+%zu", memory->number, at);
+        else if (memory) sprintf(given + strlen(given), " d%d:%zu", memory->number, memory->bytes);
     }
     if (!thing_at('m', kernel->module)) return BAD_HANDLE;
     CALL("cuLaunchKernel %s (%u,%u,%u) (%u,%u,%u) %u %s %s%s", kernel->name, gx, gy, gz, bx, by,
@@ -511,7 +554,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
     double time;
     if (recorded(stream)) {
-        Graph *into = &((Stream *)stream)->recorded;
+        Graph *into = &((Stream *)stream)->origin->recorded;
         int status = planned(kernel->name, grid, block, NULL, &time);
         into->time += time;
         into->status = status ? status : into->status;

@@ -1,0 +1,102 @@
+"""A program of LOWERED functions and their CUDA C as one value: where each launch finds its arrays,
+also those that its kernels need between their own launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ...tir.errors import TargetError
+from ...tir.program import Launch, Program, Slice, Step, Sync, Tensor, verify_program
+from ...tir.target import Target
+from ..artifact import Parameter
+from .artifact import CudaArtifact, Temporary
+from .program_artifact import CudaProgram, aligned, slices_of
+
+
+def emit_program(program: Program, kernels: Sequence[CudaArtifact], target: Target) -> CudaProgram:
+    """The program with its kernels in place of its functions.
+
+    Requires: functions of stage LOWERED; a kernel for each, by name; Syncs where launches depend.
+    Raises: IRError for a program that is not well formed.
+    """
+    verify_program(program)
+    prepared = program.prepared
+    constants = tuple(
+        Parameter(t.name, t.dtype, t.shape, "prepared" if position in prepared else "constant")
+        for position, t in enumerate(program.constants)
+    )
+    read = {
+        item.position
+        for step in program.body
+        for item in slices_of(step)
+        if item.space == "constant"
+    }
+    plain = CudaProgram(
+        name=program.name,
+        target=target,
+        inputs=_parameters(program.inputs, "input"),
+        constants=constants,
+        read=tuple(sorted(read)),
+        outputs=_parameters(program.outputs, "output"),
+        kernels=tuple(kernels),
+        body=(),
+        arena_bytes=aligned(program.arena_bytes),
+    )
+    for launch in program.launches:
+        _check_apart(plain, launch)
+    placer = _Placer(plain)
+    body = tuple(placer.placed(program.body))
+    prepare = tuple(_launches(placer.placed(program.prepare)))
+    return replace(plain, body=body, prepare=prepare, workspace_bytes=placer.most)
+
+
+def _check_apart(program: CudaProgram, launch: Launch) -> None:
+    """Refuse a launch that writes where it reads: its kernels take their arrays as apart."""
+    places = dict(zip(program.part(launch.function).names, launch.arguments, strict=False))
+    written = set(program.part(launch.function).written) & places.keys()
+    for one in written:
+        for other in places.keys() - {one}:
+            if places[one].overlaps(places[other]):
+                raise TargetError(
+                    f"cuda: a launch of '{launch.function}' writes '{one}' where '{other}' lies; "
+                    "expected arrays that share no memory.",
+                    code="cuda-in-place",
+                )
+
+
+def _parameters(tensors: Sequence[Tensor], role: str) -> tuple[Parameter, ...]:
+    return tuple(Parameter(t.name, t.dtype, t.shape, role) for t in tensors)
+
+
+def _launches(steps: Iterator[Step]) -> Iterator[Launch]:
+    return (step for step in steps if isinstance(step, Launch))
+
+
+class _Placer:
+    """Gives temporaries their places behind the arena; launches that may overlap share none."""
+
+    def __init__(self, program: CudaProgram) -> None:
+        self.most = 0
+        self._program = program
+        self._used = 0
+
+    def placed(self, steps: Sequence[Step]) -> Iterator[Step]:
+        """The steps, each launch with the slices of its temporaries."""
+        self._used = 0
+        for step in steps:
+            if isinstance(step, Sync):
+                self._used = 0
+            if isinstance(step, Launch):
+                own = map(self._place, self._program.part(step.function).temporaries)
+                yield replace(step, arguments=(*step.arguments, *own))
+            else:
+                yield step
+
+    def _place(self, temporary: Temporary) -> Slice:
+        at = self._program.arena_bytes + self._used
+        place = Slice("arena", at, temporary.dtype, temporary.shape)
+        self._used += aligned(place.bytes)
+        self.most = max(self.most, self._used)
+        return place

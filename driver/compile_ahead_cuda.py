@@ -1,0 +1,103 @@
+"""Kernels for a GPU go to NVRTC, each as a source of its own, while the next ones are still being
+lowered; and how they are checked: on the GPU that is here, or emulated.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ..codegen.cuda.artifact import CudaArtifact
+from ..codegen.cuda.build import write_cuda
+from ..codegen.cuda.program import emit_program
+from ..codegen.cuda.program_artifact import CudaProgram
+from ..codegen.lower.split_prepare import Prepared
+from ..runtime.cuda.compile import Cubin
+from ..runtime.cuda.cubins import Cubins
+from ..runtime.cuda.device_code import DeviceCode
+from ..runtime.cuda.emulated_code import EmulatedCode, EmulationFailed
+from ..runtime.kernel import Code, Kernel
+from ..tir.program import Program
+from ..tir.target import Target
+from .check import Checker, CheckError, random_array
+from .check_program import KernelCheck
+from .lower_program import LoweredKernel
+
+CheckedOn = Literal["device", "emulation"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCuda:
+    """A program as CUDA C, and a cubin for each of its kernels.
+
+    checked_on: what runs a kernel for its check.
+    """
+
+    artifact: CudaProgram
+    cubins: tuple[Cubin, ...]
+    checked_on: CheckedOn
+
+    @property
+    def seconds(self) -> float:
+        """Of all compilers, as if they had run one after the other."""
+        return sum(cubin.seconds for cubin in self.cubins)
+
+    def symbol(self, kernel: LoweredKernel) -> str:
+        """The kernels that a run of it launches."""
+        launches = self.artifact.part(kernel.run.name).launches
+        return ", ".join(launch.kernel for launch in launches)
+
+    def check(self, kernel: LoweredKernel) -> KernelCheck:
+        """Run a kernel once beside its reference, constants random too."""
+        began, func, rng = time.perf_counter(), kernel.func, np.random.default_rng(0)
+        constants = {b.name: random_array(rng, b.type, b.shape) for b in func.constants}
+        artifact = self.artifact.kernel(kernel.run.name)
+        verdict, error = "ok", None
+        try:
+            code: Code = self._code(artifact, constants)
+            error = Checker(func, constants, rng).check(Kernel(artifact, code), threads=1).ratio
+        except (CheckError, EmulationFailed) as failure:
+            verdict = failure.message
+        return KernelCheck(verdict, error, time.perf_counter() - began)
+
+    def _code(self, artifact: CudaArtifact, constants: dict[str, np.ndarray]) -> Code:
+        kind = DeviceCode if self.checked_on == "device" else EmulatedCode
+        return kind(artifact, constants)
+
+
+class CompileAheadCuda:
+    """The kernels of one program, written and compiled as they come."""
+
+    def __init__(self, target: Target, checked_on: CheckedOn) -> None:
+        """Raises: NvrtcNotFound."""
+        self.seconds: list[tuple[str, float]] = []  # of lowering and writing, by their parts
+        self._target = target
+        self._checked_on: CheckedOn = checked_on
+        self._kernels: list[CudaArtifact] = []
+        self._cubins = Cubins(target.isa)
+
+    def __enter__(self) -> CompileAheadCuda:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._cubins.__exit__()
+
+    def add(self, kernel: LoweredKernel) -> None:
+        """Write a kernel, its schedule in a comment, and let it be compiled. Raises: TargetError
+        for what a grid cannot run.
+        """
+        began = time.perf_counter()
+        self.seconds += kernel.lowered.seconds
+        notes = "\n".join(kernel.lowered.schedule.steps)
+        made = write_cuda(Prepared(kernel.prepare, kernel.run), self._target, notes=notes)
+        self._kernels.append(made)
+        self._cubins.add(made.source, made.name)
+        self.seconds.append(("write", time.perf_counter() - began))
+
+    def finish(self, lowered: Program) -> CompiledCuda:
+        """The program and its cubins. Raises: CompileFailed."""
+        artifact = emit_program(lowered, self._kernels, self._target)
+        return CompiledCuda(artifact, self._cubins.made(), self._checked_on)

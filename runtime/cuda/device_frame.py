@@ -1,0 +1,174 @@
+"""The memory of one run of a model on a device at a time, and the run as one graph.
+
+On the device it is one allocation: the arena, what kernels need between their launches, and a place
+for each input and output. Arrays of the host come and go through pinned memory; arrays of the
+device are read and written where they lie. Copies and launches are recorded once for the arrays
+that a run is pointed to; other arrays of the device are recorded anew, other ones of the host are
+not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...codegen.cuda.program_artifact import aligned
+from ...tir.program import Copy, Launch, Slice
+from ..arrays import Array
+from ..index_checks import check_indices
+from .context import Event, Memory, Stream
+from .device_array import DeviceArray
+from .graph import Graph, Recording
+from .loaded_program import LoadedProgram
+
+_WORD_BYTES = 8  # of what a check of indices leaves
+
+
+class DeviceFrame:
+    """See above. A frame serves one thread at a time."""
+
+    def __init__(self, program: LoadedProgram) -> None:
+        """Raises: DeviceMemoryError, DeviceError."""
+        artifact, context = program.artifact, program.context
+        self._program = program
+        self._kept = artifact.arena_bytes + artifact.workspace_bytes
+        self._memory = context.allocate(self._kept + artifact.interface_bytes)
+        self._offsets: dict[tuple[str, int], int] = {}
+        at = 0
+        for space, parameters in (("input", artifact.inputs), ("output", artifact.outputs)):
+            for position, parameter in enumerate(parameters):
+                self._offsets[space, position] = at
+                at += aligned(parameter.bytes)
+        self._words_at = at
+        pinned = context.pin(at + _WORD_BYTES * len(artifact.checks))
+        self._staging = pinned.array((pinned.size,), np.uint8)
+        count = 1 + max((placed.stream for placed in program.placed), default=0)
+        self._streams = [context.stream() for _ in range(count)]
+        self._arrays: dict[str, Sequence[Array | DeviceArray]] = {}
+        self._graph: Graph | None = None
+        self._recorded_for: tuple[int | None, ...] = ()
+        self._marks: list[Event] = []  # of the graph, while it is recorded
+
+    def point(
+        self, inputs: Sequence[Array | DeviceArray], outputs: Sequence[Array | DeviceArray]
+    ) -> None:
+        """Let the next runs use these arrays, which the caller keeps alive."""
+        self._arrays = {"input": inputs, "output": outputs}
+
+    def run(self, threads: int) -> int:
+        """Run on the arrays pointed to, and wait for it.
+
+        Raises: DeviceError; IndexRangeError after a run in which an index lay outside of its range.
+        """
+        graph = self._ready()
+        for position, array in enumerate(self._arrays["input"]):
+            if not isinstance(array, DeviceArray):
+                self._staged("input", position)[...] = array
+        graph.launch(self._streams[0])
+        self._streams[0].synchronize()
+        for position, array in enumerate(self._arrays["output"]):
+            if not isinstance(array, DeviceArray):
+                array[...] = self._staged("output", position)
+        words = self._staging[self._words_at :].view(np.uint64)
+        for item, word in zip(self._program.artifact.checks, words, strict=True):
+            check_indices(self._program.artifact.name, [(item.check, int(word))], item.label)
+        return 1
+
+    # -- where things lie ------------------------------------------------------------------------
+
+    def _place(self, item: Slice) -> Memory:
+        """The device memory of a slice."""
+        match item.space:
+            case "arena":
+                return self._memory.part(item.position, item.bytes)
+            case "constant":
+                return self._program.constant(item.position)
+        array = self._arrays[item.space][item.position]
+        return array.memory if isinstance(array, DeviceArray) else self._own(item)
+
+    def _own(self, item: Slice) -> Memory:
+        """The place of an input or an output in our own memory."""
+        at = self._kept + self._offsets[item.space, item.position]
+        return self._memory.part(at, item.bytes)
+
+    def _staged(self, space: str, position: int) -> Array:
+        """The place of an input or an output in pinned memory."""
+        artifact = self._program.artifact
+        parameters = artifact.inputs if space == "input" else artifact.outputs
+        parameter, at = parameters[position], self._offsets[space, position]
+        data = self._staging[at : at + parameter.bytes]
+        return data.view(parameter.dtype.numpy).reshape(parameter.shape)
+
+    # -- recording -------------------------------------------------------------------------------
+
+    def _ready(self) -> Graph:
+        """The graph for the arrays pointed to."""
+        wanted = tuple(
+            array.pointer if isinstance(array, DeviceArray) else None
+            for arrays in self._arrays.values()
+            for array in arrays
+        )
+        if self._graph is None or wanted != self._recorded_for:
+            self._graph = self._record()
+            self._recorded_for = wanted
+        return self._graph
+
+    def _record(self) -> Graph:
+        main = self._streams[0]
+        recording = Recording(main)
+        with recording:
+            for position, array in enumerate(self._arrays["input"]):
+                if not isinstance(array, DeviceArray):
+                    staged = self._staged("input", position)
+                    self._own_of("input", position).copy_in(staged, main)
+            self._steps()
+            for position, array in enumerate(self._arrays["output"]):
+                if not isinstance(array, DeviceArray):
+                    staged = self._staged("output", position)
+                    self._own_of("output", position).copy_out(staged, main)
+            for number, item in enumerate(self._program.artifact.checks):
+                at = self._words_at + _WORD_BYTES * number
+                word = self._staging[at : at + _WORD_BYTES]
+                self._place(item.word).copy_out(word, main)
+        self._marks.clear()
+        return recording.graph
+
+    def _own_of(self, space: str, position: int) -> Memory:
+        artifact = self._program.artifact
+        parameters = artifact.inputs if space == "input" else artifact.outputs
+        parameter = parameters[position]
+        return self._own(Slice(space, position, parameter.dtype, parameter.shape))
+
+    def _steps(self) -> None:
+        """All steps, each on its stream, which all begin and end with the first."""
+        placed = self._program.placed
+        main, *others = self._streams
+        fork = self._marked(main)
+        for stream in others:
+            stream.wait(fork)
+        awaited = {number for step in placed for number in step.waits}
+        events: dict[int, Event] = {}
+        for number, step in enumerate(placed):
+            stream = self._streams[step.stream]
+            for other in step.waits:
+                stream.wait(events[other])
+            self._put(step.step, stream)
+            if number in awaited:
+                events[number] = self._marked(stream)
+        for stream in others:
+            main.wait(self._marked(stream))
+
+    def _put(self, step: Launch | Copy, stream: Stream) -> None:
+        match step:
+            case Launch():
+                self._program.put(step, self._place, stream)
+            case Copy():
+                self._place(step.target).copy_from(self._place(step.source), stream)
+
+    def _marked(self, stream: Stream) -> Event:
+        """A mark behind what the stream has so far."""
+        event = self._program.context.event()
+        self._marks.append(event)
+        event.record(stream)
+        return event

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tilewright.codegen.artifact import parameters_of
+from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Temporary
+from tilewright.codegen.cuda.plan_text import plan_text
+from tilewright.codegen.cuda.program import emit_program
+from tilewright.codegen.cuda.program_artifact import CudaProgram
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.errors import TargetError
+from tilewright.tir.program import Program
+from tilewright.tir.target import Target
+
+from ...gpu_program import branches
+from ...tiny_program import tiny
+
+TARGET = Target.parse("cuda:sm_90a")
+
+
+def kernels(program: Program) -> list[CudaArtifact]:
+    """For each function a kernel of one launch, and memory of its own of ten floats."""
+    return [
+        CudaArtifact(
+            func.name,
+            "",
+            TARGET,
+            Part(
+                parameters_of(func),
+                (Launch(func.name, (1, 1, 1), (32, 1, 1), ("own",)),),
+                (Temporary("own", FLOAT32, (10,)),),
+            ),
+        )
+        for func in program.functions
+    ]
+
+
+def emitted() -> CudaProgram:
+    return emit_program(tiny(), kernels(tiny()), TARGET)
+
+
+def test_memory_of_kernels_lies_behind_the_arena_apart_for_launches_that_may_overlap() -> None:
+    made = emitted()
+    assert made.arena_bytes == 2816  # 2688 and what is missing to 256
+    assert [launch.arguments[-1].position - made.arena_bytes for launch in made.launches] == [
+        *(0, 256, 0, 0),
+    ]
+    assert made.workspace_bytes == 512
+
+
+def test_it_tells_what_lies_on_a_device() -> None:
+    made = branches()
+    assert (made.bound, made.weights, made.read) == ((0,), (0, 1), (1,))
+    assert (made.weights_bytes, made.interface_bytes) == (512, 512)
+    assert made.part("scale.prepare") is made.kernels[0].prepare
+    for name in ("scales", "add.prepare"):
+        with pytest.raises(KeyError):
+            made.part(name)
+
+
+def test_a_launch_that_writes_where_it_reads_is_refused() -> None:
+    program = tiny()
+    launch = program.launches[2]
+    inside = replace(launch, arguments=(launch.arguments[0], launch.arguments[0]))
+    body = tuple(inside if step is launch else step for step in program.body)
+    with pytest.raises(TargetError) as caught:
+        emit_program(replace(program, body=body), kernels(program), TARGET)
+    assert str(caught.value) == (
+        "TargetError: cuda: a launch of 'relu' writes 'R' where 'A' lies; expected arrays that "
+        "share no memory. [cuda-in-place]"
+    )
+
+
+def test_the_plan_tells_each_launch_with_its_stream_and_where_its_arrays_lie() -> None:
+    between = [f"between = arena[{at}]: float32[64]" for at in (2048, 2304)]
+    assert plan_text(branches()) == "\n".join(
+        [
+            "hand for cuda:sm_90a: one arena of 2560 bytes, 2 streams",
+            "prepare scale.prepare",
+            "    twice<<<(1, 1, 1), (64, 1, 1)>>>(W = constant[0]: float32[64]; "
+            "packed = constant[1]: float32[64])",
+            "0: stream 0  scale  # one",
+            f"    first<<<(1, 1, 1), (64, 1, 1)>>>(A = input[0]: float32[64]; {between[0]})",
+            f"    second<<<(1, 1, 1), (64, 1, 1)>>>({between[0]}; "
+            "packed = constant[1]: float32[64]; C = arena[0]: float32[64])",
+            "1: stream 1  scale  # other",
+            f"    first<<<(1, 1, 1), (64, 1, 1)>>>(A = input[0]: float32[64]; {between[1]})",
+            f"    second<<<(1, 1, 1), (64, 1, 1)>>>({between[1]}; "
+            "packed = constant[1]: float32[64]; C = arena[256]: float32[64])",
+            "2: stream 1  add  # wide",
+            "    add<<<(1, 1, 1), (64, 1, 1)>>>(A = arena[256]: float32[64]; "
+            "B = input[0]: float32[64]; S = arena[512]: float32[64])",
+            "3: stream 1, after 0  add  # sum",
+            "    add<<<(1, 1, 1), (64, 1, 1)>>>(A = arena[0]: float32[64]; "
+            "B = arena[512]: float32[64]; S = output[0]: float32[64])",
+        ]
+    )
