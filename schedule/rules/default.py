@@ -18,6 +18,7 @@ from .dots import DotsRule, units_of
 from .elementwise import ElementwiseRule
 from .grid.products import GridProductsRule
 from .grid.rows import GridRowsRule
+from .grid.windows import GridWindowsRule
 from .reduction import ReductionRule
 from .rows import RowsRule
 from .winograd import WinogradRule
@@ -61,9 +62,10 @@ STRICT_RULES: tuple[Rule, ...] = (
 
 
 # those of a GPU, in the same way
-GRID_RULES: tuple[Rule, ...] = (GridProductsRule(), GridRowsRule())
+GRID_RULES: tuple[Rule, ...] = (GridProductsRule(), GridWindowsRule(), GridRowsRule())
 STRICT_GRID_RULES: tuple[Rule, ...] = (
     GridProductsRule(in_order=True),
+    GridWindowsRule(),
     GridRowsRule(in_order=True),
 )
 

@@ -12,9 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...tir.expr import Var
 from ...tir.func import PrimFunc
-from ...tir.linear import linear
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
 from ..schedule import Schedule
@@ -24,7 +22,7 @@ from .reduction import ACCUMULATORS
 from .structure import inline_chains, is_pointwise, pointwise_output, reductions
 from .tiled import finish_tile, panels_between, share_tiles, shared_first, tile_loops
 from .tiles import Tile, pieces
-from .windows import inline_padding, is_depthwise, sliding_axes, window_taps, windowed_data
+from .windows import inline_padding, is_depthwise, sliding_axes, window_box, window_taps
 
 UNROLLED_TAPS = 25  # of a window that is written out at most
 LOAD_SHARE = 0.35  # of a load, in multiply-adds that do not run beside it; measured
@@ -120,18 +118,6 @@ def _cycles(block: Block, rows: Sequence[IterVar], tile: Tile, target: Target) -
     for hn, h in pieces(outer.extent if outer else 1, tile.outer_rows):
         for wn, w in pieces(inner.extent if inner else 1, tile.rows):
             moved = {axis.var: n for axis, n in ((outer, h), (inner, w)) if axis is not None}
-            adds = h * w * taps + LOAD_SHARE * (_read(block, moved) + taps)
+            adds = h * w * taps + LOAD_SHARE * (window_box(block, moved) + taps)
             total += hn * wn * adds / target.fma_per_cycle
     return total
-
-
-def _read(block: Block, moved: dict[Var, int]) -> int:
-    """Elements of the data along one column that a tile reads: the box of its windows."""
-    data = windowed_data(block)
-    extents = {it.var: it.extent for it in block.iters if it.kind is IterKind.REDUCE} | moved
-    box = 1
-    for index in data.indices if data is not None else ():
-        form = linear(index)
-        reach = (abs(c) * (extents.get(a, 1) - 1) for a, c in form.terms if isinstance(a, Var))
-        box *= 1 + sum(reach)
-    return box

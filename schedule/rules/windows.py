@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from ...tir.buffer import Load
 from ...tir.expr import Const, Select, Var
@@ -96,6 +97,21 @@ def is_pool(block: Block) -> bool:
 def window_taps(block: Block) -> int:
     """Elements of a window."""
     return math.prod(it.extent for it in block.iters if it.kind is IterKind.REDUCE)
+
+
+def window_box(block: Block, moved: Mapping[Var, int]) -> int:
+    """Elements that a window reads of what it slides over, or a tile of windows: as many along each
+    axis as `moved` says.
+    """
+    data = windowed_data(block)
+    extents = {it.var: it.extent for it in block.iters if it.kind is IterKind.REDUCE}
+    extents.update(moved)
+    box = 1
+    for index in data.indices if data is not None else ():
+        form = linear(index)
+        reach = (abs(c) * (extents.get(a, 1) - 1) for a, c in form.terms if isinstance(a, Var))
+        box *= 1 + sum(reach)
+    return box
 
 
 def inline_padding(sch: Schedule) -> None:

@@ -18,7 +18,7 @@ from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
-from .programs import blur, chain, conv, gelu_matmul, image_conv, matmul, matmul_relu
+from .programs import blur, chain, conv, gelu_matmul, image_conv, matmul, matmul_relu, pool
 from .rule_checks import Answered, check
 
 A100 = Target.parse("cuda:sm_80")
@@ -94,12 +94,23 @@ PRODUCTS: dict[str, Callable[[], PrimFunc]] = {
     "batched": lambda: batched(3, 9, 10, 5),
     "convolution": lambda: conv(6, 5, 3, 4),
     "strided convolution of several images": lambda: conv(7, 6, 5, 9, stride=2, batch=3),
-    "dilated convolution": lambda: conv(9, 8, 2, 3, dilation=2, pad=2),
+    "dilated convolution": lambda: conv(9, 8, 2, 5, dilation=2, pad=2),
     "grouped convolution": lambda: conv(5, 4, 3, 8, groups=2),
     "convolution of single pixels": lambda: conv(4, 5, 6, 7, kernel=1, pad=0),
     "convolution of an image": lambda: image_conv(9, 11, 5),
     "channels first": lambda: channels_first(5, 6, 3, 10),
     "rows of several axes": lambda: rows_of_two_axes(3, 5, 4, 6),
+}
+WINDOWS: dict[str, tuple[Callable[[], PrimFunc], str, tuple[int, ...]]] = {
+    "depthwise": (lambda: conv(6, 5, 1, 8, groups=8), "conv", (3, 5)),
+    "strided depthwise": (lambda: conv(7, 9, 1, 4, groups=4, stride=2, batch=2), "conv", (4, 1)),
+    "two results of a channel": (
+        lambda: conv(4, 4, 1, 6, groups=3, kernel=5, pad=2),
+        "conv",
+        (2, 2),
+    ),
+    "pooling": (lambda: pool(9, 7, 5), "Y_cache", (2, 3)),
+    "padded pooling": (lambda: pool(8, 8, 3, pad=1, batch=2), "Y_cache", (4, 2)),
 }
 ROWS: dict[str, Callable[[], PrimFunc]] = {
     "few rows": lambda: matmul(3, 9, 4),
@@ -120,6 +131,17 @@ def test_products_run_in_tiles(name: str) -> None:
     func = PRODUCTS[name]()
     assert rule_for(func, A100).name == "grid products"
     check(func, A100)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_run_in_tiles_of_each_thread(name: str) -> None:
+    make, block, tile = WINDOWS[name]
+    func = make()
+    assert rule_for(func, A100).name == "grid windows"
+    check(func, A100)
+    answered = Answered({f"tile of {block}": tile})
+    check(func, A100, answered)
+    assert answered.met
 
 
 @pytest.mark.parametrize("name", ROWS)

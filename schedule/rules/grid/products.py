@@ -14,24 +14,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....tir.buffer import Buffer
 from ....tir.func import PrimFunc
-from ....tir.simplify import simplify
-from ....tir.stmt import Block, IterKind
+from ....tir.stmt import IterKind
 from ....tir.target import Target
 from ...library import deal_out
-from ...nest import fixed_tensors, is_reduction, read_indices, target_of
+from ...nest import fixed_tensors, is_reduction, target_of
 from ...references import LoopRef
 from ...schedule import Schedule
 from ..questions import ask
-from ..structure import inline_chains, is_pointwise, pointwise_output
+from ..structure import is_pointwise
 from .points import neighbours, schedule_points
+from .readers import with_reader
 from .sides import Product, Side, as_matrices, grouped_axis, inline_moves, product
+from .windows import has_small_windows
 
 # threads along each side of a block, rows and columns of a thread, terms of a slice
 TILES = ((16, 8, 8, 8), (16, 8, 4, 8), (16, 4, 4, 16), (16, 2, 2, 16), (8, 4, 4, 8), (8, 2, 2, 8))
 FEWEST_BLOCKS = 128  # that keep the multiprocessors of a large GPU busy
 FEWEST_ROWS = 8  # for which a tile pays
+FEWEST_COLUMNS = 4  # for which it pays where windows are small
 MOST_APART = 65535  # blocks along an axis of a grid but the first
 BANKS = 32  # of shared memory, of four bytes each
 
@@ -60,6 +61,8 @@ class GridProductsRule:
         made = product(sch.func.block(name))
         if made is None or made.rows.extent < FEWEST_ROWS or made.products > MOST_APART:
             return False
+        if made.columns.extent < FEWEST_COLUMNS and has_small_windows(found[0]):
+            return False
         return not func.dims or made.is_matrices
 
     def apply(self, sch: Schedule, target: Target) -> None:
@@ -77,28 +80,12 @@ def _prepare(sch: Schedule) -> tuple[str, str]:
     """Let one block read the result of the only reduction element by element, and make two axes of
     one that counts groups. Returns the names of the reduction and of that block.
     """
-    inline_chains(sch)
-    (block,) = (block for block in sch.func.blocks if is_reduction(block))
-    tensor, name = target_of(block), block.name
-    follows = pointwise_output(sch.func, block)
-    if follows is None or tensor in sch.func.outputs or not _reads_own_element(follows, tensor):
-        user = sch.cache_write(name)
-        (name,) = (block.name for block in sch.func.blocks if is_reduction(block))
-    else:
-        user = follows.name
+    name, user = with_reader(sch)
     grouped = grouped_axis(sch.func.block(name))
     if grouped is not None:
         for counted in (name, user):
             sch.split_axis(counted, *grouped)
     return name, user
-
-
-def _reads_own_element(user: Block, tensor: Buffer) -> bool:
-    """Whether an element of the block is made of the same element of the tensor."""
-    ranges = {it.var: (0, it.extent - 1) for it in user.iters}
-    own = [simplify(it.var, ranges) for it in user.iters]
-    found = read_indices(user, tensor)
-    return all([simplify(index, ranges) for index in indices] == own for indices in found)
 
 
 def _tile(found: Product) -> tuple[int, int, int, int]:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from ....tir.buffer import Load
-from ....tir.expr import Const, Expr, FloorDiv, Select, Var
+from ....tir.expr import Const, Expr, FloorDiv, Var
 from ....tir.linear import linear
 from ....tir.stmt import Block, IterKind, IterVar
-from ....tir.visit import free_vars, loads, stores, walk
-from ...nest import readers, writers
+from ....tir.visit import free_vars, loads, walk
+from ...nest import writers
 from ...schedule import Schedule
 from ..structure import is_plain_store, is_pointwise, product_of
 from .points import VECTOR_BYTES
+from .readers import moved_for, moves
 
 SECTOR = 8  # elements of four bytes in the least part of memory that is read at once
 
@@ -145,24 +146,13 @@ def product(block: Block) -> Product | None:
 
 
 def inline_moves(sch: Schedule, name: str) -> None:
-    """Let a block that copies read what is moved, or padded with a constant, for it alone where it
-    lies.
-    """
+    """Let a block that copies read what is moved for it where it lies."""
     while True:
         (load,) = loads(sch.func.block(name).body)
-        made = [b for b in writers(sch.func, load.buffer) if is_pointwise(b)]
-        alone = len(readers(sch.func, load.buffer)) == 1
-        if load.buffer not in sch.func.allocations or not made or not alone or not _moves(made[0]):
+        made = moved_for(sch.func, load.buffer)
+        if made is None:
             return
-        sch.compute_inline(made[0].name)
-
-
-def _moves(block: Block) -> bool:
-    """Whether a pointwise block does nothing but read, or set what has no source to a constant."""
-    value = stores(block.body)[0].value
-    if isinstance(value, Select) and isinstance(value.on_false, Const):
-        value = value.on_true
-    return isinstance(value, Load) and not any(map(loads, value.indices))
+        sch.compute_inline(made.name)
 
 
 def as_matrices(sch: Schedule, found: Product, user: str) -> None:
@@ -184,7 +174,7 @@ def _join_operand(sch: Schedule, found: Product, load: Load) -> None:
     made = [block for block in writers(sch.func, load.buffer) if is_pointwise(block)]
     place: dict[Expr, int] = {index: number for number, index in enumerate(load.indices)}
     groups = [[place[it.var] for it in group if it.var in place] for group in found.groups]
-    if not made or load.buffer not in sch.func.allocations or _moves(made[0]):
+    if not made or load.buffer not in sch.func.allocations or moves(made[0]):
         return
     if len(place) == len(made[0].iters) == sum(map(len, groups)):
         sch.join_axes(made[0].name, sorted(group for group in groups if group))

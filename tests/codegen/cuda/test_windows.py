@@ -11,10 +11,15 @@ import pytest
 
 import tilewright as tw
 from tilewright.runtime.cuda.emulation_report import EmulationReport
+from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir.evaluate import evaluate
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.target import Target
 
-from ...schedule.programs import conv, image_conv, integers
+from ...schedule.programs import conv, image_conv, integers, pool
+from ...schedule.rule_checks import Answered
+
+A100 = Target.parse("cuda:sm_80")
 
 pytestmark = pytest.mark.needs_cxx
 
@@ -26,11 +31,25 @@ CONVOLUTIONS: dict[str, tuple[Callable[[], PrimFunc], float]] = {
 }
 
 
-def seen(func: PrimFunc, arch: str = "cuda:sm_80") -> EmulationReport:
+# with the tile of a thread, and the loads of X that it makes for each result
+TILES: dict[str, tuple[Callable[[], PrimFunc], str, tuple[int, ...], float]] = {
+    "depthwise": (lambda: conv(12, 15, 1, 32, groups=32), "conv", (4, 5), 6 * 7 / 20),
+    "depthwise, strided": (
+        lambda: conv(12, 16, 1, 32, groups=32, stride=2),
+        "conv",
+        (3, 4),
+        7 * 9 / 12,
+    ),
+    "pooling": (lambda: pool(13, 9, 32), "Y_cache", (3, 4), 7 * 9 / 12),
+}
+
+
+def seen(func: PrimFunc, answers: dict[str, object] | None = None) -> EmulationReport:
     """What the emulation saw of a kernel, whose result is right to the bit."""
     arrays = integers(func)
     constants = {b.name: arrays[b.name] for b in func.constants}
-    kernel = tw.build(func, arch, constants=constants)
+    schedule = default_schedule(func, A100, Answered(answers or {}))
+    kernel = tw.build(schedule, A100, constants=constants)
     assert kernel.proof.status == "proved"
     emulated = tw.emulated(kernel, checked=True)
     given = [arrays[b.name] for b in func.inputs if b not in func.constants]
@@ -53,3 +72,13 @@ def test_convolutions_fetch_their_windows_once_for_a_tile(name: str) -> None:
     stored = [site for site in report.sites if site.space == "global" and site.action == "writes"]
     assert min(site.efficiency for site in stored) == 1
     assert all(barrier.needed for barrier in report.barriers)
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_a_thread_loads_what_the_windows_of_its_tile_share_once(name: str) -> None:
+    make, block, tile, most = TILES[name]
+    report = seen(make(), {f"tile of {block}": tile})
+    read = [site.requests for site in report.sites if site.buffer == "X"]
+    stored = [site.requests for site in report.sites if site.action == "writes"]
+    assert sum(read) <= most * sum(stored)
+    assert all(site.efficiency == 1 for site in report.sites)
