@@ -9,7 +9,9 @@ from ..tir.errors import known_names
 from ..tir.func import PrimFunc
 from ..tir.stmt import AXES, BLOCK_AXES, THREAD_AXES, For, ForKind, Stmt
 from ..tir.target import Target
-from ..tir.visit import statements
+from ..tir.threads import WARP, reduces_over
+from ..tir.update import read_update
+from ..tir.visit import blocks, statements
 from .errors import refuse
 from .nest import loops_around, loops_below
 
@@ -57,6 +59,47 @@ def check_place(func: PrimFunc, loop: For, axis: str) -> None:
                 code="bind-inside",
                 hints=(f"reorder '{loop.var.name}' outside of '{outer.var.name}' first.",),
             )
+
+
+def joins(func: PrimFunc, loop: For, axis: str) -> bool:
+    """Whether threads that run the iterations of a loop join what one block computes there; each
+    may then have the result.
+
+    Raises: ScheduleError where they would, and that is no tree of the lanes of a warp.
+    """
+    found = [block for block in blocks(loop.body) if reduces_over(block, loop)]
+    if not found or axis not in THREAD_AXES:
+        return False
+    block = found[0]
+    if axis != THREAD_AXES[0]:
+        raise refuse(
+            func,
+            f"bind: block '{block.name}' reduces over loop '{loop.var.name}', and threads along "
+            f"{axis} are no neighbours; expected {THREAD_AXES[0]} for those that join values.",
+            code="join-axis",
+        )
+    if loop.extent > WARP or loop.extent & (loop.extent - 1):
+        raise refuse(
+            func,
+            f"bind: block '{block.name}' reduces over the {loop.extent} iterations of loop "
+            f"'{loop.var.name}'; expected a power of two up to {WARP}, the threads of a warp.",
+            code="join-lanes",
+            hints=(f"split it, rfactor the part of {WARP}, and bind the loop over the parts.",),
+        )
+    around = (*loops_around(func, loop), loop)
+    reduced = [x for x in around if reduces_over(block, x)]
+    plain = block.init is not None and read_update(block) is not None
+    if loop.body is not block or len(reduced) > 1 or not plain:
+        names = ", ".join(f"'{x.var.name}'" for x in reduced)
+        raise refuse(
+            func,
+            f"bind: threads of loop '{loop.var.name}' would join values of block '{block.name}', "
+            f"which reduces over {names}; expected a block that reduces over this loop alone, the "
+            "innermost, with its initialisation inside.",
+            code="join-block",
+            hints=("rfactor first: the new block joins one part of each thread.",),
+        )
+    return True
 
 
 def check_limits(func: PrimFunc, loop: For, target: Target | None) -> None:

@@ -40,6 +40,7 @@ from .stmt import (
     Stmt,
     Store,
 )
+from .threads import joined_by
 from .visit import statements
 
 LOOPS_PER_FUNCTION = 10
@@ -211,7 +212,7 @@ class _FuncWriter(ExprWriter):
         """Enter a loop that may run its iterations at once: the number of its level in a checked
         run.
         """
-        if not self.checked or loop.kind not in AT_ONCE:
+        if not self.checked or loop.kind not in AT_ONCE or joined_by(loop) is not None:
             return None
         at_root = self.barriers and self.level == 0
         level = 1 if at_root and loop.kind not in SHARED_OUT else self.level

@@ -86,6 +86,21 @@ class Vector(Expr):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Exchange(Expr):
+    """What the thread whose lane of a warp differs in the bits of `step` has for `value`, at the
+    same place of the text, to which all threads of the warp come. Lowered code for a GPU only: no
+    interpreter has several threads at one place.
+    """
+
+    value: Expr
+    step: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Fma(Expr):
     """a * b + c, rounded once."""
 

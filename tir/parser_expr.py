@@ -44,7 +44,7 @@ from .expr import (
 )
 from .intrinsics import ALL as INTRINSICS
 from .intrinsics import by_name
-from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Vector
+from .lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
 from .tensor_intrinsics import TENSOR_INTRINSICS
 
 BINARY: dict[type[ast.operator], type[Binary]] = {
@@ -76,6 +76,7 @@ ARGUMENTS = {
     "ramp": 3,
     "broadcast": 2,
     "lanes": 3,
+    "exchange": 2,
     "fma": 3,
     **{intrinsic.name: intrinsic.arity for intrinsic in (*INTRINSICS, *TENSOR_INTRINSICS.values())},
 }
@@ -268,6 +269,8 @@ class ExprParser:
                 return Broadcast(self.expr(args[0]), self.integer(args[1]))
             case "lanes":
                 return Lanes(self.expr(args[0]), self.integer(args[1]), self.integer(args[2]))
+            case "exchange":
+                return Exchange(self.expr(args[0]), self.expr(args[1]))
             case "fma":
                 return Fma(self.expr(args[0]), self.expr(args[1]), self.expr(args[2]))
         intrinsic = TENSOR_INTRINSICS.get(name) or by_name(name)

@@ -45,7 +45,7 @@ from .expr import (
     Sub,
     Var,
 )
-from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Vector
+from .lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
 from .reduce import Reduce
 from .stmt import (
     Alloc,
@@ -207,6 +207,8 @@ def _call(expr: Expr, names: Names) -> str:
             return f"lanes({args(expr.value)}, {expr.first}, {expr.count})"
         case Vector():
             return f"vector({args(*expr.values)})"
+        case Exchange():
+            return f"exchange({args(expr.value, expr.step)})"
         case Fma():
             return f"fma({args(expr.a, expr.b, expr.c)})"
     raise TypeError(f"printer: no text for {type(expr).__name__}")

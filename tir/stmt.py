@@ -3,8 +3,9 @@
 - For runs its body for var = 0 .. extent-1. `serial` and `unrolled` run in order; iterations of
   `parallel` may run at once; iterations of `vectorized` run as the lanes of one vector. Those of
   `bound` loops may run at once too: each is the block or the thread of a grid that has the loop's
-  number along `axis`. All loops of one axis are the same threads, and where an axis has no loop its
-  first thread runs what there is. A nest
+  number along `axis`. All loops of one axis are the same threads; where an axis has no loop its
+  first thread runs what there is, and threads over which a block reduces join what each of them
+  brings (tir/threads.py). A nest
   below a loop that is `blockized` or `tensorized` is one unit for a schedule; its loops run in
   order, and code generation makes one instruction, `intrinsic`, of the tensorized one, which
   rounds a sum of floats in its own way where it says so (tir/tensor_intrinsics.py).

@@ -51,7 +51,7 @@ from .expr import (
     Var,
 )
 from .func import PrimFunc
-from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Vector
+from .lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
 from .node import Node
 from .printer import print_expr, print_stmt
 from .stmt import (
@@ -111,6 +111,7 @@ class StageSpec:
 _ARITHMETIC = (Add, Sub, Mul, Div, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, And, Or, Not)
 _BITS = (BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
 _VALUES = (Var, Dim, Const, Select, Cast, Call, Let, Load, Buffer)
+_LOWERED = (Fma, Reinterpret, Ramp, Broadcast, Lanes, Vector, Exchange)
 _ACTIONS = (For, Store, Seq, Alloc, Extern)
 _PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_BITS, *_VALUES, *_ACTIONS))
 _BLOCKS: frozenset[type[Node]] = _PLAIN | {Block, IterVar}
@@ -130,7 +131,7 @@ SPECS = {
     Stage.SCHEDULED: _SCHEDULED,
     Stage.NEST: StageSpec(_BLOCKS | {If, Prefetch, Fma, Barrier}),
     Stage.LOWERED: StageSpec(
-        _PLAIN | {If, Prefetch, Fma, Barrier, LetStmt, Ramp, Broadcast, Lanes, Vector, Reinterpret},
+        _PLAIN | {If, Prefetch, Barrier, LetStmt, *_LOWERED},
         loops=frozenset(ForKind) - frozenset(UNITS),
         vectors=True,
     ),

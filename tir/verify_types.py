@@ -31,7 +31,7 @@ from .expr import (
     ShiftRight,
     Sub,
 )
-from .lowered import Broadcast, Fma, Lanes, Ramp, Reinterpret, Vector
+from .lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
 from .stmt import Extern, Prefetch, Store
 
 
@@ -82,6 +82,10 @@ def type_problem(expr: Expr) -> str | None:
         case Lanes(value, first, count):
             if first % count or not 0 <= first <= value.dtype.lanes - count:
                 return f"the value is {value.dtype}; it has no {count} lanes from lane {first} on"
+        case Exchange():
+            return _lanes("the value", expr.value.dtype, 1) or _scalar_integer(
+                "the step", expr.step.dtype
+            )
         case Vector(values):
             kinds = {value.dtype for value in values}
             if len(kinds) > 1 or len(values) < 2 or values[0].dtype.lanes > 1:

@@ -32,6 +32,7 @@ from ...tir.stmt import (
     Store,
 )
 from ...tir.target import Target
+from ...tir.threads import has_threads, kept_by_all
 from ...tir.visit import accesses, free_vars, statements, stores
 from ..c.isa import isa
 from ..c.lines import Lines, wrapped
@@ -83,6 +84,7 @@ class _KernelWriter:
             for axis in (*BLOCK_AXES, *THREAD_AXES)
         }
         self.shared = _shared_plan(root)
+        self.kept = kept_by_all(root)
 
     def kernel(self) -> Kernel:
         """The text and the launch."""
@@ -166,10 +168,18 @@ class _KernelWriter:
         """A statement that all threads of a block come to; `missing`: the axes along which they
         still have to be told apart.
         """
-        if missing and _is_of_one(stmt):
-            self._by_first((stmt,), missing)
+        first = self._of_first(stmt, missing)
+        if first:
+            self._by_first((stmt,), first)
         else:
             self._structure(stmt, missing)
+
+    def _of_first(self, stmt: Stmt, missing: frozenset[str]) -> frozenset[str]:
+        """The axes along which the first thread alone does all of a statement."""
+        if isinstance(stmt, Alloc | Barrier | Seq) or has_threads(stmt):
+            return frozenset()
+        found = {missing - self.kept.get(store.buffer, frozenset()) for store in stores(stmt)}
+        return found.pop() if len(found) == 1 else frozenset()
 
     def _by_first(self, stmts: Iterable[Stmt], missing: frozenset[str]) -> None:
         """Statements of the first thread along the axes."""
@@ -181,9 +191,9 @@ class _KernelWriter:
     def _structure(self, stmt: Stmt, missing: frozenset[str]) -> None:
         match stmt:
             case Seq():
-                for alone, group in groupby(stmt.body, _is_of_one):
-                    if alone and missing:
-                        self._by_first(group, missing)
+                for first, group in groupby(stmt.body, lambda s: self._of_first(s, missing)):
+                    if first:
+                        self._by_first(group, first)
                         continue
                     for child in group:
                         self._uniform(child, missing)
@@ -304,15 +314,6 @@ def _shared_plan(root: Stmt) -> dict[Buffer, int]:
         for node in statements(root)
         if isinstance(node, Alloc) and node.buffer.scope == "team"
     }
-
-
-def _is_of_one(stmt: Stmt) -> bool:
-    """Whether one thread does all of a statement."""
-    return not isinstance(stmt, Alloc | Barrier | Seq) and not _has_threads(stmt)
-
-
-def _has_threads(stmt: Stmt) -> bool:
-    return any(isinstance(node, For) and node.is_of_threads for node in statements(stmt))
 
 
 def kernel_symbol(name: str, number: int, count: int) -> str:

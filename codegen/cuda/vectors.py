@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
-from ...tir.lowered import Lanes, Vector
+from ...tir.lowered import Exchange, Lanes, Vector
 from ...tir.stmt import Store
 from ..c.lines import wrapped
 from ..c.scalars import ATOM, EQUAL, LONGEST_OPERANDS, SUM
@@ -47,6 +47,11 @@ class CudaVectors(CudaScalars):
             self.lines.declare(vector_type(var.type), var, self.value(value))
 
     def _scalar(self, expr: Expr) -> tuple[str, int]:
+        if isinstance(expr, Exchange):
+            text = (
+                f"__shfl_xor_sync(0xffffffffu, {self.scalar(expr.value)}, {self.scalar(expr.step)})"
+            )
+            return (f"{text} != 0", EQUAL) if expr.dtype.is_bool else (text, ATOM)
         if not isinstance(expr, Lanes):
             return super()._scalar(expr)
         text = f"{self.value(expr.value)}{component(expr.value.dtype.lanes, expr.first)}"

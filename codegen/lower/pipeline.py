@@ -14,6 +14,7 @@ from ...tir.verify import Stage, verify
 from .common_loads import CommonLoads
 from .erase_blocks import EraseBlocks
 from .fold_masks import FoldMasks
+from .join_threads import JoinThreads
 from .legalise import Legalise
 from .math import ExpandMath
 from .own_storage import OwnStorage
@@ -32,7 +33,9 @@ Watch = Callable[[str, PrimFunc, float], None]
 def lowering_passes(target: Target) -> tuple[Pass, ...]:
     """The passes from stage NEST to stage LOWERED for a target."""
     return (
-        EraseBlocks(),  # first: all others see loops, conditions and stores alone
+        # first: reads what blocks combine
+        *((JoinThreads(),) if target.gpu is not None else ()),
+        EraseBlocks(),  # then: all others see loops, conditions and stores alone
         Tensorize(target),  # then: reads the loops and the casts as they were defined
         SaturateCasts(),  # before the expansions, whose own casts never leave the range
         StorageCasts(target),  # what is left of them then is integer arithmetic

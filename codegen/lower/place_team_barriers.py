@@ -11,7 +11,8 @@ from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Barrier, Block, For, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
-from ...tir.visit import accesses, statements, substitute, transform
+from ...tir.threads import Kept, has_threads, joined_by, kept_by_all
+from ...tir.visit import accesses, stores, substitute, transform
 from .thread_owner import Dealt, dealt
 
 
@@ -28,19 +29,19 @@ class PlaceTeamBarriers:
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        body = _rooted(func.body)
+        body = _rooted(func.body, kept_by_all(func.body))
         return func if body == func.body else func.with_body(body)
 
 
-def _rooted(stmt: Stmt) -> Stmt:
+def _rooted(stmt: Stmt, kept: Kept) -> Stmt:
     """The statements at the root, each with its barriers inside."""
     match stmt:
         case Seq():
-            return seq(*map(_rooted, stmt.body))
+            return seq(*(_rooted(child, kept) for child in stmt.body))
         case Alloc():
-            return Alloc(stmt.buffer, _rooted(stmt.body))
-        case For() if _has_threads(stmt):
-            return _placed(_without(stmt)).stmt
+            return Alloc(stmt.buffer, _rooted(stmt.body, kept))
+        case For() if has_threads(stmt):
+            return _placed(_without(stmt), kept).stmt
     return stmt
 
 
@@ -88,30 +89,30 @@ class _Placed:
         return any(one.clashes(other) for one in earlier for other in self.first)
 
 
-def _placed(stmt: Stmt) -> _Placed:
+def _placed(stmt: Stmt, kept: Kept) -> _Placed:
     match stmt:
         case Alloc():
-            inner = _placed(stmt.body)
+            inner = _placed(stmt.body, kept)
             return replace(inner, stmt=Alloc(stmt.buffer, inner.stmt))
         case LetStmt():
-            inner = _placed(stmt.body)
+            inner = _placed(stmt.body, kept)
             return replace(inner, stmt=replace(stmt, body=inner.stmt))
         case Seq():
-            return _sequence(stmt)
+            return _sequence(stmt, kept)
         case If():
-            return _branch(stmt)
-        case For() if not stmt.is_of_threads and _has_threads(stmt):
-            return _loop(stmt)
-    mine = _touched(stmt)
+            return _branch(stmt, kept)
+        case For() if not stmt.is_of_threads and has_threads(stmt):
+            return _loop(stmt, kept)
+    mine = _touched(stmt, kept)
     return _Placed(stmt, mine, mine, False)
 
 
-def _sequence(stmt: Seq) -> _Placed:
+def _sequence(stmt: Seq, kept: Kept) -> _Placed:
     done: list[Stmt] = []
     first: frozenset[_Access] = frozenset()
     last: frozenset[_Access] = frozenset()
     parts = False
-    for child in map(_placed, stmt.body):
+    for child in (_placed(child, kept) for child in stmt.body):
         if child.follows(last):
             done.append(Barrier())
             last, parts = frozenset(), True
@@ -123,8 +124,8 @@ def _sequence(stmt: Seq) -> _Placed:
     return _Placed(seq(*done), first, last, parts)
 
 
-def _branch(stmt: If) -> _Placed:
-    sides = [_placed(side) for side in (stmt.then, stmt.orelse) if side is not None]
+def _branch(stmt: If, kept: Kept) -> _Placed:
+    sides = [_placed(side, kept) for side in (stmt.then, stmt.orelse) if side is not None]
     orelse = sides[1].stmt if stmt.orelse is not None else None
     first = frozenset[_Access]().union(*(side.first for side in sides))
     last = frozenset[_Access]().union(*(side.last for side in sides))
@@ -132,11 +133,11 @@ def _branch(stmt: If) -> _Placed:
     return _Placed(If(stmt.condition, sides[0].stmt, orelse), first, last, parts)
 
 
-def _loop(loop: For) -> _Placed:
+def _loop(loop: For, kept: Kept) -> _Placed:
     """A serial loop: what ends an iteration comes before what begins the next one. Of blocks none
     comes before another one.
     """
-    body = _placed(loop.body)
+    body = _placed(loop.body, kept)
     if loop.extent > 1 and not loop.is_of_blocks and body.follows(body.last):
         body = _Placed(_ended(body.stmt), body.first, frozenset(), True)
     return replace(body, stmt=replace(loop, body=body.stmt))
@@ -149,28 +150,33 @@ def _ended(stmt: Stmt) -> Stmt:
     return seq(stmt, Barrier())
 
 
-def _has_threads(stmt: Stmt) -> bool:
-    return any(isinstance(node, For) and node.is_of_threads for node in statements(stmt))
-
-
-def _touched(stmt: Stmt) -> frozenset[_Access]:
+def _touched(stmt: Stmt, kept: Kept) -> frozenset[_Access]:
     found: set[_Access] = set()
-    _collect(stmt, (), found)
+    _collect(stmt, (), kept, found)
     return frozenset(found)
 
 
-def _collect(stmt: Stmt, loops: tuple[For, ...], found: set[_Access]) -> None:
+def _collect(stmt: Stmt, loops: tuple[For, ...], kept: Kept, found: set[_Access]) -> None:
     if isinstance(stmt, Block):
-        found.update(_accesses_of(stmt, loops))
+        found.update(_accesses_of(stmt, loops, kept))
         return
     inside = (*loops, stmt) if isinstance(stmt, For) else loops
     for child in stmt.children():
         if isinstance(child, Stmt):
-            _collect(child, inside, found)
+            _collect(child, inside, kept, found)
 
 
-def _accesses_of(block: Block, loops: tuple[For, ...]) -> Iterator[_Access]:
-    axes = frozenset(loop.axis for loop in loops if loop.is_of_threads and loop.extent > 1)
+def _accesses_of(block: Block, loops: tuple[For, ...], kept: Kept) -> Iterator[_Access]:
+    """What a block touches. What its threads join the first of them sets, and any may read what
+    each of them brings.
+    """
+    targets = {store.buffer for store in stores(block.body)}
+    alone = tuple(loop for loop in loops if joined_by(loop) is not block)
+    apart, together = (
+        {loop.axis for loop in around if loop.is_of_threads and loop.extent > 1}
+        for around in (alone, loops)
+    )
+    together.update(*(kept.get(target, ()) for target in targets))
     values = {it.var: binding for it, binding in zip(block.iters, block.bindings, strict=True)}
     for access in accesses(block):
         if isinstance(access, Prefetch) or access.buffer.is_private:
@@ -178,7 +184,8 @@ def _accesses_of(block: Block, loops: tuple[For, ...]) -> Iterator[_Access]:
         at = [substitute(index, values) for index in access.indices]
         write = isinstance(access, Store)
         of = (block.family, block.is_ordered)
-        yield _Access(access.buffer, *of, write, axes, dealt(at, loops))
+        axes = frozenset(apart if access.buffer in targets else together)
+        yield _Access(access.buffer, *of, write, axes, dealt(at, alone))
 
 
 def _without(stmt: Stmt) -> Stmt:

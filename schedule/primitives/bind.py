@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...tir.buffer import Buffer
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import ForKind
@@ -19,16 +20,22 @@ def bind(func: PrimFunc, loop: Var, axis: str, target: Target | None) -> Rewrite
 
     Loops of one axis in different places are the same threads; a nest that has no loop of an axis
     is run by the first thread along it. Lowering puts a barrier where threads depend on each other.
+    Threads along threadIdx.x of a loop that a block reduces over join their values in a tree: a sum
+    of 32 is one of 16 sums of two, 16 apart, and so on. Where the result is kept in registers, each
+    of them has it.
     Requires: the loop is serial; loops of blocks stand outermost, no loop stands inside another one
-    of its axis; no two iterations touch one element, one of them writing; the block has no more
-    threads than the target allows. Raises: ScheduleError.
+    of its axis; no two iterations touch one element, one of them writing, but for a block that
+    reduces over this loop alone, of 32, 16, 8, 4 or 2 iterations; the block of threads has no more
+    of them than the target allows. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     grid.check_axis(func, node, axis)
     legality.check_serial(func, node, "bind")
     legality.check_not_mirrored(func, node, "bind")
     grid.check_place(func, node, axis)
-    private = legality.check_independent(func, node, "bind")
+    private: tuple[Buffer, ...] = ()
+    if not grid.joins(func, node, axis):
+        private = legality.check_independent(func, node, "bind")
     dependence.check_reads_own(func, node, "bind")
     changed = replace_loop(func, node, replace(node, kind=ForKind.BOUND, axis=axis, annotations=()))
     grid.check_limits(changed, loop_of(changed, loop), target)

@@ -1,21 +1,25 @@
 """P5 for a grid: what different threads of a block do has no order but that of barriers.
 
 - A thread is the values of the loops that are bound to threads; where an axis has no loop, it is
-  the first along it.
+  the first along it, or all are (tir/threads.py).
+- Threads that join values of their own may be more than these: then each value is read by several.
 - Loops of blocks, and serial ones outside of those of threads, are run by all threads of a block
   alike. So two runs in different threads that touch a cell, one writing, need a barrier that all
   threads pass between them: in the text between the two, where they agree on those loops; else, in
   the iteration of the earlier run behind it, or in that of the later one before it.
 - Storage that the threads of a block share is there once: iterations of serial loops use it again.
 - A buffer of a thread's own ("register", "thread") is another one for each thread: no barrier makes
-  such a pair right.
+  a pair right of which one thread does not have what the other one wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...tir.stmt import THREAD_AXES
+from ...tir.threads import Kept, kept_by_all, reduces_over
+from ...tir.visit import stores
 from ..verdict import Failure
 from .affine import Affine, variable
 from .nest import Access, BarrierAt, Nest, Statement
@@ -23,14 +27,61 @@ from .order import Order, common_loops
 from .sets import Sets
 from .witness import Finding, element_text, iteration, runs_of
 
+Threads = tuple[Affine | None, ...]  # along each axis the number of the thread; None: all of them
 
-def check_grid(sets: Sets, nest: Nest, pairs: Sequence[tuple[Access, Access]]) -> Iterator[Finding]:
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The threads of the blocks of a nest.
+
+    kept: what all threads along an axis have set; extents: threads along each axis, by the number
+    of the statement at the root.
+    """
+
+    kept: Kept
+    extents: Mapping[tuple[int, str], int]
+
+    @classmethod
+    def of(cls, nest: Nest) -> Team:
+        """Those that a nest's loops make."""
+        extents: dict[tuple[int, str], int] = {}
+        for statement in nest.statements:
+            for loop in statement.loops if statement.threads else ():
+                key = statement.root, loop.axis
+                extents[key] = max(extents.get(key, 1), loop.extent)
+        return cls(kept_by_all(nest.func.body), extents)
+
+    def threads(self, access: Access) -> Threads:
+        """Which threads of its block an access is of."""
+        return tuple(self._along(axis, access) for axis in THREAD_AXES)
+
+    def _along(self, axis: str, access: Access) -> Affine | None:
+        statement = access.statement
+        loop = next((loop for loop in statement.loops if loop.axis == axis), None)
+        target = statement.store.buffer
+        if loop is None:
+            return None if axis in self.kept.get(target, ()) else Affine()
+        if not reduces_over(statement.block, loop):
+            return variable(loop.var)
+        if any(access.buffer is store.buffer for store in stores(statement.block.body)):
+            return None if access.buffer.is_private else Affine()
+        whole = loop.extent == self.extents[statement.root, axis]
+        return variable(loop.var) if whole else None
+
+
+def check_grid(
+    sets: Sets, nest: Nest, team: Team, pairs: Sequence[tuple[Access, Access]]
+) -> Iterator[Finding]:
     """The first clash of threads among pairs of accesses to one buffer, one of them writing."""
     for one, two in pairs:
         a, b = one.statement, two.statement
-        if a.root != b.root or _first_thread_loop(a, b) is None:
+        alone = _first_thread_loop(a, b) is None and None not in (
+            *team.threads(one),
+            *team.threads(two),
+        )
+        if a.root != b.root or alone:
             continue
-        finding = _clash(sets, one, two, _orders(nest.barriers, one, two))
+        finding = _clash(sets, team, one, two, _orders(nest.barriers, one, two))
         if finding is not None:
             yield finding
             return
@@ -87,13 +138,28 @@ def _carried(barriers: Sequence[BarrierAt], early: Statement, late: Statement, l
     return False
 
 
-def _thread(statement: Statement) -> tuple[Affine, ...]:
-    """The number of the thread that runs a statement, along each axis."""
-    axes = {loop.axis: variable(loop.var) for loop in statement.loops if loop.is_of_threads}
-    return tuple(axes.get(axis, Affine()) for axis in THREAD_AXES)
+def _apart(team: Team, one: Access, two: Access) -> Iterator[tuple[tuple[Affine, Affine], ...]]:
+    """The ways in which two accesses may be of different threads: forms of which the first is the
+    greater, or nothing, where they are whatever the iterations.
+
+    Of a buffer of a thread's own: in which the thread of the second does not have what the first
+    wrote.
+    """
+    private, root = one.buffer.is_private, one.statement.root
+    threads = zip(THREAD_AXES, team.threads(one), team.threads(two), strict=True)
+    for axis, mine, other in threads:
+        if mine is not None and other is not None:
+            yield ((mine, other),)
+            yield ((mine.scaled(-1), other.scaled(-1)),)
+        elif team.extents.get((root, axis), 1) > 1:
+            has_it = mine is None or two.write
+            if not (private and has_it):
+                yield ()
 
 
-def _clash(sets: Sets, one: Access, two: Access, orders: Sequence[Order]) -> Finding | None:
+def _clash(
+    sets: Sets, team: Team, one: Access, two: Access, orders: Sequence[Order]
+) -> Finding | None:
     a, b = one.statement, two.statement
     private = one.buffer.is_private
     cells = (one.cell, two.cell) if private else (one.indices, two.indices)
@@ -101,20 +167,19 @@ def _clash(sets: Sets, one: Access, two: Access, orders: Sequence[Order]) -> Fin
     possible = sets.possible(a, one.where, b, two.where, equal, orders) if orders else ()
     if not possible:
         return None
-    for mine, other in zip(_thread(a), _thread(b), strict=True):
-        for ahead in ((mine, other), (mine.scaled(-1), other.scaled(-1))):
-            runs = sets.pairs(a, one.where, b, two.where, equal, possible, (ahead,))
-            if sets.empty(runs):
-                continue
-            first, second = runs_of(runs, a, b)
-            element = element_text(one.buffer.name, one.indices, first)
-            verb = "write" if two.write else "write and read"
-            what = (
-                f"two threads, each with a '{one.buffer.name}' of its own,"
-                if private
-                else "two threads with no barrier between them"
-            )
-            both = (iteration(a, first), iteration(b, second))
-            failure = Failure("P5", f"{what} {verb} {element}", both, element)
-            return Finding(failure, one.exact and two.exact)
+    for ahead in _apart(team, one, two):
+        runs = sets.pairs(a, one.where, b, two.where, equal, possible, ahead)
+        if sets.empty(runs):
+            continue
+        first, second = runs_of(runs, a, b)
+        element = element_text(one.buffer.name, one.indices, first)
+        verb = "write" if two.write else "write and read"
+        what = (
+            f"two threads, each with a '{one.buffer.name}' of its own,"
+            if private
+            else "two threads with no barrier between them"
+        )
+        both = (iteration(a, first), iteration(b, second))
+        failure = Failure("P5", f"{what} {verb} {element}", both, element)
+        return Finding(failure, one.exact and two.exact)
     return None

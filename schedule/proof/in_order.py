@@ -17,9 +17,10 @@ from ...tir.buffer import Load
 from ...tir.expr import Add, Call, Div, Mul, Sub
 from ...tir.func import PrimFunc
 from ...tir.lowered import Fma
-from ...tir.stmt import Block, IterKind, Role
+from ...tir.stmt import Block, For, IterKind, Role
+from ...tir.threads import joined_by
 from ...tir.update import read_update
-from ...tir.visit import loads, stores, walk
+from ...tir.visit import loads, statements, stores, walk
 from ..nest import is_reduction, targets_of
 from ..verdict import Failure
 from .affine import Undecided
@@ -44,6 +45,7 @@ def reordered_sums(original: PrimFunc, canonical: PrimFunc, nest: PrimFunc) -> l
     """
     wanted = [block for block in original.blocks if is_reduction(block) and rounds(block)]
     found = [failure for block in wanted for failure in _parted(block, canonical)]
+    found += _joined(nest) if wanted else ()
     if found or not wanted:
         return found
     sets = Sets(MAX_OPERATIONS)
@@ -87,6 +89,15 @@ def _summing(block: Block, canonical: PrimFunc) -> list[Block]:
         (load,) = loads(found[0].body)
         found = [b for b in canonical.blocks if load.buffer in targets_of(b)]
     return found
+
+
+def _joined(nest: PrimFunc) -> Iterator[Failure]:
+    """Sums that threads join in a tree."""
+    for loop in (x for x in statements(nest.body) if isinstance(x, For)):
+        made = joined_by(loop)
+        if made is not None and rounds(made):
+            name = made.family or made.name
+            yield Failure("P3", f"threads of loop '{loop.var.name}' join block '{name}'")
 
 
 def _reduced(block: Block) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.schedule.schedule import Schedule
+from tilewright.tir.visit import stores
 
 Steps = Callable[[Schedule], object]
 
@@ -62,5 +63,71 @@ def rows_shared(first: str, second: str, threads: int = 4) -> Steps:
             _, inside = sch.split(sch.loops(block)[-1], (None, threads))
             sch.bind(inside, "threadIdx.x")
         sch.set_scope(first, "team")
+
+    return steps
+
+
+def warp_for_each_row(block: str, reader: str = "", rows: int = 2, threads: int = 32) -> Steps:
+    """A reduction along rows: each thread of a warp takes a part, and they join these. Where a
+    `reader` follows, element by element, each of them has the result. `rows` warps make a block.
+    """
+
+    def steps(sch: Schedule) -> None:
+        _, lane = sch.split(sch.loops(block)[-1], (None, threads))
+        parts = sch.rfactor(block, lane)
+        last = reader or block
+        row, warp = sch.split(sch.loops(last)[0], (None, rows))
+        if reader:
+            sch.compute_at(block, row)
+        lane, own, *others = sch.compute_at(parts, row)
+        sch.bind(row, "blockIdx.x")
+        sch.reorder(own, lane, *others)
+        sch.bind(warp, "threadIdx.y")
+        sch.bind(own, "threadIdx.y")
+        sch.bind(lane, "threadIdx.x")
+        if reader:
+            sch.bind(sch.loops(block)[1], "threadIdx.y")
+            if len(sch.loops(reader)) > 2:
+                _, lane = sch.split(sch.loops(reader)[-1], (None, threads))
+                sch.bind(lane, "threadIdx.x")
+            for tensor in {store.buffer.name for store in stores(sch.func.block(block).body)}:
+                sch.set_scope(tensor, "register")
+        sch.bind(sch.loops(block)[-1], "threadIdx.x")
+        for tensor in {store.buffer.name for store in stores(sch.func.block(parts).body)}:
+            sch.set_scope(tensor, "register")
+
+    return steps
+
+
+def block_for_each_row(block: str, reader: str, warps: int = 4, lanes: int = 4) -> Steps:
+    """A row of `reader`, and below it a reduction of what it reads: threads add up vectors, then
+    the threads of a warp join what they have, and all warps what these have.
+    """
+
+    def steps(sch: Schedule) -> None:
+        _, vector = sch.split(sch.loops(block)[-1], (None, warps * 32 * lanes))
+        vectors = sch.rfactor(block, vector)
+        thread, _ = sch.split(sch.loops(block)[-1], (warps * 32, lanes))
+        parts = sch.rfactor(block, thread)
+        warp, _ = sch.split(sch.loops(block)[-1], (warps, 32))
+        joined = sch.rfactor(block, warp)
+        row, *columns = sch.loops(reader)
+        below = {name: sch.compute_at(name, row) for name in (block, joined, parts, vectors)}
+        sch.bind(row, "blockIdx.x")
+        vector, _, rounds = below[vectors]
+        ty, tx, lane = sch.split(vector, (warps, 32, lanes))
+        sch.reorder(ty, tx, rounds, lane)
+        sch.vectorize(lane)
+        part_ty, part_tx = sch.split(below[parts][0], (warps, 32))
+        sch.unroll(below[parts][-1])
+        _, own_ty, own_tx, own = sch.split(columns[-1], (None, warps, 32, lanes))
+        sch.vectorize(own)
+        for loop in (ty, part_ty, below[joined][0], own_ty):
+            sch.bind(loop, "threadIdx.y")
+        for loop in (tx, part_tx, below[joined][-1], below[block][-1], own_tx):
+            sch.bind(loop, "threadIdx.x")
+        for tensor in (vectors, parts, block):
+            sch.set_scope(tensor, "register")
+        sch.set_scope(joined, "team")
 
     return steps

@@ -99,6 +99,10 @@ def _team_of_one_thread(sch: Schedule) -> None:
     sch.set_scope("R", "team")
 
 
+def _two_loops(sch: Schedule) -> None:
+    sch.bind(sch.split(sch.loops("C")[2], (None, 4))[1], "threadIdx.x")
+
+
 CASES: dict[str, tuple[PrimFunc, Steps]] = {
     "bind-axis: no such axis": (matmul(2, 3, 4), bound((0, "threadIdx.w"))),
     "bind-parallel: threads of a CPU": (matmul(2, 3, 4), _parallel),
@@ -110,7 +114,14 @@ CASES: dict[str, tuple[PrimFunc, Steps]] = {
         matmul(2, 3, 4),
         bound((0, "threadIdx.x"), (1, "blockIdx.x")),
     ),
-    "loop-clash: a reduction": (matmul(2, 3, 4), bound((2, "threadIdx.x"))),
+    "loop-clash: a reduction": (
+        matmul(2, 3, 4),
+        bound((0, "blockIdx.y"), (1, "blockIdx.z"), (2, "blockIdx.x")),
+    ),
+    "join-axis: no neighbours": (matmul(2, 3, 4), bound((2, "threadIdx.y"))),
+    "join-lanes: more than a warp": (matmul(2, 3, 64), bound((2, "threadIdx.x"))),
+    "join-lanes: no power of two": (matmul(2, 3, 6), bound((2, "threadIdx.x"))),
+    "join-block: two loops": (matmul(2, 3, 8), _two_loops),
     "loop-kind: bound already": (matmul(2, 3, 4), bound((0, "blockIdx.x"), (0, "blockIdx.y"))),
     "scope-team: outside of a grid": (blur(3, 4), _team_outside),
     "scope-team: a thread's own": (blur(3, 4), _team_of_one_thread),

@@ -1,0 +1,128 @@
+"""Threads that join their values, as CUDA C: what it reads like, what it computes, and what NVRTC
+makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.runtime.cuda.compile import compile_cuda
+from tilewright.runtime.cuda.inspection import instruction_mix, resources
+from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
+from tilewright.runtime.cuda.toolkit import find_tool
+from tilewright.runtime.kernel import Kernel
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir import te
+from tilewright.tir.dtype import dtype
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.target import Target
+
+from ...schedule.grids import Steps, block_for_each_row, warp_for_each_row
+from ...schedule.programs import farthest
+
+A100 = Target.parse("cuda:sm_80")
+
+
+def built(func: PrimFunc, steps: Steps) -> Kernel:
+    return tw.build(Schedule(func, A100).apply(steps), A100)
+
+
+def reduced(reducer: Callable[..., object], rows: int, columns: int, kind: str) -> PrimFunc:
+    x = te.placeholder((rows, columns), kind, name="X")
+    k = te.reduce_axis(columns, name="k")
+    s = te.compute((rows,), lambda i: reducer(x[i, k], axis=k), name="S")  # type: ignore[arg-type,return-value]
+    return te.func(x, s, name="reduced")
+
+
+def scaled(rows: int, columns: int) -> PrimFunc:
+    x = te.placeholder((rows, columns), "float32", name="X")
+    k = te.reduce_axis(columns, name="k")
+    s = te.compute((rows,), lambda i: te.sum(x[i, k], axis=k), name="S")
+    y = te.compute((rows, columns), lambda i, j: x[i, j] - s[i], name="Y")
+    return te.func(x, y, name="scaled")
+
+
+def test_a_warp_for_each_row(golden: Callable[[str, str], None]) -> None:
+    kernel = built(scaled(5, 70), warp_for_each_row("S", "Y"))
+    golden("cuda/warps.cu", kernel.source)
+
+
+def test_a_block_for_each_row(golden: Callable[[str, str], None]) -> None:
+    kernel = built(scaled(3, 1200), block_for_each_row("S", "Y"))
+    golden("cuda/blocks.cu", kernel.source)
+
+
+@pytest.mark.needs_cxx
+@pytest.mark.parametrize(
+    ("reducer", "kind", "expected"),
+    [
+        (te.sum, "float32", np.sum),
+        (te.sum, "float64", np.sum),
+        (te.sum, "int64", np.sum),
+        (te.sum, "int8", lambda x, axis: x.sum(axis=axis, dtype=np.int8)),
+        (te.max, "float32", np.max),
+        (te.min, "int32", np.min),
+        (te.prod, "int32", lambda x, axis: x.prod(axis=axis, dtype=np.int32)),
+        (te.any, "bool", np.any),
+        (te.all, "bool", np.all),
+    ],
+)
+def test_each_reducer_is_joined(
+    reducer: Callable[..., object], kind: str, expected: Callable[..., np.ndarray]
+) -> None:
+    kernel = built(reduced(reducer, 5, 70, kind), warp_for_each_row("S"))
+    x = np.random.default_rng(0).integers(-4, 5, (5, 70)).astype(dtype(kind).numpy)
+    x[1] = 1
+    assert kernel.proof.status == "proved"
+    assert np.array_equal(tw.emulated(kernel, checked=True)(x), expected(x, axis=1))
+
+
+@pytest.mark.needs_cxx
+def test_the_largest_and_where_it_is() -> None:
+    kernel = built(farthest(3, 70), warp_for_each_row("best", "Y"))
+    x = np.random.default_rng(0).integers(-9, 9, (3, 70)).astype(np.float32)
+    result = tw.emulated(kernel, checked=True)(x)
+    assert np.array_equal(result, (x.max(axis=1) + x.argmax(axis=1)).astype(np.float32))
+
+
+@pytest.mark.needs_cxx
+@pytest.mark.parametrize(
+    ("func", "steps", "barriers"),
+    [
+        (scaled(5, 70), warp_for_each_row("S", "Y"), 0),
+        (scaled(3, 1200), block_for_each_row("S", "Y"), 1),
+    ],
+    ids=["warps", "blocks"],
+)
+def test_all_threads_have_the_result(func: PrimFunc, steps: Steps, barriers: int) -> None:
+    kernel = built(func, steps)
+    assert kernel.proof.status == "proved"
+    assert kernel.source.count("__syncthreads") == barriers
+    shape = func.parameters[0].buffer.shape
+    x = np.random.default_rng(0).integers(-4, 5, shape).astype(np.float32)
+    emulated = tw.emulated(kernel, checked=True)
+    assert np.array_equal(emulated(x), x - x.sum(axis=1, keepdims=True))
+    assert all(barrier.needed for barrier in emulated.code.report.barriers)
+
+
+@pytest.mark.skipif(
+    find_tool("nvdisasm") is None or find_tool("cuobjdump") is None,
+    reason="NVIDIA's cuobjdump and nvdisasm are not installed",
+)
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_the_gpu_gets_shuffles(arch: str) -> None:
+    try:
+        find_nvrtc()
+    except NvrtcNotFound:
+        pytest.skip("NVRTC is not installed: python -m pip install 'tilewright[cuda]'")
+    source = built(scaled(3, 1200), block_for_each_row("S", "Y")).source
+    cubin = compile_cuda(source, arch, name="scaled")
+    (mix,) = instruction_mix(cubin).values()
+    (taken,) = resources(cubin).values()
+    assert mix.count("SHFL.BFLY") == 5 + 2
+    assert mix.count("BAR") == 1
+    assert taken.local_bytes == taken.stack_bytes == 0
