@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..runtime.cuda.architecture import runs_on
 from ..runtime.cuda.availability import Unavailable, availability
 from ..runtime.cuda.compile import cuda_flags
 from ..runtime.cuda.inspection import inspector
@@ -27,15 +28,17 @@ def gpu_conditions(target: Target) -> Conditions:
 
 
 def check_gpu(target: Target) -> None:
-    """Refuse to measure where there is no GPU, or another one, or not what makes its code.
+    """Refuse to measure for a GPU where there is none, or another one, or not what makes its code.
 
     Raises: NoDevice, TargetError, NvrtcNotFound, ToolNotFound.
     """
+    if target.gpu is None:
+        return
     found = availability()
     if isinstance(found, Unavailable):
         raise found.error()
     device = found.devices[0]
-    if not device.runs(target.isa):
+    if not runs_on(target.isa, device.capability):
         raise TargetError(
             f"tune: the GPU here, '{device.name}', is an {device.arch}; expected one that runs "
             f"code for '{target}'.",

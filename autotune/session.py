@@ -55,7 +55,7 @@ class Session:
         pairs = [(what, 1)] if isinstance(what, PrimFunc) else list(what)
         for func, _ in pairs:
             check_tunable(func, self.target)
-        if self.target.gpu is not None and executor is None:
+        if executor is None:
             check_gpu(self.target)
         self.stop = stop or Event()
         self._budget = trials, seconds

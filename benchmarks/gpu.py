@@ -1,11 +1,13 @@
 """Kernels on the GPU that is here, beside PyTorch, each with its share of the device's peak.
 
-    python -m benchmarks.gpu [NAME ...] [--seconds 0.5] [--write]
+    python -m benchmarks.gpu [NAME ...] [--seconds 0.5] [--tune 60] [--write]
 
 Products stand beside cuBLAS through PyTorch (float32, no TF32), chains and rows beside
 torch.compile; without PyTorch ours stand alone. Times are of the device's clock, many calls in one
 graph. The peaks are those of the largest copy and of the largest float32 product that PyTorch does
-in the same process. Results are compared with NumPy first. --write keeps the table under the
+in the same process. Results are compared with NumPy first. --tune searches the schedules of
+products and of softmax for so many seconds each, and times the tuned kernel and that of the rule in
+the same rounds. --write keeps the table under the
 device's name and the date.
 """
 
@@ -30,13 +32,15 @@ from tilewright.tir.evaluate import evaluate
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.work import bytes_moved, operations
 
-from . import report
+from . import gpu_tuning, report
 from .functions import chain, normalised, product, softmax
+from .gpu_tuning import Gain, gain
 
 Array = np.ndarray
 TorchCall = Callable[..., Any]
 PEAK_SIZE = 8192  # of the product and, squared, of the copy that tell the peaks
 WRONG = 1e-4  # of the largest magnitude
+TUNED = ("matmul", "softmax")  # what is tuned where that is asked for
 
 
 @dataclass(frozen=True)
@@ -137,19 +141,32 @@ class Torch:
         return 2e-9 * PEAK_SIZE**3 / product_seconds, 2e-9 * c.nbytes / copy_seconds
 
 
-def measure(
-    name: str, found: Available, torch: Torch | None, peaks: tuple[float, float], seconds: float
-) -> Row:
-    """One function, checked and timed."""
-    case = CASES[name]
-    func = case.func()
+def data(func: PrimFunc) -> tuple[dict[str, Array], dict[str, Array], list[Array]]:
+    """Random arrays by name: all, the constants alone, and those of a call in order."""
     random = np.random.default_rng(0)
     arrays = {
         b.name: random.standard_normal(b.shape, dtype=np.float32)
         for b in (*func.inputs, *func.constants)
     }
     fixed = {b.name: arrays[b.name] for b in func.constants}
-    inputs = [arrays[b.name] for b in func.inputs if b.name not in fixed]
+    return arrays, fixed, [arrays[b.name] for b in func.inputs if b.name not in fixed]
+
+
+def tuned(name: str, found: Available, seconds: float) -> Gain:
+    """One function, tuned for so many seconds."""
+    func = CASES[name].func()
+    _, fixed, inputs = data(func)
+    target = tw.Target.parse(f"cuda:{found.devices[0].arch}")
+    return gain(name, func, target, fixed, inputs, seconds)
+
+
+def measure(
+    name: str, found: Available, torch: Torch | None, peaks: tuple[float, float], seconds: float
+) -> Row:
+    """One function, checked and timed."""
+    case = CASES[name]
+    func = case.func()
+    arrays, fixed, inputs = data(func)
     kernel = tw.build(func, f"cuda:{found.devices[0].arch}", constants=fixed)
     wanted = evaluate(func, arrays)[func.outputs[0].name]
     result = np.asarray(kernel(*inputs))
@@ -191,6 +208,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a function's name")
     parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--tune", type=float, metavar="SECONDS", help="of each search")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     found = availability()
@@ -198,21 +216,30 @@ def main() -> None:
         raise SystemExit(str(found.error()))
     torch = Torch() if find_spec("torch") is not None else None
     peaks = torch.peaks() if torch is not None else (0.0, 0.0)
-    rows = []
-    for name in CASES:
-        if not options.names or any(part in name for part in options.names):
-            rows.append(measure(name, found, torch, peaks, options.seconds))
-            print(json.dumps(asdict(rows[-1])), flush=True)
-    print(table(rows))
+    rows, gains = [], []
+    names = [n for n in CASES if not options.names or any(part in n for part in options.names)]
+    for name in names:
+        rows.append(measure(name, found, torch, peaks, options.seconds))
+        print(json.dumps(asdict(rows[-1])), flush=True)
+    for name in names if options.tune is not None else ():
+        if name.startswith(TUNED):
+            gains.append(tuned(name, found, options.tune))
+            print(json.dumps(asdict(gains[-1])), flush=True)
+    tables = [table(rows), *([gpu_tuning.table(gains)] if gains else [])]
+    print("\n".join(tables))
     if options.write:
         device = "-".join(re.findall("[a-z0-9]+", found.devices[0].name.lower()))
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
         about = {"device": found.devices[0].name, "driver": found.driver.name, "date": day}
         kept = report.RESULTS / f"{device}-{day}"
-        whole = {"conditions": about, "rows": [asdict(row) for row in rows]}
+        whole = {
+            "conditions": about,
+            "rows": [asdict(row) for row in rows],
+            "tuned": [asdict(one) for one in gains],
+        }
         kept.with_suffix(".json").write_text(json.dumps(whole, indent=1) + "\n")
         lines = ", ".join(f"{key} {value}" for key, value in about.items())
-        kept.with_suffix(".md").write_text(f"# GPU\n\n{lines}\n\n{table(rows)}\n")
+        kept.with_suffix(".md").write_text("\n".join([f"# GPU\n\n{lines}\n", *tables]) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""`tilewright tune`: search the schedules of a model's kernels on this machine. Every alternative
-that a compile would price is measured, and every trial goes to a log, from which a later search
-goes on and `tilewright compile --log` takes its schedules.
+"""`tilewright tune`: search the schedules of a model's kernels on this machine: for its CPU, or for
+its GPU with `--target cuda`. Every alternative that a compile would price is measured, and every
+trial goes to a log, from which a later search goes on and `tilewright compile --log` takes its
+schedules.
 """
 
 from __future__ import annotations
@@ -85,11 +86,15 @@ def duration(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Search until the budget is spent, or Ctrl-C."""
-    from ..autotune.run import DEFAULT_TRIALS  # start-up
+    from ..autotune.gpu_here import check_gpu  # start-up
+    from ..autotune.run import DEFAULT_TRIALS
     from ..autotune.tune import tune
+    from ..driver.resolve_target import resolve_target
     from ..graph.tasks import tasks
     from .tuning_progress import Budget, Progress
 
+    if arguments.executor is None:
+        check_gpu(resolve_target(arguments.target))
     with working("pricing alternatives"):
         pairs = tasks(
             arguments.model,

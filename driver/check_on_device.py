@@ -27,7 +27,7 @@ class FencedCode:
 
     def run(self, arrays: Sequence[Array], threads: int) -> None:
         """Run `prepare`, where there is one, and then a call. Raises: DeviceError."""
-        loaded, artifact = self._code.ready(), self._code.artifact
+        loaded, artifact = self._code.loaded(), self._code.artifact
         parts = [part for part in (artifact.prepare, artifact.run) if part is not None]
         made: list[Parameter | Temporary] = []
         for part in parts:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...codegen.cuda.artifact import CudaArtifact, Dimensions, Launch, Part, Temporary
-from ...tir.errors import IRError
 from ...tir.json_reader import Json, Reader
-from ..artifact_json import parameter_from_json, parameter_to_json, target_from_json
+from ..artifact_json import SYMBOL, parameter_from_json, parameter_to_json, target_from_json, wrong
 
-_MOST = 1 << 12  # parameters, launches, temporaries, arguments
+_MOST_THREADS, _MOST_BLOCKS = 1024, 2**31 - 1  # along an axis
+_MOST_SHARED = 1 << 20  # bytes
 
 
 def cuda_to_json(artifact: CudaArtifact) -> dict[str, Json]:
@@ -15,8 +15,8 @@ def cuda_to_json(artifact: CudaArtifact) -> dict[str, Json]:
     return {
         "name": artifact.name,
         "target": dict(artifact.target.to_json()),
-        "run": _part_to_json(artifact.run),
-        "prepare": None if artifact.prepare is None else _part_to_json(artifact.prepare),
+        "run": part_to_json(artifact.run),
+        "prepare": None if artifact.prepare is None else part_to_json(artifact.prepare),
     }
 
 
@@ -27,70 +27,60 @@ def cuda_from_json(data: Reader, source: str = "") -> CudaArtifact:
         data["name"].text(),
         source,
         target_from_json(data["target"]),
-        _part(data["run"]),
-        None if prepare.value is None else _part(prepare),
+        part_from_json(data["run"]),
+        None if prepare.value is None else part_from_json(prepare),
     )
 
 
-def _part_to_json(part: Part) -> Json:
+def part_to_json(part: Part) -> Json:
+    """A part as plain JSON values."""
     return {
-        "parameters": [parameter_to_json(one) for one in part.parameters],
-        "launches": [_launch_to_json(one) for one in part.launches],
+        "parameters": [parameter_to_json(p) for p in part.parameters],
+        "launches": [
+            {
+                "kernel": launch.kernel,
+                "grid": list(launch.grid),
+                "block": list(launch.block),
+                "arguments": list(launch.arguments),
+                "shared_bytes": launch.shared_bytes,
+            }
+            for launch in part.launches
+        ],
         "temporaries": [
-            {"name": one.name, "dtype": str(one.dtype), "shape": list(one.shape)}
-            for one in part.temporaries
+            {"name": t.name, "dtype": str(t.dtype), "shape": list(t.shape)}
+            for t in part.temporaries
         ],
     }
 
 
-def _part(data: Reader) -> Part:
-    """A part whose launches take what it has: no address is made of another name."""
+def part_from_json(data: Reader) -> Part:
+    """The part that `part_to_json` wrote; its launches take what it has. Raises: IRError."""
     part = Part(
-        tuple(map(parameter_from_json, data["parameters"].items(_MOST))),
-        tuple(map(_launch, data["launches"].items(_MOST))),
-        tuple(map(_temporary, data["temporaries"].items(_MOST))),
+        tuple(parameter_from_json(item) for item in data["parameters"].items(1 << 10)),
+        tuple(_launch(item) for item in data["launches"].items(1 << 10)),
+        tuple(
+            Temporary(item["name"].text(), item["dtype"].dtype(), item["shape"].shape())
+            for item in data["temporaries"].items(1 << 10)
+        ),
     )
-    known = {one.name for one in part.parameters} | {one.name for one in part.temporaries}
     for launch in part.launches:
-        for name in launch.arguments:
-            if name not in known:
-                raise IRError(
-                    f"cuda: a launch of '{launch.kernel}' takes '{name}', which is neither a "
-                    "parameter nor a temporary.",
-                    code="cuda-artifact-json",
-                )
+        if not set(launch.arguments) <= set(part.names):
+            raise wrong(f"'{launch.kernel}' takes what nobody hands it")
     return part
-
-
-def _launch_to_json(launch: Launch) -> Json:
-    return {
-        "kernel": launch.kernel,
-        "grid": list(launch.grid),
-        "block": list(launch.block),
-        "arguments": list(launch.arguments),
-        "shared_bytes": launch.shared_bytes,
-    }
 
 
 def _launch(data: Reader) -> Launch:
     return Launch(
-        data["kernel"].text(),
-        _dimensions(data["grid"]),
-        _dimensions(data["block"]),
-        tuple(one.text() for one in data["arguments"].items(_MOST)),
-        data["shared_bytes"].integer(),
+        data["kernel"].text(SYMBOL),
+        _dimensions(data["grid"], _MOST_BLOCKS),
+        _dimensions(data["block"], _MOST_THREADS),
+        tuple(item.text() for item in data["arguments"].items(1 << 10)),
+        data["shared_bytes"].integer(_MOST_SHARED),
     )
 
 
-def _temporary(data: Reader) -> Temporary:
-    return Temporary(data["name"].text(), data["dtype"].dtype(), data["shape"].shape())
-
-
-def _dimensions(data: Reader) -> Dimensions:
-    sizes = [one.integer() for one in data.items(3)]
-    if len(sizes) != 3:
-        raise IRError(
-            f"json: {data.where} has {len(sizes)} numbers; expected three: along x, y and z.",
-            code="cuda-artifact-json",
-        )
-    return sizes[0], sizes[1], sizes[2]
+def _dimensions(data: Reader, most: int) -> Dimensions:
+    extents = [item.integer(most) for item in data.items(3)]
+    if len(extents) != 3:
+        raise wrong(f"{data.where} has {len(extents)} extents")
+    return extents[0], extents[1], extents[2]

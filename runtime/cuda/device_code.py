@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...codegen.artifact import Parameter
 from ...codegen.cuda.artifact import CudaArtifact, Launch, Part
@@ -45,7 +45,7 @@ class Loaded:
 
     context: Context
     kernels: Mapping[str, Kernel]
-    fixed: dict[str, DeviceArray] = field(default_factory=dict)
+    fixed: Mapping[str, DeviceArray] = field(default_factory=dict)
 
     def bound(self, part: Part, arrays: Mapping[str, DeviceArray]) -> Bound:
         """The launches of a part on these arrays, which come before those that stay, and on
@@ -104,6 +104,7 @@ class DeviceCode:
         self.constants = dict(constants)
         self.cubin = cubin
         self._loaded: Loaded | None = None
+        self._ready: Loaded | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return DeviceCode, (self.artifact, self.constants, self.cubin)
@@ -125,7 +126,13 @@ class DeviceCode:
         return DeviceCall(loaded.context, loaded.bound(self.artifact.run, named))
 
     def ready(self) -> Loaded:
-        """It on the device, where `prepare` has run."""
+        """It on the device, with its constants, where `prepare` has run."""
+        if self._ready is None:
+            self._ready = self._prepared(self.loaded())
+        return self._ready
+
+    def loaded(self) -> Loaded:
+        """Its kernels on the device, none of which has run."""
         if self._loaded is None:
             self._loaded = self._load()
         return self._loaded
@@ -140,17 +147,21 @@ class DeviceCode:
         )
         parts = [part for part in (artifact.prepare, artifact.run) if part is not None]
         names = {launch.kernel for part in parts for launch in part.launches}
-        loaded = Loaded(context, {name: module.kernel(name) for name in names})
-        for name, array in self.constants.items():
-            loaded.fixed[name] = DeviceArray.of(context, array)
+        return Loaded(context, {name: module.kernel(name) for name in names})
+
+    def _prepared(self, loaded: Loaded) -> Loaded:
+        """It with its constants, and what is prepared of them."""
+        context, artifact = loaded.context, self.artifact
+        fixed = {name: DeviceArray.of(context, array) for name, array in self.constants.items()}
         for parameter in artifact.parameters:
             if parameter.role == "prepared":
                 made = DeviceArray.empty(context, parameter.shape, parameter.dtype.numpy)
-                loaded.fixed[parameter.name] = made
+                fixed[parameter.name] = made
+        ready = replace(loaded, fixed=fixed)
         if artifact.prepare is not None:
-            loaded.bound(artifact.prepare, {}).put()
+            ready.bound(artifact.prepare, {}).put()
             context.synchronize()  # its temporaries go now
-        return loaded
+        return ready
 
     @property
     def free_parameters(self) -> list[Parameter]:

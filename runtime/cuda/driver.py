@@ -8,7 +8,6 @@ means. Graphs go past the protocol (graph.py), for PyCUDA has none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -59,18 +58,6 @@ class DeviceProperties:
         """The architecture to compile for: "sm_90a", "sm_80"."""
         major, minor = self.capability
         return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
-
-    def runs(self, arch: str) -> bool:
-        """Whether it runs a cubin for "sm_80": one of its major number, and no later one; "sm_90a"
-        is for this number alone.
-        """
-        match = re.fullmatch(r"sm_(\d+)(\d)([af]?)", arch)
-        if match is None:
-            return False
-        wanted = int(match[1]), int(match[2])
-        if match[3]:
-            return wanted == self.capability
-        return wanted[0] == self.capability[0] and wanted[1] <= self.capability[1]
 
 
 def describe(

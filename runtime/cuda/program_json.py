@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...codegen.cuda.artifact import CudaArtifact, Dimensions, Launch, Part, Temporary
+from ...codegen.cuda.artifact import CudaArtifact
 from ...codegen.cuda.program_artifact import CudaProgram
 from ...tir.json_reader import Json, Reader
 from ...tir.program import Launch as Step
@@ -16,9 +16,7 @@ from ..artifact_json import (
     target_from_json,
     wrong,
 )
-
-_MOST_THREADS, _MOST_BLOCKS = 1024, 2**31 - 1  # along an axis
-_MOST_SHARED = 1 << 20  # bytes
+from .artifact_json import part_from_json, part_to_json
 
 
 def program_to_json(program: CudaProgram) -> dict[str, Json]:
@@ -64,8 +62,8 @@ def program_from_json(data: Reader, sources: tuple[str, ...]) -> CudaProgram:
 
 
 def _kernel_to_json(kernel: CudaArtifact) -> Json:
-    prepare = None if kernel.prepare is None else _part_to_json(kernel.prepare)
-    return {"name": kernel.name, "run": _part_to_json(kernel.run), "prepare": prepare}
+    prepare = None if kernel.prepare is None else part_to_json(kernel.prepare)
+    return {"name": kernel.name, "run": part_to_json(kernel.run), "prepare": prepare}
 
 
 def _kernel(data: Reader, source: str, target: Target) -> CudaArtifact:
@@ -74,61 +72,9 @@ def _kernel(data: Reader, source: str, target: Target) -> CudaArtifact:
         data["name"].text(SYMBOL),
         source,
         target,
-        _part(data["run"]),
-        None if prepare.value is None else _part(prepare),
+        part_from_json(data["run"]),
+        None if prepare.value is None else part_from_json(prepare),
     )
-
-
-def _part_to_json(part: Part) -> Json:
-    return {
-        "parameters": [parameter_to_json(p) for p in part.parameters],
-        "launches": [
-            {
-                "kernel": launch.kernel,
-                "grid": list(launch.grid),
-                "block": list(launch.block),
-                "arguments": list(launch.arguments),
-                "shared_bytes": launch.shared_bytes,
-            }
-            for launch in part.launches
-        ],
-        "temporaries": [
-            {"name": t.name, "dtype": str(t.dtype), "shape": list(t.shape)}
-            for t in part.temporaries
-        ],
-    }
-
-
-def _part(data: Reader) -> Part:
-    part = Part(
-        tuple(parameter_from_json(item) for item in data["parameters"].items(1 << 10)),
-        tuple(_launch(item) for item in data["launches"].items(1 << 10)),
-        tuple(
-            Temporary(item["name"].text(), item["dtype"].dtype(), item["shape"].shape())
-            for item in data["temporaries"].items(1 << 10)
-        ),
-    )
-    for launch in part.launches:
-        if not set(launch.arguments) <= set(part.names):
-            raise wrong(f"'{launch.kernel}' takes what nobody hands it")
-    return part
-
-
-def _launch(data: Reader) -> Launch:
-    return Launch(
-        data["kernel"].text(SYMBOL),
-        _dimensions(data["grid"], _MOST_BLOCKS),
-        _dimensions(data["block"], _MOST_THREADS),
-        tuple(item.text() for item in data["arguments"].items(1 << 10)),
-        data["shared_bytes"].integer(_MOST_SHARED),
-    )
-
-
-def _dimensions(data: Reader, most: int) -> Dimensions:
-    extents = [item.integer(most) for item in data.items(3)]
-    if len(extents) != 3:
-        raise wrong(f"{data.where} has {len(extents)} extents")
-    return extents[0], extents[1], extents[2]
 
 
 def _check(program: CudaProgram) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,6 +85,13 @@ def test_a_search_without_a_gpu_is_refused_before_any_work(tmp_path: Path) -> No
         "NoDevice: cuda: there is none. [cuda-unavailable]\n  Hint: get one."
     )
     assert not list(tmp_path.iterdir())
+
+
+def test_an_executor_may_have_the_gpu_that_is_not_here() -> None:
+    with ThreadPoolExecutor(1) as executor, pytest.raises(TuneError) as refused:
+        tw.tune(FUNC, "cuda:sm_90a", rule=on_grid, trials=1, executor=executor)
+    assert str(refused.value).startswith("TuneError: tune: a worker of the executor cannot measure")
+    assert "tune: no process that measures can be started here. [tune-start]" in str(refused.value)
 
 
 def test_a_space_is_told_without_a_gpu() -> None:

@@ -43,8 +43,7 @@ def test_a_launch_takes_what_its_part_has_and_nothing_else() -> None:
     with pytest.raises(IRError) as refused:
         cuda_from_json(parse_json(json.dumps(data), "artifact"))
     assert str(refused.value) == (
-        "IRError: cuda: a launch of 'tw_twice_0' takes 'y', which is neither a parameter nor a "
-        "temporary. [cuda-artifact-json]"
+        "IRError: program: 'tw_twice_0' takes what nobody hands it. [artifact-json]"
     )
 
 
@@ -55,6 +54,5 @@ def test_a_grid_has_three_axes() -> None:
     with pytest.raises(IRError) as refused:
         cuda_from_json(parse_json(json.dumps(data), "artifact"))
     assert str(refused.value) == (
-        "IRError: json: artifact.run.launches[0].grid has 2 numbers; expected three: along x, y "
-        "and z. [cuda-artifact-json]"
+        "IRError: program: artifact.run.launches[0].grid has 2 extents. [artifact-json]"
     )
