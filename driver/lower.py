@@ -23,10 +23,10 @@ from ..tir.bounds import known_interval
 from ..tir.data import loose_indices
 from ..tir.errors import InternalError, TilewrightError
 from ..tir.func import PrimFunc
+from ..tir.instructions import INSTRUCTIONS
 from ..tir.printer import print_expr
 from ..tir.stmt import For
 from ..tir.target import Target
-from ..tir.tensor_intrinsics import tensor_intrinsic
 from ..tir.visit import loads, walk
 from .clock import Clock, Laps
 
@@ -154,7 +154,7 @@ def _check_instructions(schedule: Schedule, nest: PrimFunc) -> None:
     """Refuse an instruction that rounds in its own way."""
     func = schedule.func
     for loop in (x for x in walk(nest.body) if isinstance(x, For) and x.intrinsic):
-        intrinsic = tensor_intrinsic(loop.intrinsic)
+        intrinsic = INSTRUCTIONS[loop.intrinsic]
         if intrinsic.liberty:
             raise ScheduleError(
                 f"build: loop '{loop.var.name}' of '{func.name}' is computed by "

@@ -109,6 +109,8 @@ class LoopSteps(Recorder):
         "vpdpbusd": 4 products of an unsigned and a signed byte, added to an int32 (AVX512-VNNI).
         "vdpbf16ps": 2 products of bfloat16, the second one first, added to a float32 (AVX512-BF16);
         it takes subnormal numbers as zero. A strict build refuses it.
+        "mma_m16n8k16_f16" and others: products of 16 x 8 elements by the 32 threads of a warp, as
+        tir/warp_products.py shows their nests; `loop` is that of the halves.
         """
         self._do(
             "tensorize",

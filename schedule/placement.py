@@ -277,10 +277,12 @@ def _goes_on(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> tuple
     return () if clash is None else (str(clash),)
 
 
-def check_storage_around(func: PrimFunc, block: Block, place: For | Block, primitive: str) -> None:
-    """What the block computes lives around the place that its computation moves to."""
-    targets = targets_of(block)
-    holders = [n for n in statements(func.body) if isinstance(n, Alloc) and n.buffer in targets]
+def check_storage_around(
+    func: PrimFunc, block: Block, place: For | Block, primitive: str, *, read: bool = False
+) -> None:
+    """What the block computes, or what it reads, lives around the place that it moves to."""
+    moved = buffers_read(block) if read else targets_of(block)
+    holders = [n for n in statements(func.body) if isinstance(n, Alloc) and n.buffer in moved]
     for holder in holders:
         if any(node is place for node in statements(holder)):
             continue

@@ -52,6 +52,7 @@ RECORDED = frozenset(
         "storage_align",
         "transform_layout",
         "pad",
+        "pad_axes",
         "decompose_padding",
         "decompose_reduction",
         "rfactor",

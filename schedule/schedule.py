@@ -279,6 +279,17 @@ class Schedule(LoopSteps):
             multiples=tuple(multiples),
         )
 
+    def pad_axes(self, block: str, multiples: Sequence[int]) -> tuple[LoopRef, ...]:
+        """Let a block run up to a multiple of `multiples[d]` along each of its axes, over tensors
+        that `pad` gave the room. Returns its loops.
+        """
+        return self._loops(
+            "pad_axes",
+            lambda f: primitives.pad_axes(f, self._block(block, "pad_axes"), tuple(multiples)),
+            block=block,
+            multiples=tuple(multiples),
+        )
+
     def decompose_padding(self, block: str, loop: LoopRef) -> tuple[str, ...]:
         """Fill the border of a padded tensor right before `loop`; `block` goes on over the
         interior, in its loops. Returns the blocks of the border.

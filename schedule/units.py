@@ -7,37 +7,41 @@ units.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..tir.conditions import conjuncts
 from ..tir.errors import known_names
 from ..tir.expr import LE, LT, Expr, Var
 from ..tir.func import PrimFunc
+from ..tir.instructions import INSTRUCTIONS, Instruction
 from ..tir.linear import linear
 from ..tir.printer import print_expr
 from ..tir.stmt import UNITS, Block, For, ForKind, Store, Tail
-from ..tir.target import Target, covers
-from ..tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
-from ..tir.tensor_match import Mismatch, match_intrinsic
+from ..tir.target import Target
+from ..tir.tensor_match import Match, Mismatch, match_intrinsic
 from ..tir.visit import blocks, free_vars, statements
+from ..tir.warp_match import WarpMatch, match_warp_product
+from ..tir.warp_products import WarpProduct
 from .errors import refuse
-from .nest import bound, loops_around, ranges_of
+from .nest import bound, loops_around, loops_below, ranges_of
 
 Shape = tuple[tuple[tuple[Var, int, ForKind], ...], tuple[str, ...]]
 
 
-def check_intrinsic(func: PrimFunc, name: str, target: Target | None) -> TensorIntrinsic:
+def check_intrinsic(func: PrimFunc, name: str, target: Target | None) -> Instruction:
     """The intrinsic exists, and the target has it. Returns it."""
-    if name not in TENSOR_INTRINSICS:
+    if name not in INSTRUCTIONS:
         raise refuse(
             func,
             f"tensorize: no intrinsic {name!r}; expected one of "
-            f"{known_names(str(name), TENSOR_INTRINSICS)}.",
+            f"{known_names(str(name), INSTRUCTIONS)}.",
             code="tensorize-intrinsic",
         )
-    intrinsic = TENSOR_INTRINSICS[name]
-    if target is not None and not covers((target.instructions,), intrinsic.target):
+    intrinsic = INSTRUCTIONS[name]
+    if target is not None and not intrinsic.is_on(target):
         raise refuse(
             func,
-            f"tensorize: target '{target}' lacks '{name}'; expected c:{intrinsic.target}.",
+            f"tensorize: target '{target}' lacks '{name}'; expected {intrinsic.needs}.",
             code="tensorize-target",
             hints=("a Target names features of the machine; without them, vectorize the loop.",),
         )
@@ -61,12 +65,17 @@ def check_one_block(func: PrimFunc, loop: For, primitive: str) -> None:
     )
 
 
-def check_definition(func: PrimFunc, loop: For, intrinsic: TensorIntrinsic, primitive: str) -> None:
+def check_definition(func: PrimFunc, loop: For, intrinsic: Instruction, primitive: str) -> None:
     """The nest of a loop is what an intrinsic's definition says, without a condition but those of
-    tails, which are known where the loops around it are cut.
+    tails, which are known where the loops around it are cut; one of a warp has none at all.
     """
     (block,) = blocks(loop)
-    found = match_intrinsic(intrinsic, loop, ranges_of(loops_around(func, loop)))
+    around = loops_around(func, loop)
+    found: Mismatch | Match | WarpMatch
+    if isinstance(intrinsic, WarpProduct):
+        found = match_warp_product(intrinsic, loop, around, ranges_of(around))
+    else:
+        found = match_intrinsic(intrinsic, loop, ranges_of(around))
     if isinstance(found, Mismatch):
         raise refuse(
             func,
@@ -75,11 +84,14 @@ def check_definition(func: PrimFunc, loop: For, intrinsic: TensorIntrinsic, prim
             code="tensorize-match",
             hints=(found.hint,) if found.hint else (),
         )
+    guards = (*conjuncts(block.predicate), *conjuncts(bound(block, block.counts)))
+    if isinstance(found, WarpMatch):
+        _check_whole(func, block, (found.lane, *loops_below(found.lane.body)), guards, primitive)
+        return
     unit = found.lanes, found.points
     inside = {loop.var for loop in unit}
-    guards = (*conjuncts(block.predicate), *conjuncts(bound(block, block.counts)))
     for guard in guards:
-        if free_vars(guard) & inside and not _is_tail(guard, unit, loops_around(func, loop)):
+        if free_vars(guard) & inside and not _is_tail(guard, unit, around):
             raise refuse(
                 func,
                 f"{primitive}: block '{block.name}' runs only where {print_expr(guard)}; expected "
@@ -89,6 +101,21 @@ def check_definition(func: PrimFunc, loop: For, intrinsic: TensorIntrinsic, prim
                     'split with tail="mask", or by divisors of the extents, and keep each loop '
                     "inside of the one that it was split from.",
                 ),
+            )
+
+
+def _check_whole(
+    func: PrimFunc, block: Block, loops: Sequence[For], guards: Sequence[Expr], primitive: str
+) -> None:
+    """No condition tells the threads of a warp, or what one of them holds, apart."""
+    for guard in guards:
+        if free_vars(guard) & {loop.var for loop in loops}:
+            raise refuse(
+                func,
+                f"{primitive}: block '{block.name}' runs only where {print_expr(guard)}; expected "
+                "no condition on the loops of a warp's product.",
+                code="tensorize-warp-guard",
+                hints=("pad_axes lets the block run over whole tiles, of padded factors.",),
             )
 
 
@@ -137,7 +164,7 @@ def check_kept(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
             )
     for loop in found.values():
         if loop.kind is ForKind.TENSORIZED:
-            check_definition(after, loop, TENSOR_INTRINSICS[loop.intrinsic], primitive)
+            check_definition(after, loop, INSTRUCTIONS[loop.intrinsic], primitive)
 
 
 def _units(func: PrimFunc) -> list[For]:

@@ -16,6 +16,7 @@ from .linear import Linear, Ranges, expression, linear
 from .node import Node
 from .stmt import Alloc, Block, For, ForKind, IterKind, Role, Seq, Stmt, seq
 from .visit import free_vars, statements, substitute
+from .warp_products import WARP_PRODUCTS
 
 
 def spatial_loops(block: Block, loops: Sequence[For]) -> tuple[For, ...]:
@@ -73,6 +74,15 @@ def _needed(condition: Expr, ranges: Ranges) -> Expr:
 _COPIED = {ForKind.BLOCKIZED: ForKind.SERIAL, ForKind.TENSORIZED: ForKind.VECTORIZED}
 
 
+def _kinds(loops: Sequence[For]) -> list[ForKind]:
+    """The kinds of copies of loops that stand in each other. Lanes of an instruction become those
+    of vectors; what a thread holds of a product of its warp is touched element by element.
+    """
+    held = next((n for n, loop in enumerate(loops) if loop.intrinsic in WARP_PRODUCTS), len(loops))
+    own = [ForKind.UNROLLED for _ in loops[held:]]
+    return [*(_COPIED.get(loop.kind, loop.kind) for loop in loops[:held]), *own]
+
+
 def mirrored(block: Block, inner_loops: Sequence[For], make: Block) -> Stmt:
     """`make` below copies of the block's spatial loops among `inner_loops`, the loops around it
     below some statement: the same extents, kinds and tails, new variables. What an instruction
@@ -90,10 +100,9 @@ def mirrored(block: Block, inner_loops: Sequence[For], make: Block) -> Stmt:
         bindings=tuple(substitute(b, values) for b in made.bindings),
         predicate=substitute(made.predicate, values),
     )
-    for loop in reversed(loops):
+    for loop, kind in zip(reversed(loops), reversed(_kinds(loops)), strict=True):
         variable = values[loop.var]
         assert isinstance(variable, Var)
-        kind = _COPIED.get(loop.kind, loop.kind)
         nest = For(variable, loop.extent, kind, nest, loop.tail, axis=loop.axis)
     return nest
 

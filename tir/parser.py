@@ -33,6 +33,8 @@ from .stmt import (
     Block,
     Extern,
     For,
+    Fragment,
+    Held,
     If,
     IterKind,
     IterVar,
@@ -44,6 +46,7 @@ from .stmt import (
     Stmt,
     Store,
     Tail,
+    WarpSum,
     iter_var,
 )
 
@@ -51,6 +54,7 @@ __all__ = ["ParseError", "parse", "parse_expr", "parse_stmt"]
 
 Names = Mapping[str, Var | Buffer]
 KINDS = {word: kind for kind, word in LOOP_WORDS.items()}
+HELD = {how.value: how for how in Held}
 TAILS = {tail.value: tail for tail in Tail}
 ITERS = {kind.value: kind for kind in IterKind}
 ROLES = {role.value: role for role in (Role.INIT, Role.COPY)}
@@ -248,6 +252,11 @@ class _Parser(ExprParser):
                 write = self.string(how) == "write"
                 return Prefetch(load.buffer, load.indices, write, self.integer(level))
             case ast.Expr(
+                value=ast.Call(func=ast.Name(id="warp_sum"), args=[name, ast.Tuple(elts=sums), *of])
+            ) if len(of) == 2:
+                held = (Store(x.buffer, x.indices, x) for x in map(self.load, sums))
+                return WarpSum(self.string(name), tuple(held), *map(self.fragment, of))
+            case ast.Expr(
                 value=ast.Call(
                     func=ast.Name(id="extern"),
                     args=[symbol, digest, ast.Tuple(elts=read), ast.Tuple(elts=written)],
@@ -261,6 +270,17 @@ class _Parser(ExprParser):
             node,
             f"'{ast.unparse(node).splitlines()[0]}' is no statement of the language.",
             code="parse-statement",
+        )
+
+    def fragment(self, node: ast.expr) -> Fragment:
+        match node:
+            case ast.Call(func=ast.Name(id=how), args=elements) if how in HELD:
+                return Fragment(HELD[how], tuple(map(self.load, elements)))
+        raise self.error(
+            node,
+            f"'{ast.unparse(node)}' stands for a factor; expected one of {', '.join(HELD)}, of "
+            "elements of a buffer.",
+            code="parse-fragment",
         )
 
     def extern(self, node: ast.stmt, symbol: str, digest: str) -> ExternFunction:

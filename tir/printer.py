@@ -62,6 +62,7 @@ from .stmt import (
     Seq,
     Stmt,
     Store,
+    WarpSum,
 )
 
 # operator -> (symbol, precedence): as in Python
@@ -308,7 +309,18 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
         case Prefetch():
             how = f'"{"write" if stmt.write else "read"}", {stmt.level}'
             return [(0, f"prefetch({_element(stmt.buffer, stmt.indices, names)}, {how})")]
+        case WarpSum():
+            return [(0, _warp_sum(stmt, names))]
     raise TypeError(f"printer: no text for {type(stmt).__name__}")
+
+
+def _warp_sum(stmt: WarpSum, names: Names) -> str:
+    sums = ", ".join(_element(store.buffer, store.indices, names) for store in stmt.sums)
+    a, b = (
+        f"{fragment.how.value}({', '.join(_expr(load, names, 0) for load in fragment.loads)})"
+        for fragment in (stmt.a, stmt.b)
+    )
+    return f'warp_sum("{stmt.intrinsic}", ({sums}), {a}, {b})'
 
 
 def _extern(stmt: Extern, names: Names) -> str:

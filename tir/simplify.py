@@ -69,6 +69,7 @@ from .stmt import (
     Seq,
     Stmt,
     Store,
+    WarpSum,
     seq,
 )
 from .sums import is_data, simplify_sum
@@ -358,6 +359,13 @@ def _stmt(stmt: Stmt, ranges: Known) -> Stmt:
             return stmt if same else LetStmt(stmt.var, value, inner)
         case Store():
             return _store(stmt, ranges)
+        case WarpSum():
+            sums = tuple(_operands(store, ranges) for store in stmt.sums)
+            a, b = (
+                replace(f, loads=tuple(_operands(load, ranges) for load in f.loads))
+                for f in (stmt.a, stmt.b)
+            )
+            return replace(stmt, sums=sums, a=a, b=b)
     return _operands(stmt, ranges)
 
 

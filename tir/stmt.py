@@ -24,6 +24,7 @@
   function, or, for the threads of one block, between statements that all of them run: outside of
   loops of threads. Without one, what different threads do has no order.
 - Prefetch is not an access: it may name addresses past the end; proof and interpreter ignore it.
+- A WarpSum is what a tensorized nest of a warp becomes in lowered code (tir/warp_products.py).
 """
 
 from __future__ import annotations
@@ -271,6 +272,46 @@ class Prefetch(Stmt):
     indices: tuple[Expr, ...]
     write: bool = False
     level: int = 1
+
+
+class Held(Enum):
+    """How a thread comes by its part of a factor.
+
+    ELEMENTS: it loads each element. ROWS, COLUMNS: the warp loads the factor from shared memory by
+    rows of 16 bytes, of which each thread points at one; a row holds terms of one sum, or one term
+    of several sums.
+    """
+
+    ELEMENTS = "elements"
+    ROWS = "rows"
+    COLUMNS = "columns"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fragment(Node):
+    """The part of a factor that a thread brings to a product of its warp.
+
+    loads: its elements in the order of the instruction's registers, lowest bits first; or one load,
+    the first element of the row that the thread points at.
+    """
+
+    how: Held
+    loads: tuple[Load, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WarpSum(Stmt):
+    """The threads of a warp together add the product of two factors to what each of them holds of
+    the result. Lowered code for a GPU only.
+
+    intrinsic: the name of the instruction. sums: the elements of a thread, each as a store of what
+    it held, in the order of the instruction's registers.
+    """
+
+    intrinsic: str
+    sums: tuple[Store, ...]
+    a: Fragment
+    b: Fragment
 
 
 @dataclass(frozen=True, slots=True)

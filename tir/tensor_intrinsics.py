@@ -26,6 +26,7 @@ from .dtype import BFLOAT16, INT32, DType
 from .func import PrimFunc
 from .intrinsics import Intrinsic
 from .stmt import IterKind
+from .target import Target, covers
 from .visit import stores
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
@@ -57,6 +58,15 @@ class TensorIntrinsic(Intrinsic):
     def target(self) -> str:
         """The instruction set and the feature that have it: "avx512+vnni"."""
         return f"{self.isa}+{self.feature}"
+
+    @property
+    def needs(self) -> str:
+        """The targets that have it, as an error names them."""
+        return f"c:{self.target}"
+
+    def is_on(self, target: Target) -> bool:
+        """Whether a target has it."""
+        return covers((target.instructions,), self.target)
 
 
 def _as_defined(name: str, accumulators: Array, *operands: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .buffer import Buffer, Load
@@ -57,7 +57,7 @@ def match_intrinsic(intrinsic: TensorIntrinsic, nest: For, ranges: Ranges) -> Ma
     ranges: of the loops around the nest. The operands may come in any order of sums and products;
     where the definition has an operand per lane, all lanes may share one.
     """
-    loops, body = _chain(nest)
+    loops, body = chain(nest)
     counts = [loop.extent for loop in loops]
     wanted = (intrinsic.lanes, intrinsic.points)
     if len(loops) != 2 or counts[0] not in intrinsic.lanes or counts[1] != intrinsic.points:
@@ -68,14 +68,14 @@ def match_intrinsic(intrinsic: TensorIntrinsic, nest: For, ranges: Ranges) -> Ma
             f"a loop of {lanes} lanes and, directly inside, one of {wanted[1]} reduction points",
             "split makes loops of these extents, reorder puts them innermost.",
         )
-    store = _store(body)
+    store = sole_store(body)
     if isinstance(store, Mismatch):
         return store
     known = {**ranges, **{loop.var: (0, loop.extent - 1) for loop in loops}}
     return _Matcher(intrinsic, loops[0], loops[1], known).match(store)
 
 
-def _chain(nest: For) -> tuple[list[For], Stmt]:
+def chain(nest: For) -> tuple[list[For], Stmt]:
     """The loops of a nest that stand directly in each other, and what the innermost one holds."""
     loops, body = [nest], nest.body
     while isinstance(body, For):
@@ -84,7 +84,7 @@ def _chain(nest: For) -> tuple[list[For], Stmt]:
     return loops, body
 
 
-def _store(body: Stmt) -> Store | Mismatch:
+def sole_store(body: Stmt) -> Store | Mismatch:
     """The one store that the nest runs at each of its points, over its loops' variables."""
     if not isinstance(body, Block | Store | If):
         return Mismatch(f"its innermost loop holds a {type(body).__name__}", "one block alone")
@@ -98,6 +98,28 @@ def _store(body: Stmt) -> Store | Mismatch:
         return Mismatch(f"block '{body.name}' is no computation ({body.role.value})", "a reduction")
     values = {it.var: binding for it, binding in zip(body.iters, body.bindings, strict=True)}
     return substitute(found[0], values)
+
+
+def match_update(func: PrimFunc, store: Store) -> tuple[Load, ...] | Mismatch:
+    """The loads of a store that are the inputs of a definition, in their order, where the store
+    does to an element what the definition's one block does.
+    """
+    (pattern,) = stores(func.blocks[0].body)
+    loads: dict[Buffer, Load] = {}
+    difference = _unify(pattern.value, store.value, loads, 0)
+    if difference is not None:
+        return Mismatch(
+            f"it has {_typed(difference.found)}",
+            f"{_typed(difference.expected)} of {print_expr(pattern.value)}",
+        )
+    own = loads.pop(pattern.buffer)
+    if own.buffer is not store.buffer or own.indices != store.indices:
+        return Mismatch(
+            f"it adds to {print_expr(own)} and stores to "
+            f"{print_expr(Load(store.buffer, store.indices))}",
+            "one element for both",
+        )
+    return tuple(loads[buffer] for buffer in func.inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,44 +139,29 @@ class _Matcher:
         self.ranges = ranges
 
     def match(self, store: Store) -> Match | Mismatch:
-        func = self.intrinsic.define(self.lanes.extent)
-        block = func.blocks[0]
-        (pattern,) = stores(block.body)
-        loads: dict[Buffer, Load] = {}
-        difference = self._unify(pattern.value, store.value, loads, 0)
-        if difference is not None:
-            return Mismatch(
-                f"it has {_typed(difference.found)}",
-                f"{_typed(difference.expected)} of {print_expr(pattern.value)}",
-            )
-        own = loads.pop(pattern.buffer)
-        if own.buffer is not store.buffer or own.indices != store.indices:
-            return Mismatch(
-                f"it adds to {print_expr(own)} and stores to "
-                f"{print_expr(Load(store.buffer, store.indices))}",
-                "one element for both",
-            )
+        found = match_update(self.intrinsic.define(self.lanes.extent), store)
+        if isinstance(found, Mismatch):
+            return found
+        own = Load(store.buffer, store.indices)
         steps = self._steps(own)
         if steps != (1, 0):
             return self._strides(own, steps, "1 and 0")
-        return self._operands(func, loads, store)
+        return self._operands(found, store)
 
-    def _operands(
-        self, func: PrimFunc, loads: dict[Buffer, Load], store: Store
-    ) -> Match | Mismatch:
+    def _operands(self, loads: Sequence[Load], store: Store) -> Match | Mismatch:
         operands: list[Operand] = []
-        for buffer in func.inputs:
-            if loads[buffer].buffer.scope == "register":
+        for load in loads:
+            if load.buffer.scope == "register":
                 return Mismatch(
-                    f"'{loads[buffer].buffer.name}' is kept in registers",
+                    f"'{load.buffer.name}' is kept in registers",
                     "operands in memory, which the instruction or a load reads",
                     'stage it in scope "thread".',
                 )
-            steps = self._steps(loads[buffer])
+            steps = self._steps(load)
             if steps not in ((self.intrinsic.points, 1), (0, 1)):
                 allowed = f"{self.intrinsic.points} and 1, or 0 and 1"
-                return self._strides(loads[buffer], steps, allowed)
-            operands.append(Operand(loads[buffer], steps[0] != 0))
+                return self._strides(load, steps, allowed)
+            operands.append(Operand(load, steps[0] != 0))
         return Match(self.lanes, self.points, store, tuple(operands))
 
     def _strides(self, load: Load, steps: tuple[int | None, int | None], allowed: str) -> Mismatch:
@@ -176,43 +183,44 @@ class _Matcher:
         form = linear(simplify(offset, self.ranges))
         return (_step(form.terms, self.lanes.var), _step(form.terms, self.points.var))
 
-    def _unify(
-        self, pattern: Expr, expr: Expr, loads: dict[Buffer, Load], depth: int
-    ) -> _Difference | None:
-        """Compare an expression with one of the definition; its loads are kept in `loads`."""
-        if isinstance(expr, Fma):
-            expr = Add(Mul(expr.a, expr.b), expr.c)
-        if isinstance(pattern, Load):
-            return self._operand(pattern, expr, loads, depth)
-        if not _same_operation(pattern, expr):
-            return _Difference(depth, expr, pattern)
-        best: _Difference | None = None
-        for order in _orders(expr):
-            found = dict(loads)
-            difference = self._children(pattern, order, found, depth + 1)
-            if difference is None:
-                loads.update(found)
-                return None
-            if best is None or difference.depth > best.depth:
-                best = difference
-        return best
 
-    def _children(
-        self, pattern: Expr, order: tuple[Expr, ...], loads: dict[Buffer, Load], depth: int
-    ) -> _Difference | None:
-        wanted = [child for child in pattern.children() if isinstance(child, Expr)]
-        for number, (child, expr) in enumerate(zip(wanted, order, strict=True)):
-            difference = self._unify(child, expr, loads, depth + number)
-            if difference is not None:
-                return difference
-        return None
+def _unify(pattern: Expr, expr: Expr, loads: dict[Buffer, Load], depth: int) -> _Difference | None:
+    """Compare an expression with one of the definition; its loads are kept in `loads`."""
+    if isinstance(expr, Fma):
+        expr = Add(Mul(expr.a, expr.b), expr.c)
+    if isinstance(pattern, Load):
+        return _operand(pattern, expr, loads, depth)
+    if not _same_operation(pattern, expr):
+        return _Difference(depth, expr, pattern)
+    best: _Difference | None = None
+    for order in _orders(expr):
+        found = dict(loads)
+        difference = _children(pattern, order, found, depth + 1)
+        if difference is None:
+            loads.update(found)
+            return None
+        if best is None or difference.depth > best.depth:
+            best = difference
+    return best
 
-    def _operand(
-        self, pattern: Load, expr: Expr, loads: dict[Buffer, Load], depth: int
-    ) -> _Difference | None:
-        fits = isinstance(expr, Load) and expr.dtype == pattern.dtype and expr.mask is None
-        known = loads.setdefault(pattern.buffer, expr) if isinstance(expr, Load) and fits else None
-        return None if fits and known == expr else _Difference(depth, expr, pattern)
+
+def _children(
+    pattern: Expr, order: tuple[Expr, ...], loads: dict[Buffer, Load], depth: int
+) -> _Difference | None:
+    wanted = [child for child in pattern.children() if isinstance(child, Expr)]
+    for number, (child, expr) in enumerate(zip(wanted, order, strict=True)):
+        difference = _unify(child, expr, loads, depth + number)
+        if difference is not None:
+            return difference
+    return None
+
+
+def _operand(
+    pattern: Load, expr: Expr, loads: dict[Buffer, Load], depth: int
+) -> _Difference | None:
+    fits = isinstance(expr, Load) and expr.dtype == pattern.dtype and expr.mask is None
+    known = loads.setdefault(pattern.buffer, expr) if isinstance(expr, Load) and fits else None
+    return None if fits and known == expr else _Difference(depth, expr, pattern)
 
 
 def _same_operation(pattern: Expr, expr: Expr) -> bool:

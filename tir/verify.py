@@ -71,6 +71,7 @@ from .stmt import (
     Seq,
     Stmt,
     Store,
+    WarpSum,
 )
 from .verify_loops import barrier_problem, loop_problem
 from .verify_types import access_problem, extern_problem, type_problem
@@ -131,7 +132,7 @@ SPECS = {
     Stage.SCHEDULED: _SCHEDULED,
     Stage.NEST: StageSpec(_BLOCKS | {If, Prefetch, Fma, Barrier}),
     Stage.LOWERED: StageSpec(
-        _PLAIN | {If, Prefetch, Barrier, LetStmt, *_LOWERED},
+        _PLAIN | {If, Prefetch, Barrier, LetStmt, WarpSum, *_LOWERED},
         loops=frozenset(ForKind) - frozenset(UNITS),
         vectors=True,
     ),
@@ -290,6 +291,11 @@ class _Verifier:
                 self.buffers.discard(stmt.buffer)
             case Barrier() if (found := barrier_problem(self.around, root)) is not None:
                 raise self.error(found[0], code=found[1])
+            case WarpSum():
+                for store in stmt.sums:
+                    self.access(store)
+                for load in (*stmt.a.loads, *stmt.b.loads):
+                    self.access(load)
         self.here = outer
 
     def let(self, stmt: LetStmt) -> None:

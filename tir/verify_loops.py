@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .dtype import INT64
+from .instructions import INSTRUCTIONS
 from .stmt import AXES, For, ForKind
-from .tensor_intrinsics import TENSOR_INTRINSICS
 
 Problem = tuple[str, str]  # what is wrong, and the code of the error
 
@@ -14,7 +14,7 @@ Problem = tuple[str, str]  # what is wrong, and the code of the error
 def loop_problem(loop: For, around: Sequence[For]) -> Problem | None:
     """What is wrong with a loop below the loops `around`, outermost first; None for nothing."""
     name, kind = loop.var.name, loop.kind.value
-    if loop.intrinsic not in (TENSOR_INTRINSICS if loop.kind is ForKind.TENSORIZED else ("",)):
+    if loop.intrinsic not in (INSTRUCTIONS if loop.kind is ForKind.TENSORIZED else ("",)):
         return (
             f"loop '{name}' is {kind} and has intrinsic '{loop.intrinsic}'; expected a known one "
             "on a tensorized loop, and none elsewhere",

@@ -30,10 +30,12 @@ from ...tir.stmt import (
     Seq,
     Stmt,
     Store,
+    WarpSum,
 )
 from ...tir.target import Target
 from ...tir.threads import has_threads, kept_by_all
 from ...tir.visit import accesses, free_vars, statements, stores
+from ...tir.warp_products import WARP
 from ..c.isa import isa
 from ..c.lines import Lines, wrapped
 from ..c.names import mangle
@@ -41,6 +43,7 @@ from .artifact import Dimensions, Launch
 from .scalars import cuda_type
 from .vector_types import BUILT_IN
 from .vectors import CudaVectors
+from .warp_sums import WarpSums
 
 THREAD_NAMES = dict(zip(THREAD_AXES, ("tx", "ty", "tz"), strict=True))
 RESERVED = (
@@ -78,6 +81,7 @@ class _KernelWriter:
         for name in RESERVED:
             self.lines.names.reserve(name)
         self.expressions = CudaVectors(self.lines, isa(target))
+        self.warp_sums = WarpSums(self.lines, self.expressions)
         loops = [node for node in statements(root) if isinstance(node, For)]
         self.extents = {
             axis: max([loop.extent for loop in loops if loop.axis == axis], default=1)
@@ -189,6 +193,8 @@ class _KernelWriter:
                 self._structure(stmt, frozenset())
 
     def _structure(self, stmt: Stmt, missing: frozenset[str]) -> None:
+        if not isinstance(stmt, Seq | For | WarpSum):
+            self.warp_sums.forget()
         match stmt:
             case Seq():
                 for first, group in groupby(stmt.body, lambda s: self._of_first(s, missing)):
@@ -212,6 +218,8 @@ class _KernelWriter:
                 self.lines.add("__syncthreads();")
             case Prefetch():
                 pass
+            case WarpSum():
+                self._warp_sum(stmt)
             case Extern():
                 raise TargetError(
                     f"cuda: '{self.func.name}' calls the C function '{stmt.function.symbol}'; "
@@ -245,8 +253,10 @@ class _KernelWriter:
         for key, value in loop.annotations:
             if key == "unroll_hint":
                 self.lines.add(f"#pragma unroll {value}")
+        self.warp_sums.forget()
         with self.lines.block(f"for (int {name} = 0; {name} < {loop.extent}; {name}++) {{"):
             self._uniform(loop.body, missing)
+        self.warp_sums.forget()
         self.lines.names.forget_uses(before)
 
     def _threads(self, loop: For, missing: frozenset[str]) -> None:
@@ -259,8 +269,10 @@ class _KernelWriter:
         if loop.extent == self.extents[loop.axis]:
             self._uniform(loop.body, left)
             return
+        self.warp_sums.forget()
         with self.lines.block(f"if ({THREAD_NAMES[loop.axis]} < {loop.extent}) {{"):
             self._uniform(loop.body, left)
+        self.warp_sums.forget()
 
     def _if(self, stmt: If, missing: frozenset[str]) -> None:
         with self.lines.block(f"if ({self.expressions.scalar(stmt.condition)}) {{"):
@@ -271,6 +283,17 @@ class _KernelWriter:
             self._uniform(stmt.orelse, missing)
             self.lines.depth -= 1
             self.lines.add("}")
+
+    def _warp_sum(self, stmt: WarpSum) -> None:
+        count = self.extents[THREAD_AXES[0]]
+        if count != WARP:
+            raise TargetError(
+                f"cuda: a warp of '{self.func.name}' computes '{stmt.intrinsic}' together, in a "
+                f"block with {count} threads along threadIdx.x; expected {WARP}, one warp.",
+                code="cuda-warp",
+                hints=("bind other warps to threadIdx.y and threadIdx.z, also where they copy.",),
+            )
+        self.warp_sums.add(stmt)
 
     def _allocations(self, stmt: Alloc) -> Stmt:
         """Declare the buffers of a chain of allocations; registers of one type share lines."""

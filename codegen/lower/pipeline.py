@@ -17,6 +17,7 @@ from .fold_masks import FoldMasks
 from .join_threads import JoinThreads
 from .legalise import Legalise
 from .math import ExpandMath
+from .merge_threads import MergeThreads
 from .own_storage import OwnStorage
 from .registers import Registers
 from .saturate_casts import SaturateCasts
@@ -48,6 +49,7 @@ def lowering_passes(target: Target) -> tuple[Pass, ...]:
         WideAccesses() if target.gpu is not None else Vectorize(target),
         OwnStorage(),  # before unrolling, for the same reason
         Unroll(target),  # makes the indices of register tiles constants
+        MergeThreads(),  # of the copies, before what is common to them is found
         FoldMasks(),  # in the copies some masks are on, or off, in every lane
         Registers(target),  # wants constant indices, and no store left that is masked for nothing
         CommonLoads(),  # last: sees the straight-line code that unrolling made

@@ -9,14 +9,17 @@ from ...tir.conditions import all_of, conjuncts
 from ...tir.errors import InternalError, TargetError
 from ...tir.expr import Call, Expr, Var, floordiv, floormod, index
 from ...tir.func import PrimFunc
+from ...tir.instructions import INSTRUCTIONS
 from ...tir.linear import Ranges
 from ...tir.lowered import Broadcast, Reinterpret
 from ...tir.stmt import For, ForKind, If, Stmt, Store
-from ...tir.target import Target, covers
-from ...tir.tensor_intrinsics import TensorIntrinsic, tensor_intrinsic
+from ...tir.target import Target
+from ...tir.tensor_intrinsics import TensorIntrinsic
 from ...tir.tensor_match import Match, Operand, match_intrinsic
 from ...tir.visit import free_vars, loads, substitute
+from ...tir.warp_products import WarpProduct
 from .vector_body import VectorBody
+from .warp_sums import warp_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Tensorize:
                                      broadcast(reinterpret(A[ramp(0, 1, 4)], "int32"), 16),
                                      reinterpret(B[ramp(0, 1, 64)], "int32x16"))
 
+    A product of a warp becomes a WarpSum (warp_sums.py).
+
     A condition on the lanes becomes a mask of what is stored. One on the points takes zeros for
     those that are off, so that nothing is added; memory that is off is not read.
     Requires: stage NEST without blocks. Ensures: no loop is TENSORIZED.
@@ -37,25 +42,28 @@ class Tensorize:
     target: Target
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        return func.with_body(self._stmt(func.body, {}))
+        return func.with_body(self._stmt(func.body, ()))
 
-    def _stmt(self, stmt: Stmt, ranges: Ranges) -> Stmt:
+    def _stmt(self, stmt: Stmt, around: tuple[For, ...]) -> Stmt:
         if isinstance(stmt, For) and stmt.kind is ForKind.TENSORIZED:
-            return self._unit(stmt, ranges)
-        inner = {**ranges, stmt.var: (0, stmt.extent - 1)} if isinstance(stmt, For) else ranges
+            return self._unit(stmt, around)
+        inner = (*around, stmt) if isinstance(stmt, For) else around
         return stmt.map_children(lambda c: self._stmt(c, inner) if isinstance(c, Stmt) else c)
 
-    def _unit(self, loop: For, ranges: Ranges) -> Stmt:
-        intrinsic = tensor_intrinsic(loop.intrinsic)
-        if not covers((self.target.instructions,), intrinsic.target):
+    def _unit(self, loop: For, around: Sequence[For]) -> Stmt:
+        ranges = {outer.var: (0, outer.extent - 1) for outer in around}
+        intrinsic = INSTRUCTIONS[loop.intrinsic]
+        if not intrinsic.is_on(self.target):
             raise TargetError(
                 f"loop '{loop.var.name}' is computed by '{intrinsic.name}', which '{self.target}' "
-                f"lacks; expected c:{intrinsic.target}.",
+                f"lacks; expected {intrinsic.needs}.",
                 code="lower-intrinsic",
                 hints=(
                     "a Target names features of the machine; without them, vectorize the loop.",
                 ),
             )
+        if isinstance(intrinsic, WarpProduct):
+            return warp_sum(intrinsic, loop, around, ranges)
         nest, conditions, inner = _without_guards(loop)
         found = match_intrinsic(intrinsic, nest, ranges)
         if not isinstance(found, Match):

@@ -48,6 +48,7 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
     for reader in readers(func, target):
         root = root_statement(func, reader)
         placement.check_operands(func, producer, root, "compute_inline", same_points=True)
+        placement.check_storage_around(func, producer, reader, "compute_inline", read=True)
     indices = write_indices(producer, target)[0]
     value = stores(producer.body)[0].value
 

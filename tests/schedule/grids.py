@@ -131,3 +131,63 @@ def block_for_each_row(block: str, reader: str, warps: int = 4, lanes: int = 4) 
         sch.set_scope(joined, "team")
 
     return steps
+
+
+def products_of_warps(
+    intrinsic: str,
+    points: int,
+    *,
+    transposed: bool = False,
+    warps: tuple[int, int] = (2, 2),
+    tiles: tuple[int, int] = (2, 4),
+    steps_of_slice: int = 2,
+    fetching: int = 32,
+) -> Steps:
+    """A product C of A and B by an instruction of a warp: each of `warps` rows and columns of warps
+    has `tiles` of 16 x 8 elements; transposed: B has an axis of columns, then one of terms.
+    fetching: threads along x that fetch a slice.
+    """
+    size = 32 // points  # bytes of an element: a step takes 32 of a row
+
+    def steps(sch: Schedule) -> None:
+        (down, across), (high, wide) = warps, tiles
+        rows, columns, depth = down * high * 16, across * wide * 8, steps_of_slice * points
+        a, b = sch.cache_read("C", "A"), sch.cache_read("C", "B")
+        sch.cache_write("C")
+        sch.pad(a, (rows, depth))
+        sch.pad(b, (columns, depth) if transposed else (depth, columns))
+        i, j, k = sch.pad_axes("C_cache", (rows, columns, depth))
+        by, wy, ti, half, group = sch.split(i, (None, down, high, 2, 8))
+        bx, wx, tj, place, pair = sch.split(j, (None, across, wide, 4, 2))
+        slices, step, point = sch.split(k, (None, steps_of_slice, points))
+        sch.reorder(by, bx, slices, wy, wx, step, ti, tj, group, place, half, pair, point)
+        lane = sch.fuse(group, place)
+        sch.bind(by, "blockIdx.y")
+        sch.bind(bx, "blockIdx.x")
+        sch.bind(wy, "threadIdx.z")
+        sch.bind(wx, "threadIdx.y")
+        sch.bind(lane, "threadIdx.x")
+        for loop in (step, ti, tj):
+            sch.unroll(loop)
+        for copy in (a, b):
+            one = sch.fuse(*sch.compute_at(copy, slices))
+            _, z, y, x = sch.split(one, (None, down, across, fetching))
+            sch.bind(z, "threadIdx.z")
+            sch.bind(y, "threadIdx.y")
+            sch.bind(x, "threadIdx.x")
+            sch.set_scope(copy, "team")
+            sch.storage_align(copy, 0, 128 // size, 16 // size)  # eight rows meet no bank twice
+        sch.tensorize(half, intrinsic)
+        i, j = sch.reverse_compute_at("C", bx)
+        wy, ti, half, group = sch.split(i, (down, high, 2, 8))
+        wx, tj, place, pair = sch.split(j, (across, wide, 4, 2))
+        sch.reorder(wy, wx, ti, tj, group, place, half, pair)
+        lane = sch.fuse(group, place)
+        sch.bind(wy, "threadIdx.z")
+        sch.bind(wx, "threadIdx.y")
+        sch.bind(lane, "threadIdx.x")
+        for loop in (ti, tj, half, pair):
+            sch.unroll(loop)
+        sch.set_scope("C_cache", "register")
+
+    return steps

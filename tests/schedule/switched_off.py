@@ -12,6 +12,7 @@ import pytest
 
 from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.driver.fuzz import steps
+from tilewright.driver.fuzz.arguments import Arguments
 from tilewright.driver.fuzz.case import arrays, named
 from tilewright.driver.fuzz.examine import FEW_ELEMENTS
 from tilewright.schedule import dependence, legality, placement, recurrence
@@ -75,7 +76,7 @@ class Refusal:
 
     schedule: Schedule
     primitive: str
-    arguments: steps.Arguments
+    arguments: Arguments
     error: ScheduleError
 
     def applied(self) -> Schedule | None:
@@ -91,14 +92,14 @@ class Refusal:
             return sch
 
 
-_PERFORM: Callable[[Schedule, str, steps.Arguments], object] = steps.perform
+_PERFORM: Callable[[Schedule, str, Arguments], object] = steps.perform
 
 
 def recorded(patch: pytest.MonkeyPatch) -> list[Refusal]:
     """The refusals by rules of order of all random steps that are taken from now on."""
     found: list[Refusal] = []
 
-    def perform(sch: Schedule, name: str, arguments: steps.Arguments) -> object:
+    def perform(sch: Schedule, name: str, arguments: Arguments) -> object:
         try:
             return _PERFORM(sch, name, arguments)
         except ScheduleError as error:

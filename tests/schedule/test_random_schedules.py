@@ -10,9 +10,10 @@ from random import Random
 
 import pytest
 
+from tilewright.driver.fuzz.arguments import STEPS
 from tilewright.driver.fuzz.case import Case, draw
 from tilewright.driver.fuzz.examine import UNDECIDED, examine
-from tilewright.driver.fuzz.steps import STEPS, Tally, random_schedule, take_random
+from tilewright.driver.fuzz.steps import Tally, random_schedule, take_random
 from tilewright.schedule.errors import ORDER_RULES
 from tilewright.schedule.recorder import RECORDED
 from tilewright.schedule.schedule import Schedule

@@ -304,6 +304,10 @@ REFUSED = {
     't = alloc(4, "global")': (
         "expected a type and shape such as float32[64, 48]. [parse-array-type]"
     ),
+    'warp_sum("mma_m16n8k16_f16", (B[i],), rows(A[i]), all(A[i]))': (
+        "'all(A[i])' stands for a factor; expected one of elements, rows, columns, of elements of "
+        "a buffer. [parse-fragment]"
+    ),
     "for j in range(2, 4): pass": (
         "a loop runs over 'range(2, 4)'; expected range(n), parallel(n), vectorized(n), "
         "unrolled(n), bound(n), blockized(n), tensorized(n), with tail= one of guard, "
