@@ -21,6 +21,7 @@ from .form import Form, form_of
 from .fusion import ordered
 from .groups import Algorithm, Group
 from .ir import Graph
+from .online_attention import as_online
 from .ops.base import Operator
 from .ops.elementwise import Elementwise
 from .ops.registry import Movement
@@ -32,6 +33,7 @@ _SAID: dict[Algorithm, str] = {
     "matmul": " as matmul",
     "winograd": " by Winograd",
     "winograd-4x4": " by Winograd F(4x4)",
+    "online": " by tiles of keys",
 }
 MOVEMENT: tuple[type[Operator], ...] = get_args(Movement)
 
@@ -132,8 +134,12 @@ def taken_apart(graph: Graph, group: Group, pricer: Pricer) -> Alternative:
 
 
 def _versions(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Part]:
-    yield _direct(graph, group, pricer)
     form, values = form_of(graph, group)
+    online = None if pricer.strict or pricer.target.gpu is None else as_online(form)
+    if online is not None:
+        yield Part(Group(group.nodes, "online"), online, values, pricer.kernel(online))
+        return
+    yield _direct(graph, group, pricer)
     others: dict[Algorithm, Form | None] = {"matmul": as_matrix_product(form)}
     if not pricer.strict:
         others["winograd"] = as_winograd(form)

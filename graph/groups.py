@@ -7,7 +7,7 @@ from typing import Literal
 
 from .ir import Node
 
-Algorithm = Literal["direct", "matmul", "winograd", "winograd-4x4"]
+Algorithm = Literal["direct", "matmul", "winograd", "winograd-4x4", "online"]
 ROUNDING_MORE: frozenset[Algorithm] = frozenset({"winograd-4x4"})  # than the operators' own sums
 
 

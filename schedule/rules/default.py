@@ -16,6 +16,7 @@ from .contraction import ContractionRule
 from .depthwise import DepthwiseRule
 from .dots import DotsRule, units_of
 from .elementwise import ElementwiseRule
+from .grid.attention import GridAttentionRule
 from .grid.products import GridProductsRule
 from .grid.rows import GridRowsRule
 from .grid.windows import GridWindowsRule
@@ -62,7 +63,12 @@ STRICT_RULES: tuple[Rule, ...] = (
 
 
 # those of a GPU, in the same way
-GRID_RULES: tuple[Rule, ...] = (GridProductsRule(), GridWindowsRule(), GridRowsRule())
+GRID_RULES: tuple[Rule, ...] = (
+    GridAttentionRule(),
+    GridProductsRule(),
+    GridWindowsRule(),
+    GridRowsRule(),
+)
 STRICT_GRID_RULES: tuple[Rule, ...] = (
     GridProductsRule(in_order=True),
     GridWindowsRule(),

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.graph.online_attention import OnlineAttention
+from tilewright.graph.ops.attention import Heads
 from tilewright.schedule.decisions import Random
 from tilewright.schedule.rules.default import rule_for
 from tilewright.schedule.rules.grid.products import TILES
@@ -85,6 +87,22 @@ def rows_of_two_axes(a: int, b: int, k: int, n: int) -> PrimFunc:
     return te.func(x, w, c, name="rows")
 
 
+def online_attention(rows: int, places: int, depth: int, *, tile: int = 16) -> PrimFunc:
+    """Two heads, side by side in one array where there are as many rows as places; with a mask in
+    the other case.
+    """
+    joined = rows == places
+    first = 2 if joined else 0
+    places_of = Heads(), Heads(first, not joined), Heads(2 * first, not joined)
+    op = OnlineAttention(2, 0.5, *places_of, guarded=True, tile=tile)
+    q = te.placeholder((1, rows, 6 if joined else 2, depth), "float32", name="Q")
+    shape = (1, 2, places, depth)
+    own = [] if joined else [te.placeholder(shape, "float32", name=name) for name in "KV"]
+    mask = [] if joined else [te.placeholder((1, 1, rows, places), "float32", name="M")]
+    k, v = own or (q, q)
+    return te.func(q, *own, *mask, *op.express(q, k, v, *mask, name="Y"), name="attention")
+
+
 PRODUCTS: dict[str, Callable[[], PrimFunc]] = {
     "product": lambda: matmul(19, 21, 17),
     "with constants": lambda: matmul(9, 5, 33, constant=True),
@@ -142,6 +160,24 @@ def test_windows_run_in_tiles_of_each_thread(name: str) -> None:
     answered = Answered({f"tile of {block}": tile})
     check(func, A100, answered)
     assert answered.met
+
+
+@pytest.mark.parametrize(
+    ("rows", "places", "depth", "answers"),
+    [
+        (20, 20, 16, {"rows of a thread of Y_products": 4}),
+        (17, 40, 5, {"rows of a thread of Y_products": 2}),
+        (33, 16, 20, {}),
+    ],
+)
+def test_attention_takes_its_keys_by_tiles(
+    rows: int, places: int, depth: int, answers: dict[str, object]
+) -> None:
+    func = online_attention(rows, places, depth)
+    assert rule_for(func, A100).name == "grid attention"
+    answered = Answered(answers)
+    check(func, A100, answered, rtol=2e-5, atol=1e-6)
+    assert answered.met == set(answers)
 
 
 @pytest.mark.parametrize("name", ROWS)

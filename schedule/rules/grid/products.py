@@ -10,22 +10,20 @@ shared memory and beyond. What follows a product element by element is computed 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....tir.func import PrimFunc
 from ....tir.stmt import IterKind
 from ....tir.target import Target
-from ...library import deal_out
-from ...nest import fixed_tensors, is_reduction, target_of
+from ...nest import is_reduction, target_of
 from ...references import LoopRef
 from ...schedule import Schedule
 from ..questions import ask
 from ..structure import is_pointwise
-from .points import neighbours, schedule_points
+from .fetch import fetched
+from .points import schedule_points
 from .readers import with_reader
-from .sides import Product, Side, as_matrices, grouped_axis, inline_moves, product
+from .sides import Product, as_matrices, grouped_axis, product
 from .windows import has_small_windows
 
 # threads along each side of a block, rows and columns of a thread, terms of a slice
@@ -34,7 +32,6 @@ FEWEST_BLOCKS = 128  # that keep the multiprocessors of a large GPU busy
 FEWEST_ROWS = 8  # for which a tile pays
 FEWEST_COLUMNS = 4  # for which it pays where windows are small
 MOST_APART = 65535  # blocks along an axis of a grid but the first
-BANKS = 32  # of shared memory, of four bytes each
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,68 +116,10 @@ def _schedule_product(sch: Schedule, found: Product, user: str) -> set[str]:
     sch.bind(tx, "threadIdx.x")
     sch.unroll(part)
     sch.unroll(width_part)
-    made = {copy for side in found.sides for copy in _fetched(sch, found, side, slices, threads)}
+    made = {copy for side in found.sides for copy in fetched(sch, found, side, slices, threads)}
     _finished(sch, user, columns, threads)
     sch.set_scope(target_of(sch.func.block(name)).name, "register")
     return {name, user, *made}
-
-
-def _fetched(sch: Schedule, found: Product, side: Side, slices: LoopRef, threads: int) -> set[str]:
-    """Let the threads of a block fetch what a slice needs of an operand, neighbours what lies side
-    by side, in vectors where each of them gets some. Returns the blocks that do.
-
-    Shared memory has a row for each term, along which the threads of a row of columns read; or one
-    for each row of the tile, of which few are read at once, where terms lie side by side.
-    """
-    name = found.block.name
-    copy = sch.reindex(name, side.load.buffer.name)
-    inline_moves(sch, copy)
-    made, lanes = {copy}, 1
-    along_terms = side.lies_along(found.walked)
-    by_rows = along_terms and side is found.rows
-    if along_terms and side.load.buffer.name in {b.name for b in fixed_tensors(sch.func)}:
-        _turned(sch, copy)
-        deal_out(sch, copy)
-        copy, along_terms = sch.cache_read(name, copy), False
-        lanes = neighbours(sch.func.block(copy))
-        made.add(copy)
-    elif by_rows:
-        lanes = side.lanes(found.walked[-1])
-    else:
-        _turned(sch, copy)
-        lanes = 1 if along_terms else side.lanes(side.axes[-1])
-    each = list(sch.compute_at(copy, slices))
-    if along_terms and not by_rows:
-        depth = sch.extent(each[-2])
-        sch.storage_align(copy, len(each) - 2, BANKS, max(1, BANKS // depth))
-        each[-2:] = each[:-3:-1]
-        sch.reorder(*each)
-    _dealt_out(sch, each, threads, lanes)
-    sch.set_scope(copy, "team")
-    return made
-
-
-def _dealt_out(sch: Schedule, each: Sequence[LoopRef], threads: int, most: int) -> None:
-    """Deal the elements of a tile out to the threads of a block, up to `most` neighbours at once,
-    as far as each thread gets some.
-    """
-    size = math.prod(sch.extent(loop) for loop in each)
-    lanes = math.gcd(most, sch.extent(each[-1]), size // threads**2)
-    *_, last = around = list(each)
-    if lanes > 1:
-        around[-1], lane = sch.split(last, (None, lanes))
-        sch.vectorize(lane)
-    _, y, x = sch.split(sch.fuse(*around), (None, threads, threads))
-    sch.bind(y, "threadIdx.y")
-    sch.bind(x, "threadIdx.x")
-
-
-def _turned(sch: Schedule, copy: str) -> None:
-    """Let the terms of a copy of an operand come before the axis of its side."""
-    count = len(sch.func.block(copy).iters)
-    axes = [f"i{number}" for number in range(count)]
-    order = [*axes[:-2], axes[-1], axes[-2]]
-    sch.transform_layout(copy, f"lambda {', '.join(axes)}: ({', '.join(order)})")
 
 
 def _finished(sch: Schedule, name: str, columns: LoopRef, threads: int) -> None:
