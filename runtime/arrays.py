@@ -8,9 +8,11 @@ argument. Arrays of size zero are fine.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +41,18 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 class ArgumentValueError(ArgumentError, ValueError):
     """The shape, the layout or the memory of an argument is wrong."""
+
+
+class Typed(Protocol):
+    """An array, wherever it lies."""
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Of its items."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its extents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +99,7 @@ class Argument:
         Raises: ArgumentTypeError, ArgumentValueError.
         """
         array = value if type(value) is np.ndarray else self._view(value, call)
-        if array.dtype != self.dtype:
-            raise self._dtype_error(array, call)
-        if array.shape != self.shape:
-            self._check_shape(array, call)
+        self.check_type(array, call)
         flags = array.flags
         if not flags.c_contiguous:
             raise self._layout_error(array, call)
@@ -106,7 +117,14 @@ class Argument:
             )
         return array
 
-    def _check_shape(self, array: Array, call: str) -> None:
+    def check_type(self, array: Typed, call: str) -> None:
+        """Refuse another dtype or shape. Raises: ArgumentTypeError, ArgumentValueError."""
+        if array.dtype != self.dtype:
+            raise self._dtype_error(array, call)
+        if array.shape != self.shape:
+            self._check_shape(array, call)
+
+    def _check_shape(self, array: Typed, call: str) -> None:
         """Refuse a shape that is none of those that the parameter may have."""
         if not self.sizes or len(array.shape) != len(self.shape):
             raise self._shape_error(array, call)
@@ -157,7 +175,7 @@ class Argument:
                 hints=(f"np.asarray({self.name}, dtype={numpy_name(self.dtype)})",),
             ) from error
 
-    def _dtype_error(self, array: Array, call: str) -> ArgumentTypeError:
+    def _dtype_error(self, array: Typed, call: str) -> ArgumentTypeError:
         got = (
             array.dtype.name
             if array.dtype.isnative
@@ -169,8 +187,8 @@ class Argument:
             hints=(f"{self.name}.astype({numpy_name(self.dtype)})",),
         )
 
-    def _shape_error(self, array: Array, call: str) -> ArgumentValueError:
-        same_size = array.size == int(np.prod(self.shape, dtype=np.int64)) and not self.sizes
+    def _shape_error(self, array: Typed, call: str) -> ArgumentValueError:
+        same_size = math.prod(array.shape) == math.prod(self.shape) and not self.sizes
         return ArgumentValueError(
             f"{call}: '{self.name}' has shape {array.shape}, expected {self._shape_text}.",
             code="argument-shape",

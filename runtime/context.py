@@ -40,6 +40,10 @@ class ProgramCode(Protocol):
     def checks(self) -> tuple[ProgramCheck, ...]:
         """The checks of indices that a run makes, in order."""
 
+    @property
+    def interface(self) -> Interface:
+        """What a run takes and gives."""
+
     def frame(self, threads: int) -> RunFrame:
         """Memory for runs on so many threads."""
 

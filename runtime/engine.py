@@ -25,7 +25,7 @@ from .coverage import Coverage
 from .engine_parts import EngineParts
 from .engine_reader import EngineFile
 from .host import default_threads
-from .interface import Interface, TensorSpec
+from .interface import TensorSpec
 from .pool import use_pool
 from .program_code import NativeProgram
 from .report import EngineReport, MemoryPlan
@@ -80,9 +80,9 @@ class Engine:
             )
         self.parts = parts
         self.max_contexts = max_contexts
-        self.interface = Interface(parts.artifact)
         self._load = load
         self.code = _code(parts) if load is None else load(parts)
+        self.interface = self.code.interface
         self._checks = self.code.checks
         self._reference = reference if reference is not None else parts.reference
         self._default_threads = None if threads is None else checked_threads(threads, self.name)
@@ -340,7 +340,7 @@ def _code(parts: EngineParts) -> ProgramCode:
     if parts.plain is not None:
         from .interpreted_program import InterpretedProgram
 
-        return InterpretedProgram(parts.plain.model())
+        return InterpretedProgram(artifact, parts.plain.model())
     raise EngineError(
         f"engine: '{artifact.name}' has neither compiled code nor a program to interpret.",
         code="engine-code",

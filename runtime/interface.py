@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +64,10 @@ class Interface:
                 out[argument.name] if argument.name in out else argument.new()
                 for argument in self._outputs
             ]
+        return self._accepted(values)
+
+    def _accepted(self, values: Sequence[object]) -> tuple[list[Array], list[Array]]:
+        """The arrays of all inputs, or of all inputs and outputs, in order."""
         return accept_call(self.name, self._inputs, self._outputs, values)
 
     def named(

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..codegen.program_artifact import HasInterface
 from .arrays import Array
 from .index_checks import check_indices
+from .interface import Interface
 from .model import Model
 
 
 class InterpretedProgram:
     """A model whose functions are interpreted as they are defined, without schedules."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, artifact: HasInterface, model: Model) -> None:
+        """artifact: what is taken and given."""
         self.model = model
         self.checks = model.program.checks
+        self.interface = Interface(artifact)
 
     def frame(self, threads: int) -> InterpretedFrame:
         """Memory for runs; the interpreter makes its own, and uses one thread."""

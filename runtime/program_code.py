@@ -17,6 +17,7 @@ from ..tir.target import covers
 from .arrays import Array, empty_aligned, memory
 from .host import default_threads, host
 from .index_checks import check_indices
+from .interface import Interface
 from .library import Library, Pointer, SharedObject, ffi
 from .native import NativeEntry
 from .pages import side_by_side
@@ -49,6 +50,7 @@ class NativeProgram:
         self.shared = shared
         self.constants = tuple(constants)
         self.checks = artifact.checks
+        self.interface = Interface(artifact)
         self._library = Library(shared, name=artifact.name)
         self.function = self._library.entry(artifact.symbol)
         self.pointers: list[Pointer] = []

@@ -18,6 +18,7 @@ from .compile import Cubin
 from .context import Context
 from .cubins import Cubins
 from .device_frame import DeviceFrame
+from .device_interface import DeviceInterface
 from .loaded_program import LoadedProgram
 
 
@@ -35,6 +36,7 @@ class DeviceProgram:
         self.cubins = tuple(cubins)
         self.constants = tuple(constants)
         self.checks = artifact.checks
+        self.interface = DeviceInterface(artifact, self.context)
         self._loaded: LoadedProgram | None = None
         self._loading = threading.Lock()
 
@@ -49,7 +51,8 @@ class DeviceProgram:
                 self._loaded = self._load()
         return DeviceFrame(self._loaded)
 
-    def _load(self) -> LoadedProgram:
+    def context(self) -> Context:
+        """That of the first GPU. Raises: NoDevice."""
         found = availability()
         if isinstance(found, Unavailable):
             raise NoDevice(
@@ -58,7 +61,10 @@ class DeviceProgram:
                 code="engine-no-gpu",
                 hints=("tw.emulated(engine) runs it on the CPU, slowly.", found.hint),
             )
-        context = found.context()
+        return found.context()
+
+    def _load(self) -> LoadedProgram:
+        context = self.context()
         return LoadedProgram(context, self.artifact, self._fitting(context), self.constants)
 
     def _fitting(self, context: Context) -> tuple[Cubin, ...]:

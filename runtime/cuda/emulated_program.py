@@ -13,6 +13,7 @@ from ...codegen.cuda.program_artifact import PREPARE, CudaProgram
 from ...tir.program import Launch, Slice, Step, Sync
 from ..arrays import Array
 from ..index_checks import check_indices
+from ..interface import Interface
 from .emulated_code import EmulationFailed
 from .emulation_report import EmulationReport
 from .emulator import emulate
@@ -33,6 +34,7 @@ class EmulatedProgram:
         self.artifact = artifact
         self.checked = checked
         self.checks = artifact.checks
+        self.interface = Interface(artifact)
         self.report = EmulationReport(())
         self._constants = dict(enumerate(constants))
         self._prepared: Mapping[int, Array] | None = None

@@ -7,6 +7,7 @@ from tilewright.runtime.interpreted_program import InterpretedProgram
 from tilewright.runtime.model import Model, StoredModel
 from tilewright.tir.errors import IRError
 
+from ..tiny_engine import tiny_engine
 from ..tiny_program import M, N, constants, expected, image, tiny
 
 
@@ -24,7 +25,8 @@ def test_a_stored_model_is_read_when_it_is_needed() -> None:
 
 
 def test_the_interpreter_runs_a_model() -> None:
-    frame = InterpretedProgram(Model(tiny(), constants())).frame(4)
+    artifact = tiny_engine("python").parts.artifact
+    frame = InterpretedProgram(artifact, Model(tiny(), constants())).frame(4)
     y = np.zeros((N, M), np.float32)
     frame.point([image()], [y])
     assert frame.run(4) == 1
