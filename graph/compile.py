@@ -50,8 +50,10 @@ def compile(
     cache: bool = True,
     progress: Progress | None = None,
 ) -> Engine:
-    """Compile a model for a target: this machine's CPU by default.
+    """Compile a model for a target: this machine's CPU by default, "cuda" its GPU.
 
+    For a named GPU ("cuda:sm_90a") an engine is made without one too: `source`, `plan` and
+    `parts.cubins` of it can be looked at, it can be saved, and `tw.emulated` runs it on the CPU.
     model: the path or the bytes of an ONNX file, a ModelProto, or a Graph. shapes: sizes that it
     leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1}. schedules: a source of
     schedules and times, or a function of (func, target); require_tuned: refuse a function that it
@@ -60,6 +62,7 @@ def compile(
     weights.
     strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
     what it was given, "kernels" runs each kernel once beside its reference, "all" does both.
+    Those for a GPU are run where there is one; "emulated" runs them on the CPU, and is else "all".
     tolerance: the largest error of an output that you accept, as a share of its largest magnitude,
     from 1e-5. Algorithms that round more may then be used (today Winograd's F(4x4, 3x3)), each
     where its own expected error is no larger; with verify="all" the engine runs once beside its

@@ -16,6 +16,7 @@ from ..driver.check_program import ProgramCheckError
 from ..driver.clock import Clock
 from ..runtime.arrays import Array
 from ..runtime.coverage import Coverage, Covered
+from ..runtime.cuda.availability import Unavailable, availability
 from ..runtime.engine import Engine, Reference
 from ..runtime.verification import Report
 from ..schedule.source import ScheduleSource, as_source
@@ -86,6 +87,8 @@ def compile_model(
     made = _build(job)
     if options.verify != "all" or not rounding_more(made.planned):
         return made.engine
+    if target.gpu is not None and isinstance(availability(), Unavailable):
+        return _noted(job, made.engine, f"tolerance {options.tolerance:g}: not measured: no GPU")
     tell("measure")
     return _within_tolerance(job, made)
 
@@ -135,6 +138,11 @@ def _within_tolerance(job: _Job, made: _Made) -> Engine:
         engine = _build(replace(job, planned=closer(made.planned))).engine
         found = engine.verify()
     note = f"{said}: {_errors(found)}, measured beside the reference in float64"
+    return _noted(job, engine, note)
+
+
+def _noted(job: _Job, engine: Engine, note: str) -> Engine:
+    """The engine with one more note."""
     report = replace(engine.parts.report, notes=(note, *engine.parts.report.notes))
     return Engine(
         replace(engine.parts, report=report),

@@ -51,7 +51,7 @@ def model_digest(model: object) -> str | None:
 def engine_key(digest: str, target: Target, options: Mapping[str, object]) -> str:
     """The key of the engine that these options make of a model. options: plain values."""
     values = json.dumps([target.to_json(), sorted(options.items())], default=list)
-    compiler = os.environ.get("CC", "")
+    compiler = os.environ.get("CC", "") if target.gpu is None else _gpu_identity()
     return cache_key(digest, values, compiler, tool_version(), _code_digest())
 
 
@@ -88,6 +88,20 @@ def keep_engine(key: str, engine: Engine) -> None:
         log.warning("cache: cannot keep the engine '%s' (%s)", engine.name, error)
         return
     cache.evict()
+
+
+def _gpu_identity() -> str:
+    """What compiles for a GPU, and what its kernels were checked on."""
+    from ..runtime.cuda.availability import Unavailable, availability  # a CPU does not need them
+    from ..runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
+
+    try:
+        compiler = find_nvrtc().identity
+    except NvrtcNotFound:
+        compiler = ""
+    found = availability()
+    device = "" if isinstance(found, Unavailable) else found.devices[0].name
+    return f"{compiler} {device}"
 
 
 def _file_digest(path: Path) -> str | None:

@@ -23,6 +23,7 @@ from ..tir.stmt import Block, IterKind
 from ..tir.target import Target
 from ..tir.visit import loads
 from ..tir.work import block_work, points_of
+from .cost_grid import grid_seconds
 from .cost_nest import nest_passes
 from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles, pass_seconds, values_of
 from .nest import is_reduction, targets_of
@@ -59,6 +60,8 @@ def estimate(what: PrimFunc | Schedule, target: Target) -> float:
     """Seconds that a function takes with the schedule of its rule, or that a schedule takes, on
     `target`.
     """
+    if isinstance(what, PrimFunc) and target.gpu is not None:
+        return grid_seconds(what, target)
     passes = nest_passes(what.func, target) if isinstance(what, Schedule) else _passes(what, target)
     return LAUNCH_SECONDS + sum(pass_seconds(item, target) for item in passes)
 
