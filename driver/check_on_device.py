@@ -34,12 +34,12 @@ class FencedCode:
             made += (*part.parameters, *part.temporaries)
         named = {one.name: poisoned(one.dtype, one.shape) for one in made}
         named |= self._code.constants
-        free = self._code.free_parameters
+        free, sizes = artifact.free_parameters, artifact.sizes_of([a.shape for a in arrays])
         named |= {p.name: array for p, array in zip(free, arrays, strict=True)}
         fences = {name: _Fence(loaded.context, array) for name, array in named.items()}
         placed = {name: fence.placed for name, fence in fences.items()}
         for part in parts:
-            loaded.bound(part, placed).put()
+            loaded.bound(part, placed, sizes).put()
         loaded.context.synchronize()
         self.broken = tuple(name for name, fence in fences.items() if not fence.intact())
         for parameter, array in zip(free, arrays, strict=True):

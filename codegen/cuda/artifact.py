@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...tir.dtype import DType
@@ -13,12 +14,29 @@ Dimensions = tuple[int, int, int]  # along x, y and z
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """Where a size that the call decides ends a grid: blocks along an axis (0 is x) from
+    ceil((scale * size + offset) / step) on do nothing.
+    """
+
+    axis: int
+    size: str
+    scale: int
+    step: int
+    offset: int
+
+    def blocks(self, sizes: Mapping[str, int]) -> int:
+        """How many blocks do something."""
+        return max(0, -(-(self.scale * sizes[self.size] + self.offset) // self.step))
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One run of a kernel.
 
-    grid: blocks; block: threads of each. arguments: what the kernel takes, in order, by name: of
-    parameters and temporaries it takes the addresses. shared_bytes: of dynamic shared memory of a
-    block.
+    grid: blocks, at the largest sizes; block: threads of each. arguments: what the kernel takes, in
+    order, by name: of parameters and temporaries it takes the addresses, of sizes the values.
+    shared_bytes: of dynamic shared memory of a block. stops: what ends the grid before.
     """
 
     kernel: str
@@ -26,6 +44,14 @@ class Launch:
     block: Dimensions
     arguments: tuple[str, ...]
     shared_bytes: int = 0
+    stops: tuple[Stop, ...] = ()
+
+    def at(self, sizes: Mapping[str, int]) -> Launch:
+        """The launch at the sizes of a call, by their names: of the blocks that do something."""
+        grid = list(self.grid)
+        for stop in self.stops:
+            grid[stop.axis] = min(grid[stop.axis], stop.blocks(sizes))
+        return replace(self, grid=(grid[0], grid[1], grid[2]), stops=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +72,19 @@ class Temporary:
 class Part:
     """Launches that run after each other.
 
-    parameters: the arrays that they are handed, by name; temporaries: what lives between them.
+    parameters: the arrays that they are handed, by name; temporaries: what lives between them;
+    sizes: what launches call the sizes of the artifact, in its order.
     """
 
     parameters: tuple[Parameter, ...]
     launches: tuple[Launch, ...]
     temporaries: tuple[Temporary, ...] = ()
+    sizes: tuple[str, ...] = ()
+
+    def launches_at(self, sizes: Mapping[str, int]) -> tuple[Launch, ...]:
+        """The launches that do something at the sizes of a call, by their names here."""
+        made = (launch.at(sizes) for launch in self.launches)
+        return tuple(launch for launch in made if 0 not in launch.grid)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,6 +104,7 @@ class CudaArtifact:
 
     run: a call: inputs, prepared constants and outputs. prepare: what computes, once, the
     parameters of role "prepared" from the constants; None where nothing depends on them alone.
+    sizes: that a call decides.
     """
 
     name: str
@@ -78,6 +112,7 @@ class CudaArtifact:
     target: Target
     run: Part
     prepare: Part | None = None
+    sizes: tuple[Size, ...] = ()
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -85,6 +120,16 @@ class CudaArtifact:
         return self.run.parameters
 
     @property
-    def sizes(self) -> tuple[Size, ...]:
-        """The sizes that a call decides: none."""
-        return ()
+    def free_parameters(self) -> tuple[Parameter, ...]:
+        """Those that a call is handed arrays for, in order."""
+        return tuple(p for p in self.parameters if p.role in ("input", "output"))
+
+    def sizes_of(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+        """The sizes of a call on arrays of these shapes, for the free parameters in order, by the
+        names that launches have for them.
+        """
+        free = [n for n, p in enumerate(self.parameters) if p.role in ("input", "output")]
+        return {
+            name: shapes[free.index(size.parameter)][size.axis]
+            for name, size in zip(self.run.sizes, self.sizes, strict=True)
+        }

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from ...tir.buffer import Buffer
+from ...tir.dim import Dim
 from ...tir.errors import TargetError
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.stmt import Barrier
 from ...tir.target import Target
-from ..artifact import parameters_of
+from ..artifact import parameters_of, sizes_of
 from ..c.frame import HELPERS, header, needed
 from ..lower.split_prepare import Prepared
 from .artifact import CudaArtifact, Part, Temporary
@@ -39,17 +42,10 @@ def write_cuda(parts: Prepared, target: Target, *, notes: str = "") -> CudaArtif
     helpers = "\n".join(_helper(name) for name in needed(body))
     definitions = cuda_definitions(body) + vector_definitions(body)
     source = f"{header(parts.run.name, target, notes)}\n{definitions}{helpers}{body}"
-    return CudaArtifact(parts.run.name, source, target, run, prepare)
+    return CudaArtifact(parts.run.name, source, target, run, prepare, sizes_of(parts.run))
 
 
 def _part(func: PrimFunc, target: Target) -> tuple[list[str], Part]:
-    if func.dims:
-        raise TargetError(
-            f"cuda: '{func.name}' has the size '{func.dims[0].name}', which a call decides; "
-            "expected fixed sizes.",
-            code="cuda-dims",
-            hints=("build one kernel for each size that occurs.",),
-        )
     allocated, listed = split_allocations(func.body)
     for buffer in allocated:
         if buffer.scope != "global":
@@ -60,14 +56,28 @@ def _part(func: PrimFunc, target: Target) -> tuple[list[str], Part]:
                 hints=("bind the loop around all that touches it to blocks.",),
             )
     roots = [statement for statement in listed if not isinstance(statement, Barrier)]
+    sizes = _size_names(func, allocated)
     kernels = [
-        emit_kernel(func, root, target, kernel_symbol(func.name, number, len(roots)))
+        emit_kernel(func, root, target, kernel_symbol(func.name, number, len(roots)), sizes)
         for number, root in enumerate(roots)
     ]
     temporaries = tuple(Temporary(b.name, b.type, b.shape) for b in allocated)
     launches = tuple(kernel.launch for kernel in kernels)
-    part = Part(parameters_of(func), launches, temporaries)
+    part = Part(parameters_of(func), launches, temporaries, tuple(sizes.values()))
     return [kernel.text for kernel in kernels], part
+
+
+def _size_names(func: PrimFunc, allocated: Sequence[Buffer]) -> dict[Dim, str]:
+    """What launches call the sizes of a call: by their own names where no array has them."""
+    taken = {p.name for p in func.parameters} | {buffer.name for buffer in allocated}
+    names: dict[Dim, str] = {}
+    for dim in func.dims:
+        name = dim.name
+        while name in taken:
+            name += "_"
+        names[dim] = name
+        taken.add(name)
+    return names
 
 
 def _helper(name: str) -> str:

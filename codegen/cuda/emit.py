@@ -8,11 +8,13 @@ skip it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 
 from ...tir.buffer import Buffer
+from ...tir.dim import Dim
 from ...tir.errors import TargetError
 from ...tir.func import PrimFunc, split_allocations
 from ...tir.gpu import GpuLimits
@@ -39,7 +41,8 @@ from ...tir.warp_products import WARP
 from ..c.isa import isa
 from ..c.lines import Lines, wrapped
 from ..c.names import mangle
-from .artifact import Dimensions, Launch
+from .artifact import Dimensions, Launch, Stop
+from .block_stops import block_stop
 from .scalars import cuda_type
 from .vector_types import BUILT_IN
 from .vectors import CudaVectors
@@ -50,6 +53,7 @@ RESERVED = (
     *("tx", "ty", "tz", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "team"),
     *("half", "min", "max", "dim3", *BUILT_IN),
 )
+NO_SIZES: Mapping[Dim, str] = MappingProxyType({})
 MOST_ELEMENTS = 2**31 - 1  # of an array: indices are int
 _ALIGNMENT = 16  # bytes, of every array in shared memory
 
@@ -62,11 +66,13 @@ class Kernel:
     launch: Launch
 
 
-def emit_kernel(func: PrimFunc, root: Stmt, target: Target, symbol: str) -> Kernel:
-    """The kernel of a statement at the root of a function. Raises: TargetError for what a grid
-    cannot run.
+def emit_kernel(
+    func: PrimFunc, root: Stmt, target: Target, symbol: str, sizes: Mapping[Dim, str] = NO_SIZES
+) -> Kernel:
+    """The kernel of a statement at the root of a function. sizes: what a launch calls those that a
+    call decides. Raises: TargetError for what a grid cannot run.
     """
-    return _KernelWriter(func, root, target, symbol).kernel()
+    return _KernelWriter(func, root, target, symbol).kernel(sizes)
 
 
 class _KernelWriter:
@@ -90,13 +96,15 @@ class _KernelWriter:
         self.shared = _shared_plan(root)
         self.kept = kept_by_all(root)
 
-    def kernel(self) -> Kernel:
+    def kernel(self, sizes: Mapping[Dim, str]) -> Kernel:
         """The text and the launch."""
         used = {access.buffer for access in accesses(self.root)}
         known = (*(p.buffer for p in self.func.parameters), *split_allocations(self.func.body)[0])
         arguments = [buffer for buffer in known if buffer in used]
         written = {store.buffer for store in stores(self.root)}
         parameters = [self._parameter(buffer, buffer in written) for buffer in arguments]
+        asked = [dim for dim in sizes if dim in free_vars(self.root)]
+        parameters += [self._size(dim) for dim in asked]
         block, grid = self._sizes(THREAD_AXES), self._sizes(BLOCK_AXES)
         threads = block[0] * block[1] * block[2]
         self._check(threads)
@@ -111,8 +119,21 @@ class _KernelWriter:
                 "}",
             ]
         )
-        names = tuple(buffer.name for buffer in arguments)
-        return Kernel(text + "\n", Launch(self.symbol, grid, block, names, self._dynamic_bytes()))
+        names = (*(buffer.name for buffer in arguments), *(sizes[dim] for dim in asked))
+        stops = tuple(self._stops(sizes))
+        launch = Launch(self.symbol, grid, block, names, self._dynamic_bytes(), stops)
+        return Kernel(text + "\n", launch)
+
+    def _size(self, dim: Dim) -> str:
+        self.lines.ranges[dim] = (dim.low, dim.high)
+        return f"int {self.lines.names.declare(dim)}"
+
+    def _stops(self, sizes: Mapping[Dim, str]) -> Iterator[Stop]:
+        """Where sizes of the call end the grid."""
+        for number, axis in enumerate(BLOCK_AXES):
+            found = block_stop(self.root, axis)
+            if found is not None:
+                yield Stop(number, sizes[found.dim], found.scale, found.step, found.offset)
 
     def _sizes(self, axes: tuple[str, ...]) -> Dimensions:
         x, y, z = (self.extents[axis] for axis in axes)

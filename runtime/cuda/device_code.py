@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from ...codegen.artifact import Parameter
+import numpy as np
+
 from ...codegen.cuda.artifact import CudaArtifact, Launch, Part
 from ..arrays import Array
 from ..timing import CacheState, Sampler, Timing
@@ -13,8 +15,10 @@ from .availability import Unavailable, availability
 from .compile import Cubin, compile_cuda
 from .context import Context, Kernel, Stream
 from .device_array import DeviceArray
-from .launch import check_aligned, pack
+from .launch import Argument, check_aligned, pack
 from .timing import measure_on, sampler_on
+
+NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,12 @@ class Loaded:
     kernels: Mapping[str, Kernel]
     fixed: Mapping[str, DeviceArray] = field(default_factory=dict)
 
-    def bound(self, part: Part, arrays: Mapping[str, DeviceArray]) -> Bound:
+    def bound(
+        self, part: Part, arrays: Mapping[str, DeviceArray], sizes: Mapping[str, int] = NO_SIZES
+    ) -> Bound:
         """The launches of a part on these arrays, which come before those that stay, and on
-        temporaries of their own where these are not among them. Raises: LaunchError.
+        temporaries of their own where these are not among them. sizes: those that the call decides,
+        by the part's names. Raises: LaunchError.
         """
         made = {
             t.name: DeviceArray.empty(self.context, t.shape, t.dtype.numpy)
@@ -59,9 +66,11 @@ class Loaded:
         known = {**self.fixed, **arrays, **made}
         for name, array in known.items():
             check_aligned(name, array)
+        values = {name: np.int32(size) for name, size in sizes.items()}
+        given: Mapping[str, Argument] = {**known, **values}
         launches = [
-            (self.kernels[launch.kernel], launch, pack(*(known[name] for name in launch.arguments)))
-            for launch in part.launches
+            (self.kernels[launch.kernel], launch, pack(*(given[name] for name in launch.arguments)))
+            for launch in part.launches_at(sizes)
         ]
         return Bound(tuple(launches), known)
 
@@ -113,9 +122,9 @@ class DeviceCode:
         """Copy the inputs to the device, run, and copy the outputs back."""
         loaded = self.ready()
         named = self._named(loaded.context, arrays)
-        bound = loaded.bound(self.artifact.run, named)
+        bound = loaded.bound(self.artifact.run, named, self._sizes(arrays))
         bound.put()
-        for parameter, array in zip(self.free_parameters, arrays, strict=True):
+        for parameter, array in zip(self.artifact.free_parameters, arrays, strict=True):
             if parameter.role == "output":
                 named[parameter.name].memory.copy_out(array)
 
@@ -123,7 +132,8 @@ class DeviceCode:
         """A call that runs on copies of these arrays that lie on the device, and waits for it."""
         loaded = self.ready()
         named = self._named(loaded.context, arrays)
-        return DeviceCall(loaded.context, loaded.bound(self.artifact.run, named))
+        bound = loaded.bound(self.artifact.run, named, self._sizes(arrays))
+        return DeviceCall(loaded.context, bound)
 
     def ready(self) -> Loaded:
         """It on the device, with its constants, where `prepare` has run."""
@@ -163,15 +173,13 @@ class DeviceCode:
             context.synchronize()  # its temporaries go now
         return ready
 
-    @property
-    def free_parameters(self) -> list[Parameter]:
-        """Those that a call is handed arrays for, in order."""
-        return [p for p in self.artifact.parameters if p.role in ("input", "output")]
+    def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
+        return self.artifact.sizes_of([array.shape for array in arrays])
 
     def _named(self, context: Context, arrays: Sequence[Array]) -> dict[str, DeviceArray]:
         return {
             parameter.name: DeviceArray.of(context, array)
             if parameter.role == "input"
             else DeviceArray.empty(context, array.shape, array.dtype)
-            for parameter, array in zip(self.free_parameters, arrays, strict=True)
+            for parameter, array in zip(self.artifact.free_parameters, arrays, strict=True)
         }

@@ -10,7 +10,7 @@ from ...codegen.cuda.artifact import CudaArtifact, Part
 from ...tir.errors import TilewrightError
 from ..arrays import Array
 from .emulation_report import EmulationReport
-from .emulator import emulate
+from .emulator import Given, emulate
 
 
 class EmulationFailed(TilewrightError, RuntimeError):
@@ -35,27 +35,31 @@ class EmulatedCode:
             if parameter.role == "prepared":
                 self.fixed[parameter.name] = np.zeros(parameter.shape, parameter.dtype.numpy)
         if artifact.prepare is not None:
-            self._launch(artifact.prepare, self.fixed, "prepared")
+            self._launch(artifact.prepare, self.fixed, "prepared", {})
 
     def run(self, arrays: Sequence[Array], threads: int) -> None:
         """Run on the arrays of inputs and outputs, in parameter order."""
-        free = [p for p in self.artifact.parameters if p.role in ("input", "output")]
+        free = self.artifact.free_parameters
         named = {p.name: array for p, array in zip(free, arrays, strict=True)}
-        self._launch(self.artifact.run, {**self.fixed, **named}, "output")
+        sizes = self.artifact.sizes_of([array.shape for array in arrays])
+        self._launch(self.artifact.run, {**self.fixed, **named}, "output", sizes)
 
     def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
         """A call that runs on these arrays again and again."""
         return lambda: self.run(arrays, threads)
 
-    def _launch(self, part: Part, arrays: Mapping[str, Array], result: str) -> None:
-        """Run a part, which makes its parameters of role `result`."""
+    def _launch(
+        self, part: Part, arrays: Mapping[str, Array], result: str, sizes: Mapping[str, int]
+    ) -> None:
+        """Run a part, which makes its parameters of role `result`, at the sizes of a call."""
         made = {t.name: np.empty(t.shape, t.dtype.numpy) for t in part.temporaries}
-        known = {**arrays, **made}
-        used = {name: known[name] for launch in part.launches for name in launch.arguments}
+        known: Given = {**arrays, **made, **sizes}
+        launches = part.launches_at(sizes)
+        used = {name: known[name] for launch in launches for name in launch.arguments}
         results = {p.name for p in part.parameters if p.role == result}
         fresh = used.keys() & (results | made.keys())
         self.report = emulate(
-            self.artifact.source, part.launches, used, checked=self.checked, fresh=fresh
+            self.artifact.source, launches, used, checked=self.checked, fresh=fresh
         )
         if not self.report:
             raise EmulationFailed(

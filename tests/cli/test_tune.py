@@ -15,11 +15,13 @@ import pytest
 from rich.console import Console
 
 from tests.autotune.samples import scaled, trial, workload
+from tilewright.autotune import gpu_here
 from tilewright.autotune.board import Board
 from tilewright.autotune.log import read_log
 from tilewright.autotune.record import Trial
 from tilewright.cli.tune import duration
 from tilewright.cli.tuning_progress import Budget, Progress
+from tilewright.runtime.cuda.availability import Unavailable
 
 from .conftest import Command, Done
 
@@ -150,3 +152,15 @@ def test_time_left_is_that_of_the_nearest_limit() -> None:
     assert Budget(trials=6, seconds=30.0).left(board) == pytest.approx(2.0, abs=1.0)
     assert Budget(trials=3).left(board) == 0.0
     assert Budget(trials=3).left(Board()) is None
+
+
+def test_without_a_gpu_a_search_for_one_does_not_begin(
+    tilewright: Command, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_here, "availability", lambda: Unavailable("there is none", "get one."))
+    log = tmp_path / "never.jsonl"
+    done = tilewright("tune", tiny, "--log", log, "--target", "cuda:sm_90a")
+    assert done.code == 4
+    assert "cuda: there is none. [cuda-unavailable]" in done.err
+    assert "get one." in done.err
+    assert not log.exists()

@@ -60,7 +60,8 @@ class GridProductsRule:
             return False
         if made.columns.extent < FEWEST_COLUMNS and has_small_windows(found[0]):
             return False
-        return not func.dims or made.is_matrices
+        apart = any(axis.dim is not None for axis in made.apart)
+        return not func.dims or (made.is_matrices and not apart)
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""

@@ -289,17 +289,6 @@ def test_what_several_kernels_share_is_global_memory() -> None:
     )
 
 
-def test_sizes_that_a_call_decides_are_refused() -> None:
-    n = te.dim("n", 1, 64)
-    x = te.placeholder((n,), "float32", name="X")
-    func = te.func(x, te.compute((n,), lambda i: x[i] * 2.0, name="Y"), name="double")
-    assert message(func, lambda sch: sch.bind(sch.loops("Y")[0], "blockIdx.x")) == (
-        "TargetError: cuda: 'double' has the size 'n', which a call decides; expected fixed sizes. "
-        "[cuda-dims]\n"
-        "  Hint: build one kernel for each size that occurs."
-    )
-
-
 def test_arrays_whose_indices_need_64_bits_are_refused() -> None:
     x = te.placeholder((1 << 16, 1 << 16), "int8", name="X")
     y = te.compute((4,), lambda i: x[i, 0], name="Y")

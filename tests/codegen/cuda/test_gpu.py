@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.driver.check import check_kernel
+from tilewright.driver.check import check_kernel, random_array
 from tilewright.runtime.cuda.availability import Unavailable, availability
 from tilewright.schedule.schedule import Schedule
+from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
 from ...schedule.test_grid_rules import PRODUCTS, ROWS
+from .test_dims import MADE as SIZED
 from .test_emit import PROGRAMS
 
 pytestmark = pytest.mark.gpu
@@ -44,3 +48,11 @@ def test_a_time_is_that_of_the_device(target: Target) -> None:
     func = PRODUCTS["product"]()
     arrays = [np.ones(b.shape, np.float32) for b in func.inputs]
     assert 0 < tw.build(func, target).time(*arrays, seconds=0.05).median < 1e-2
+
+
+@pytest.mark.parametrize("make", SIZED)
+def test_sizes_that_a_call_decides(make: Callable[[], PrimFunc], target: Target) -> None:
+    func = make()
+    random = np.random.default_rng(0)
+    constants = {b.name: random_array(random, b.type, b.shape) for b in func.constants}
+    check_kernel(tw.build(func, target, constants=constants), func, constants)

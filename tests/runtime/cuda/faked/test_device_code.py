@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tilewright.codegen.artifact import Parameter
-from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Temporary
+from tilewright.codegen.artifact import Parameter, Size
+from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Stop, Temporary
 from tilewright.runtime.cuda import device_code
 from tilewright.runtime.cuda.availability import Available, NoDevice, Unavailable
 from tilewright.runtime.cuda.context import Context, Memory
@@ -146,6 +147,23 @@ def test_it_pickles_without_what_is_on_the_device(fake: FakeDriver) -> None:
     fake.calls()
     again.run([INPUT, np.empty(9, np.float32)], 1)
     assert [launch[0] for launch in launches(fake)] == ["pack_weights", "first", "second"]
+
+
+def test_a_size_goes_with_the_call_and_makes_its_grid(fake: FakeDriver) -> None:
+    a, c = (replace(p, shape=(8,), sizes=(0,)) for p in (A, C))
+    launch = Launch("sized", (4, 1, 1), (2, 1, 1), ("A", "C", "n"), stops=(Stop(0, "n", 1, 2, 0),))
+    source = 'extern "C" __global__ void sized(const float *a, float *c, int n) { c[0] = a[n]; }'
+    part = Part((a, c), (launch,), sizes=("n",))
+    artifact = CudaArtifact("some", source, ARTIFACT.target, part, sizes=(Size("n", 0, 8, 0, 0),))
+    code = DeviceCode(artifact, {})
+    for size, blocks in ((5, 3), (8, 4), (1, 1)):
+        code.run([INPUT[:size], np.empty(size, np.float32)], 1)
+        (words,) = [call.split() for call in fake.calls() if call.startswith("cuLaunchKernel")]
+        assert words[2] == f"({blocks},1,1)"
+        assert bytes.fromhex(words[6])[16:] == size.to_bytes(4, "little")
+        assert [word.partition(":")[2] for word in words[7:]] == [str(4 * size)] * 2
+    code.run([INPUT[:0], np.empty(0, np.float32)], 1)
+    assert not [call for call in fake.calls() if call.startswith("cuLaunchKernel")]
 
 
 def test_without_a_gpu_a_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
