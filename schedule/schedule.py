@@ -136,18 +136,25 @@ class Schedule(LoopSteps):
             block=block,
         )
 
-    def cache_read(self, block: str, buffer: str, name: str | None = None) -> str:
-        """Let a block read a copy of a tensor, made by a new block at the root. Returns the new
-        block.
+    def cache_read(
+        self, block: str, buffer: str, name: str | None = None, *, everyone: bool = False
+    ) -> str:
+        """Let a block read a copy of a tensor, made by a new block at the root; with it, if
+        `everyone` should, the blocks behind it that read the tensor. Returns the new block.
         """
         return self._block_made(
             "cache_read",
             lambda f: primitives.cache_read(
-                f, self._block(block, "cache_read"), self._tensor(buffer, "cache_read"), name
+                f,
+                self._block(block, "cache_read"),
+                self._tensor(buffer, "cache_read"),
+                name,
+                everyone=everyone,
             ),
             block=block,
             buffer=buffer,
             name=name,
+            everyone=everyone or None,
         )
 
     def cache_write(self, block: str, name: str | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ...tir.bounds import form_bounds
@@ -10,13 +10,18 @@ from ...tir.buffer import Buffer, Load
 from ...tir.errors import TargetError
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
-from ...tir.linear import Linear, expression, linear
+from ...tir.linear import Linear, Ranges, expression, linear
+from ...tir.narrow import narrowed
 from ...tir.node import Node
 from ...tir.printer import print_expr
-from ...tir.stmt import THREAD_AXES, Alloc, For, Prefetch, Store
-from ...tir.visit import accesses, free_vars, statements, substitute, transform
+from ...tir.stmt import THREAD_AXES, Alloc, For, If, Stmt, Store
+from ...tir.threads import has_threads
+from ...tir.visit import free_vars, substitute, transform
+from .vector_body import negated
 
 AXIS_VARIABLES: Mapping[str, Expr] = {axis: Var(axis) for axis in THREAD_AXES}
+Term = tuple[Expr, int]
+Threads = Mapping[Var, Expr]  # loops of threads, by the variables of their axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,8 @@ class OwnStorage:
     ->   C = alloc(float32[4, 1], "register"); ... C[j, 0]
 
     That each element is of one thread alone the proof has shown (P5); then the part of an index
-    that the thread decides can go.
+    that the thread decides can go. Where a condition leaves but one thread along an axis, an index
+    may have its number in place of the variable.
     Requires: stage NEST without blocks. Ensures: indices of such buffers are free of the variables
     of loops of threads. Raises: TargetError where the part that the thread decides differs between
     accesses.
@@ -37,8 +43,7 @@ class OwnStorage:
         def rule(node: Node) -> Node:
             if not isinstance(node, Alloc) or not node.buffer.is_private:
                 return node
-            loops = [x for x in statements(node.body) if isinstance(x, For) and x.is_of_threads]
-            return _shrunk(node) if loops else node
+            return _shrunk(node) if has_threads(node.body) else node
 
         body = transform(func.body, rule)
         return func if body is func.body else func.with_body(body)
@@ -46,41 +51,92 @@ class OwnStorage:
 
 def _shrunk(node: Alloc) -> Alloc:
     buffer = node.buffer
-    loops = [x for x in statements(node.body) if isinstance(x, For)]
-    ranges = {x.var: (0, x.extent - 1) for x in loops}
-    threads = {x.var: AXIS_VARIABLES[x.axis] for x in loops if x.is_of_threads}
-    found = [x for x in accesses(node.body) if x.buffer is buffer and not isinstance(x, Prefetch)]
+    found: list[tuple[_Index, ...]] = []
+
+    def note(item: Load | Store, ranges: Ranges, threads: Threads) -> Load | Store:
+        found.append(tuple(_Index.of(buffer, i, ranges, threads) for i in item.indices))
+        return item
+
+    _exchanged(node.body, buffer, note, {}, {})
     lows: list[int] = []
     shape: list[int] = []
+    owners: list[frozenset[Term]] = []
     for dimension in range(len(buffer.shape)):
-        parts = [_Index.of(buffer, access.indices[dimension], threads) for access in found]
-        if len({part.thread for part in parts}) > 1:
+        parts = [indices[dimension] for indices in found]
+        owner = max((part.thread for part in parts), key=len, default=frozenset[Term]())
+        if any(part.missing(owner) is None for part in parts):
             raise _differs(buffer, dimension)
-        spans = [form_bounds(part.rest, ranges) for part in parts]
+        spans = [form_bounds(part.without(owner), part.ranges) for part in parts]
         low, high = min(_end(a) for a, _ in spans), max(_end(b) for _, b in spans)
+        owners.append(owner)
         lows.append(low)
         shape.append(high - low + 1)
     small = replace(buffer, shape=tuple(shape), aligned=())
 
-    def rule(item: Node) -> Node:
-        if not isinstance(item, Load | Store) or item.buffer is not buffer:
-            return item
-        rests = [_Index.of(buffer, index, threads).rest for index in item.indices]
+    def move(item: Load | Store, ranges: Ranges, threads: Threads) -> Load | Store:
+        parts = [_Index.of(buffer, i, ranges, threads) for i in item.indices]
+        rests = [part.without(owner) for part, owner in zip(parts, owners, strict=True)]
         moved = [replace(r, constant=r.constant - low) for r, low in zip(rests, lows, strict=True)]
         return replace(item, buffer=small, indices=tuple(map(expression, moved)))
 
-    return Alloc(small, transform(node.body, rule))
+    return Alloc(small, _exchanged(node.body, buffer, move, {}, {}))
+
+
+def _exchanged(
+    stmt: Stmt,
+    buffer: Buffer,
+    change: Callable[[Load | Store, Ranges, Threads], Load | Store],
+    ranges: Ranges,
+    threads: Threads,
+) -> Stmt:
+    """The statement with each access to a buffer changed, given the ranges of the loops there, as
+    conditions around narrow them, and the loops of threads.
+    """
+
+    def rule(node: Node) -> Node:
+        if isinstance(node, Load | Store) and node.buffer is buffer:
+            return change(node, ranges, threads)
+        return node
+
+    match stmt:
+        case For():
+            ranges = {**ranges, stmt.var: (0, stmt.extent - 1)}
+            if stmt.is_of_threads:
+                threads = {**threads, stmt.var: AXIS_VARIABLES[stmt.axis]}
+        case If():
+            inside = narrowed(ranges, stmt.condition)
+            outside = narrowed(ranges, negated(stmt.condition))
+            then = _exchanged(stmt.then, buffer, change, inside, threads)
+            orelse = stmt.orelse
+            if orelse is not None:
+                orelse = _exchanged(orelse, buffer, change, outside, threads)
+            return If(transform(stmt.condition, rule), then, orelse)
+        case Store():
+            return transform(stmt, rule)
+
+    def visit(child: Node) -> Node:
+        if isinstance(child, Stmt):
+            return _exchanged(child, buffer, change, ranges, threads)
+        return transform(child, rule)
+
+    return stmt.map_children(visit)
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """An index as the terms that the thread decides, in the variables of its axes, and the rest."""
+    """An index as the terms that the thread decides, in the variables of its axes, and the rest.
 
-    thread: frozenset[tuple[Expr, int]]
+    ranges: of the loops where it stands; known: the numbers of threads that these leave but one of,
+    by the variables of their axes.
+    """
+
+    thread: frozenset[Term]
     rest: Linear
+    ranges: Ranges
+    known: Mapping[Expr, int]
 
     @staticmethod
-    def of(buffer: Buffer, index: Expr, threads: Mapping[Var, Expr]) -> _Index:
+    def of(buffer: Buffer, index: Expr, ranges: Ranges, threads: Threads) -> _Index:
         """Raises: TargetError where a term mixes the thread with other loops."""
         form = linear(index)
         own = []
@@ -93,7 +149,27 @@ class _Index:
                 raise _mixed(buffer, index)
             else:
                 rest.append((atom, factor))
-        return _Index(frozenset(own), Linear(tuple(rest), form.constant))
+        known = {
+            axis: low
+            for var, axis in threads.items()
+            if (low := ranges[var][0]) is not None and low == ranges[var][1]
+        }
+        return _Index(frozenset(own), Linear(tuple(rest), form.constant), ranges, known)
+
+    def missing(self, owner: frozenset[Term]) -> int | None:
+        """What those terms of `owner` amount to that this index does not show, since the number of
+        the thread is known where it stands; None where it shows others, or they are not known.
+        """
+        if not self.thread <= owner:
+            return None
+        left = owner - self.thread
+        if any(atom not in self.known for atom, _ in left):
+            return None
+        return sum(factor * self.known[atom] for atom, factor in left)
+
+    def without(self, owner: frozenset[Term]) -> Linear:
+        """The index less the terms of `owner`."""
+        return replace(self.rest, constant=self.rest.constant - (self.missing(owner) or 0))
 
 
 def _end(bound: int | None) -> int:

@@ -5,6 +5,7 @@ root.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import dropwhile
 
 from ...tir.buffer import Buffer, Load, array
 from ...tir.expr import Expr, Var
@@ -19,6 +20,7 @@ from ..nest import (
     buffers_read,
     insert_beside,
     map_blocks,
+    readers,
     root_statement,
     target_of,
     unique_name,
@@ -28,14 +30,17 @@ from ..nest import (
 )
 
 
-def cache_read(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> Rewrite:
+def cache_read(
+    func: PrimFunc, block: str, buffer: Buffer, name: str | None, *, everyone: bool = False
+) -> Rewrite:
     """Let `block` read a copy of `buffer`, made by a new block before it.
 
     C(A)   ->   for i: A_cache[i] = A[i]; C(A_cache)
 
-    Requires: the tensor is complete before the block's nest begins, and stored whole, no part of it
-    in a staged copy alone. Returns the new block, whose tensor may be given another layout or moved
-    by compute_at. Raises: ScheduleError.
+    everyone: the blocks behind it that read the buffer read the copy, too. Requires: the tensor is
+    complete before the block's nest begins, and stored whole, no part of it in a staged copy alone.
+    Returns the new block, whose tensor may be given another layout or moved by compute_at. Raises:
+    ScheduleError.
     """
     reader = func.block(block)
     placement.check_compute(func, reader, "cache_read")
@@ -44,8 +49,11 @@ def cache_read(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> 
     _check_stored(func, buffer)
     copy_name = unique_name(func, name or f"{buffer.name}_cache")
     copy = array(copy_name, buffer.type, buffer.extents)
-    redirected = replace_stmt(func.body, reader, replace_buffers(reader, {buffer: copy}))
-    changed = func.with_body(redirected)
+    users = dropwhile(lambda other: other is not reader, readers(func, buffer))
+    body = func.body
+    for user in users if everyone else (reader,):
+        body = replace_stmt(body, user, replace_buffers(user, {buffer: copy}))
+    changed = func.with_body(body)
     anchor = root_statement(changed, changed.block(block))
     nest, variables = _whole(copy_name, buffer, copy)
     changed = insert_beside(changed, anchor, nest, after=False)

@@ -42,6 +42,17 @@ def test_only_the_named_block_reads_the_copy() -> None:
     assert "Y[vi, vj] = Q[vi, vj] * X_cache[vi, vj]" in text
 
 
+def test_everyone_behind_the_named_block_may_read_the_copy() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.cache_read("P", "X", everyone=True)
+
+    text = body_of(scheduled(chain(2, 3), steps))
+    assert text.count(" X[") == 1
+    assert "Y[vi, vj] = Q[vi, vj] * X_cache[vi, vj]" in text
+    last = body_of(scheduled(chain(2, 3), lambda s: s.cache_read("Y", "X", everyone=True)))
+    assert "P[vi, vj] = X[vi, vj] * 2.0 + bias[vj]" in last
+
+
 def test_names_of_copies_are_unique() -> None:
     def steps(sch: Schedule) -> None:
         assert sch.cache_read("P", "X") == "X_cache"

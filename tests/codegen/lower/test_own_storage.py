@@ -44,6 +44,27 @@ def test_the_part_of_an_index_that_the_thread_decides_goes() -> None:
     )
 
 
+def test_a_thread_that_a_condition_leaves_alone_may_be_a_number() -> None:
+    """Where one thread is left, the simplifier may have put its number in place of the variable."""
+    func = parse(
+        "def f(A: float32[16], X: output(float32[16])):\n"
+        '    for b in bound(1, axis="blockIdx.x"):\n'
+        '        C = alloc(float32[16], "register")\n'
+        '        for t in bound(4, axis="threadIdx.x"):\n'
+        "            for i in unrolled(4):\n"
+        "                C[t * 4 + i] = A[t * 4 + i]\n"
+        '        for u in bound(4, axis="threadIdx.x"):\n'
+        "            if u < 3:\n"
+        "                X[u] = C[u * 4 + 1]\n"
+        "            else:\n"
+        "                X[u] = C[14]\n"
+    )
+    text = body(func)
+    assert 'C = alloc(float32[4], "register")' in text
+    assert "X[u] = C[1]" in text
+    assert "X[u] = C[2]" in text
+
+
 def test_elements_that_lie_apart_keep_their_distance() -> None:
     text = body(function("i * 4 + t", "j * 4 + u"))
     assert 'C = alloc(float32[13], "register")' in text
