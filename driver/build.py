@@ -21,8 +21,8 @@ from ..schedule.verdict import Verdict
 from ..tir import te
 from ..tir.errors import TargetError, TilewrightError, known_names
 from ..tir.func import PrimFunc
+from ..tir.instructions import INSTRUCTIONS
 from ..tir.target import Target
-from ..tir.tensor_intrinsics import TENSOR_INTRINSICS
 from ..tir.work import bytes_moved, operations
 from .check import check_chain, check_kernel
 from .interpreted import interpreted
@@ -52,7 +52,7 @@ def check_buildable(what: object, caller: str) -> None:
 
 def _check_allowed(allow: Sequence[str], strict: bool) -> None:
     """Each name is that of an instruction with a liberty, and the build is not strict."""
-    known = [name for name, unit in TENSOR_INTRINSICS.items() if unit.liberty]
+    known = [name for name, unit in INSTRUCTIONS.items() if unit.asked_for]
     for name in (allow,) if isinstance(allow, str) else allow:
         if isinstance(allow, str) or name not in known:
             raise BuildError(
@@ -61,7 +61,7 @@ def _check_allowed(allow: Sequence[str], strict: bool) -> None:
                 code="build-allow",
             )
         if strict:
-            unit = TENSOR_INTRINSICS[name]
+            unit = INSTRUCTIONS[name]
             raise BuildError(
                 f"build: allow names '{name}', which {unit.liberty}; expected no such instruction, "
                 "since the build is strict.",

@@ -60,6 +60,11 @@ class TensorIntrinsic(Intrinsic):
         return f"{self.isa}+{self.feature}"
 
     @property
+    def asked_for(self) -> bool:
+        """Whether a rule uses it only where the caller allows it."""
+        return bool(self.liberty)
+
+    @property
     def needs(self) -> str:
         """The targets that have it, as an error names them."""
         return f"c:{self.target}"

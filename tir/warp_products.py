@@ -32,8 +32,8 @@ class WarpProduct:
     """An instruction that adds the product of 16 x points and points x 8 elements to 16 x 8 ones.
 
     element: of both factors; total: of what they are added to. liberty: how results may differ from
-    those of the definition, as the verb of "it ..."; empty where they do not. chosen: whether it is
-    used only where the caller allows it, since the factors lose digits.
+    those of the definition, as the verb of "it ..."; empty where they do not. asked_for: whether a
+    rule uses it only where the caller allows it, since the factors lose digits.
     """
 
     name: str
@@ -41,7 +41,7 @@ class WarpProduct:
     total: DType
     points: int
     liberty: str = ""
-    chosen: bool = False
+    asked_for: bool = False
 
     @property
     def needs(self) -> str:
@@ -74,7 +74,7 @@ WARP_PRODUCTS = {
             FLOAT32,
             8,
             "rounds the factors to 11 significant bits",
-            chosen=True,
+            asked_for=True,
         ),
         WarpProduct("mma_m16n8k32_s8", dtype("int8"), INT32, 32),
     )

@@ -160,6 +160,8 @@ def _is_zero_from(func: PrimFunc, buffer: Buffer, axis: int, start: int) -> bool
     if len(found) != 1 or len(stores(found[0].body)) != 1:
         return False
     value, indices = stores(found[0].body)[0].value, write_indices(found[0], buffer)[0]
+    if isinstance(value, Load) and value.indices == indices:  # a copy
+        return _is_zero_from(func, value.buffer, axis, start)
     if not isinstance(value, Select) or not _is_zero(value.on_false):
         return False
     known = {it.var: (0, it.extent - 1) for it in found[0].iters}

@@ -7,18 +7,22 @@ from dataclasses import replace
 from typing import Protocol
 
 from ...tir.func import PrimFunc
+from ...tir.instructions import usable
 from ...tir.target import Target
+from ...tir.tensor_intrinsics import TENSOR_INTRINSICS
+from ...tir.warp_products import WARP_PRODUCTS
 from ..decisions import Decisions
 from ..externs import check_no_calls
 from ..schedule import Schedule
 from .attention import AttentionRule
 from .contraction import ContractionRule
 from .depthwise import DepthwiseRule
-from .dots import DotsRule, units_of
+from .dots import DotsRule
 from .elementwise import ElementwiseRule
 from .grid.attention import GridAttentionRule
 from .grid.products import GridProductsRule
 from .grid.rows import GridRowsRule
+from .grid.warps import GridWarpsRule
 from .grid.windows import GridWindowsRule
 from .reduction import ReductionRule
 from .rows import RowsRule
@@ -65,11 +69,13 @@ STRICT_RULES: tuple[Rule, ...] = (
 # those of a GPU, in the same way
 GRID_RULES: tuple[Rule, ...] = (
     GridAttentionRule(),
+    GridWarpsRule(),
     GridProductsRule(),
     GridWindowsRule(),
     GridRowsRule(),
 )
 STRICT_GRID_RULES: tuple[Rule, ...] = (
+    GridWarpsRule(),
     GridProductsRule(in_order=True),
     GridWindowsRule(),
     GridRowsRule(in_order=True),
@@ -91,12 +97,17 @@ def rule_for(
     check_no_calls(func)
     if target is not None and target.gpu is not None:
         listed = STRICT_GRID_RULES if strict else GRID_RULES
-        return next(rule for rule in listed if rule.matches(func))
-    units = units_of(target, () if strict else allow)
-    for rule in STRICT_RULES if strict else RULES:
-        known = replace(rule, units=units) if isinstance(rule, DotsRule) else rule
-        if known.matches(func):
-            return known
+    else:
+        listed = STRICT_RULES if strict else RULES
+    for rule in listed:
+        if isinstance(rule, DotsRule):
+            units = usable(TENSOR_INTRINSICS, target, strict=strict, allow=allow)
+            rule = replace(rule, units=units)
+        elif isinstance(rule, GridWarpsRule):
+            units = usable(WARP_PRODUCTS, target, strict=strict, allow=allow)
+            rule = replace(rule, units=units)
+        if rule.matches(func):
+            return rule
     raise AssertionError("the last rule takes everything")
 
 

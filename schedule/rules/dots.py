@@ -8,13 +8,12 @@ instruction adds to a lane; the weights are packed so that these lie together, [
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...tir.func import PrimFunc
 from ...tir.linear import linear
 from ...tir.stmt import Block
-from ...tir.target import Target, covers
+from ...tir.target import Target
 from ...tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 from ...tir.visit import free_vars
 from ..nest import fixed_tensors, targets_of
@@ -70,18 +69,6 @@ class DotsRule:
         if not packs or is_grouped(found) or not found.reduced or not _is_walked(found):
             return None
         return next((TENSOR_INTRINSICS[n] for n in self.units if _fits(n, found)), None)
-
-
-def units_of(target: Target | None, allow: Sequence[str] = ()) -> tuple[str, ...]:
-    """The tensor intrinsics that rules may use for a target, or for any: those with the results of
-    their definition, and those whose liberty is allowed by name.
-    """
-    return tuple(
-        unit.name
-        for unit in TENSOR_INTRINSICS.values()
-        if (not unit.liberty or unit.name in allow)
-        and (target is None or covers((target.instructions,), unit.target))
-    )
 
 
 def _anchors(func: PrimFunc) -> tuple[list[Block], list[Block]]:

@@ -107,7 +107,7 @@ def _factors(block: Block) -> tuple[Expr, Expr] | None:
     return value.b.a, value.b.b
 
 
-def _widened_product(block: Block) -> tuple[Load, Load] | None:
+def widened_product(block: Block) -> tuple[Load, Load] | None:
     """The two operands of a block that accumulates products of loads, each widened to the type of
     the sum.
     """
@@ -122,7 +122,7 @@ def contraction(block: Block, *, widened: bool = False) -> Contraction | None:
 
     widened: of operands that are converted to the type of the sum, and of no others.
     """
-    product = _widened_product if widened else product_of
+    product = widened_product if widened else product_of
     operands = product(block) if is_reduction(block) else None
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     if operands is None or not spatial or not is_plain_store(block, spatial):

@@ -63,7 +63,7 @@ def test_what_is_allowed_is_an_instruction_that_takes_a_liberty() -> None:
             tw.build(read(0), allow=given)
         assert str(caught.value) == (
             f"BuildError: build: allow names '{named}'; expected a tuple of instructions that take "
-            "a liberty: 'vdpbf16ps'. [build-allow]"
+            "a liberty: 'vdpbf16ps', 'mma_m16n8k8_tf32'. [build-allow]"
         )
 
 

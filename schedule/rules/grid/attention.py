@@ -74,7 +74,7 @@ class GridAttentionRule:
         rows, defined = _rows(sch, stages), sch.blocks()
         tiles = _join(sch, stages, rows)
         done = {*_mix(sch, stages, tiles), *_reduce(sch, stages.sums, tiles, rows)}
-        deal_among(sch, sch.compute_at(stages.powers, tiles), THREADS, 1)
+        deal_among(sch, sch.compute_at(stages.powers, tiles), (THREADS, THREADS), 1)
         _keep(sch, stages.powers, rows)
         done |= {*_reduce(sch, stages.largest, tiles, rows), *_score(sch, stages, tiles, rows)}
         done |= {stages.powers, stages.joined, stages.result}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ....tir.stmt import THREAD_AXES
 from ...library import deal_out
 from ...nest import fixed_tensors
 from ...references import LoopRef
@@ -29,7 +30,7 @@ def fetched(sch: Schedule, found: Product, side: Side, slices: LoopRef, threads:
     along_terms = side.lies_along(found.walked)
     by_rows = along_terms and side is found.rows
     if along_terms and side.load.buffer.name in {b.name for b in fixed_tensors(sch.func)}:
-        _turned(sch, copy)
+        turned(sch, copy)
         deal_out(sch, copy)
         copy, along_terms = sch.cache_read(name, copy), False
         lanes = neighbours(sch.func.block(copy))
@@ -37,7 +38,7 @@ def fetched(sch: Schedule, found: Product, side: Side, slices: LoopRef, threads:
     elif by_rows:
         lanes = side.lanes(found.walked[-1])
     else:
-        _turned(sch, copy)
+        turned(sch, copy)
         lanes = 1 if along_terms else side.lanes(side.axes[-1])
     each = list(sch.compute_at(copy, slices))
     if along_terms and not by_rows:
@@ -45,17 +46,19 @@ def fetched(sch: Schedule, found: Product, side: Side, slices: LoopRef, threads:
         sch.storage_align(copy, len(each) - 2, BANKS, max(1, BANKS // depth))
         each[-2:] = each[:-3:-1]
         sch.reorder(*each)
-    deal_among(sch, each, threads, lanes)
+    deal_among(sch, each, (threads, threads), lanes)
     sch.set_scope(copy, "team")
     return made
 
 
-def deal_among(sch: Schedule, each: Sequence[LoopRef], threads: int, most: int) -> None:
-    """Deal the elements of a tile out to the threads of a block, up to `most` neighbours at once,
-    as far as each thread gets some.
+def deal_among(sch: Schedule, each: Sequence[LoopRef], threads: Sequence[int], most: int) -> None:
+    """Deal the elements of a tile, over the loops `each`, out to the threads of a block, up to
+    `most` neighbours at once, as far as each thread gets some.
+
+    threads: along z, y and x, or the last of them.
     """
     size = math.prod(sch.extent(loop) for loop in each)
-    lanes = math.gcd(most, sch.extent(each[-1]), size // threads**2)
+    lanes = math.gcd(most, sch.extent(each[-1]), size // math.prod(threads))
     units = [loop for loop in each if sch.extent(loop) == 1]
     several = [loop for loop in each if sch.extent(loop) > 1] or [units.pop()]
     sch.reorder(*units, *several)
@@ -63,12 +66,12 @@ def deal_among(sch: Schedule, each: Sequence[LoopRef], threads: int, most: int) 
         several[-1], lane = sch.split(several[-1], (None, lanes))
         sch.vectorize(lane)
     one = sch.fuse(*several) if len(several) > 1 else several[0]
-    _, y, x = sch.split(one, (None, threads, threads))
-    sch.bind(y, "threadIdx.y")
-    sch.bind(x, "threadIdx.x")
+    _, *bound = sch.split(one, (None, *threads))
+    for loop, axis in zip(reversed(bound), THREAD_AXES, strict=False):
+        sch.bind(loop, axis)
 
 
-def _turned(sch: Schedule, copy: str) -> None:
+def turned(sch: Schedule, copy: str) -> None:
     """Let the terms of a copy of an operand come before the axis of its side."""
     count = len(sch.func.block(copy).iters)
     axes = [f"i{number}" for number in range(count)]

@@ -22,8 +22,7 @@ from ..questions import ask
 from ..structure import is_pointwise
 from .fetch import fetched
 from .points import schedule_points
-from .readers import with_reader
-from .sides import Product, as_matrices, grouped_axis, product
+from .sides import Product, as_matrices, grouped_axis, prepare, product
 from .windows import has_small_windows
 
 # threads along each side of a block, rows and columns of a thread, terms of a slice
@@ -54,7 +53,7 @@ class GridProductsRule:
         if (product(found[0]) or grouped_axis(found[0])) is None or (several and self.in_order):
             return False
         sch = Schedule(func)
-        name, _ = _prepare(sch)
+        name, _ = prepare(sch)
         made = product(sch.func.block(name))
         if made is None or made.rows.extent < FEWEST_ROWS or made.products > MOST_APART:
             return False
@@ -65,25 +64,13 @@ class GridProductsRule:
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
-        name, user = _prepare(sch)
+        name, user = prepare(sch)
         found = product(sch.func.block(name))
         assert found is not None
         done = _schedule_product(sch, found, user)
         for other in sch.blocks():
             if other not in done:
                 schedule_points(sch, other)
-
-
-def _prepare(sch: Schedule) -> tuple[str, str]:
-    """Let one block read the result of the only reduction element by element, and make two axes of
-    one that counts groups. Returns the names of the reduction and of that block.
-    """
-    name, user = with_reader(sch)
-    grouped = grouped_axis(sch.func.block(name))
-    if grouped is not None:
-        for counted in (name, user):
-            sch.split_axis(counted, *grouped)
-    return name, user
 
 
 def _tile(found: Product) -> tuple[int, int, int, int]:

@@ -17,9 +17,9 @@ from ....tir.stmt import Block, IterKind, IterVar
 from ....tir.visit import free_vars, loads, walk
 from ...nest import writers
 from ...schedule import Schedule
-from ..structure import is_plain_store, is_pointwise, product_of
+from ..structure import is_plain_store, is_pointwise, product_of, widened_product
 from .points import VECTOR_BYTES
-from .readers import moved_for, moves
+from .readers import moved_for, moves, with_reader
 
 SECTOR = 8  # elements of four bytes in the least part of memory that is read at once
 
@@ -125,7 +125,7 @@ def product(block: Block) -> Product | None:
     """The block as a product; None where it is something else: where a place of an operand is data,
     no operand knows an axis, or one of them knows none alone, or no term.
     """
-    operands = product_of(block)
+    operands = _operands(block)
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     if operands is None or not is_plain_store(block, spatial):
         return None
@@ -143,6 +143,23 @@ def product(block: Block) -> Product | None:
     if any(known.isdisjoint(it.var for it in terms) for known in (first, second)):
         return None
     return Product(block, apart, rows, columns, terms)
+
+
+def _operands(block: Block) -> tuple[Load, Load] | None:
+    """The two loads of a sum of products, which may be widened first."""
+    return product_of(block) or widened_product(block)
+
+
+def prepare(sch: Schedule) -> tuple[str, str]:
+    """Let one block read the result of the only reduction element by element, and make two axes of
+    one that counts groups. Returns the names of the reduction and of that block.
+    """
+    name, user = with_reader(sch)
+    grouped = grouped_axis(sch.func.block(name))
+    if grouped is not None:
+        for counted in (name, user):
+            sch.split_axis(counted, *grouped)
+    return name, user
 
 
 def inline_moves(sch: Schedule, name: str) -> None:
@@ -184,7 +201,7 @@ def grouped_axis(block: Block) -> tuple[int, int] | None:
     """The number of an axis of a product of which one operand knows nothing but the quotient by the
     size of groups, and the size: a grouped convolution's channels of the result.
     """
-    for load in product_of(block) or ():
+    for load in _operands(block) or ():
         for number, it in enumerate(block.iters):
             size = _group(load.indices, it.var)
             if it.kind is IterKind.SPATIAL and size is not None and it.extent % size == 0:
