@@ -28,7 +28,7 @@ from .statements import read_nest
 from .unfused import unfused
 from .witness import Finding, iteration, runs_of
 
-MAX_OPERATIONS = 2_000_000
+MAX_OPERATIONS = 10_000_000
 
 
 def prove(

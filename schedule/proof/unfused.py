@@ -4,9 +4,9 @@ once, through quotients and remainders only sometimes.
 for x in range(a*b): s[x // b, x % b]   ->   for x_0 in range(a): for x_1 in range(b):
                                                 x = x_0*b + x_1; s[x // b, x % b]
 
-A fused loop that was split again (threads of blocks, say) is one number still: the loops i and t
-directly inside of it, t < n, of which i*n + t is used, are joined first. Where every block asks for
-i*n + t < m, nothing runs at the numbers beyond.
+A fused loop that was split again (threads of blocks, and perhaps lanes of these) is one number
+still: loops i and t, t < n, right inside of each other, of which i*n + t is used, are joined first.
+Where every block asks for i*n + t < m, nothing runs at the numbers beyond.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from ...tir.node import Node
 from ...tir.stmt import Block, For, LetStmt, Stmt
 from ...tir.visit import blocks, transform, walk
 
+MOST_LOOPS = 3  # blocks, threads and lanes of a grid
+
 
 def unfused(func: PrimFunc) -> PrimFunc:
     """The function with each number of which quotients or remainders are used taken apart, where it
@@ -33,11 +35,8 @@ def unfused(func: PrimFunc) -> PrimFunc:
     def rule(node: Node) -> Node:
         if not isinstance(node, For):
             return node
-        for number in (_Number.of(node), _Number.of_two(node)):
-            apart = number.taken_apart() if number is not None else None
-            if apart is not None:
-                return apart
-        return node
+        found = (number.taken_apart() for number in _Number.all_of(node))
+        return next((apart for apart in found if apart is not None), node)
 
     body = transform(func.body, rule)
     return func if body is func.body else func.with_body(body)
@@ -45,7 +44,7 @@ def unfused(func: PrimFunc) -> PrimFunc:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """What one loop, or two of which one is directly inside of the other, count.
+    """What a loop counts, or several, each of which is all that the one before it runs.
 
     terms: the factors of their variables; values: how many there are; body: what they run.
     """
@@ -56,18 +55,18 @@ class _Number:
     body: Stmt
 
     @staticmethod
-    def of(loop: For) -> _Number:
-        """That of one loop."""
-        return _Number((loop,), ((loop.var, 1),), loop.extent, loop.body)
-
-    @staticmethod
-    def of_two(outer: For) -> _Number | None:
-        """That of a loop with the one that is its body."""
-        inner = outer.body
-        if not isinstance(inner, For):
-            return None
-        terms = ((outer.var, inner.extent), (inner.var, 1))
-        return _Number((outer, inner), terms, outer.extent * inner.extent, inner.body)
+    def all_of(loop: For) -> Iterator[_Number]:
+        """That of the loop, of it with the one inside, and so on."""
+        loops: tuple[For, ...] = ()
+        node: Stmt = loop
+        while isinstance(node, For) and len(loops) < MOST_LOOPS:
+            loops = (*loops, node)
+            node, steps, step = node.body, list[int](), 1
+            for each in reversed(loops):
+                steps.append(step)
+                step *= each.extent
+            terms = zip((each.var for each in loops), reversed(steps), strict=True)
+            yield _Number(loops, tuple(terms), step, node)
 
     def taken_apart(self) -> Stmt | None:
         """A loop for each digit, the highest outermost; None where its digits are not all used."""
@@ -111,11 +110,9 @@ class _Number:
         for digit, step in zip(digits, reversed(steps[:-1]), strict=True):
             value = value + digit * step
         nest = self.body
-        if len(self.loops) > 1:
-            nest = LetStmt(loop.var, value % loop.extent, nest)
-            nest = LetStmt(self.loops[0].var, value // loop.extent, nest)
-        else:
-            nest = LetStmt(loop.var, value, nest)
+        for each, (_, step) in zip(reversed(self.loops), reversed(self.terms), strict=True):
+            own = value // step if step > 1 else value
+            nest = LetStmt(each.var, own if each is self.loops[0] else own % each.extent, nest)
         for digit, (low, high) in zip(reversed(digits), pairwise(steps), strict=True):
             kind = replace(loop, var=digit, extent=high // low, body=nest, tail=None)
             nest = replace(kind, kind=self.loops[0].kind, axis=self.loops[0].axis)

@@ -87,6 +87,17 @@ def rows_of_two_axes(a: int, b: int, k: int, n: int) -> PrimFunc:
     return te.func(x, w, c, name="rows")
 
 
+def in_a_batch_of_one(m: int, k: int, n: int) -> PrimFunc:
+    """Y[0] = A[0] B + c, as expressions of axes of one value are written."""
+    a = te.placeholder((1, m, k), "float32", name="A")
+    b = te.placeholder((k, n), "float32", name="B", constant=True)
+    bias = te.placeholder((n,), "float32", name="c")
+    r, shape = te.reduce_axis(k, name="k"), (1, m, n)
+    c = te.compute(shape, lambda h, i, j: te.sum(a[0, i, r] * b[r, j], axis=r), name="C")
+    y = te.compute(shape, lambda h, i, j: c[0, i, j] + bias[j], name="Y")
+    return te.func(a, b, bias, y, name="one")
+
+
 def online_attention(rows: int, places: int, depth: int, *, tile: int = 16) -> PrimFunc:
     """Two heads, side by side in one array where there are as many rows as places; with a mask in
     the other case.
@@ -118,6 +129,7 @@ PRODUCTS: dict[str, Callable[[], PrimFunc]] = {
     "convolution of an image": lambda: image_conv(9, 11, 5),
     "channels first": lambda: channels_first(5, 6, 3, 10),
     "rows of several axes": lambda: rows_of_two_axes(3, 5, 4, 6),
+    "an axis of one, read at 0": lambda: in_a_batch_of_one(9, 4, 6),
 }
 WINDOWS: dict[str, tuple[Callable[[], PrimFunc], str, tuple[int, ...]]] = {
     "depthwise": (lambda: conv(6, 5, 1, 8, groups=8), "conv", (3, 5)),

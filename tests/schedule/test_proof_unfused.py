@@ -85,3 +85,28 @@ def test_the_limit_is_that_of_the_block_that_goes_furthest() -> None:
 def test_without_a_limit_all_values_count() -> None:
     loops = print_stmt(unfused(parse(SPLIT.format(condition="b < 3"))).body).splitlines()[:2]
     assert [line.split("(")[1].split(",")[0] for line in loops] == ["8", "8"]
+
+
+LANES = """\
+def f(A: float32[6, 8], B: output(float32[6, 8])):
+    for b in bound(4, axis="blockIdx.x"):
+        for t in bound(4, axis="threadIdx.x"):
+            for v in vectorized(4):
+                with block("B", i=spatial(6, ((b*4 + t)*4 + v) // 8), j=spatial(8, ((b*4 + t)*4 + v) % 8)):
+                    where((b * 4 + t) * 4 + v < 48)
+                    B[i, j] = A[i, j] * 2.0
+"""  # noqa: E501
+
+
+def test_blocks_threads_and_lanes_count_one_number() -> None:
+    func = parse(LANES)
+    found = unfused(func)
+    array = np.arange(48, dtype=np.float32).reshape(6, 8)
+    assert np.array_equal(interpret(found, array)[0], interpret(func, array)[0])
+    assert print_stmt(found.body).splitlines()[:5] == [
+        'for v_0 in bound(6, axis="blockIdx.x"):',
+        '    for v_1 in bound(8, axis="blockIdx.x"):',
+        "        b: int64 = (v_0 * 8 + v_1) // 16",
+        "        t: int64 = (v_0 * 8 + v_1) // 4 % 4",
+        "        v: int64 = (v_0 * 8 + v_1) % 4",
+    ]

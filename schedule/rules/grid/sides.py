@@ -26,7 +26,9 @@ SECTOR = 8  # elements of four bytes in the least part of memory that is read at
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One operand of a product: what it reads, and the axes of the result that it alone knows."""
+    """One operand of a product: what it reads, and the axes of the result that it alone knows; of
+    the rows, also axes of one value that neither knows.
+    """
 
     load: Load
     axes: tuple[IterVar, ...]
@@ -123,7 +125,7 @@ class Product:
 
 def product(block: Block) -> Product | None:
     """The block as a product; None where it is something else: where a place of an operand is data,
-    no operand knows an axis, or one of them knows none alone, or no term.
+    no operand knows an axis of several values, or one of them knows none alone, or no term.
     """
     operands = _operands(block)
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
@@ -136,9 +138,12 @@ def product(block: Block) -> Product | None:
     apart = tuple(it for it in spatial if it.var in first & second)
     one = Side(operands[0], tuple(it for it in spatial if it.var in first - second))
     other = Side(operands[1], tuple(it for it in spatial if it.var in second - first))
-    if not one.axes or not other.axes or len(apart + one.axes + other.axes) < len(spatial):
+    single = [it for it in spatial if it.var not in first | second]
+    if not one.axes or not other.axes or any(it.extent != 1 for it in single):
         return None
     rows, columns = sorted((one, other), key=lambda side: spatial.index(side.axes[-1]))
+    if single:
+        rows = Side(rows.load, tuple(it for it in spatial if it in (*single, *rows.axes)))
     terms = tuple(it for it in block.iters if it.kind is IterKind.REDUCE)
     if any(known.isdisjoint(it.var for it in terms) for known in (first, second)):
         return None
