@@ -11,8 +11,10 @@ from ..runtime.kernel import Kernel
 from ..runtime.library import SharedObject
 from ..runtime.limits import Probe, fma_peak
 from ..runtime.timing import Sampler, calibrate, sample
+from ..tir.errors import TilewrightError
 from ..tir.json_reader import Reader
 from .bench import Bench
+from .record import Outcome
 from .runner import Call
 
 _PROBED = 3  # calls of the probe, the fastest of which counts
@@ -53,6 +55,10 @@ class CpuRunner:
     def rotated(self, bench: Bench) -> int:
         """Bytes of the copies of the constants."""
         return bench.rotated
+
+    def outcome(self, error: TilewrightError) -> Outcome:
+        """What is refused before it runs: nothing else is told by an error."""
+        return "build-failed"
 
 
 def _limit_memory(more: int) -> None:

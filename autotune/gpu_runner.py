@@ -6,14 +6,17 @@ from __future__ import annotations
 
 from ..runtime.cuda.artifact_json import cuda_from_json
 from ..runtime.cuda.availability import Unavailable, availability
+from ..runtime.cuda.compile import Cubin
 from ..runtime.cuda.device_code import DeviceCall, DeviceCode
+from ..runtime.cuda.errors import DeviceError
 from ..runtime.cuda.probe import DeviceProbe
 from ..runtime.cuda.timing import evicted_bytes
 from ..runtime.kernel import Kernel
 from ..runtime.timing import Sampler
+from ..tir.errors import TilewrightError
 from ..tir.json_reader import Reader
 from .bench import Bench
-from .candidate_code import cubin_of
+from .record import Outcome
 from .runner import Call
 
 
@@ -39,7 +42,8 @@ class GpuRunner:
     def load(self, body: Reader, binary: bytes, bench: Bench) -> Kernel:
         """A kernel of a cubin. Raises: TilewrightError, MemoryError."""
         artifact = cuda_from_json(body)
-        cubin = cubin_of(artifact, binary, body)
+        compiler = body["compiler"].text()
+        cubin = Cubin(artifact.name, artifact.target.isa, binary, None, compiler, 0.0)
         return Kernel(artifact, DeviceCode(artifact, bench.constants, cubin))
 
     def bind(self, kernel: Kernel, bench: Bench) -> Call:
@@ -58,3 +62,8 @@ class GpuRunner:
     def rotated(self, bench: Bench) -> int:
         """Bytes that are written before each call."""
         return evicted_bytes(self._context) if bench.constants else 0
+
+    def outcome(self, error: TilewrightError) -> Outcome:
+        """A crash, where the context is lost."""
+        lost = isinstance(error, DeviceError) and error.sticky
+        return "crashed" if lost else "build-failed"

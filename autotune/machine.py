@@ -19,7 +19,8 @@ from ..tir.errors import TilewrightError
 from ..tir.json_reader import Json, Reader
 from ..tir.target import Target
 from .calibration import DRIFT, Calibration
-from .candidate_code import CandidateCode, Compiled, code_to_json, compiled
+from .candidate_code import CandidateCode, code_to_json
+from .compiling import Compiled, compiled
 from .conditions import conditions
 from .device_lock import cpu_lock, gpu_lock
 from .errors import TuneError

@@ -7,8 +7,10 @@ from typing import Protocol
 
 from ..runtime.kernel import Kernel
 from ..runtime.timing import Sampler
+from ..tir.errors import TilewrightError
 from ..tir.json_reader import Reader
 from .bench import Bench
+from .record import Outcome
 
 Call = Callable[[], object]
 
@@ -35,3 +37,6 @@ class Runner(Protocol):
 
     def rotated(self, bench: Bench) -> int:
         """Bytes that keep the constants of a call out of the caches; 0 where there are none."""
+
+    def outcome(self, error: TilewrightError) -> Outcome:
+        """What an error of `load`, `bind`, a check or a sampler makes of a candidate."""

@@ -25,7 +25,6 @@ from functools import cache
 from typing import BinaryIO
 
 from ..driver.check import CheckError
-from ..runtime.cuda.errors import DeviceError
 from ..runtime.timing import Sampler
 from ..tir.errors import TilewrightError
 from ..tir.json_reader import Json, Reader
@@ -33,7 +32,6 @@ from ..tir.target import KINDS
 from .bench import Bench, Benches
 from .cpu_runner import CpuRunner
 from .frames import Frame, encode, read_frame
-from .gpu_runner import GpuRunner
 from .jobs import LONGEST_FUNC, Result, bar_from_json
 from .record import Outcome
 from .runner import Call, Runner
@@ -100,7 +98,11 @@ def answer(frame: Frame, benches: Benches, say: Say, hear: Callable[[], Frame]) 
 @cache
 def _runner(kind: str) -> Runner:
     """The device that runs a kind of code, which a worker has once."""
-    return GpuRunner() if kind == "cuda" else CpuRunner()
+    if kind != "cuda":
+        return CpuRunner()
+    from .gpu_runner import GpuRunner  # the CPU's start without it is shorter
+
+    return GpuRunner()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class _Trials:
     def ready(self, number: int, body: Reader, blob: bytes) -> Call:
         """A call of a candidate that is right, or was found to be right before. Raises: Fault."""
         self.say({"stage": "check", "candidate": number})
-        with _blaming(number):
+        with self._blaming(number):
             kernel = self.runner.load(body, blob, self.bench)
             if not self.job["is_final"].truth():
                 self.bench.checker.check(kernel, self.job["threads"].integer())
@@ -127,8 +129,8 @@ class _Trials:
         samplers = []
         for number, call in enumerate(calls):
             self.say({"stage": "time", "candidate": number})
-            with _blaming(number):
-                samplers.append(_blamed(self.runner.sampler(call, self.bench), number))
+            with self._blaming(number):
+                samplers.append(self._blamed(self.runner.sampler(call, self.bench), number))
         self.say({"stage": "time"})
         rounds, bar = self.job["rounds"].integer(), bar_from_json(self.job["bar"])
         taken = take_turns([sampler.take for sampler in samplers], rounds, bar)
@@ -139,31 +141,27 @@ class _Trials:
         ]
         return {"results": list(found), "before": before, "after": after}
 
+    def _blamed(self, sampler: Sampler, number: int) -> Sampler:
+        """A sampler whose failures are those of a candidate."""
 
-def _blamed(sampler: Sampler, number: int) -> Sampler:
-    """A sampler whose failures are those of a candidate."""
+        def take() -> float:
+            with self._blaming(number):
+                return sampler.take()
 
-    def take() -> float:
-        with _blaming(number):
-            return sampler.take()
+        return replace(sampler, take=take)
 
-    return replace(sampler, take=take)
-
-
-@contextmanager
-def _blaming(number: int) -> Iterator[None]:
-    """What goes wrong meanwhile is a candidate's fault. Raises: Fault."""
-    try:
-        yield
-    except CheckError as error:
-        raise Fault(number, "wrong", error.message) from error
-    except MemoryError as error:
-        told = error.message if isinstance(error, TilewrightError) else str(error)
-        raise Fault(number, "out-of-memory", told or "no memory left") from error
-    except DeviceError as error:
-        raise Fault(number, "crashed" if error.sticky else "build-failed", error.message) from error
-    except TilewrightError as error:
-        raise Fault(number, "build-failed", error.message) from error
+    @contextmanager
+    def _blaming(self, number: int) -> Iterator[None]:
+        """What goes wrong meanwhile is a candidate's fault. Raises: Fault."""
+        try:
+            yield
+        except CheckError as error:
+            raise Fault(number, "wrong", error.message) from error
+        except MemoryError as error:
+            told = error.message if isinstance(error, TilewrightError) else str(error)
+            raise Fault(number, "out-of-memory", told or "no memory left") from error
+        except TilewrightError as error:
+            raise Fault(number, self.runner.outcome(error), error.message) from error
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import IO
@@ -21,7 +21,7 @@ from .record import Outcome, outcome_of
 
 _BLOCK = 1 << 20
 _TOLD = 2000  # characters of what a worker said before it died
-_LAST = 60.0  # seconds for a worker to end, and for a driver to stop what it left on a GPU
+_LAST = 60.0  # seconds for a worker to end: a driver first stops what it left on a GPU
 # glibc is not to give back what one candidate used: the next one would wait for its pages
 _KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
@@ -84,7 +84,8 @@ class Worker:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            process.wait(_LAST)
+            with suppress(subprocess.TimeoutExpired):  # a driver may hold it; it has its signal
+                process.wait(_LAST)
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     pipe.close()

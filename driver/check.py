@@ -5,12 +5,12 @@ reference.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..codegen.artifact import Artifact
 from ..runtime.arrays import Array
-from ..runtime.cuda.device_code import DeviceCode
 from ..runtime.kernel import Kernel
 from ..runtime.library import ffi
 from ..runtime.workspace import workspace
@@ -24,8 +24,10 @@ from ..tir.evaluate import evaluate
 from ..tir.func import PrimFunc
 from ..tir.number import integer_range
 from ..tir.specialise import specialise
-from .check_on_device import FencedCode
 from .fenced import Fenced, poison, poisoned
+
+if TYPE_CHECKING:
+    from .check_on_device import FencedCode
 
 CHAIN = 1e-11  # of the largest value: float64 sums in another order
 _PIECE = 1 << 20  # elements that are drawn at a time
@@ -88,7 +90,7 @@ class Checker:
         inputs = {name: Fenced(array) for name, array in self._inputs.items()}
         outputs = {b.name: Fenced(poisoned(b.type, b.shape)) for b in self._func.outputs}
         _poison_workspace(kernel, threads)
-        device = FencedCode(kernel.code) if isinstance(kernel.code, DeviceCode) else None
+        device = _on_device(kernel)
         (kernel if device is None else Kernel(kernel.artifact, device)).run(
             [f.array for f in inputs.values()],
             [f.array for f in outputs.values()],
@@ -113,6 +115,15 @@ class Checker:
         if self._reference is None:
             self._reference = reference(self._func, {**self._inputs, **self._constants})
         return self._reference
+
+
+def _on_device(kernel: Kernel) -> FencedCode | None:
+    """What runs a GPU's kernel between fences; None for what no GPU runs."""
+    if kernel.artifact.target.kind != "cuda":
+        return None
+    from .check_on_device import fenced  # the CPU's start without it is shorter
+
+    return fenced(kernel.code)
 
 
 def check_chain(original: PrimFunc, canonical: PrimFunc, *, seed: int = 0) -> None:

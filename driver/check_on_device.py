@@ -10,7 +10,13 @@ from ..runtime.arrays import Array
 from ..runtime.cuda.context import Context, Memory
 from ..runtime.cuda.device_array import DeviceArray
 from ..runtime.cuda.device_code import DeviceCode
+from ..runtime.kernel import Code
 from .fenced import GUARD, Fenced, poisoned
+
+
+def fenced(code: Code) -> FencedCode | None:
+    """What runs the code between fences; None for what runs on no device."""
+    return FencedCode(code) if isinstance(code, DeviceCode) else None
 
 
 class FencedCode:

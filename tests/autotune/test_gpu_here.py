@@ -13,8 +13,8 @@ import pytest
 import tilewright as tw
 from tilewright.autotune import gpu_here
 from tilewright.autotune.building import write
-from tilewright.autotune.candidate_code import compiled
 from tilewright.autotune.comparable import Setting, differences
+from tilewright.autotune.compiling import compiled
 from tilewright.autotune.conditions import conditions
 from tilewright.autotune.errors import TuneError
 from tilewright.autotune.features import features

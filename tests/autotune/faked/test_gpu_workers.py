@@ -80,33 +80,27 @@ def test_each_bad_candidate_is_a_verdict_and_the_good_ones_are_timed(
     assert found[1024].text.startswith("launch: 'tw_scaled' does not fit the Fake H200: block")
 
 
-def test_what_goes_wrong_while_the_clock_runs_is_a_verdict_too(
+def test_a_worker_that_dies_and_one_that_fails_under_the_clock_are_replaced(
     machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
 ) -> None:
-    """Of a recorded launch, which has no arguments."""
-    plan(before="if (threads == 32 && !arguments) return 700;")
-    found = fates(machine, candidates, 64, 32, 128)
-    assert [result.outcome for result in found.values()] == ["ok", "crashed", "ok"]
-    assert found[128].samples == pytest.approx([22.8e-6] * 2)
-
-
-def test_a_worker_that_dies_is_replaced(
-    machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
-) -> None:
-    """Each candidate then has one of its own, since another one may be guilty."""
-    plan(before="if (threads == 32 && arguments) abort();")
-    found = fates(machine, candidates, 64, 32)
-    assert [result.outcome for result in found.values()] == ["ok", "crashed"]
-    assert found[32].text.startswith("the worker was killed by SIGABRT at 'check'")
-
-
-def test_more_memory_than_the_device_has_is_a_verdict(
-    machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
-) -> None:
-    plan(before="if (threads == 32) return 2;")
-    found = fates(machine, candidates, 32, 64)
-    assert [result.outcome for result in found.values()] == ["out-of-memory", "ok"]
-    assert found[32].text == (
+    """After a death each candidate has a worker of its own, since another one may be guilty. What
+    is recorded has no arguments.
+    """
+    plan(
+        before="""
+        if (threads == 128 && arguments) abort();
+        if (threads == 32 && !arguments) return 700;
+        if (threads == 512) return 2;
+        """
+    )
+    found = fates(machine, candidates, 64, 32, 128, 512)
+    assert [result.outcome for result in found.values()] == [
+        *("ok", "crashed", "crashed", "out-of-memory")
+    ]
+    assert found[64].samples == pytest.approx([16.4e-6] * 2)
+    assert "an illegal memory access was encountered" in found[32].text
+    assert found[128].text.startswith("the worker was killed by SIGABRT at 'check'")
+    assert found[512].text == (
         "cuda: launching 'tw_scaled' failed: the device has 536870912 bytes free of 1073741824."
     )
 
