@@ -142,6 +142,20 @@ WINDOWS: dict[str, tuple[Callable[[], PrimFunc], str, tuple[int, ...]]] = {
     "pooling": (lambda: pool(9, 7, 5), "Y_cache", (2, 3)),
     "padded pooling": (lambda: pool(8, 8, 3, pad=1, batch=2), "Y_cache", (4, 2)),
 }
+
+
+def turned(a: int, b: int, c: int, *, both: bool = False) -> PrimFunc:
+    """Y[i, j, k] = X[i, k, j] + bias[k]; both: X[i, j, k] more."""
+    x = te.placeholder((a, c, b), "float32", name="X")
+    bias = te.placeholder((c,), "float32", name="bias")
+
+    def element(i: Expr, j: Expr, k: Expr) -> Expr:
+        found = x[i, k, j] + bias[k]
+        return found + x[i, j, k] if both else found
+
+    return te.func(x, bias, te.compute((a, b, c), element, name="Y"), name="turned")
+
+
 ROWS: dict[str, Callable[[], PrimFunc]] = {
     "few rows": lambda: matmul(3, 9, 4),
     "softmax": lambda: softmax(3, 130),
@@ -151,6 +165,8 @@ ROWS: dict[str, Callable[[], PrimFunc]] = {
     "one sum": lambda: total(77),
     "one long sum": lambda: total(8200),
     "chain": lambda: chain(5, 7),
+    "a transposition": lambda: turned(2, 40, 9),
+    "a symmetric sum": lambda: turned(2, 9, 9, both=True),
     "blur": lambda: blur(4, 9),
 }
 

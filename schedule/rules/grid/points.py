@@ -11,7 +11,8 @@ from ....tir.visit import loads
 from ...library import deal_out
 from ...nest import is_reduction, targets_of
 from ...schedule import Schedule
-from ..questions import ask
+from ..questions import ask, ask_whether
+from .turned import is_turned, schedule_turned
 
 THREADS = (64, 128, 256, 512)
 DEFAULT_THREADS = 256
@@ -21,9 +22,12 @@ FEWEST_VECTORS = 1 << 13  # that keep a GPU busy
 
 def schedule_points(sch: Schedule, name: str) -> None:
     """Let each thread compute one element of a block, or a vector of neighbours; a reduction in
-    order, in a register.
+    order, in a register; a transposition by tiles.
     """
     block = sch.func.block(name)
+    if is_turned(sch, block) and ask_whether(sch, "tiles in shared memory", name, True):
+        schedule_turned(sch, name)
+        return
     threads = ask(sch, "threads of a block", name, THREADS, DEFAULT_THREADS)
     most = 1 if is_reduction(block) else neighbours(block)
     default = most if targets_of(block)[0].size >= most * FEWEST_VECTORS else 1
