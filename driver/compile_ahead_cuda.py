@@ -54,18 +54,19 @@ class CompiledCuda:
         """Run a kernel once beside its reference, constants random too."""
         began, func, rng = time.perf_counter(), kernel.func, np.random.default_rng(0)
         constants = {b.name: random_array(rng, b.type, b.shape) for b in func.constants}
-        artifact = self.artifact.kernel(kernel.run.name)
+        position = [made.name for made in self.artifact.kernels].index(kernel.run.name)
+        artifact, cubin = self.artifact.kernels[position], self.cubins[position]
+        code: Code
         verdict, error = "ok", None
         try:
-            code: Code = self._code(artifact, constants)
+            if self.checked_on == "device":
+                code = DeviceCode(artifact, constants, cubin)
+            else:
+                code = EmulatedCode(artifact, constants)
             error = Checker(func, constants, rng).check(Kernel(artifact, code), threads=1).ratio
         except (CheckError, EmulationFailed) as failure:
             verdict = failure.message
         return KernelCheck(verdict, error, time.perf_counter() - began)
-
-    def _code(self, artifact: CudaArtifact, constants: dict[str, np.ndarray]) -> Code:
-        kind = DeviceCode if self.checked_on == "device" else EmulatedCode
-        return kind(artifact, constants)
 
 
 class CompileAheadCuda:

@@ -11,12 +11,16 @@ context serves one thread at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..tir.errors import TilewrightError
 from ..tir.program import ProgramCheck
 from .arrays import Array
 from .interface import Interface
+
+if TYPE_CHECKING:
+    from .profile import Profile
+    from .timing import CacheState, Timing
 
 
 class ContextError(TilewrightError, RuntimeError):
@@ -31,6 +35,14 @@ class RunFrame(Protocol):
 
     def run(self, threads: int) -> int:
         """Run; how many threads took part."""
+
+
+@runtime_checkable
+class ProfiledFrame(RunFrame, Protocol):
+    """One whose launches can be timed one by one."""
+
+    def profile(self, threads: int, rounds: int) -> Profile:
+        """Time each launch alone on the arrays pointed to, and the whole run."""
 
 
 class ProgramCode(Protocol):
@@ -81,6 +93,19 @@ class Context:
         self._frame.run(self.threads)
 
     __call__ = run
+
+    def time(self, seconds: float = 0.5, *, cache: CacheState = "warm") -> Timing:
+        """Time runs on the bound arrays for about `seconds`: on a GPU by the device's clock, copies
+        from and to the host not counted.
+
+        Raises: ContextError where none are bound.
+        """
+        from .timing import OwnClock, measure  # a run needs no clock
+
+        if self._arrays is None:
+            raise self._unbound()
+        frame = self._frame
+        return measure(frame if isinstance(frame, OwnClock) else self.run, seconds, cache=cache)
 
     @property
     def outputs(self) -> dict[str, Array]:

@@ -20,7 +20,7 @@ from ..codegen.program_artifact import ProgramArtifact
 from ..tir.errors import TilewrightError
 from ..tir.program import step_text
 from .arrays import ArgumentTypeError, Array
-from .context import Context, ProgramCode, RunFrame
+from .context import Context, ProfiledFrame, ProgramCode, RunFrame
 from .coverage import Coverage
 from .engine_parts import EngineParts
 from .engine_reader import EngineFile
@@ -260,25 +260,23 @@ class Engine:
         threads: int | None = None,
         rounds: int = _PROFILE_ROUNDS,
     ) -> Profile:
-        """Time each launch alone; random inputs by default.
+        """Time each launch alone; random inputs by default. On a GPU by the device's clock, copies
+        from and to the host not counted.
 
-        Raises: EngineError where the engine is interpreted; ArgumentTypeError, ArgumentValueError.
+        Raises: EngineError where the engine is interpreted or emulated; ArgumentTypeError,
+        ArgumentValueError; NoDevice.
         """
-        from .profile import profile_steps
-
-        if not isinstance(self.code, NativeProgram):
+        count = self._threads(threads)
+        frame = self.code.frame(count)
+        if not isinstance(frame, ProfiledFrame):
             raise EngineError(
-                f"profile: '{self.name}' is interpreted, launch by launch is not timed; expected "
-                "an engine of a compiled target.",
+                f"profile: '{self.name}' is interpreted or emulated, launch by launch is not "
+                "timed; expected an engine of a compiled target.",
                 code="engine-profile",
             )
         given = self.random_inputs() if inputs is None else inputs
-        arrays = self.interface.accept(given)
-        count = self._threads(threads)
-        frame = self.code.frame(count)
-        frame.point(*arrays)
-        steps = frame.steps(count)
-        return profile_steps(self.name, steps, lambda: frame.run(count), count, rounds)
+        frame.point(*self.interface.accept(given))
+        return frame.profile(count, rounds)
 
     def run_by(self, load: Loader) -> Engine:
         """The same engine, run by what `load` makes of its parts."""

@@ -107,10 +107,14 @@ def profile_steps(
             for sample, seconds in zip(samples, times, strict=True):
                 sample.append(seconds)
     found = tuple(
-        StepTime(_label(step), _kernel(step), median(sample))
-        for (step, _), sample in zip(calls, samples, strict=True)
+        step_time(step, median(sample)) for (step, _), sample in zip(calls, samples, strict=True)
     )
     return Profile(engine, threads, rounds, median(runs), found)
+
+
+def step_time(step: Step, seconds: float) -> StepTime:
+    """What a step took."""
+    return StepTime(_label(step), _kernel(step), seconds)
 
 
 def _seconds(call: Callable[[], object]) -> float:

@@ -7,6 +7,7 @@ takes. Frames share code and constants and may run at the same time, each in one
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from .native import NativeEntry
 from .pages import side_by_side
 from .pool import pool_run
 from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from .profile import Profile
 
 _CHARS = ffi.typeof("char *")
 _POINTERS = ffi.typeof("void *[]")
@@ -103,6 +107,13 @@ class Frame:
             word = int(ffi.cast(_WORDS, self._pointer(item.word))[0])
             check_indices(self.program.artifact.name, [(item.check, word)], item.label)
         return took_part
+
+    def profile(self, threads: int, rounds: int) -> Profile:
+        """Time each step alone on the arrays pointed to, and the whole run."""
+        from .profile import profile_steps  # a run needs no clock
+
+        name, steps = self.program.artifact.name, self.steps(threads)
+        return profile_steps(name, steps, lambda: self.run(threads), threads, rounds)
 
     def steps(self, threads: int) -> list[tuple[Step, Callable[[], object]]]:
         """Each step of the program as a call of its own, on the arrays pointed to."""

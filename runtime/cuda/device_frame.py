@@ -10,6 +10,8 @@ not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from statistics import median
 
 import numpy as np
 
@@ -17,10 +19,13 @@ from ...codegen.cuda.program_artifact import aligned
 from ...tir.program import Copy, Launch, Slice
 from ..arrays import Array
 from ..index_checks import check_indices
+from ..profile import Profile, step_time
+from ..timing import CacheState, Timing
 from .context import Event, Memory, Stream
 from .device_array import DeviceArray
 from .graph import Graph, Recording
 from .loaded_program import LoadedProgram
+from .timing import measure_on, sampler_on
 
 _WORD_BYTES = 8  # of what a check of indices leaves
 
@@ -75,6 +80,33 @@ class DeviceFrame:
             check_indices(self._program.artifact.name, [(item.check, int(word))], item.label)
         return 1
 
+    def put(self, stream: Stream) -> None:
+        """Put all steps into a stream, without what comes from and goes to the host."""
+        self._steps(stream)
+
+    def measure(self, seconds: float, cache: CacheState) -> Timing:
+        """Time runs on the arrays pointed to by the device's clock; nothing is copied from or to
+        the host. Raises: DeviceError.
+        """
+        self.run(1)  # what lies on the host is there then
+        timing = measure_on(self._program.context, self.put, seconds, cache=cache)
+        self._marks.clear()
+        return timing
+
+    def profile(self, threads: int, rounds: int) -> Profile:
+        """Time each step alone on the arrays pointed to, and the whole run, as `measure` does."""
+        self.run(threads)
+        context, placed = self._program.context, self._program.placed
+        whole = sampler_on(context, self.put, "warm")
+        samplers = [sampler_on(context, partial(self._put, item.step), "warm") for item in placed]
+        samples = [[sampler.take() for sampler in (whole, *samplers)] for _ in range(rounds)]
+        self._marks.clear()
+        seconds = [median(taken) for taken in zip(*samples, strict=True)]
+        steps = tuple(
+            step_time(item.step, taken) for item, taken in zip(placed, seconds[1:], strict=True)
+        )
+        return Profile(self._program.artifact.name, threads, rounds, seconds[0], steps)
+
     # -- where things lie ------------------------------------------------------------------------
 
     def _place(self, item: Slice) -> Memory:
@@ -122,7 +154,7 @@ class DeviceFrame:
                 if not isinstance(array, DeviceArray):
                     staged = self._staged("input", position)
                     self._own_of("input", position).copy_in(staged, main)
-            self._steps()
+            self._steps(main)
             for position, array in enumerate(self._arrays["output"]):
                 if not isinstance(array, DeviceArray):
                     staged = self._staged("output", position)
@@ -140,17 +172,19 @@ class DeviceFrame:
         parameter = parameters[position]
         return self._own(Slice(space, position, parameter.dtype, parameter.shape))
 
-    def _steps(self) -> None:
-        """All steps, each on its stream, which all begin and end with the first."""
+    def _steps(self, main: Stream) -> None:
+        """All steps, each on its stream, which all begin and end with the first, `main`."""
         placed = self._program.placed
-        main, *others = self._streams
-        fork = self._marked(main)
-        for stream in others:
-            stream.wait(fork)
+        streams = [main, *self._streams[1:]]
+        others = streams[1:]
+        if others:
+            fork = self._marked(main)
+            for stream in others:
+                stream.wait(fork)
         awaited = {number for step in placed for number in step.waits}
         events: dict[int, Event] = {}
         for number, step in enumerate(placed):
-            stream = self._streams[step.stream]
+            stream = streams[step.stream]
             for other in step.waits:
                 stream.wait(events[other])
             self._put(step.step, stream)

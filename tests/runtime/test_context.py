@@ -26,6 +26,13 @@ def test_a_bound_context_runs_on_its_arrays() -> None:
     assert context.outputs["y"] is y
 
 
+def test_a_bound_context_is_timed() -> None:
+    context = tiny_engine().context(threads=1)
+    with pytest.raises(ContextError):
+        context.time(0.0)
+    assert 0 < context.bind({"x": image()}).time(0.0).median < 1
+
+
 def test_outputs_that_are_not_given_are_made() -> None:
     engine = tiny_engine()
     context = engine.context(threads=1).bind({"x": image()})

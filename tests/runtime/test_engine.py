@@ -234,8 +234,8 @@ def test_an_engine_is_verified_against_its_reference_alone(engine: Engine) -> No
 
 def test_an_interpreted_engine_is_not_profiled() -> None:
     assert text_of(EngineError, tiny_engine("python").profile) == (
-        "EngineError: profile: 'tiny' is interpreted, launch by launch is not timed; expected an "
-        "engine of a compiled target. [engine-profile]"
+        "EngineError: profile: 'tiny' is interpreted or emulated, launch by launch is not "
+        "timed; expected an engine of a compiled target. [engine-profile]"
     )
 
 

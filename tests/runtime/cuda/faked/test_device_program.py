@@ -16,6 +16,7 @@ from tilewright.runtime.cuda.device_frame import DeviceFrame
 from tilewright.runtime.cuda.device_program import DeviceProgram
 from tilewright.runtime.cuda.errors import DeviceError, DeviceUseError
 from tilewright.runtime.index_checks import IndexRangeError
+from tilewright.runtime.timing import OwnClock, measure
 from tilewright.tir.dtype import UINT64
 from tilewright.tir.errors import TargetError
 from tilewright.tir.index_check import IndexCheck
@@ -165,6 +166,20 @@ def test_arrays_of_the_device_are_used_where_they_lie(context: Context, fake: Fa
     frame.point([x], [other])
     frame.run(1)
     np.testing.assert_array_equal(other, X)
+
+
+def test_runs_and_steps_are_timed_by_the_device(fake: FakeDriver) -> None:
+    """A kernel of the fake's takes 10 us."""
+    frame = ready(branches(), fake)
+    assert isinstance(frame, OwnClock)
+    warm, cold = measure(frame, 0.0), measure(frame, 0.0, cache="cold")
+    assert (warm.median, cold.median) == (pytest.approx(60e-6), pytest.approx(60e-6))
+    profile = frame.profile(1, 2)
+    assert profile.whole == pytest.approx(60e-6)
+    assert [(step.label, step.kernel) for step in profile.steps] == [
+        *(("one", "scale"), ("other", "scale"), ("wide", "add"), ("sum", "add")),
+    ]
+    assert [step.seconds for step in profile.steps] == pytest.approx([20e-6, 20e-6, 10e-6, 10e-6])
 
 
 def checked() -> CudaProgram:
