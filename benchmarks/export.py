@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -189,18 +189,22 @@ MODELS: dict[str, Callable[[int, torch.Generator], Exported]] = {
 }
 
 
-def network(name: str, batch: int = 1) -> Exported:
-    """The network of a name, the same each time; for inference."""
+def network(name: str, batch: int = 1, *, half: bool = False) -> Exported:
+    """The network of a name, the same each time; for inference. half: in float16."""
     torch.manual_seed(0)
     made = MODELS[name](batch, torch.Generator().manual_seed(1))
     made.network.eval()
-    return made
+    if not half:
+        return made
+    inputs = {n: t.half() if t.is_floating_point() else t for n, t in made.inputs.items()}
+    return replace(made, network=made.network.half(), inputs=inputs)
 
 
-def export(name: str, folder: Path, batch: int = 1) -> Path:
+def export(name: str, folder: Path, batch: int = 1, *, half: bool = False) -> Path:
     """Write one model; its file."""
-    made = network(name, batch)
-    path = folder / f"{name}{'' if batch == 1 else f'_batch{batch}'}.onnx"
+    made = network(name, batch, half=half)
+    suffix = f"{'' if batch == 1 else f'_batch{batch}'}{'_float16' if half else ''}"
+    path = folder / f"{name}{suffix}.onnx"
     with torch.no_grad():
         program = torch.onnx.export(
             made.network,

@@ -7,8 +7,8 @@ torch.compile; without PyTorch ours stand alone. Times are of the device's clock
 graph. The peaks are those of the largest copy and of the largest float32 product that PyTorch does
 in the same process. Results are compared with NumPy first. --tune searches the schedules of
 products and of softmax for so many seconds each, and times the tuned kernel and that of the rule in
-the same rounds. --write keeps the table under the
-device's name and the date.
+the same rounds. Whole models stand beside torch.compile where PyTorch and transformers are
+installed (gpu_models). --write keeps the tables under the device's name and the date.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tilewright.tir.evaluate import evaluate
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.work import bytes_moved, operations
 
-from . import gpu_tuning, report
+from . import gpu_models, gpu_tuning, report
 from .functions import chain, normalised, product, softmax
 from .gpu_tuning import Gain, gain
 
@@ -132,6 +132,20 @@ class Torch:
             found.append(begin.elapsed_time(end) * 1e-3 / calls)
         return statistics.median(found)
 
+    def called(self, call: Callable[[], object], samples: int = 15, calls: int = 20) -> float:
+        """The median as it is called: with what Python takes to launch."""
+        torch = self.torch
+        found = []
+        for _ in range(samples + 1):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            for _ in range(calls):
+                call()
+            end.record()
+            end.synchronize()
+            found.append(begin.elapsed_time(end) * 1e-3 / calls)
+        return statistics.median(found[1:])
+
     def peaks(self) -> tuple[float, float]:
         """GFLOP/s of the largest product, GB/s read and written by the largest copy."""
         a, b = (self.torch.rand(PEAK_SIZE, PEAK_SIZE, device="cuda") for _ in range(2))
@@ -225,7 +239,16 @@ def main() -> None:
         if name.startswith(TUNED):
             gains.append(tuned(name, found, options.tune))
             print(json.dumps(asdict(gains[-1])), flush=True)
-    tables = [table(rows), *([gpu_tuning.table(gains)] if gains else [])]
+    models = []
+    for case in gpu_models.CASES if torch is not None and find_spec("transformers") else ():
+        if not options.names or any(part in case for part in options.names):
+            models.append(
+                gpu_models.measure(case, found, torch.seconds, torch.called, options.seconds)
+            )
+            print(json.dumps(asdict(models[-1])), flush=True)
+    tables = [table(rows)]
+    tables += [gpu_tuning.table(gains)] if gains else []
+    tables += [gpu_models.table(models)] if models else []
     print("\n".join(tables))
     if options.write:
         device = "-".join(re.findall("[a-z0-9]+", found.devices[0].name.lower()))
@@ -236,6 +259,7 @@ def main() -> None:
             "conditions": about,
             "rows": [asdict(row) for row in rows],
             "tuned": [asdict(one) for one in gains],
+            "models": [asdict(one) for one in models],
         }
         kept.with_suffix(".json").write_text(json.dumps(whole, indent=1) + "\n")
         lines = ", ".join(f"{key} {value}" for key, value in about.items())

@@ -37,7 +37,6 @@ from . import report
 from .exported import NAMES, one_of, sample_of
 
 DEFAULT = ("squeezenet", "resnet50")
-PLANNED_FOR = "c:avx2"  # whose costs choose what is fused
 
 
 @dataclass
@@ -59,17 +58,17 @@ class Row:
     refused: list[str] = field(default_factory=list)
 
 
-def functions_of(name: str) -> Iterable[PrimFunc]:
-    """The distinct functions of a model's plan."""
+def functions_of(name: str, arch: str) -> Iterable[PrimFunc]:
+    """The distinct functions of a model's plan for an architecture."""
     graph = import_onnx(sample_of(name).model)
-    planned = plan_model(graph, Target.parse(PLANNED_FOR), check=False)
+    planned = plan_model(graph, Target.parse(f"cuda:{arch}"), check=False)
     return {workload_key(func): func for func in planned.lowered.program.functions}.values()
 
 
 def measure(name: str, archs: Sequence[str], most: int) -> Row:
     """All functions of a model."""
     row, verdicts = Row(name), Counter[str]()
-    for func in functions_of(name):
+    for func in functions_of(name, archs[-1]):
         row.functions += 1
         constants = {b.name: _random(b.shape, b.type.numpy) for b in func.constants}
         try:
