@@ -81,22 +81,23 @@ def pack(sch: Packer, buffer: str, width: int, name: str | None = None) -> str:
 
 
 def deal_out(sch: Packer, block: str, threads: int = 256, lanes: int = 1) -> None:
-    """Let each thread of a grid compute one element of a block, or `lanes` neighbours: its spatial
-    loops, put outermost, are fused and bound to blocks of so many threads. Raises: ScheduleError.
+    """Let each thread of a grid compute one element of a block, or `lanes` neighbours, of which the
+    last axis is made: its spatial loops, put outermost, are fused and bound to blocks of so many
+    threads. Raises: ScheduleError.
     """
     written = sch.func.block(block)
     around = dict(zip(sch.loops(block), loops_around(sch.func, written), strict=True))
     outer = [loop for loop, node in around.items() if runs_over(written, node.var, SPATIAL)]
     outer = outer or [sch.add_unit_loop(block)]
     inner = [loop for loop in around if loop not in outer]
+    if lanes > 1:
+        outer[-1], lane = sch.split(outer[-1], (None, lanes))
+        inner.append(lane)
     if inner:
         sch.reorder(*outer, *inner)
     fused = sch.fuse(*outer) if len(outer) > 1 else outer[0]
-    most = -(-sch.extent(fused) // lanes)
-    blocks, thread, *lane = sch.split(
-        fused, (None, min(threads, most), *([lanes] if lanes > 1 else []))
-    )
+    blocks, thread = sch.split(fused, (None, min(threads, sch.extent(fused))))
     sch.bind(blocks, "blockIdx.x")
     sch.bind(thread, "threadIdx.x")
-    for each in lane:
-        sch.vectorize(each)
+    if lanes > 1:
+        sch.vectorize(inner[-1])

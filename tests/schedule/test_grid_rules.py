@@ -13,8 +13,10 @@ import tilewright as tw
 from tilewright.graph.online_attention import OnlineAttention
 from tilewright.graph.ops.attention import Heads
 from tilewright.schedule.decisions import Random
+from tilewright.schedule.library import deal_out
 from tilewright.schedule.rules.default import rule_for
 from tilewright.schedule.rules.grid.products import TILES
+from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
@@ -226,6 +228,20 @@ def test_every_tile_is_right(tile: tuple[int, ...]) -> None:
     answered = Answered({"tile of C": tile})
     check(matmul_relu(37, 41, 19), A100, answered)
     assert answered.met == {"tile of C"}
+
+
+def test_vectors_of_several_axes_are_proved_without_quotients() -> None:
+    """What threads count are whole vectors: their places along the axes are digits of a number."""
+    shape = 4, 4, 49, 48
+    x = te.placeholder(shape, "float32", name="X")
+    p = te.compute(shape, lambda a, b, i, j: x[a, b, i, j] * 2.0, name="P")
+    y = te.compute(shape, lambda a, b, i, j: p[a, b, i, j] + p[a, b, 48 - i, j], name="Y")
+    sch = Schedule(te.func(x, y, name="mirrored"), A100)
+    for name in sch.blocks():
+        deal_out(sch, name, 256, 4)
+    kernel = tw.build(sch, A100)
+    assert kernel.proof.status == "proved"
+    assert kernel.source.count("*(float4 *)") == 2
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -232,15 +232,16 @@ class _RowSchedule:
     def elements(self, name: str) -> None:
         """The elements of a row of a block, dealt out to the threads."""
         sch, deal = self.sch, self.deal
-        loops = self.below[name][self.rows :]
-        one = sch.fuse(*loops) if len(loops) > 1 else loops[0] if loops else None
-        if one is None or sch.extent(one) == 1:
+        *loops, last = self.below[name][self.rows :] or (None,)
+        if last is None or math.prod(sch.extent(loop) for loop in (*loops, last)) == 1:
             return
-        lanes = math.gcd(deal.lanes, sch.extent(one))
-        vector, *threads = sch.split(one, (None, *deal.extents, *((lanes,) if lanes > 1 else ())))
-        self.bound(threads[: len(deal.extents)])
+        lanes = math.gcd(deal.lanes, sch.extent(last))
+        last, *lane = sch.split(last, (None, lanes)) if lanes > 1 else (last,)
+        one = sch.fuse(*loops, last) if loops else last
+        vector, *threads = sch.split(one, (None, *deal.extents))
+        self.bound(threads)
         self.copied(name, vector)
-        for loop in threads[len(deal.extents) :]:
+        for loop in lane:
             sch.vectorize(loop)
 
     def bound(self, loops: Sequence[LoopRef]) -> None:
