@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from tilewright.autotune import device_lock
+from tilewright.autotune.device_lock import DeviceLock, cpu_lock, gpu_lock
+
+HOLD = """
+import sys, time
+from pathlib import Path
 from tilewright.autotune.device_lock import DeviceLock
+with DeviceLock(Path(sys.argv[1])).timing():
+    print("held", flush=True)
+    time.sleep(60)
+"""
 
 
 def test_many_may_build_at_a_time_and_one_times(tmp_path: Path) -> None:
@@ -33,13 +42,8 @@ def test_another_process_is_waited_for_and_named(
 ) -> None:
     """It is killed: what it held is free."""
     monkeypatch.setattr(device_lock, "_TELL", 0.05)
-    script = (
-        "import sys, time; from pathlib import Path\n"
-        "from tilewright.autotune.device_lock import DeviceLock\n"
-        "with DeviceLock(Path(sys.argv[1])).timing(): print('held', flush=True); time.sleep(60)\n"
-    )
     path, told = tmp_path / "cpu", list[str]()
-    command = [sys.executable, "-c", script, str(path)]
+    command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
@@ -51,3 +55,25 @@ def test_another_process_is_waited_for_and_named(
         with DeviceLock(path, tell).timing():
             pass
     assert told == [f"process {process.pid} uses the CPU for tuning; waiting for it"]
+
+
+def test_who_times_on_a_gpu_leaves_the_cpu_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_lock, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(device_lock, "_TELL", 0.02)
+    told: list[str] = []
+    with gpu_lock().timing(), cpu_lock(told.append).timing():
+        assert told == []
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "gpu")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+
+        def tell(text: str) -> None:
+            told.append(text)
+            process.kill()
+
+        with gpu_lock(tell).timing():
+            pass
+    assert told == [f"process {process.pid} uses the GPU for tuning; waiting for it"]

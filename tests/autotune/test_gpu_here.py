@@ -87,7 +87,9 @@ def test_a_search_without_a_gpu_is_refused_before_any_work(tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
-def test_an_executor_may_have_the_gpu_that_is_not_here() -> None:
+def test_an_executor_may_have_the_gpu_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of this one the workers have none either, which is theirs to say."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     with ThreadPoolExecutor(1) as executor, pytest.raises(TuneError) as refused:
         tw.tune(FUNC, "cuda:sm_90a", rule=on_grid, trials=1, executor=executor)
     assert str(refused.value).startswith("TuneError: tune: a worker of the executor cannot measure")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,12 @@ def test_a_gpu_of_another_architecture_is_refused() -> None:
         "for 'cuda:sm_80'. [tune-arch]\n"
         "  Hint: target 'cuda' is the GPU that is here."
     )
+
+
+def test_workers_of_an_executor_time_on_their_gpu(plan: Callable[..., None]) -> None:
+    plan()
+    with ThreadPoolExecutor(1) as executor:
+        result = tw.tune(FUNC, "cuda:sm_90a", rule=on_grid, trials=1, executor=executor)
+    (trial,) = result.history
+    assert (trial.outcome, trial.conditions.cpu) == ("ok", "Fake H200")
+    assert trial.seconds == pytest.approx(16.4e-6)
