@@ -28,6 +28,9 @@ from .windows import has_small_windows
 # threads along each side of a block, rows and columns of a thread, terms of a slice
 TILES = ((16, 8, 8, 8), (16, 8, 4, 8), (16, 4, 4, 16), (16, 2, 2, 16), (8, 4, 4, 8), (8, 2, 2, 8))
 FEWEST_BLOCKS = 128  # that keep the multiprocessors of a large GPU busy
+WARP = 32
+BUSY_WARPS = 8  # that keep a multiprocessor busy
+FETCHED = 16  # elements that come to a multiprocessor in a cycle
 FEWEST_ROWS = 8  # for which a tile pays
 FEWEST_COLUMNS = 4  # for which it pays where windows are small
 MOST_APART = 65535  # blocks along an axis of a grid but the first
@@ -74,13 +77,22 @@ class GridProductsRule:
 
 
 def _tile(found: Product) -> tuple[int, int, int, int]:
-    """The largest tile of which there are enough; the smallest where there are never enough."""
-    for threads, height, width, depth in TILES:
-        across = -(-found.columns.extent // (threads * width))
-        down = -(-found.rows.extent // (threads * height))
-        if across * down * found.products >= FEWEST_BLOCKS:
-            return threads, height, width, depth
-    return TILES[-1]
+    """The cheapest tile by the model, of equals the largest."""
+    return min(TILES, key=lambda tile: _cycles(found, *tile[:3]))
+
+
+def _cycles(found: Product, threads: int, height: int, width: int) -> float:
+    """Cycles of one term on the busiest multiprocessor.
+
+    A warp's multiply-adds of a term take a quarter of a cycle each, and its loads of shared memory
+    one; with few warps neither is hidden behind another one. What a block fetches comes beside.
+    """
+    across = -(-found.columns.extent // (threads * width))
+    down = -(-found.rows.extent // (threads * height))
+    rounds = -(-across * down * found.products // FEWEST_BLOCKS)
+    warps = rounds * threads**2 // WARP
+    cycles = warps * max(height * width / 4, height + width) / min(1.0, warps / BUSY_WARPS)
+    return cycles + rounds * threads * (height + width) / FETCHED
 
 
 def _schedule_product(sch: Schedule, found: Product, user: str) -> set[str]:
