@@ -14,6 +14,8 @@ from ..artifact import Parameter
 from .artifact import CudaArtifact, Temporary
 from .program_artifact import CudaProgram, aligned, slices_of
 
+WIDEST = 16  # bytes, of one load or store
+
 
 def emit_program(program: Program, kernels: Sequence[CudaArtifact], target: Target) -> CudaProgram:
     """The program with its kernels in place of its functions.
@@ -45,11 +47,23 @@ def emit_program(program: Program, kernels: Sequence[CudaArtifact], target: Targ
         arena_bytes=aligned(program.arena_bytes),
     )
     for launch in program.launches:
+        _check_aligned(launch)
         _check_apart(plain, launch)
     placer = _Placer(plain)
     body = tuple(placer.placed(program.body))
     prepare = tuple(_launches(placer.placed(program.prepare)))
     return replace(plain, body=body, prepare=prepare, workspace_bytes=placer.most)
+
+
+def _check_aligned(launch: Launch) -> None:
+    """Refuse arrays of the arena of which a kernel cannot load 16 bytes at once."""
+    for item in launch.arguments:
+        if item.space == "arena" and item.bytes > item.dtype.bytes and item.position % WIDEST:
+            raise TargetError(
+                f"cuda: a launch of '{launch.function}' names {item}; expected a multiple of "
+                f"{WIDEST} bytes, since kernels load as many at once.",
+                code="cuda-slice-aligned",
+            )
 
 
 def _check_apart(program: CudaProgram, launch: Launch) -> None:

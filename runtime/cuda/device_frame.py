@@ -4,7 +4,7 @@ On the device it is one allocation: the arena, what kernels need between their l
 for each input and output. Arrays of the host come and go through pinned memory; arrays of the
 device are read and written where they lie. Copies and launches are recorded once for the arrays
 that a run is pointed to; other arrays of the device are recorded anew, other ones of the host are
-not.
+not. A run waits for nothing that somebody else still writes into an array of the device.
 """
 
 from __future__ import annotations

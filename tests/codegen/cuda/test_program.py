@@ -11,7 +11,7 @@ from tilewright.codegen.cuda.program import emit_program
 from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.errors import TargetError
-from tilewright.tir.program import Program
+from tilewright.tir.program import Program, place_syncs
 from tilewright.tir.target import Target
 
 from ...gpu_program import branches
@@ -70,6 +70,20 @@ def test_a_launch_that_writes_where_it_reads_is_refused() -> None:
     assert str(caught.value) == (
         "TargetError: cuda: a launch of 'relu' writes 'R' where 'A' lies; expected arrays that "
         "share no memory. [cuda-in-place]"
+    )
+
+
+def test_an_array_that_wide_accesses_cannot_reach_is_refused() -> None:
+    program = tiny()
+    first, *others = program.launches
+    moved = replace(first.arguments[2], position=4)
+    inside = replace(first, arguments=(*first.arguments[:2], moved))
+    program = place_syncs(replace(program, body=(inside, *others)))
+    with pytest.raises(TargetError) as caught:
+        emit_program(program, kernels(program), TARGET)
+    assert str(caught.value) == (
+        "TargetError: cuda: a launch of 'mm1' names arena[4]: float32[6, 35]; expected a multiple "
+        "of 16 bytes, since kernels load as many at once. [cuda-slice-aligned]"
     )
 
 

@@ -14,7 +14,7 @@ from tilewright.runtime.cuda.context import Context
 from tilewright.runtime.cuda.device_array import DeviceArray
 from tilewright.runtime.cuda.device_frame import DeviceFrame
 from tilewright.runtime.cuda.device_program import DeviceProgram
-from tilewright.runtime.cuda.errors import DeviceError, DeviceUseError
+from tilewright.runtime.cuda.errors import DeviceError, DeviceMemoryError, DeviceUseError
 from tilewright.runtime.index_checks import IndexRangeError
 from tilewright.runtime.timing import OwnClock, measure
 from tilewright.tir.dtype import UINT64
@@ -232,6 +232,17 @@ def test_a_failure_while_recording_leaves_nothing_behind(fake: FakeDriver) -> No
     with pytest.raises(DeviceError, match="launching 'first' failed: invalid argument"):
         frame.run(1)
     frame.run(1)  # it records anew
+
+
+def test_a_device_without_memory_for_a_frame_says_so_and_may_be_asked_again(
+    fake: FakeDriver,
+) -> None:
+    program_code = code(branches())
+    program_code.frame(1)
+    fake.fail("cuMemAlloc", 2)
+    with pytest.raises(DeviceMemoryError, match="allocating 3072 bytes failed"):
+        program_code.frame(1)
+    program_code.frame(1)
 
 
 def test_a_part_of_memory_lies_in_it(context: Context, fake: FakeDriver) -> None:
