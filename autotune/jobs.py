@@ -28,7 +28,8 @@ class Job:
     func: the function as text; seed: of its data. target: what the candidates are for; its threads
     run them. is_final: the candidates were found to be right before; they are timed in a fresh
     process. bar: seconds of the best that is known: what is clearly slower gets few rounds. None:
-    all candidates get all rounds. memory: bytes that a worker may take.
+    all candidates get all rounds. memory: bytes that a worker may take. default: the number of the
+    candidate that is the rule's own, where it is among them: the others are compared with it.
     """
 
     func: str
@@ -39,6 +40,7 @@ class Job:
     candidates: tuple[CandidateCode, ...] = field(repr=False)
     is_final: bool = False
     bar: float | None = inf
+    default: int | None = None
 
     def encode(self) -> bytes:
         """The job as bytes."""
@@ -50,6 +52,7 @@ class Job:
             "memory": self.memory,
             "is_final": self.is_final,
             "bar": bar_to_json(self.bar),
+            "default": self.default,
             "candidates": [code_to_json(artifact) for artifact in self.candidates],
         }
         return encode(body, [artifact.source.encode() for artifact in self.candidates])
@@ -60,6 +63,7 @@ class Job:
         frame = whole(data)
         body = Reader(dict(frame.body), "job")
         pairs = zip(body["candidates"].items(), frame.blobs, strict=True)
+        default = body["default"]
         return Job(
             func=body["func"].text(LONGEST_FUNC),
             seed=body["seed"].integer(),
@@ -68,6 +72,7 @@ class Job:
             memory=body["memory"].integer(),
             is_final=body["is_final"].truth(),
             bar=bar_from_json(body["bar"]),
+            default=None if default.value is None else default.integer(),
             candidates=tuple(code_from_json(one, text.decode()) for one, text in pairs),
         )
 

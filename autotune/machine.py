@@ -108,7 +108,7 @@ class Machine:
 
     def _spilled(self, job: Job, ready: Ready) -> dict[int, Result]:
         """Those that keep more of a thread in a GPU's local memory than others of the function had
-        to: they are not worth its time.
+        to: they are not worth its time, but for the default, with which all are compared.
         """
         found = {number: one.local_bytes for number, (_, one) in ready.items()}
         known = [self._least_local[job.func]] if job.func in self._least_local else []
@@ -121,7 +121,7 @@ class Machine:
                 f"candidate {least}",
             )
             for number, local in found.items()
-            if local > least
+            if local > least and number != job.default
         }
 
     def _fates(self, job: Job, ready: Ready) -> dict[int, Result]:

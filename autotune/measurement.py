@@ -42,7 +42,8 @@ class Subject:
         artifacts = tuple(one.artifact for one in written)
         memory = _MEMORY + self._bytes(len(artifacts))
         func, target = str(self.func), self.target
-        return Job(func, self.seed, target, rounds, memory, artifacts, is_final, bar)
+        default = next((n for n, one in enumerate(written) if one.candidate.is_default), None)
+        return Job(func, self.seed, target, rounds, memory, artifacts, is_final, bar, default)
 
     def _bytes(self, candidates: int) -> int:
         """Of the data, and of the copies that each candidate has."""

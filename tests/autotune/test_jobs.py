@@ -25,6 +25,8 @@ def test_a_job_is_what_it_was_when_it_arrives(bar: float | None) -> None:
     job = subject.job([written, written], 7, bar=bar, is_final=True)
     data = job.encode()
     assert Job.decode(data) == job
+    assert Job.decode(data).default == 0
+    assert Job.decode(replace(job, default=None).encode()).default is None
     assert Job.decode(data).candidates[0].source == written.artifact.source
     with pytest.raises(EOFError):
         Job.decode(data[:-1])

@@ -105,19 +105,24 @@ def test_a_worker_that_dies_and_one_that_fails_under_the_clock_are_replaced(
     )
 
 
-def test_who_spills_is_not_run_at_all(
+def spilling(one: Written) -> Written:
+    """The candidate with an array that no registers hold."""
+    code = one.artifact
+    assert isinstance(code, CudaArtifact)
+    fill = "volatile float kept[64]; for (int n = 0; n < 64; ++n) kept[n] = x[n];"
+    head, brace, tail = code.source.rpartition("{\n")
+    text = f"{head}{brace}    {fill} y[0] = kept[(int)x[64]];\n{tail}"
+    return replace(one, artifact=replace(code, source=text))
+
+
+def test_who_spills_is_not_run_at_all_but_for_the_default(
     machine: Machine, candidates: dict[int, Written], plan: Callable[..., None]
 ) -> None:
     plan(before="if (threads == 32) abort();")
-    good, spilling = candidates[64], candidates[32]
-    code = spilling.artifact
-    assert isinstance(code, CudaArtifact)
-    fill = "volatile float kept[64]; for (int n = 0; n < 64; ++n) kept[n] = x[n];"
-    kept = f"{fill} y[0] = kept[(int)x[64]];"
-    head, brace, tail = code.source.rpartition("{\n")
-    local = replace(code, source=f"{head}{brace}    {kept}\n{tail}")
-    found = machine.measure(job(good, replace(spilling, artifact=local)))
-    assert [result.outcome for result in found.results] == ["ok", "build-failed"]
-    assert found.results[1].text == (
+    default, other, third = (candidates[n] for n in (64, 32, 128))
+    assert default.candidate.is_default
+    found = machine.measure(job(spilling(default), spilling(other), third)).results
+    assert [result.outcome for result in found] == ["ok", "build-failed", "ok"]
+    assert found[1].text == (
         "a thread keeps 256 bytes in local memory, for want of registers; another candidate 0"
     )
