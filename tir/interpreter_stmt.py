@@ -28,6 +28,7 @@ from .stmt import (
     Alloc,
     Barrier,
     Block,
+    Commit,
     Extern,
     For,
     ForKind,
@@ -162,7 +163,7 @@ class _FuncWriter(ExprWriter):
                     self.emit("watch.barrier()")
             case Extern():
                 self.extern(stmt)
-            case Prefetch():
+            case Prefetch() | Commit():
                 pass
             case _:
                 raise TypeError(f"interpreter: no meaning for {type(stmt).__name__}")

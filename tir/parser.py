@@ -31,6 +31,7 @@ from .stmt import (
     Alloc,
     Barrier,
     Block,
+    Commit,
     Extern,
     For,
     Fragment,
@@ -247,6 +248,8 @@ class _Parser(ExprParser):
                 return NOTHING
             case ast.Expr(value=ast.Call(func=ast.Name(id="barrier"), args=[], keywords=[])):
                 return Barrier()
+            case ast.Expr(value=ast.Call(func=ast.Name(id="commit"), args=[*buffers, ahead])):
+                return Commit(tuple(map(self.buffer, buffers)), self.integer(ahead))
             case ast.Expr(value=ast.Call(func=ast.Name(id="prefetch"), args=[element, how, level])):
                 load = self.load(element)
                 write = self.string(how) == "write"

@@ -51,6 +51,7 @@ from .stmt import (
     Alloc,
     Barrier,
     Block,
+    Commit,
     Extern,
     For,
     ForKind,
@@ -309,6 +310,9 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
         case Prefetch():
             how = f'"{"write" if stmt.write else "read"}", {stmt.level}'
             return [(0, f"prefetch({_element(stmt.buffer, stmt.indices, names)}, {how})")]
+        case Commit():
+            listed = ", ".join(names[buffer] for buffer in stmt.buffers)
+            return [(0, f"commit({listed}, {stmt.ahead})")]
         case WarpSum():
             return [(0, _warp_sum(stmt, names))]
     raise TypeError(f"printer: no text for {type(stmt).__name__}")

@@ -24,6 +24,7 @@
   function, or, for the threads of one block, between statements that all of them run: outside of
   loops of threads. Without one, what different threads do has no order.
 - Prefetch is not an access: it may name addresses past the end; proof and interpreter ignore it.
+- A Commit ends a group of copies that run ahead; what they mean is as if they had ended there.
 - A WarpSum is what a tensorized nest of a warp becomes in lowered code (tir/warp_products.py).
 """
 
@@ -61,9 +62,10 @@ BLOCK_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREAD_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 AXES = (*BLOCK_AXES, *THREAD_AXES)
 
+# stages: places in shared memory for what the body fetches, all but one of them ahead of its use;
 # stream: vectors that are stored below go past the caches, where they are parts of a parameter;
 # unroll_hint: copies of the body that the C compiler should make
-ANNOTATIONS = ("stream", "unroll_hint")
+ANNOTATIONS = ("stages", "stream", "unroll_hint")
 
 
 class Tail(Enum):
@@ -262,6 +264,17 @@ class Alloc(Stmt):
 @dataclass(frozen=True, slots=True, eq=False)
 class Barrier(Stmt):
     """Wait until every thread of the team, or of the block, has come here."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Commit(Stmt):
+    """What was copied to `buffers` since the last one is one group of copies, which may go on while
+    the threads run: where a barrier parts them from their use, it waits for all groups but the
+    newest `ahead - 1`.
+    """
+
+    buffers: tuple[Buffer, ...]
+    ahead: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ from ...tir.conditions import conjuncts
 from ...tir.dim import Dim
 from ...tir.expr import LE, LT, Expr, Var
 from ...tir.linear import Linear, Ranges, expression, linear
-from ...tir.stmt import Alloc, Barrier, For, If, LetStmt, Prefetch, Seq, Stmt, Store
+from ...tir.stmt import Alloc, Barrier, Commit, For, If, LetStmt, Prefetch, Seq, Stmt, Store
 from ...tir.visit import free_vars
 
 
@@ -119,7 +119,7 @@ def _stores(stmt: Stmt, path: _Path) -> Iterator[tuple[BlockStop, ...]]:
         case Store():
             if stmt.buffer not in path.own:
                 yield path.stops
-        case Barrier() | Prefetch():
+        case Barrier() | Commit() | Prefetch():
             pass
         case _:  # what writes in a way of its own: nothing is known of it
             yield ()

@@ -23,6 +23,7 @@ from ...tir.stmt import (
     THREAD_AXES,
     Alloc,
     Barrier,
+    Commit,
     Extern,
     For,
     ForKind,
@@ -41,6 +42,7 @@ from ...tir.warp_products import WARP
 from ..c.isa import isa
 from ..c.lines import Lines, wrapped
 from ..c.names import mangle
+from .ahead_copies import AheadCopies
 from .artifact import Dimensions, Launch, Stop
 from .block_stops import block_stop
 from .scalars import cuda_type
@@ -88,6 +90,7 @@ class _KernelWriter:
             self.lines.names.reserve(name)
         self.expressions = CudaVectors(self.lines, isa(target))
         self.warp_sums = WarpSums(self.lines, self.expressions)
+        self.copies = AheadCopies(root, self.expressions)
         loops = [node for node in statements(root) if isinstance(node, For)]
         self.extents = {
             axis: max([loop.extent for loop in loops if loop.axis == axis], default=1)
@@ -201,7 +204,7 @@ class _KernelWriter:
 
     def _of_first(self, stmt: Stmt, missing: frozenset[str]) -> frozenset[str]:
         """The axes along which the first thread alone does all of a statement."""
-        if isinstance(stmt, Alloc | Barrier | Seq) or has_threads(stmt):
+        if isinstance(stmt, Alloc | Barrier | Commit | Seq) or has_threads(stmt):
             return frozenset()
         found = {missing - self.kept.get(store.buffer, frozenset()) for store in stores(stmt)}
         return found.pop() if len(found) == 1 else frozenset()
@@ -226,6 +229,8 @@ class _KernelWriter:
                         self._uniform(child, missing)
             case Alloc():
                 self._uniform(self._allocations(stmt), missing)
+            case Store() | LetStmt() if (copy := self.copies.call(stmt)) is not None:
+                self.lines.add(copy)
             case LetStmt():
                 self.expressions.bind(stmt.var, stmt.value)
                 self._uniform(stmt.body, missing)
@@ -236,7 +241,11 @@ class _KernelWriter:
             case Store():
                 self.lines.add(f"{self.expressions.store(stmt)};")
             case Barrier():
+                for line in self.copies.before_barrier():
+                    self.lines.add(line)
                 self.lines.add("__syncthreads();")
+            case Commit():
+                self.lines.add("tw_cp_async_commit();")
             case Prefetch():
                 pass
             case WarpSum():

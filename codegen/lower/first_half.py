@@ -7,6 +7,7 @@ from __future__ import annotations
 from ...tir.func import PrimFunc
 from ...tir.target import Target
 from .contract import Contract
+from .copy_ahead import CopyAhead
 from .drop_unread import DropUnread
 from .fit_dims import FitDims
 from .fold_storage import FoldStorage
@@ -35,6 +36,7 @@ def lower_to_nest(func: PrimFunc) -> PrimFunc:
         FitDims(),  # sees the loops as they are cut; outermost, so that nothing runs in vain
         HoistGuards(),  # sees the loops as they are cut; what follows sees a tile's own storage
         FoldStorage(),  # the box of each variant is its own
+        CopyAhead(),  # late: storage is what one slice needs
         PlaceBarriers(),  # late: shared storage adds dependences
         PlaceTeamBarriers(),  # likewise, for the threads of a grid
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...tir.expr import Var
+from ...tir.fetched import fetched
 from ...tir.func import PrimFunc
 from ...tir.stmt import ANNOTATIONS, For, ForKind
 from ..errors import refuse
@@ -17,9 +18,11 @@ def annotate(func: PrimFunc, loop: Var, key: str, value: int) -> Rewrite:
 
     for i in range(n): s   ->   for i in range(n, unroll_hint=4): s
 
-    "unroll_hint": how many copies of its body the C compiler should make. "stream", with the value
-    1: whole vectors that are stored below, of tensors that outlive the function, go past the
-    caches, and a tensor that is read there keeps storage of its own. Requires: a known key, a
+    "stages": places in shared memory for what the loop's body fetches first; all but one of them
+    are filled ahead, by copies that go on while the threads compute. "unroll_hint": how many copies
+    of its body the C compiler should make. "stream", with the value 1: whole vectors that are
+    stored below, of tensors that outlive the function, go past the caches, and a tensor that is
+    read there keeps storage of its own. Requires: a known key, a
     positive value, and a loop that is one in C. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
@@ -44,6 +47,14 @@ def _check_hint(func: PrimFunc, loop: For, key: str, value: int) -> None:
             func,
             f"annotate: {key} of loop '{loop.var.name}' is {value!r}; expected a positive integer.",
             code="annotate-value",
+        )
+    if key == "stages" and isinstance(problem := fetched(loop), str):
+        raise refuse(
+            func,
+            f"annotate: loop '{loop.var.name}' has nothing to fetch ahead: {problem}; expected "
+            "copies into shared memory of its own, then their use.",
+            code="annotate-stages",
+            hints=("compute_at puts copies below the loop, set_scope('team') shares them.",),
         )
     if loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
         raise refuse(

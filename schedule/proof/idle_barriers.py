@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import islpy as isl
 
 from ...tir.func import PrimFunc
-from ...tir.stmt import Alloc, Barrier, For, If, LetStmt, Seq, Stmt, seq
+from ...tir.stmt import Alloc, Barrier, Commit, For, If, LetStmt, Seq, Stmt, seq
+from ...tir.visit import statements
 from .affine import Undecided
 from .races import check_races
 from .sets import Sets
@@ -18,18 +19,21 @@ MAX_OPERATIONS = 200_000  # of isl, for each barrier
 
 def without_idle_barriers(nest: PrimFunc) -> PrimFunc:
     """The nest (stage NEST) without the barriers inside of loops that part no two threads which
-    touch one element, one of them writing. Where isl cannot tell, a barrier stays.
+    touch one element, one of them writing. Those further in, which run more often, are left out
+    first, for one before a loop that fetches ahead where that is enough. Where isl cannot tell, a
+    barrier stays.
     """
-    number = 0
+    needed = 0
+    nest = nest.with_body(_with_outer(nest.body, inside=False))
     while True:
-        left = _without(nest.body, number, at_root=True)
-        if left is None:
+        found = sorted(_barriers(nest.body, (), at_root=True), key=lambda item: -item[0])
+        if needed == len(found):
             return nest
-        fewer = nest.with_body(left)
+        fewer = nest.with_body(_removed(nest.body, found[needed][1]))
         if _is_free_of_races(fewer):
             nest = fewer
         else:
-            number += 1
+            needed += 1
 
 
 def _is_free_of_races(nest: PrimFunc) -> bool:
@@ -44,26 +48,35 @@ def _is_free_of_races(nest: PrimFunc) -> bool:
         return False
 
 
-def _without(stmt: Stmt, number: int, *, at_root: bool) -> Stmt | None:
-    """The statement without one of the barriers inside of its loops, by its number in the text;
-    None where there are not so many.
-    """
-    found = list(_barriers(stmt, at_root))
-    return _removed(stmt, found[number]) if number < len(found) else None
+def _with_outer(stmt: Stmt, *, inside: bool) -> Stmt:
+    """The statement with a barrier before each loop, inside of another one, that fetches ahead."""
+    within = inside or isinstance(stmt, For)
+    changed = stmt.map_children(
+        lambda c: _with_outer(c, inside=within) if isinstance(c, Stmt) else c
+    )
+    if isinstance(changed, Seq):
+        return seq(*changed.body)
+    held = isinstance(stmt, For) and not stmt.is_of_blocks and inside
+    if held and any(isinstance(node, Commit) for node in statements(stmt)):
+        return seq(Barrier(), changed)
+    return changed
 
 
 Path = tuple[int, ...]  # the numbers of the children that lead to a statement
 
 
-def _barriers(stmt: Stmt, at_root: bool) -> Iterator[Path]:
+def _barriers(
+    stmt: Stmt, path: Path, depth: int = 0, *, at_root: bool
+) -> Iterator[tuple[int, Path]]:
+    """The barriers inside of loops, in the order of the text: the loops around, and the path."""
     for place, child in enumerate(_parts(stmt)):
         if isinstance(child, Barrier):
             if not at_root:
-                yield (place,)
+                yield depth, (*path, place)
             continue
         inside = at_root and isinstance(stmt, Seq | Alloc) and not isinstance(child, For | If)
-        for path in _barriers(child, inside):
-            yield (place, *path)
+        deeper = depth + isinstance(child, For)
+        yield from _barriers(child, (*path, place), deeper, at_root=inside)
 
 
 def _parts(stmt: Stmt) -> tuple[Stmt, ...]:

@@ -33,6 +33,7 @@ from ...tir.stmt import (
     Alloc,
     Barrier,
     Block,
+    Commit,
     For,
     ForKind,
     If,
@@ -95,7 +96,7 @@ class _Walk:
                 else:
                     self.barriers.append(BarrierAt(self.loops, self.branches, self.next()))
                 return
-            case Prefetch():
+            case Prefetch() | Commit():
                 return
         if at_root:
             self.root += 1

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewright.schedule.references import LoopRef
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.visit import stores
 
 Steps = Callable[[Schedule], object]
 
 
-def tiled(threads: int = 4, rows: int = 2, columns: int = 2, depth: int = 3) -> Steps:
+def tiled(
+    threads: int = 4, rows: int = 2, columns: int = 2, depth: int = 3, *, stages: int = 1
+) -> Steps:
     """A product C of A and B: blocks of threads x threads, each with a tile of rows x columns in
-    registers; tiles of A and B are fetched by all threads of a block together.
+    registers; tiles of A and B are fetched by all threads of a block together, `stages` - 1 of them
+    ahead.
     """
 
     def steps(sch: Schedule) -> None:
@@ -34,6 +38,8 @@ def tiled(threads: int = 4, rows: int = 2, columns: int = 2, depth: int = 3) -> 
             sch.bind(y, "threadIdx.y")
             sch.bind(x, "threadIdx.x")
             sch.set_scope(copy, "team")
+        if stages > 1:
+            sch.annotate(k0, "stages", stages)
         sch.stage("C", "C", bj, "register")
 
     return steps
@@ -133,6 +139,11 @@ def block_for_each_row(block: str, reader: str, warps: int = 4, lanes: int = 4) 
     return steps
 
 
+def _unrolled(sch: Schedule, *loops: LoopRef) -> None:
+    for loop in loops:
+        sch.unroll(loop)
+
+
 def products_of_warps(
     intrinsic: str,
     points: int,
@@ -142,10 +153,11 @@ def products_of_warps(
     tiles: tuple[int, int] = (2, 4),
     steps_of_slice: int = 2,
     fetching: int = 32,
+    stages: int = 1,
 ) -> Steps:
     """A product C of A and B by an instruction of a warp: each of `warps` rows and columns of warps
     has `tiles` of 16 x 8 elements; transposed: B has an axis of columns, then one of terms.
-    fetching: threads along x that fetch a slice.
+    fetching: threads along x that fetch a slice, `stages` - 1 of them ahead.
     """
     size = 32 // points  # bytes of an element: a step takes 32 of a row
 
@@ -167,8 +179,7 @@ def products_of_warps(
         sch.bind(wy, "threadIdx.z")
         sch.bind(wx, "threadIdx.y")
         sch.bind(lane, "threadIdx.x")
-        for loop in (step, ti, tj):
-            sch.unroll(loop)
+        _unrolled(sch, step, ti, tj)
         for copy in (a, b):
             one = sch.fuse(*sch.compute_at(copy, slices))
             _, z, y, x = sch.split(one, (None, down, across, fetching))
@@ -176,7 +187,9 @@ def products_of_warps(
             sch.bind(y, "threadIdx.y")
             sch.bind(x, "threadIdx.x")
             sch.set_scope(copy, "team")
-            sch.storage_align(copy, 0, 128 // size, 16 // size)  # eight rows meet no bank twice
+            sch.storage_align(copy, 0, 32 // size, 16 // size)  # eight rows meet no bank twice
+        if stages > 1:
+            sch.annotate(slices, "stages", stages)
         sch.tensorize(half, intrinsic)
         i, j = sch.reverse_compute_at("C", bx)
         wy, ti, half, group = sch.split(i, (down, high, 2, 8))
@@ -186,8 +199,7 @@ def products_of_warps(
         sch.bind(wy, "threadIdx.z")
         sch.bind(wx, "threadIdx.y")
         sch.bind(lane, "threadIdx.x")
-        for loop in (ti, tj, half, pair):
-            sch.unroll(loop)
+        _unrolled(sch, ti, tj, half, pair)
         sch.set_scope("C_cache", "register")
 
     return steps

@@ -21,6 +21,7 @@ from tilewright.tir.stmt import For
 from tilewright.tir.target import Target
 from tilewright.tir.visit import walk
 
+from .grids import tiled
 from .programs import assert_meaning_kept, body_of, chain, matmul, refusals, scheduled
 
 
@@ -190,6 +191,14 @@ def test_a_streamed_result_has_the_same_bits_at_any_address() -> None:
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "annotate-key": (matmul(2, 2, 2), lambda s: s.annotate(s.loops("C")[2], "unroll", 4)),
     "annotate-value": (matmul(2, 2, 2), hinted(2, 0)),
+    "annotate-stages: nothing shared": (
+        matmul(2, 2, 2),
+        lambda s: s.annotate(s.loops("C")[2], "stages", 2),
+    ),
+    "annotate-stages: threads": (
+        matmul(16, 16, 9),
+        lambda s: (tiled()(s), s.annotate(s.loops("C")[3], "stages", 2)),
+    ),
     "annotate-kind": (
         matmul(2, 2, 2),
         lambda s: (s.unroll(s.loops("C")[2]), hinted(2)(s)),

@@ -2,8 +2,8 @@
 in the registers of its threads; the warps of a block fetch what their tiles need together.
 
 The block runs over whole tiles: what is beyond the end is fetched as 0, and what it computes there
-goes nowhere. Rows in shared memory begin 16 bytes further round the banks than the ones before, so
-that eight of them, which a warp loads at once, meet no bank twice.
+goes nowhere. Slices are fetched ahead, while the warps compute. Rows in shared memory lie an odd
+number of 16 bytes apart, so that eight of them, which a warp loads at once, meet no bank twice.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .points import VECTOR_BYTES, schedule_points
 from .products import FEWEST_BLOCKS, GridProductsRule
 from .sides import Product, Side, as_matrices, inline_moves, prepare, product
 
-BANK_BYTES = 128  # that shared memory delivers at once
 # warps of a block down and across, tiles of an instruction down and across in a warp
 TILES = ((2, 2, 4, 8), (2, 2, 4, 4), (2, 2, 2, 4), (2, 2, 1, 4), (1, 2, 1, 2), (1, 1, 1, 2))
-SLICE_STEPS = (4, 2, 1)  # of an instruction, in a slice of the terms
+SLICE_STEPS = (2, 4, 1)  # of an instruction, in a slice of the terms
+STAGES = (3, 2, 4, 1)  # slices in shared memory, all but one of them on their way
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,18 @@ class _Tiles:
             deal_among(sch, each, (self.down, self.across, WARP), made.lanes)
             sch.set_scope(made.block, "team")
             size = self.unit.element.bytes
-            sch.storage_align(made.block, len(each) - 2, BANK_BYTES // size, made.shift // size)
+            sch.storage_align(made.block, len(each) - 2, 2 * made.shift // size, made.shift // size)
+        self._ahead(slices)
         self._finished(outside)
         sch.set_scope(target_of(sch.func.block(self.name)).name, "register")
         return {self.name, self.user, *(name for made in copies for name in made.blocks)}
+
+    def _ahead(self, slices: LoopRef) -> None:
+        """Fetch slices ahead of their use, as far as shared memory allows."""
+        most = self.sch.extent(slices)
+        stages = ask(self.sch, "stages", self.name, STAGES, STAGES[0])
+        if min(stages, most) > 1:
+            self.sch.annotate(slices, "stages", min(stages, most))
 
     def _bound(
         self, apart: Sequence[LoopRef], row: LoopRef, column: LoopRef, term: LoopRef

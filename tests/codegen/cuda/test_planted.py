@@ -14,7 +14,10 @@ from tilewright.codegen.cuda.artifact import CudaArtifact
 from tilewright.runtime.cuda.emulation_report import EmulationReport
 from tilewright.runtime.cuda.emulator import emulate
 
-from .test_emit import PROGRAMS, built
+from ...schedule.grids import products_of_warps, tiled
+from ...schedule.programs import matmul
+from .test_emit import PROGRAMS, built, numbers
+from .test_warp_sums import Case as Product
 
 pytestmark = pytest.mark.needs_cxx
 
@@ -83,3 +86,58 @@ def test_each_removed_bound_of_a_store_is_found(cases: dict[str, Case]) -> None:
             found.append(report.findings[0].kind if not report else "value")
     assert len(found) > 10
     assert set(found) <= {"out-of-bounds", "race", "value"}
+
+
+def ahead(stages: int) -> Case:
+    """A product whose slices are fetched ahead."""
+    artifact = built(matmul(16, 16, 24), tiled(depth=4, stages=stages)).artifact
+    assert isinstance(artifact, CudaArtifact)
+    given = numbers(16, 24), numbers(24, 16)
+    return artifact, given, given[0] @ given[1]
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_a_wait_for_too_few_copies_is_found(stages: int) -> None:
+    case = ahead(stages)
+    assert run(case, case[0].source) == (run(case, case[0].source)[0], True)
+    wait = f"tw_cp_async_wait<{stages - 2}>();\n"
+    assert case[0].source.count(wait) == 2
+    found = []
+    for instead in ("", f"tw_cp_async_wait<{stages - 1}>();\n", "tw_cp_async_wait<7>();\n"):
+        for source in without(case[0].source, re.escape(wait), instead):
+            report, right = run(case, source)
+            found += [finding.kind for finding in report.findings]
+            assert not report or not right, source
+    assert "early" in found
+    assert set(found) <= {"early", "race"}  # what comes later meets other threads
+
+
+def test_a_group_that_is_not_ended_is_found() -> None:
+    case = ahead(3)
+    for source in without(case[0].source, r"tw_cp_async_commit\(\);(?=\n +\S)", ""):
+        report, right = run(case, source)
+        assert not report or not right, source
+
+
+def test_a_wrong_place_in_shared_memory_is_found() -> None:
+    """Rows of a factor that a warp loads from another place, or stores to one."""
+    product = Product("mma_m16n8k16_f16", transposed=True)
+    steps = products_of_warps(product.intrinsic, 16, warps=(1, 1), tiles=(1, 2), stages=2)
+    kernel = built(product.func(16, 16, 128), steps)
+    artifact = kernel.artifact
+    assert isinstance(artifact, CudaArtifact)
+    a, b, expected = product.arrays(16, 16, 128)
+    case = artifact, (a, b), expected
+    assert run(case, artifact.source)[1]
+    changed = [
+        *without(artifact.source, r"\(tx & 7\) \* 40", "(tx & 7) * 48"),
+        *without(artifact.source, r"\(tx & 7\) \* 40", "(tx & 3) * 40"),
+        *without(
+            artifact.source, r"\(A_cache_part, A_cache_part_1", "(A_cache_part_1, A_cache_part"
+        ),
+        *without(artifact.source, r"k_0 & 1", "0"),
+    ]
+    assert len(changed) > 5
+    for source in changed:
+        report, right = run(case, source)
+        assert not report or not right, source

@@ -17,7 +17,7 @@ from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.decisions import Decisions, Default
 from tilewright.schedule.rules.default import default_schedule, rule_for
-from tilewright.schedule.rules.grid.warps import SLICE_STEPS, TILES
+from tilewright.schedule.rules.grid.warps import SLICE_STEPS, STAGES, TILES
 from tilewright.tir import te
 from tilewright.tir.evaluate import evaluate
 from tilewright.tir.expr import Expr
@@ -142,7 +142,9 @@ def test_warps_compute_products_together(name: str) -> None:
 @pytest.mark.parametrize("tile", TILES)
 def test_every_tile_is_right(tile: tuple[int, ...]) -> None:
     steps = SLICE_STEPS[TILES.index(tile) % len(SLICE_STEPS)]
-    answered = Answered({"tile of C": tile, "steps of a slice of C": steps})
+    stages = STAGES[TILES.index(tile) % len(STAGES)]
+    answers = {"tile of C": tile, "steps of a slice of C": steps, "stages of C": stages}
+    answered = Answered(answers)
     emulated(product(70, 69, 40, finished=True), answered)
     assert answered.met == set(answered.answers)
 

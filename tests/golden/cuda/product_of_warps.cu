@@ -26,7 +26,7 @@
  * bind(0_1_2, axis="threadIdx.y")
  * bind(0_1_3, axis="threadIdx.x")
  * set_scope("A_cache", scope="team")
- * storage_align("A_cache", axis=0, factor=64, offset=8)
+ * storage_align("A_cache", axis=0, factor=16, offset=8)
  * 0, 1 = compute_at("B_cache", k_0)
  * 0_1 = fuse(0, 1)
  * 0_1_0, 0_1_1, 0_1_2, 0_1_3 = split(0_1, factors=(None, 1, 1, 32), tail="guard")
@@ -34,7 +34,7 @@
  * bind(0_1_2, axis="threadIdx.y")
  * bind(0_1_3, axis="threadIdx.x")
  * set_scope("B_cache", scope="team")
- * storage_align("B_cache", axis=0, factor=64, offset=8)
+ * storage_align("B_cache", axis=0, factor=16, offset=8)
  * tensorize(i_3, intrinsic="mma_m16n8k16_f16")
  * 0, 1 = reverse_compute_at("C", j_0, at="each")
  * 0_0, 0_1, 0_2, 0_3 = split(0, factors=(1, 1, 2, 8), tail="guard")
@@ -96,24 +96,24 @@ tw_product(const unsigned short *__restrict__ A, const unsigned short *__restric
     C_cache_8_8 = 0.0f;
     C_cache_8_9 = 0.0f;
     for (int k_0 = 0; k_0 < 2; k_0++) {
-        __shared__ __align__(16) unsigned short B_cache[1152];
-        __shared__ __align__(16) unsigned short A_cache[1152];
+        __shared__ __align__(16) unsigned short B_cache[640];
+        __shared__ __align__(16) unsigned short A_cache[640];
         for (int v_0_1_0 = 0; v_0_1_0 < 16; v_0_1_0++) {
-            B_cache[v_0_1_0 * 72 + tx] = B[v_0_1_0 * 64 + k_0 * 32 + tx];
+            B_cache[v_0_1_0 * 40 + tx] = B[v_0_1_0 * 64 + k_0 * 32 + tx];
         }
         for (int v_0_1_0 = 0; v_0_1_0 < 16; v_0_1_0++) {
-            A_cache[v_0_1_0 * 72 + tx] = A[v_0_1_0 * 64 + k_0 * 32 + tx];
+            A_cache[v_0_1_0 * 40 + tx] = A[v_0_1_0 * 64 + k_0 * 32 + tx];
         }
         __syncthreads();
         unsigned A_cache_part, A_cache_part_1, A_cache_part_2, A_cache_part_3;
-        const int row = (tx & 7) * 72 + ((tx >> 3) & 1) * 576 + (tx >> 4) * 8;
+        const int row = (tx & 7) * 40 + ((tx >> 3) & 1) * 320 + (tx >> 4) * 8;
         tw_ldmatrix_x4(A_cache_part, A_cache_part_1, A_cache_part_2, A_cache_part_3, A_cache + row);
         unsigned B_cache_part, B_cache_part_1;
-        const int row_1 = (tx & 7) * 72 + ((tx >> 3) & 1) * 8;
+        const int row_1 = (tx & 7) * 40 + ((tx >> 3) & 1) * 8;
         tw_ldmatrix_x2(B_cache_part, B_cache_part_1, B_cache + row_1);
         tw_mma_m16n8k16_f16(C_cache_0_0, C_cache_0_1, C_cache_8_0, C_cache_8_1, A_cache_part, A_cache_part_1, A_cache_part_2, A_cache_part_3, B_cache_part, B_cache_part_1);
         unsigned B_cache_part_2, B_cache_part_3;
-        tw_ldmatrix_x2(B_cache_part_2, B_cache_part_3, B_cache + row_1 + 576);
+        tw_ldmatrix_x2(B_cache_part_2, B_cache_part_3, B_cache + row_1 + 320);
         tw_mma_m16n8k16_f16(C_cache_0_8, C_cache_0_9, C_cache_8_8, C_cache_8_9, A_cache_part, A_cache_part_1, A_cache_part_2, A_cache_part_3, B_cache_part_2, B_cache_part_3);
         unsigned A_cache_part_4, A_cache_part_5, A_cache_part_6, A_cache_part_7;
         tw_ldmatrix_x4(A_cache_part_4, A_cache_part_5, A_cache_part_6, A_cache_part_7, A_cache + row + 16);
@@ -121,7 +121,7 @@ tw_product(const unsigned short *__restrict__ A, const unsigned short *__restric
         tw_ldmatrix_x2(B_cache_part_4, B_cache_part_5, B_cache + row_1 + 16);
         tw_mma_m16n8k16_f16(C_cache_0_0, C_cache_0_1, C_cache_8_0, C_cache_8_1, A_cache_part_4, A_cache_part_5, A_cache_part_6, A_cache_part_7, B_cache_part_4, B_cache_part_5);
         unsigned B_cache_part_6, B_cache_part_7;
-        tw_ldmatrix_x2(B_cache_part_6, B_cache_part_7, B_cache + row_1 + 592);
+        tw_ldmatrix_x2(B_cache_part_6, B_cache_part_7, B_cache + row_1 + 336);
         tw_mma_m16n8k16_f16(C_cache_0_8, C_cache_0_9, C_cache_8_8, C_cache_8_9, A_cache_part_4, A_cache_part_5, A_cache_part_6, A_cache_part_7, B_cache_part_6, B_cache_part_7);
         __syncthreads();
     }
