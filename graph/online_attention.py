@@ -19,7 +19,7 @@ from .form import Form, Step
 from .ops.attention import Attention, Heads
 from .ops.base import tensor_type
 from .ops.elementwise import broadcast_read
-from .ops.softmax import exponential
+from .ops.softmax import exponential, power
 
 TILE = 64  # keys
 FEWEST_ROWS = 8  # of queries, for which tiles of keys pay
@@ -83,12 +83,12 @@ class OnlineAttention(Attention):
             each, lambda *i: te.max_any(scores[(*i, t)], axis=t), name=f"{name}_max"
         )
 
-        def power(*i: Expr) -> Expr:
+        def element(*i: Expr) -> Expr:
             own = largest[i[:-1]]
             nothing = te.ne(own - own, 0.0) if self.guarded else te.eq(own, -float("inf"))
             return te.select(nothing, 0.0, exponential(scores[i], own))
 
-        powers = te.compute(scores.shape, power, name=f"{name}_exp")
+        powers = te.compute(scores.shape, element, name=f"{name}_exp")
         sums = te.compute(each, lambda *i: te.sum(powers[(*i, u)], axis=u), name=f"{name}_sum")
         mixed = te.compute(
             (*each, width),
@@ -110,9 +110,9 @@ class OnlineAttention(Attention):
 def _join(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Two triples of largest score, sum and mixed value as one."""
     largest = te.maximum(a[0], b[0])
-    first, second = (
-        te.select(te.eq(own, largest), 1.0, exponential(own, largest)) for own in (a[0], b[0])
-    )
+    # of what may be infinite; the choice is within the power, so that the powers are no choices
+    below = (te.select(te.eq(own, largest), 0.0, own - largest) for own in (a[0], b[0]))
+    first, second = map(power, below)
     return largest, a[1] * first + b[1] * second, a[2] * first + b[2] * second
 
 

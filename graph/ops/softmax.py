@@ -24,7 +24,12 @@ def exponential(x: Expr, largest: Expr) -> Expr:
     The product rounds the exponent by half an ulp, as the difference did before it, and 2**x takes
     less arithmetic than e**x, which would have to keep the exponent exact.
     """
-    return te.exp2((x - largest) * _LOG2_E)
+    return power(x - largest)
+
+
+def power(difference: Expr) -> Expr:
+    """e ** difference, in the same way."""
+    return te.exp2(difference * _LOG2_E)
 
 
 @dataclass(frozen=True, slots=True)

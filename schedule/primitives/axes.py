@@ -244,7 +244,8 @@ def _over(
     """The block in loops over its new variables, and the loops."""
     values = count.values
     variables = tuple(Var(it.var.name.removeprefix("v")) for it in count.iters)
-    kept = _followed(block, moved, count.renewed, block.iters)
+    own = tuple(it.var for it in count.iters if it.kind is IterKind.SPATIAL)
+    kept = _followed(block, moved, lambda _: own, block.iters)
     init = None if kept.init is None else _plain(substitute(kept.init, values), count.iters)
     nest: Stmt = replace(
         kept,

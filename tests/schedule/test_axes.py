@@ -72,6 +72,16 @@ def test_splitting_and_joining_again_leaves_the_meaning_and_the_indices() -> Non
     assert "Q[vi, vj] = max(P[vi, vj], 0.0)" in text
 
 
+def test_a_digit_of_one_value_is_a_variable_like_others() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.split_axis("P", 1, 1)
+        sch.split_axis("P", 0, 2)
+        sch.compute_at("P", sch.loops("Q")[0])
+
+    text = body_of(scheduled(chain(2, 3), steps))
+    assert "P[vi_0, vi_1, vj_0, vj_1] = X[" in text
+
+
 def _split_first(sch: Schedule) -> None:
     sch.split(sch.loops("C")[0], (None, 2))
     sch.join_axes("C", ((0, 1), (2,)))
