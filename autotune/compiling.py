@@ -14,6 +14,7 @@ from ..tir.json_reader import Json
 from .candidate_code import CandidateCode
 from .errors import TuneError
 
+MOST_SOURCE = 1 << 20  # characters of CUDA C: four times the longest that a rule writes
 _REGISTER_UNIT = 8  # registers of a thread are dealt out by so many
 _WARP = 32
 
@@ -36,9 +37,10 @@ def compiled(code: CandidateCode, seconds: float) -> Compiled:
     """Compile a candidate in at most so many seconds.
 
     Raises: CompileFailed, CompileTimedOut, TargetError; CompilerNotFound, NvrtcNotFound,
-    ToolNotFound; TuneError for more registers than a block has.
+    ToolNotFound; TuneError for more registers than a block has, and for a source that is too long.
     """
     if isinstance(code, CudaArtifact):
+        _check_length(code)
         cubin = compile_cuda(code.source, code.target.isa, name=code.name, seconds=seconds)
         needs = resources(cubin)
         _check_registers(code, needs)
@@ -46,6 +48,18 @@ def compiled(code: CandidateCode, seconds: float) -> Compiled:
         return Compiled(cubin.image, cubin.seconds, local, {"compiler": cubin.compiler})
     shared = compile_shared(code.source, code.target, name=code.name, seconds=seconds)
     return Compiled(shared.binary, shared.seconds, origin={"path": str(shared.path)})
+
+
+def _check_length(code: CudaArtifact) -> None:
+    """Refuse a source that may take NVRTC, and so this process, more memory than there is. Raises:
+    TuneError.
+    """
+    if len(code.source) > MOST_SOURCE:
+        raise TuneError(
+            f"tune: the source of '{code.name}' has {len(code.source)} characters; expected at "
+            f"most {MOST_SOURCE}: NVRTC compiles it in this process.",
+            code="tune-source",
+        )
 
 
 def _check_registers(code: CudaArtifact, needs: Mapping[str, Resources]) -> None:

@@ -37,6 +37,7 @@ def flat(trial: Trial, names: Mapping[str, str]) -> Row:
         "proof": trial.proof,
         "source": trial.source,
         "cpu": at.cpu,
+        "driver": at.driver,
         "instructions": f"{at.target.get('kind')}:{at.target.get('isa')}",
         "threads": threads if isinstance(threads, int) else None,
         "tool": at.tool,

@@ -61,6 +61,7 @@ class Standing:
             "function": self.name,
             "key": self.key,
             "cpu": at.cpu,
+            "driver": at.driver,
             "instructions": at.instructions,
             "threads": at.threads,
             "tool": at.tool,

@@ -14,10 +14,11 @@ import tilewright as tw
 from tilewright.autotune import gpu_here
 from tilewright.autotune.building import write
 from tilewright.autotune.comparable import Setting, differences
-from tilewright.autotune.compiling import compiled
+from tilewright.autotune.compiling import MOST_SOURCE, compiled
 from tilewright.autotune.conditions import conditions
 from tilewright.autotune.errors import TuneError
 from tilewright.autotune.features import features
+from tilewright.autotune.flat import flat
 from tilewright.autotune.jobs import Job
 from tilewright.autotune.log import LogWriter
 from tilewright.autotune.measurement import Subject
@@ -136,6 +137,7 @@ def test_a_record_of_a_gpu_names_its_driver_and_one_of_a_cpu_has_none() -> None:
     trial = measured(1, 1e-6)
     assert record_of(line_of(trial)) == trial
     assert json.loads(line_of(trial))["conditions"]["driver"] == "CUDA 13.0"
+    assert flat(trial, {})["driver"] == "CUDA 13.0"
     bare = replace(trial, conditions=replace(trial.conditions, driver=""))
     assert "driver" not in json.loads(line_of(bare))["conditions"]
 
@@ -173,6 +175,18 @@ def test_more_registers_than_a_block_has_are_refused(nvrtc: Nvrtc) -> None:
     told = str(refused.value)
     assert told.startswith("TuneError: tune: a block of 'wide' has 1024 threads of 2")
     assert told.endswith("in all; expected at most 65536 on sm_90a. [tune-registers]")
+
+
+def test_a_source_that_would_take_all_memory_is_refused() -> None:
+    x = Parameter("x", FLOAT32, (1,), "output")
+    launch = Launch("long", (1, 1, 1), (1, 1, 1), ("x",))
+    code = CudaArtifact("long", " " * (MOST_SOURCE + 1), TARGET, Part((x,), (launch,)))
+    with pytest.raises(TuneError) as refused:
+        compiled(code, 60.0)
+    assert str(refused.value) == (
+        "TuneError: tune: the source of 'long' has 1048577 characters; expected at most 1048576: "
+        "NVRTC compiles it in this process. [tune-source]"
+    )
 
 
 def product(m: int, n: int, k: int) -> PrimFunc:
