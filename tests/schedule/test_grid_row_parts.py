@@ -118,6 +118,17 @@ def test_other_answers_are_right_too(seed: int) -> None:
     check(scaled(9, 66), A100, Random(seed))
 
 
+def gelu(rows: int, columns: int) -> PrimFunc:
+    """A chain that ends in the function of a Gaussian: elements, no rows."""
+    x = te.placeholder((rows, columns), "float32", name="X")
+    b = te.placeholder((columns,), "float32", name="B")
+    t = te.compute((rows, columns), lambda i, j: x[i, j] + b[j], name="T")
+    y = te.compute(
+        (rows, columns), lambda i, j: 0.5 * t[i, j] * (1.0 + te.erf(t[i, j] * 0.70710678)), name="Y"
+    )
+    return te.func(x, b, y, name="gelu")
+
+
 SHAPES: dict[str, tuple[PrimFunc, int]] = {  # and barriers
     "softmax": (softmax(64, 256), 0),
     "softmax on blocks": (softmax(2, 768), 2),
@@ -126,6 +137,7 @@ SHAPES: dict[str, tuple[PrimFunc, int]] = {  # and barriers
     "rms norm": (scaled(16, 256), 0),
     "sums": (sums(64, 128), 0),
     "a long row": (scaled(1, 8192), 1),
+    "gelu": (gelu(16, 256), 0),
 }
 
 

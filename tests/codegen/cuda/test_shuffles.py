@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.codegen.cuda.artifact import CudaArtifact
 from tilewright.runtime.cuda.compile import compile_cuda
+from tilewright.runtime.cuda.emulator import emulate
 from tilewright.runtime.cuda.inspection import instruction_mix, resources
 from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
 from tilewright.runtime.cuda.toolkit import find_tool
@@ -107,6 +109,35 @@ def test_all_threads_have_the_result(func: PrimFunc, steps: Steps, barriers: int
     emulated = tw.emulated(kernel, checked=True)
     assert np.array_equal(emulated(x), x - x.sum(axis=1, keepdims=True))
     assert all(barrier.needed for barrier in emulated.code.report.barriers)
+
+
+PLANTED = {  # what stands in the source, what is planted, and what finds it
+    "a wrong lane": ("16 >> turn", "8 >> turn", "value"),
+    "a round too few": ("turn < 5;", "turn < 4;", "value"),
+    "all lanes store": ("if (tx < 1)", "if (true)", "race"),
+    "no barrier": ("__syncthreads();", "", "race"),
+    "a warp too many": ("(tx & 3)", "(tx & 7)", "out-of-bounds"),
+    "no bound": ("tx * 4 < 1200", "tx * 4 < 1204", "out-of-bounds"),
+    "half of a vector further on": ("(X + i * 1200", "(X + 2 + i * 1200", "misaligned"),
+    "half a warp": ("S = S + S_other", "if (tx < 16) __syncwarp(); S = S + S_other", "warp"),
+}
+
+
+@pytest.mark.needs_cxx
+@pytest.mark.parametrize("fault", PLANTED)
+def test_planted_faults_are_found(fault: str) -> None:
+    old, new, expected = PLANTED[fault]
+    artifact = built(scaled(2, 1200), block_for_each_row("S", "Y")).artifact
+    assert isinstance(artifact, CudaArtifact)
+    x = np.random.default_rng(0).integers(-4, 5, (2, 1200)).astype(np.float32)
+    arrays = {"X": x, "Y": np.zeros_like(x)}
+    assert old in artifact.source
+    wrong = artifact.source.replace(old, new, 1)
+    report = emulate(wrong, artifact.run.launches, arrays, checked=True)
+    if expected == "value":
+        assert not np.array_equal(arrays["Y"], x - x.sum(axis=1, keepdims=True))
+    else:
+        assert expected in {finding.kind for finding in report.findings}
 
 
 @pytest.mark.skipif(
