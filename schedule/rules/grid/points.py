@@ -25,7 +25,8 @@ def schedule_points(sch: Schedule, name: str) -> None:
     order, in a register; a transposition by tiles.
     """
     block = sch.func.block(name)
-    if is_turned(sch, block) and ask_whether(sch, "tiles in shared memory", name, True):
+    turned = not is_reduction(block) and is_turned(sch, block)
+    if turned and ask_whether(sch, "tiles in shared memory", name, True):
         schedule_turned(sch, name)
         return
     threads = ask(sch, "threads of a block", name, THREADS, DEFAULT_THREADS)

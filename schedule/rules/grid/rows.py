@@ -1,6 +1,6 @@
 """Rule for any function on a GPU: what makes a row (a softmax, a normalisation, a sum along the
-last axis) is computed by the threads of one block, or of one warp, everything else by a thread for
-each element.
+last axis) is computed by the threads of one block, or of one warp; long sums of few elements by the
+warps of a block together (grid/shared_sums.py); everything else by a thread for each element.
 
 A thread has some vectors of each row, as far apart as there are threads. It keeps what it makes of
 them in registers, and what more than one step reads, so that a row comes from memory once; where
@@ -24,6 +24,7 @@ from ..row_groups import row_axis, row_groups
 from ..structure import inline_chains
 from .points import schedule_points
 from .row_parts import row_length, schedule_row
+from .shared_sums import has_shared_sums, schedule_shared_sums
 
 MOST_THREADS = 256  # that join the parts of a long reduction
 PARTS = (32768, 8192, 2048)  # of a long reduction: threads that keep a large GPU busy
@@ -49,12 +50,18 @@ class GridRowsRule:
         inline_chains(sch, repeated=False)
         for name in () if self.in_order else sch.blocks():
             _cut_long(sch, name)
+        plain: list[str] = []
         for group in row_groups(sch.func):
             if group.rows and row_length(sch, group) >= WARP:
                 schedule_row(sch, group, in_order=self.in_order)
             else:
-                for name in (*group.members, group.anchor):
-                    schedule_points(sch, name)
+                plain += (*group.members, group.anchor)
+        done: set[str] = set()
+        for name in plain:
+            if not self.in_order and has_shared_sums(sch.func.block(name)):
+                done |= schedule_shared_sums(sch, name, plain)
+            elif name not in done:
+                schedule_points(sch, name)
 
 
 def _cut_long(sch: Schedule, name: str) -> None:
