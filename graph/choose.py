@@ -14,17 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from .collapse import as_matrix_product, collapsed
+from .express import MOVEMENT
 from .form import Form, form_of
 from .fusion import ordered
 from .groups import Algorithm, Group
 from .ir import Graph
 from .online_attention import as_online
-from .ops.base import Operator
 from .ops.elementwise import Elementwise
-from .ops.registry import Movement
 from .pricing import Kernel, Pricer
 from .winograd import as_winograd, expected_error
 
@@ -35,7 +33,6 @@ _SAID: dict[Algorithm, str] = {
     "winograd-4x4": " by Winograd F(4x4)",
     "online": " by tiles of keys",
 }
-MOVEMENT: tuple[type[Operator], ...] = get_args(Movement)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,14 +50,14 @@ def compile(
     cache: bool = True,
     progress: Progress | None = None,
 ) -> Engine:
-    """Compile a model for a target: this machine's CPU by default, "cuda" its GPU.
+    """Compile a model for a target: this machine's CPU by default, "cuda" its GPU. For one that is
+    named, "cuda:sm_90a", an engine is made without it too, to be looked at, saved and emulated.
 
-    For a named GPU ("cuda:sm_90a") an engine is made without one too: `source`, `plan` and
-    `parts.cubins` of it can be looked at, it can be saved, and `tw.emulated` runs it on the CPU.
-    model: the path or the bytes of an ONNX file, a ModelProto, or a Graph. shapes: sizes that it
-    leaves open, by input {"x": (1, 3, 224, 224)} or by symbol {"batch": 1}. schedules: a source of
-    schedules and times, or a function of (func, target); require_tuned: refuse a function that it
-    has no tuned schedule for. passes: in place of the usual ones.
+    model: the path or the bytes of an ONNX file, a ModelProto, or a Graph; what it has in float16
+    is stored so and computed in float32. shapes: sizes that it leaves open, by input {"x": (1, 3,
+    224, 224)} or by symbol {"batch": 1}. schedules: a source of schedules and times, or a function
+    of (func, target); require_tuned: refuse a function that it has no tuned schedule for. passes:
+    in place of the usual ones.
     max_bytes: most memory of all contexts, of which there are at most `max_contexts`, with the
     weights.
     strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with

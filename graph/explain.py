@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..tir.program import Copy
-from .choose import MOVEMENT, Decision, Part
+from .choose import Decision, Part
+from .express import MOVEMENT
 from .ir import Graph, megabytes
 from .plan import Planned, rounding_more
 from .views import is_view, storage

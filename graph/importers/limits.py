@@ -12,7 +12,8 @@ from ..errors import ModelError
 from ..types import TensorType
 
 # the operators compute with each of them
-_ELEMENTS = tuple(name for name in dtypes.NAMES if not dtypes.dtype(name).is_storage)
+_STORED = ("float16",)  # of the types that are stored and not computed in, what we read
+_ELEMENTS = tuple(n for n in dtypes.NAMES if not dtypes.dtype(n).is_storage or n in _STORED)
 
 
 @dataclass(frozen=True, slots=True)

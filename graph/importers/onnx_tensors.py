@@ -23,6 +23,7 @@ DTYPES: dict[int, str] = {
     TensorProto.BOOL: "bool",
     TensorProto.DOUBLE: "float64",
     TensorProto.FLOAT: "float32",
+    TensorProto.FLOAT16: "float16",
     TensorProto.INT8: "int8",
     TensorProto.INT16: "int16",
     TensorProto.INT32: "int32",
@@ -80,6 +81,8 @@ class TensorReader:
             return _from_bytes(tensor.raw_data, type_, what)
         items = getattr(tensor, _FIELDS.get(type_.dtype, "int32_data"))
         _check_count(len(items), type_.elements, "elements", type_, what)
+        if type_.dtype == "float16":  # its bits
+            items = np.array(items, np.uint16).view(np.float16)
         return frozen(np.array(items).astype(type_.dtype).reshape(type_.shape))
 
     def _external(self, tensor: TensorProto, type_: TensorType, what: str) -> Array:

@@ -80,7 +80,9 @@ def check_float(operator: Operator, types: tuple[TensorType, ...]) -> None:
     """Refuse inputs that are not floating-point numbers of one type."""
     check_same_dtype(operator, types)
     if not types[0].is_float:
-        refuse(operator, f"expected float32 or float64, got {types[0].dtype}", code="op-float")
+        refuse(
+            operator, f"expected float16, float32 or float64, got {types[0].dtype}", code="op-float"
+        )
 
 
 def check_number(operator: Operator, types: tuple[TensorType, ...]) -> None:
