@@ -44,6 +44,13 @@ def sums(rows: int, columns: int) -> PrimFunc:
     return te.func(x, te.compute((rows,), lambda i: te.sum(x[i, k], axis=k), name="S"), name="sums")
 
 
+def sums_of_columns(a: int, b: int, columns: int) -> PrimFunc:
+    x = te.placeholder((a, b, columns), "float32", name="X")
+    r, s = te.reduce_axis(a, name="r"), te.reduce_axis(b, name="s")
+    y = te.compute((columns,), lambda i: te.sum(x[r, s, i], axis=(r, s)), name="S")
+    return te.func(x, y, name="sums_of_columns")
+
+
 def total(n: int) -> PrimFunc:
     x, k = te.placeholder((n,), "float32", name="X"), te.reduce_axis(n, name="k")
     return te.func(x, te.compute((), lambda: te.sum(x[k], axis=k), name="S"), name="total")
@@ -168,6 +175,7 @@ ROWS: dict[str, Callable[[], PrimFunc]] = {
     "one long sum": lambda: total(8200),
     "chain": lambda: chain(5, 7),
     "a transposition": lambda: turned(2, 40, 9),
+    "sums over the first axes": lambda: sums_of_columns(9, 10, 12),
     "a symmetric sum": lambda: turned(2, 9, 9, both=True),
     "blur": lambda: blur(4, 9),
 }

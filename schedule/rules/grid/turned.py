@@ -11,14 +11,17 @@ from ....tir.visit import free_vars, loads
 from ...nest import fixed_tensors
 from ...schedule import Schedule
 from ..last_axis import turned_axis
+from ..structure import is_elementwise
 
 SIDE = 32  # elements of a tile, as many as a warp has threads and shared memory banks
 ROWS = 8  # of threads
 
 
 def is_turned(sch: Schedule, block: Block) -> bool:
-    """Whether a block reads, in each call and at one place, data that lies along another axis."""
-    if turned_axis(block) is None or sch.func.dims:
+    """Whether a block computes each element, in each call, of data that it reads at one place, and
+    that lies along another axis.
+    """
+    if not is_elementwise(block) or turned_axis(block) is None or sch.func.dims:
         return False
     source = _source(block)
     places = {load.indices for load in loads(block.body) if load.buffer.name == source}
