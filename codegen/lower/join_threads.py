@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import all_of, conjuncts
-from ...tir.errors import InternalError, TargetError
+from ...tir.errors import TargetError
 from ...tir.expr import EQ, LT, TRUE, BitAnd, Expr, Select, ShiftRight, Var, floormod, index
 from ...tir.func import PrimFunc
 from ...tir.lowered import Exchange
@@ -25,9 +25,9 @@ from ...tir.stmt import (
     Store,
     seq,
 )
-from ...tir.threads import WARP, joined_by
+from ...tir.threads import WARP, joined_by, reduces_over
 from ...tir.update import Update, read_update
-from ...tir.visit import statements, stores, substitute, transform
+from ...tir.visit import blocks, statements, stores, substitute, transform
 
 LANES = THREAD_AXES[0]
 
@@ -46,9 +46,10 @@ class JoinThreads:
 
     Where there are more threads than the loop has iterations, groups of neighbours do the same. A
     result that the threads share is stored by the first of them.
-    Requires: stage NEST; the loop's body is the block, whose init stands before it. Ensures: no
-    block reduces over a loop of threads.
-    Raises: TargetError where the threads along threadIdx.x are not whole warps.
+    Requires: stage NEST; the loop's body is the block, whose init stands before it. Ensures: stage
+    NEST, where no block reduces over a loop of threads.
+    Raises: TargetError where the threads along threadIdx.x are not whole warps, or the block does
+    not stand so.
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
@@ -63,13 +64,23 @@ def _rooted(func: PrimFunc, stmt: Stmt) -> Stmt:
         case Alloc():
             return Alloc(stmt.buffer, _rooted(func, stmt.body))
     loops = [node for node in statements(stmt) if isinstance(node, For)]
-    joined = [loop for loop in loops if joined_by(loop) is not None]
+    joined = [loop for loop in loops if any(_joining(loop))]
     if not joined:
         return stmt
-    threads = max(loop.extent for loop in loops if loop.axis == LANES)
+    threads = max((loop.extent for loop in loops if loop.axis == LANES), default=1)
     if threads % WARP:
         raise _parts_of_warps(func, joined[0], threads)
-    return transform(stmt, lambda node: _joined(node, threads) if isinstance(node, Seq) else node)
+    made = transform(stmt, lambda node: _joined(node, threads) if isinstance(node, Seq) else node)
+    for loop in (node for node in statements(made) if isinstance(node, For)):
+        for block in _joining(loop):
+            raise _not_alone(func, block, loop)
+    return made
+
+
+def _joining(loop: For) -> Iterator[Block]:
+    """The blocks that reduce over a loop of threads."""
+    if loop.is_of_threads:
+        yield from (block for block in blocks(loop.body) if reduces_over(block, loop))
 
 
 def _joined(stmt: Seq, threads: int) -> Stmt:
@@ -79,24 +90,22 @@ def _joined(stmt: Seq, threads: int) -> Stmt:
     parts: list[Stmt] = []
     for part in stmt.body:
         block = joined_by(part) if isinstance(part, For) else None
-        if block is None:
+        init = _initialisation(block, parts) if block is not None else None
+        if block is None or init is None:
             parts.append(part)
             continue
         assert isinstance(part, For)
-        init = next((x for x in parts if _initialises(x, block)), None)
-        if not isinstance(init, Block):
-            raise InternalError(
-                f"join_threads: block '{block.name}' has no initialisation before loop "
-                f"'{part.var.name}'; expected it beside the loop.",
-                code="join-init",
-            )
         parts.remove(init)
         parts.append(_Join(part, block, init, threads).stmt())
     return seq(*parts)
 
 
-def _initialises(stmt: Stmt, block: Block) -> bool:
-    return isinstance(stmt, Block) and stmt.role is Role.INIT and stmt.family == block.family
+def _initialisation(block: Block, before: Sequence[Stmt]) -> Block | None:
+    """The INIT block of a block among the statements before its loop."""
+    for stmt in before:
+        if isinstance(stmt, Block) and stmt.role is Role.INIT and stmt.family == block.family:
+            return stmt
+    return None
 
 
 class _Join:
@@ -188,6 +197,15 @@ def _register(like: Buffer) -> Load:
 
 def _set(place: Load, value: Expr) -> Store:
     return Store(place.buffer, place.indices, value)
+
+
+def _not_alone(func: PrimFunc, block: Block, loop: For) -> TargetError:
+    return TargetError(
+        f"join_threads: block '{block.name}' of '{func.name}' reduces over loop '{loop.var.name}' "
+        f"of threads; expected it alone in the loop, right behind its initialisation.",
+        code="join-alone",
+        hints=(f"leave what puts more there out, or bind another loop than '{loop.var.name}'.",),
+    )
 
 
 def _parts_of_warps(func: PrimFunc, loop: For, threads: int) -> TargetError:

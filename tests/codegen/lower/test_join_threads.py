@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.codegen.lower.join_threads import JoinThreads
-from tilewright.tir.errors import InternalError, TargetError
+from tilewright.tir.errors import TargetError
 from tilewright.tir.parser import parse
 from tilewright.tir.printer import print_stmt
 
@@ -117,13 +117,26 @@ def test_one_value_is_joined_with_nothing() -> None:
     )
 
 
-def test_a_sum_without_its_initialisation_is_a_defect() -> None:
-    text = SUM.replace('init="S"', 'init="T"')
-    with pytest.raises(InternalError) as defect:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('init="S"', 'init="T"'),
+        (
+            '            with block("S"',
+            '            with block("Q", vi=spatial(32, t)):\n                Q[vi] = 1.0\n'
+            '            with block("S"',
+        ),
+    ],
+    ids=["no initialisation", "another block"],
+)
+def test_a_block_that_does_not_stand_alone_is_refused(old: str, new: str) -> None:
+    text = SUM.replace(old, new).replace("S: output", "Q: output(float32[32]), S: output")
+    with pytest.raises(TargetError) as refusal:
         joined(text)
-    assert str(defect.value).startswith(
-        "InternalError: join_threads: block 'S' has no initialisation before loop 't'; expected "
-        "it beside the loop. [join-init]"
+    assert str(refusal.value) == (
+        "TargetError: join_threads: block 'S' of 'f' reduces over loop 't' of threads; expected it "
+        "alone in the loop, right behind its initialisation. [join-alone]\n"
+        "  Hint: leave what puts more there out, or bind another loop than 't'."
     )
 
 
