@@ -16,6 +16,7 @@ from tilewright.runtime.cuda.device_array import DeviceArray
 from tilewright.runtime.index_checks import IndexRangeError
 
 from .test_gpu_engines import network
+from .test_half import CASES
 from .transformer import WORDS, encoder
 
 pytestmark = pytest.mark.gpu
@@ -78,6 +79,13 @@ def test_an_encoder_is_right_and_its_indices_are_checked(context: Context) -> No
     given["ids"][0, 3] = WORDS
     with pytest.raises(IndexRangeError):
         engine.run(given)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_models_in_halves_are_right(name: str, context: Context) -> None:
+    engine = compile(CASES[name], "cuda", cache=False)
+    assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
+    assert engine.verify()
 
 
 def test_a_profile_names_every_launch(context: Context) -> None:
