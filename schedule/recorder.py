@@ -50,6 +50,7 @@ RECORDED = frozenset(
         "set_scope",
         "stage",
         "storage_align",
+        "swizzle",
         "transform_layout",
         "pad",
         "pad_axes",

@@ -235,6 +235,16 @@ class Schedule(LoopSteps):
             offset=offset,
         )
 
+    def swizzle(self, buffer: str) -> None:
+        """Let the same piece of neighbouring rows of a tensor in scope "team" lie in other banks of
+        shared memory, without room between the rows.
+        """
+        self._do(
+            "swizzle",
+            lambda f: primitives.swizzle(f, self._tensor(buffer, "swizzle")),
+            buffer=buffer,
+        )
+
     def stage(self, block: str, buffer: str, loop: LoopRef, scope: Scope) -> tuple[LoopRef, ...]:
         """Keep what a block touches of a tensor below `loop` in registers ("register") or memory of
         the thread ("thread").

@@ -34,6 +34,8 @@ class Buffer(Leaf):
     `shape` then has the upper bound.
     aligned: of an allocation, the axes whose strides are not dense; at most one entry for an axis,
     in order. It says where elements lie in memory: no value depends on it. The last axis is dense.
+    swizzled: of an allocation in scope "team", whether pieces of 16 bytes lie in an order that
+    changes from row to row; no value depends on that either.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Buffer(Leaf):
     origin: Buffer | None = None
     dims: tuple[Dim | None, ...] = ()
     aligned: tuple[Alignment, ...] = ()
+    swizzled: bool = False
 
     def __post_init__(self) -> None:
         for item in self.aligned:

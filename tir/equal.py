@@ -76,7 +76,7 @@ class _Matcher:
             return a.type == b.type and _limits(a) == _limits(b)
         if not isinstance(a, Buffer) or not isinstance(b, Buffer):
             return False
-        if (a.type, a.shape, a.scope, a.aligned) != (b.type, b.shape, b.scope, b.aligned):
+        if _form(a) != _form(b):
             return False
         if self._sequence(a.dims, b.dims) is not None:
             return False
@@ -116,6 +116,11 @@ class _Matcher:
 def _limits(var: Var) -> tuple[int, int] | None:
     """The bounds of a dim; None for another variable."""
     return (var.low, var.high) if isinstance(var, Dim) else None
+
+
+def _form(buffer: Buffer) -> tuple[object, ...]:
+    """What two buffers have in common that are equal."""
+    return buffer.type, buffer.shape, buffer.scope, buffer.aligned, buffer.swizzled
 
 
 def _range(parameter: Parameter) -> int | None:

@@ -200,9 +200,11 @@ class _Parser(ExprParser):
                 options = {word.arg: word.value for word in node.keywords}
                 origin = self.origin(options.pop("origin", None), made)
                 aligned = self.alignments(options.pop("align", None))
+                swizzled = options.pop("swizzle", None) is not None
                 if not options and aligned is not None:
                     where = self.string(scope)
-                    return replace(made, scope=where, origin=origin, aligned=aligned)
+                    made = replace(made, aligned=aligned, swizzled=swizzled)
+                    return replace(made, scope=where, origin=origin)
         raise self.error(
             node,
             f"'{name}' is bound to '{ast.unparse(node)}'; "

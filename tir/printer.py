@@ -301,6 +301,7 @@ def _lines(stmt: Stmt, names: Names) -> list[tuple[int, str]]:
             if buffer.aligned:
                 axes = (f"{x.axis}: ({x.factor}, {x.offset})" for x in buffer.aligned)
                 how += f", align={{{', '.join(axes)}}}"
+            how += ", swizzle=True" if buffer.swizzled else ""
             head = f'{names[buffer]} = alloc({type_text(buffer, names)}, "{buffer.scope}"{how})'
             return [(0, head), *_lines(stmt.body, names)]
         case Barrier():

@@ -132,6 +132,14 @@ _CONVERSIONS = (
 )
 
 
+_SWIZZLE = DeviceFunction(
+    "tw_swizzled",
+    "template <int Piece, int Row, int Mask> int tw_swizzled(int place)",
+    cuda="return place ^ (place >> Row & Mask) << Piece;",
+    emulation="return place ^ (place >> Row & Mask) << Piece;",
+)
+
+
 def _copy(size: int, cache: str) -> DeviceFunction:
     """A copy of 4, 8 or 16 bytes, kept by the caches named."""
     return DeviceFunction(
@@ -219,4 +227,10 @@ _MMA = (
     _mma("m16n8k32", "s8", "s32", 4, "(signed char)(r >> 8 * i)"),
 )
 
-DEVICE_FUNCTIONS: tuple[DeviceFunction, ...] = (*_CONVERSIONS, *_COPIES, *_LDMATRIX, *_MMA)
+DEVICE_FUNCTIONS: tuple[DeviceFunction, ...] = (
+    *_CONVERSIONS,
+    _SWIZZLE,
+    *_COPIES,
+    *_LDMATRIX,
+    *_MMA,
+)

@@ -7,13 +7,17 @@ elements. Where the value of an index expression may be larger, it is computed i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ...tir.bounds import bounds
+from ...tir.buffer import Buffer
 from ...tir.dtype import INT64, DType
+from ...tir.errors import TargetError
 from ...tir.expr import Add, Binary, Compare, Const, Expr, Mul, Sub
 from ...tir.lowered import Reinterpret
 from ..c.literals import literal
 from ..c.scalars import ATOM, UNARY, Scalars
+from ..lower.lanes import access
 
 TYPES = {
     "bool": "unsigned char",
@@ -39,6 +43,8 @@ _SPECIAL = {
     (64, "inf"): "__longlong_as_double(0x7ff0000000000000)",
     (64, "nan"): "__longlong_as_double(0x7ff8000000000000)",
 }
+PIECE_BYTES = 16  # that stay together when rows are swizzled
+BANK_PIECES = 8  # that the banks of shared memory hold beside each other
 INT32_RANGE = (-(2**31), 2**31 - 1)
 
 
@@ -66,6 +72,30 @@ class CudaScalars(Scalars):
         return {"INT64_MIN": "(-9223372036854775807LL - 1)", "INT32_MIN": "(-2147483647 - 1)"}.get(
             text, text
         )
+
+    def place(self, buffer: Buffer, indices: Sequence[Expr]) -> str:
+        offset = access(buffer, indices, self.lines.ranges).offset
+        return f"{self.lines.names[buffer]}[{self.swizzled(buffer, self.scalar(offset))}]"
+
+    def swizzled(self, buffer: Buffer, offset: str) -> str:
+        """Where an element lies, by its offset in dense rows. Raises: TargetError where the rows
+        are no power of two of pieces.
+        """
+        if not buffer.swizzled:
+            return offset
+        piece = PIECE_BYTES // buffer.type.bytes
+        pieces, rest = divmod(buffer.shape[-1], piece)
+        if rest or pieces < 2 or pieces & (pieces - 1):
+            raise TargetError(
+                f"cuda: rows of '{buffer.name}' have {buffer.shape[-1]} elements of "
+                f"{buffer.type.bytes} bytes; expected a power of two of pieces of {PIECE_BYTES} "
+                "bytes, two or more, where they are swizzled.",
+                code="cuda-swizzle",
+                hints=("storage_align leaves room between rows of any length.",),
+            )
+        bits = piece.bit_length() - 1
+        row = bits + max(BANK_PIECES, pieces).bit_length() - 1
+        return f"tw_swizzled<{bits}, {row}, {min(BANK_PIECES, pieces) - 1}>({offset})"
 
     def _operator(self, expr: Binary | Compare) -> tuple[str, int]:
         wide = isinstance(expr, Add | Sub | Mul) and expr.dtype == INT64

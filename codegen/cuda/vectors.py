@@ -67,6 +67,7 @@ class CudaVectors(CudaScalars):
 
     def _vector_at(self, buffer: Buffer, indices: Sequence[Expr]) -> str:
         """The address of the first of some neighbours."""
-        base = self.scalar(access(buffer, indices, self.lines.ranges).base, SUM)
+        at = access(buffer, indices, self.lines.ranges).base
+        base = self.swizzled(buffer, self.scalar(at, SUM))
         name = self.lines.names[buffer]
         return name if base == "0" else f"({name} + {base})"

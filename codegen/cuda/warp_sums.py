@@ -89,6 +89,8 @@ class WarpSums:
 
     def _row(self, load: Load) -> str:
         """The address of an element: a number of elements behind where other rows are told from."""
+        if load.buffer.swizzled:
+            return f"&{self.expressions.place(load.buffer, load.indices)}"
         offset = linear(access(load.buffer, load.indices, self.lines.ranges).offset)
         start = expression(replace(offset, constant=0))
         key = load.buffer, start

@@ -339,6 +339,11 @@ def _storage_align(sch: Schedule, rng: Random) -> Arguments:
     }
 
 
+def _swizzle(sch: Schedule, rng: Random) -> Arguments:
+    """Of what no random program shares among the threads of a block: a refusal."""
+    return {"buffer": _own(sch, rng).name}
+
+
 def _rolling_buffer(sch: Schedule, rng: Random) -> Arguments:
     """Of a block that stands in a loop of its reader, nearly always."""
     block, user = _pair(sch, rng)
@@ -383,4 +388,5 @@ STEPS: dict[str, Callable[[Schedule, Random], Arguments]] = {
     "set_scope": _set_scope,
     "rolling_buffer": _rolling_buffer,
     "storage_align": _storage_align,
+    "swizzle": _swizzle,
 }

@@ -42,6 +42,8 @@ def _check_allocated(func: PrimFunc, buffer: Buffer) -> None:
         wrong, hint = "is a parameter of the function", "cache_read or cache_write makes a copy."
     elif buffer.scope == "register":
         wrong, hint = "lives in registers, which have no strides", "set_scope names a memory."
+    elif buffer.swizzled:
+        wrong, hint = "is swizzled, in dense rows", "either one keeps rows apart in the banks."
     elif buffer.scope == "global" and buffer in _made_once(func):
         wrong = "is made of constants alone, once, and handed to each call as a dense array"
         hint = "transform_layout or pad gives it another form."

@@ -19,13 +19,15 @@ def set_scope(func: PrimFunc, buffer: Buffer, scope: str) -> Rewrite:
 
     What belongs to a thread has storage of its own in each iteration of the innermost loop around
     all its accesses; lowering folds it to what one iteration touches. Prefetches of the tensor are
-    dropped, and in registers its alignment. Requires: such a loop, over which nothing is
-    accumulated and below which none is parallel. Raises: ScheduleError.
+    dropped, in registers its alignment, and its swizzle where threads share nothing. Requires: such
+    a loop, over which nothing is accumulated and below which none is parallel. Raises:
+    ScheduleError.
     """
     legality.check_intermediate(func, buffer, "set_scope")
     placement.check_not_staged(func, buffer, "set_scope")
     aligned = () if scope == "register" else buffer.aligned
-    moved = replace(buffer, scope=scope, aligned=aligned)
+    swizzled = buffer.swizzled and scope == "team"
+    moved = replace(buffer, scope=scope, aligned=aligned, swizzled=swizzled)
     if scope != "global":
         loop = placement.check_one_loop(func, buffer, "set_scope")
         if scope == "team":

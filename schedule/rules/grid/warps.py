@@ -2,8 +2,8 @@
 in the registers of its threads; the warps of a block fetch what their tiles need together.
 
 The block runs over whole tiles: what is beyond the end is fetched as 0, and what it computes there
-goes nowhere. Slices are fetched ahead, while the warps compute. Rows in shared memory lie an odd
-number of 16 bytes apart, so that eight of them, which a warp loads at once, meet no bank twice.
+goes nowhere. Slices are fetched ahead, while the warps compute. Rows in shared memory are swizzled,
+so that eight pieces of them, which a warp loads at once, meet no bank twice.
 """
 
 from __future__ import annotations
@@ -101,8 +101,10 @@ class _Tiles:
             each = sch.compute_at(made.block, slices)
             deal_among(sch, each, (self.down, self.across, WARP), made.lanes)
             sch.set_scope(made.block, "team")
-            size = self.unit.element.bytes
-            sch.storage_align(made.block, len(each) - 2, 2 * made.shift // size, made.shift // size)
+            if made.by_rows:
+                sch.swizzle(made.block)
+            else:  # four rows of terms, of eight words each, meet no bank twice
+                sch.storage_align(made.block, len(each) - 2, 2 * COLUMNS, COLUMNS)
         self._ahead(slices)
         self._finished(outside)
         sch.set_scope(target_of(sch.func.block(self.name)).name, "register")
@@ -148,20 +150,20 @@ class _Tiles:
         copy = sch.reindex(self.name, side.load.buffer.name)
         inline_moves(sch, copy)
         apart = [1] * (len(sch.func.block(copy).iters) - 2)
-        shift = VECTOR_BYTES
+        by_rows = True
         if fixed or side.lies_along(found.walked):
             sch.pad(copy, (*apart, size, self.depth))
             lanes = side.lanes(found.walked[-1])
         else:
-            shift *= max(1, bytes_ // 2)  # four rows of what is loaded by elements, in words
+            by_rows = bytes_ == 2
             turned(sch, copy)
             sch.pad(copy, (*apart, self.depth, size))
             lanes = side.lanes(side.axes[-1])
         if not fixed:
-            return _Copy(copy, lanes, shift, (copy,))
+            return _Copy(copy, lanes, by_rows, (copy,))
         deal_out(sch, copy)
         again = sch.cache_read(self.name, copy)
-        return _Copy(again, VECTOR_BYTES // bytes_, shift, (copy, again))
+        return _Copy(again, VECTOR_BYTES // bytes_, by_rows, (copy, again))
 
     def _finished(self, columns: LoopRef) -> None:
         """Compute what follows on the tile, each thread on its own elements."""
@@ -182,13 +184,12 @@ class _Tiles:
 class _Copy:
     """The block that fetches an operand, and all blocks made for it.
 
-    lanes: neighbours that it fetches at once; shift: bytes by which a row in shared memory begins
-    further round the banks than the one before.
+    lanes: neighbours that it fetches at once; by_rows: whether a warp loads it by rows of 16 bytes.
     """
 
     block: str
     lanes: int
-    shift: int
+    by_rows: bool
     blocks: tuple[str, ...]
 
 

@@ -275,6 +275,7 @@ CALLS = {
     "tw_bfloat16_from_float": "h[0] = tw_bfloat16_from_float(x[0]);",
     "tw_float_from_bfloat16": "x[0] = tw_float_from_bfloat16(h[0]);",
     "tw_tf32_from_float": "r[0] = tw_tf32_from_float(x[0]);",
+    "tw_swizzled": "n[0] = tw_swizzled<2, 5, 7>(n[1]);",
     "tw_cp_async_commit": "tw_cp_async_commit();",
     "tw_cp_async_wait": "tw_cp_async_wait<1>();",
     **{f"tw_cp_async_{n}": f"tw_cp_async_{n}(&team[0], &x[0]);" for n in (4, 8, 16)},

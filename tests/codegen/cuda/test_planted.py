@@ -10,13 +10,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.codegen.cuda.artifact import CudaArtifact
 from tilewright.runtime.cuda.emulation_report import EmulationReport
 from tilewright.runtime.cuda.emulator import emulate
 
 from ...schedule.grids import products_of_warps, tiled
 from ...schedule.programs import matmul
-from .test_emit import PROGRAMS, built, numbers
+from .test_emit import A100, PROGRAMS, built, numbers
 from .test_warp_sums import Case as Product
 
 pytestmark = pytest.mark.needs_cxx
@@ -141,3 +142,23 @@ def test_a_wrong_place_in_shared_memory_is_found() -> None:
     for source in changed:
         report, right = run(case, source)
         assert not report or not right, source
+
+
+def test_a_wrong_swizzle_is_found() -> None:
+    """Each place at which pieces of a row are put, or looked for, in another order."""
+    product = Product("mma_m16n8k16_f16", transposed=True)
+    artifact = tw.build(product.func(16, 32, 64), A100).artifact
+    assert isinstance(artifact, CudaArtifact)
+    a, b, expected = product.arrays(16, 32, 64)
+    case = artifact, (a, b), expected
+    report, right = run(case, artifact.source)
+    assert report, str(report)
+    assert right
+    body = artifact.source.index("__global__")
+    places = artifact.source[body:].count("tw_swizzled<3, 6, 3>(")
+    assert places >= 4
+    head, text = artifact.source[:body], artifact.source[body:]
+    for instead in ("tw_swizzled<3, 5, 3>(", "tw_swizzled<3, 6, 1>(", "("):
+        for source in without(text, r"tw_swizzled<3, 6, 3>\(", instead):
+            report, right = run(case, head + source)
+            assert not report or not right, source
