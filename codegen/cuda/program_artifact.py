@@ -59,15 +59,15 @@ class CudaProgram:
         return tuple(n for n in sorted(launched) if self.constants[n].role == "constant")
 
     @property
-    def weights(self) -> tuple[int, ...]:
-        """The constants that lie on the device: those that somebody gives, and prepared ones."""
-        prepared = (n for n, p in enumerate(self.constants) if p.role == "prepared")
-        return tuple(sorted({*self.bound, *prepared}))
+    def passing(self) -> tuple[int, ...]:
+        """The constants that `prepare` alone touches: the device needs them until it has run."""
+        touched = {item.position for launch in self.prepare for item in slices_of(launch)}
+        return tuple(sorted(touched - set(self.read)))
 
     @property
     def weights_bytes(self) -> int:
-        """Bytes of the constants that lie on the device, each where an array may begin."""
-        return sum(aligned(self.constants[position].bytes) for position in self.weights)
+        """Bytes of the constants that a run reads, each where an array may begin."""
+        return sum(aligned(self.constants[position].bytes) for position in self.read)
 
     @property
     def interface_bytes(self) -> int:

@@ -35,21 +35,12 @@ class LoadedProgram:
             for part in (kernel.run, kernel.prepare):
                 for launch in part.launches if part is not None else ():
                     self._kernels[kernel.name, launch.kernel] = module.kernel(launch.kernel)
-        self._weights = context.allocate(artifact.weights_bytes)
-        self._places: dict[int, Memory] = {}
-        at = 0
-        for position in artifact.weights:
-            size = artifact.constants[position].bytes
-            self._places[position] = self._weights.part(at, size)
-            at += aligned(size)
-            array = constants[position]
-            if array is not None:
-                self._places[position].copy_in(np.ascontiguousarray(array))
-        self._prepare()
+        self._constants = self._copied(artifact.read, constants)
+        self._prepare(constants)
 
     def constant(self, position: int) -> Memory:
-        """Where a constant lies."""
-        return self._places[position]
+        """Where a constant that a run reads lies."""
+        return self._constants[position]
 
     def put(self, step: Launch, place: Callable[[Slice], Memory], stream: Stream) -> None:
         """Put the launches of a step into a stream. place: where each slice lies."""
@@ -64,17 +55,34 @@ class LoadedProgram:
                 stream=stream,
             )
 
-    def _prepare(self) -> None:
+    def _copied(
+        self, positions: Sequence[int], constants: Sequence[Array | None]
+    ) -> dict[int, Memory]:
+        """One memory with these constants, those that are given as they are."""
+        sizes = [self.artifact.constants[position].bytes for position in positions]
+        whole = self.context.allocate(sum(map(aligned, sizes)))
+        places, at = {}, 0
+        for position, size in zip(positions, sizes, strict=True):
+            places[position] = whole.part(at, size)
+            at += aligned(size)
+            array = constants[position]
+            if array is not None:
+                places[position].copy_in(np.ascontiguousarray(array))
+        return places
+
+    def _prepare(self, constants: Sequence[Array | None]) -> None:
+        """Compute what depends on constants alone; what only that needs goes with it."""
         if not self.artifact.prepare:
             return
+        passing = self._copied(self.artifact.passing, constants)
         arena = self.context.allocate(self.artifact.arena_bytes + self.artifact.workspace_bytes)
         stream = self.context.stream()
 
         def place(item: Slice) -> Memory:
             if item.space == "arena":
                 return arena.part(item.position, item.bytes)
-            return self.constant(item.position)
+            return passing.get(item.position) or self.constant(item.position)
 
         for launch in self.artifact.prepare:
             self.put(launch, place, stream)
-        stream.synchronize()  # before the arena goes
+        stream.synchronize()  # before that memory goes

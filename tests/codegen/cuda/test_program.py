@@ -52,8 +52,8 @@ def test_memory_of_kernels_lies_behind_the_arena_apart_for_launches_that_may_ove
 
 def test_it_tells_what_lies_on_a_device() -> None:
     made = branches()
-    assert (made.bound, made.weights, made.read) == ((0,), (0, 1), (1,))
-    assert (made.weights_bytes, made.interface_bytes) == (512, 512)
+    assert (made.bound, made.passing, made.read) == ((0,), (0,), (1,))
+    assert (made.weights_bytes, made.interface_bytes) == (256, 512)
     assert made.part("scale.prepare") is made.kernels[0].prepare
     for name in ("scales", "add.prepare"):
         with pytest.raises(KeyError):
