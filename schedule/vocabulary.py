@@ -33,6 +33,10 @@ TVM: Mapping[str, str] = {
     "set_axis_separator": "an array has one block of memory: sch.transform_layout(buffer, map)",
     "state": "sch.func",
     "tile": "sch.split(i, (None, a)) and sch.split(j, (None, b)), then sch.reorder",
+    "transform_block_layout": (
+        "sch.join_axes(block, groups) counts axes as one, sch.split_axis(block, axis, factor) one "
+        "as two digits"
+    ),
     "unannotate": "sch.undo() takes back the last step",
     "double_buffer": "sch.prefetch(buffer, at, spread=(...)) asks for the next part of a tensor",
 }

@@ -202,9 +202,9 @@ def test_windows_run_in_tiles_of_each_thread(name: str) -> None:
 @pytest.mark.parametrize(
     ("rows", "places", "depth", "answers"),
     [
-        (20, 20, 16, {"rows of a thread of Y_products": 4}),
+        (20, 20, 7, {"rows of a thread of Y_products": 4}),
         (17, 40, 5, {"rows of a thread of Y_products": 2}),
-        (33, 16, 20, {}),
+        (9, 16, 20, {}),
     ],
 )
 def test_attention_takes_its_keys_by_tiles(
