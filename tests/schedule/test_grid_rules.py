@@ -203,8 +203,7 @@ def test_windows_run_in_tiles_of_each_thread(name: str) -> None:
     ("rows", "places", "depth", "answers"),
     [
         (20, 20, 7, {"rows of a thread of Y_products": 4}),
-        (17, 40, 5, {"rows of a thread of Y_products": 2}),
-        (9, 16, 20, {}),
+        (9, 17, 20, {"rows of a thread of Y_products": 2}),
     ],
 )
 def test_attention_takes_its_keys_by_tiles(
