@@ -16,9 +16,12 @@ from .sides import Product, Side, inline_moves
 BANKS = 32  # of shared memory, of four bytes each
 
 
-def fetched(sch: Schedule, found: Product, side: Side, slices: LoopRef, threads: int) -> set[str]:
+def fetched(
+    sch: Schedule, found: Product, side: Side, slices: LoopRef, threads: int, at_once: int = 1
+) -> set[str]:
     """Let the threads of a block fetch what a slice needs of an operand, neighbours what lies side
-    by side, in vectors where each of them gets some. Returns the blocks that do.
+    by side, in vectors where each of them gets some. at_once: columns that a thread reads at once.
+    Returns the blocks that fetch.
 
     Shared memory has a row for each term, along which the threads of a row of columns read; or one
     for each row of the tile, of which few are read at once, where terms lie side by side.
@@ -43,7 +46,7 @@ def fetched(sch: Schedule, found: Product, side: Side, slices: LoopRef, threads:
     each = list(sch.compute_at(copy, slices))
     if along_terms and not by_rows:
         depth = sch.extent(each[-2])
-        sch.storage_align(copy, len(each) - 2, BANKS, max(1, BANKS // depth))
+        sch.storage_align(copy, len(each) - 2, BANKS, max(at_once, BANKS // depth))
         each[-2:] = each[:-3:-1]
         sch.reorder(*each)
     deal_among(sch, each, (threads, threads), lanes)

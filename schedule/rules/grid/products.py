@@ -10,6 +10,7 @@ shared memory and beyond. What follows a product element by element is computed 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ....tir.func import PrimFunc
@@ -21,7 +22,7 @@ from ...schedule import Schedule
 from ..questions import ask
 from ..structure import is_pointwise
 from .fetch import fetched
-from .points import schedule_points
+from .points import VECTOR_BYTES, schedule_points
 from .sides import Product, as_matrices, grouped_axis, prepare, product
 from .windows import has_small_windows
 
@@ -84,14 +85,15 @@ def _tile(found: Product) -> tuple[int, int, int, int]:
 def _cycles(found: Product, threads: int, height: int, width: int) -> float:
     """Cycles of one term on the busiest multiprocessor.
 
-    A warp's multiply-adds of a term take a quarter of a cycle each, and its loads of shared memory
-    one; with few warps neither is hidden behind another one. What a block fetches comes beside.
+    A warp's multiply-adds of a term take a quarter of a cycle each, its loads of shared memory one,
+    or two for a vector of four columns; with few warps neither is hidden behind another one. What a
+    block fetches comes beside.
     """
     across = -(-found.columns.extent // (threads * width))
     down = -(-found.rows.extent // (threads * height))
     rounds = -(-across * down * found.products // FEWEST_BLOCKS)
     warps = rounds * threads**2 // WARP
-    cycles = warps * max(height * width / 4, height + width) / min(1.0, warps / BUSY_WARPS)
+    cycles = warps * max(height * width / 4, height + width / 2) / min(1.0, warps / BUSY_WARPS)
     return cycles + rounds * threads * (height + width) / FETCHED
 
 
@@ -105,9 +107,10 @@ def _schedule_product(sch: Schedule, found: Product, user: str) -> set[str]:
     *apart, row, column, term = sch.loops(name)
     one = [sch.fuse(*apart)] if len(apart) > 1 else apart
     rows, part, ty = sch.split(row, (None, height, threads))
-    columns, width_part, tx = sch.split(column, (None, width, threads))
+    lanes = _lanes(found, width)
+    columns, width_part, tx, lane = sch.split(column, (None, width // lanes, threads, lanes))
     slices, inside = sch.split(term, (None, depth))
-    sch.reorder(*one, rows, columns, slices, ty, tx, inside, part, width_part)
+    sch.reorder(*one, rows, columns, slices, ty, tx, inside, part, width_part, lane)
     for loop in one:
         sch.bind(loop, "blockIdx.z")
     sch.bind(rows, "blockIdx.y")
@@ -116,19 +119,29 @@ def _schedule_product(sch: Schedule, found: Product, user: str) -> set[str]:
     sch.bind(tx, "threadIdx.x")
     sch.unroll(part)
     sch.unroll(width_part)
-    made = {copy for side in found.sides for copy in fetched(sch, found, side, slices, threads)}
-    _finished(sch, user, columns, threads)
+    sch.vectorize(lane)
+    made = {
+        copy for side in found.sides for copy in fetched(sch, found, side, slices, threads, lanes)
+    }
+    _finished(sch, user, columns, threads, lanes)
     sch.set_scope(target_of(sch.func.block(name)).name, "register")
     return {name, user, *made}
 
 
-def _finished(sch: Schedule, name: str, columns: LoopRef, threads: int) -> None:
+def _lanes(found: Product, width: int) -> int:
+    """Neighbouring columns of a thread, which it reads of shared memory, and stores, at once."""
+    most = VECTOR_BYTES // target_of(found.block).type.bytes
+    return math.gcd(width, most, found.columns.extent)
+
+
+def _finished(sch: Schedule, name: str, columns: LoopRef, threads: int, lanes: int) -> None:
     """Compute what follows on the tile, each thread on its own elements."""
     *others, row, column = sch.reverse_compute_at(name, columns)
     part, ty = sch.split(row, (None, threads))
-    width, tx = sch.split(column, (None, threads))
-    sch.reorder(*others, ty, tx, part, width)
+    width, tx, lane = sch.split(column, (None, threads, lanes))
+    sch.reorder(*others, ty, tx, part, width, lane)
     sch.bind(ty, "threadIdx.y")
     sch.bind(tx, "threadIdx.x")
     sch.unroll(part)
     sch.unroll(width)
+    sch.vectorize(lane)
