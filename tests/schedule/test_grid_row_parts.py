@@ -167,6 +167,20 @@ def test_rows_come_from_memory_once_and_go_there_once(name: str) -> None:
     assert all(barrier.needed for barrier in report.barriers)
 
 
+@pytest.mark.needs_cxx
+def test_a_call_may_decide_how_many_rows_there_are() -> None:
+    n, k = te.dim("n", 1, 600), te.reduce_axis(96, name="k")
+    x = te.placeholder((n, 96), "float32", name="X")
+    s = te.compute((n,), lambda i: te.sum(x[i, k], axis=k), name="S")
+    y = te.compute((n, 96), lambda i, j: x[i, j] - s[i], name="Y")
+    kernel = tw.build(te.func(x, y, name="centred"), A100)
+    assert kernel.proof.status == "proved"
+    for rows in (1, 6):
+        data = np.random.default_rng(0).integers(-4, 5, (rows, 96)).astype(np.float32)
+        result = tw.emulated(kernel, checked=True)(data)
+        assert np.array_equal(result, data - data.sum(axis=1, keepdims=True))
+
+
 def test_strict_builds_keep_the_order_of_sums() -> None:
     for func in (normalised(2, 72), softmax(3, 64)):
         assert tw.build(func, A100, strict=True).proof.status == "proved"
