@@ -82,7 +82,8 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="TARGET",
-        help="c:avx512, c:avx2, c:scalar, or python (the interpreter); default: this machine",
+        help="c:avx512, c:avx2, c:scalar, cuda (the GPU here), cuda:sm_90a (one that need not be "
+        "here), or python (the interpreter); default: this machine's CPU",
     )
     parser.add_argument(
         "--tolerance",
