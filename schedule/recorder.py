@@ -53,6 +53,7 @@ RECORDED = frozenset(
         "swizzle",
         "transform_layout",
         "pad",
+        "narrow",
         "pad_axes",
         "decompose_padding",
         "decompose_reduction",

@@ -296,6 +296,14 @@ class Schedule(LoopSteps):
             multiples=tuple(multiples),
         )
 
+    def narrow(self, buffer: str) -> None:
+        """Store a tensor that only moves widened elements in the type that they come from."""
+        self._do(
+            "narrow",
+            lambda f: primitives.narrow(f, self._tensor(buffer, "narrow")),
+            buffer=buffer,
+        )
+
     def pad_axes(self, block: str, multiples: Sequence[int]) -> tuple[LoopRef, ...]:
         """Let a block run up to a multiple of `multiples[d]` along each of its axes, over tensors
         that `pad` gave the room. Returns its loops.

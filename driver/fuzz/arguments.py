@@ -339,8 +339,8 @@ def _storage_align(sch: Schedule, rng: Random) -> Arguments:
     }
 
 
-def _swizzle(sch: Schedule, rng: Random) -> Arguments:
-    """Of what no random program shares among the threads of a block: a refusal."""
+def _own_buffer(sch: Schedule, rng: Random) -> Arguments:
+    """Of what no random program shares among the threads of a block, or widens: a refusal."""
     return {"buffer": _own(sch, rng).name}
 
 
@@ -388,5 +388,6 @@ STEPS: dict[str, Callable[[Schedule, Random], Arguments]] = {
     "set_scope": _set_scope,
     "rolling_buffer": _rolling_buffer,
     "storage_align": _storage_align,
-    "swizzle": _swizzle,
+    "swizzle": _own_buffer,
+    "narrow": _own_buffer,
 }

@@ -27,6 +27,7 @@ from .loops import fuse as fuse
 from .loops import reorder as reorder
 from .loops import split as split
 from .merge import merge as merge
+from .narrow import narrow as narrow
 from .pad_axes import pad_axes as pad_axes
 from .padding import decompose_padding as decompose_padding
 from .partition import loop_partition as loop_partition

@@ -30,8 +30,8 @@ GATHERS: tuple[Callable[[Random], PrimFunc], ...] = (
 DECISIONS = {"sample_categorical"}
 # their witnesses show work that is done again, and what may come to clash later
 WORK_RULES = {"recompute-reduction", "merge-carries"}
-# a random program is no instruction, and has no grid: drawn and refused
-SELDOM = {"tensorize", "swizzle"}
+# a random program is no instruction, has no grid and nothing narrow: drawn and refused
+SELDOM = {"tensorize", "swizzle", "narrow"}
 
 
 def run(first: int, cases: int, patch: pytest.MonkeyPatch, *, undecided: float = 0.0) -> None:

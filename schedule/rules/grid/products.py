@@ -23,7 +23,7 @@ from ..questions import ask
 from ..structure import is_pointwise
 from .fetch import fetched
 from .points import VECTOR_BYTES, schedule_points
-from .sides import Product, as_matrices, grouped_axis, prepare, product
+from .sides import Product, as_matrices, grouped_axis, narrow_operands, prepare, product
 from .windows import has_small_windows
 
 # threads along each side of a block, rows and columns of a thread, terms of a slice
@@ -54,9 +54,11 @@ class GridProductsRule:
         if len(found) != 1 or not all(is_pointwise(b) for b in func.blocks if b not in found):
             return False
         several = sum(it.kind is IterKind.REDUCE for it in found[0].iters) > 1
-        if (product(found[0]) or grouped_axis(found[0])) is None or (several and self.in_order):
-            return False
         sch = Schedule(func)
+        narrow_operands(sch)
+        block = sch.func.block(found[0].name)
+        if (product(block) or grouped_axis(block)) is None or (several and self.in_order):
+            return False
         name, _ = prepare(sch)
         made = product(sch.func.block(name))
         if made is None or made.rows.extent < FEWEST_ROWS or made.products > MOST_APART:

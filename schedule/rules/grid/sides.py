@@ -15,7 +15,8 @@ from ....tir.expr import Const, Expr, FloorDiv, Var
 from ....tir.linear import linear
 from ....tir.stmt import Block, IterKind, IterVar
 from ....tir.visit import free_vars, loads, walk
-from ...nest import writers
+from ...nest import is_reduction, writers
+from ...primitives.narrow import source_type
 from ...schedule import Schedule
 from ..structure import is_plain_store, is_pointwise, product_of, widened_product
 from .points import VECTOR_BYTES
@@ -155,10 +156,23 @@ def _operands(block: Block) -> tuple[Load, Load] | None:
     return product_of(block) or widened_product(block)
 
 
-def prepare(sch: Schedule) -> tuple[str, str]:
-    """Let one block read the result of the only reduction element by element, and make two axes of
-    one that counts groups. Returns the names of the reduction and of that block.
+def narrow_operands(sch: Schedule) -> None:
+    """Let operands of reductions that are nothing but moved elements of a narrower type be stored
+    in it.
     """
+    read = {x.buffer for b in sch.func.blocks if is_reduction(b) for x in loads(b.body)}
+    for tensor in [buffer for buffer in sch.func.allocations if buffer in read]:
+        made = writers(sch.func, tensor)
+        if len(made) == 1 and is_pointwise(made[0]) and source_type(made[0]) is not None:
+            sch.narrow(tensor.name)
+
+
+def prepare(sch: Schedule) -> tuple[str, str]:
+    """Let one block read the result of the only reduction element by element, keep operands in
+    their narrow types, and make two axes of one that counts groups. Returns the names of the
+    reduction and of that block.
+    """
+    narrow_operands(sch)
     name, user = with_reader(sch)
     grouped = grouped_axis(sch.func.block(name))
     if grouped is not None:

@@ -25,7 +25,7 @@ from ..questions import ask
 from .fetch import deal_among, turned
 from .points import VECTOR_BYTES, schedule_points
 from .products import FEWEST_BLOCKS, GridProductsRule
-from .sides import Product, Side, as_matrices, inline_moves, prepare, product
+from .sides import Product, Side, as_matrices, inline_moves, narrow_operands, prepare, product
 
 # warps of a block down and across, tiles of an instruction down and across in a warp
 TILES = ((2, 2, 4, 8), (2, 2, 4, 4), (2, 2, 2, 4), (2, 2, 1, 4), (1, 2, 1, 2), (1, 1, 1, 2))
@@ -45,7 +45,9 @@ class GridWarpsRule:
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether there is one such product."""
-        found = [block for block in func.blocks if is_reduction(block)]
+        sch = Schedule(func)
+        narrow_operands(sch)
+        found = [block for block in sch.func.blocks if is_reduction(block)]
         fits = len(found) == 1 and _unit(self.units, found[0]) is not None
         return fits and not func.dims and GridProductsRule().matches(func)
 

@@ -69,21 +69,23 @@ def product(
     return te.func(a, b, bias, z, name="product")
 
 
-def convolution(size: int, channels: int, outputs: int) -> PrimFunc:
-    """Windows of 3 x 3 of a padded image, channels last."""
+def convolution(size: int, channels: int, outputs: int, *, widened_first: bool = False) -> PrimFunc:
+    """Windows of 3 x 3 of a padded image, channels last; widened_first: it is padded in float32."""
     x = te.placeholder((1, size, size, channels), "float16", name="X")
     w = te.placeholder((3, 3, channels, outputs), "float16", name="W", constant=True)
 
     def padded(n: Expr, i: Expr, j: Expr, c: Expr) -> Expr:
         inside = te.all_of(i >= 1, i < size + 1, j >= 1, j < size + 1)
-        return te.select(inside, x[n, i - 1, j - 1, c], 0.0)
+        element = x[n, i - 1, j - 1, c]
+        return te.select(inside, te.cast(element, "float32") if widened_first else element, 0.0)
 
     p = te.compute((1, size + 2, size + 2, channels), padded, name="P")
     r, s, c = (te.reduce_axis(n, name=k) for n, k in zip((3, 3, channels), "rsc", strict=True))
 
     def term(n: Expr, i: Expr, j: Expr, o: Expr) -> Expr:
-        value = te.cast(p[n, i + r, j + s, c], "float32") * te.cast(w[r, s, c, o], "float32")
-        return te.sum(value, axis=(r, s, c))
+        data = p[n, i + r, j + s, c]
+        data = data if widened_first else te.cast(data, "float32")
+        return te.sum(data * te.cast(w[r, s, c, o], "float32"), axis=(r, s, c))
 
     y: Tensor = te.compute((1, size, size, outputs), term, name="Y")
     return te.func(x, w, y, name="convolution")
@@ -98,6 +100,7 @@ CASES: dict[str, Callable[[], PrimFunc]] = {
     "bytes": lambda: product(40, 33, 70, "int8", weights=True),
     "bytes in rows of columns": lambda: product(40, 33, 70, "int8"),
     "convolution": lambda: convolution(7, 16, 24),
+    "convolution that widens first": lambda: convolution(6, 8, 16, widened_first=True),
 }
 
 
