@@ -19,7 +19,7 @@ from ....tir.target import Target
 from ...nest import is_reduction, target_of
 from ...references import LoopRef
 from ...schedule import Schedule
-from ..questions import ask
+from ..questions import ask, ask_copies
 from ..structure import is_pointwise
 from .fetch import fetched
 from .points import VECTOR_BYTES, schedule_points
@@ -122,6 +122,7 @@ def _schedule_product(sch: Schedule, found: Product, user: str) -> set[str]:
     sch.unroll(part)
     sch.unroll(width_part)
     sch.vectorize(lane)
+    ask_copies(sch, name, inside)
     made = {
         copy for side in found.sides for copy in fetched(sch, found, side, slices, threads, lanes)
     }
