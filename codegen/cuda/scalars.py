@@ -86,10 +86,10 @@ class CudaScalars(Scalars):
         piece = PIECE_BYTES // buffer.type.bytes
         pieces, rest = divmod(buffer.shape[-1], piece)
         if rest or pieces < 2 or pieces & (pieces - 1):
+            long = f"have {buffer.shape[-1]} elements of {buffer.type.bytes} bytes"
             raise TargetError(
-                f"cuda: rows of '{buffer.name}' have {buffer.shape[-1]} elements of "
-                f"{buffer.type.bytes} bytes; expected a power of two of pieces of {PIECE_BYTES} "
-                "bytes, two or more, where they are swizzled.",
+                f"cuda: rows of '{buffer.name}' {long}; expected a power of two of pieces of "
+                f"{PIECE_BYTES} bytes, two or more, where they are swizzled.",
                 code="cuda-swizzle",
                 hints=("storage_align leaves room between rows of any length.",),
             )

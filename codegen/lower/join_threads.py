@@ -200,18 +200,20 @@ def _set(place: Load, value: Expr) -> Store:
 
 
 def _not_alone(func: PrimFunc, block: Block, loop: For) -> TargetError:
+    what = f"block '{block.name}' of '{func.name}' reduces over loop '{loop.var.name}'"
     return TargetError(
-        f"join_threads: block '{block.name}' of '{func.name}' reduces over loop '{loop.var.name}' "
-        f"of threads; expected it alone in the loop, right behind its initialisation.",
+        f"join_threads: {what} of threads; expected it alone in the loop, right behind its "
+        "initialisation.",
         code="join-alone",
         hints=(f"leave what puts more there out, or bind another loop than '{loop.var.name}'.",),
     )
 
 
 def _parts_of_warps(func: PrimFunc, loop: For, threads: int) -> TargetError:
+    who = f"the threads of loop '{loop.var.name}' of '{func.name}'"
     return TargetError(
-        f"join_threads: the threads of loop '{loop.var.name}' of '{func.name}' join their values, "
-        f"but a block has {threads} threads along {LANES}; expected whole warps of {WARP}.",
+        f"join_threads: {who} join their values, but a block has {threads} threads along {LANES}; "
+        f"expected whole warps of {WARP}.",
         code="join-warp",
         hints=(f"bind loops of {WARP} iterations to {LANES}, and others to {THREAD_AXES[1]}.",),
     )
