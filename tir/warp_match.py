@@ -14,8 +14,9 @@ from .printer import print_expr
 from .simplify import simplify
 from .stmt import THREAD_AXES, For, Store
 from .tensor_match import Mismatch, chain, match_update, sole_store
+from .threads import WARP
 from .visit import free_vars, substitute
-from .warp_products import HALVES, PAIRS, WARP, WarpProduct
+from .warp_products import HALVES, PAIRS, WarpProduct
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from .expr import Expr
 from .func import PrimFunc
 from .target import Target
 
-WARP = 32
 ROWS, COLUMNS = 16, 8
 HALVES, PAIRS = 2, 2
 

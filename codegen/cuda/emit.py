@@ -36,9 +36,8 @@ from ...tir.stmt import (
     WarpSum,
 )
 from ...tir.target import Target
-from ...tir.threads import has_threads, kept_by_all
+from ...tir.threads import WARP, has_threads, kept_by_all
 from ...tir.visit import accesses, free_vars, statements, stores
-from ...tir.warp_products import WARP
 from ..c.isa import isa
 from ..c.lines import Lines, wrapped
 from ..c.names import mangle

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ....tir.func import PrimFunc
 from ....tir.stmt import IterKind
 from ....tir.target import Target
+from ....tir.threads import WARP
 from ...nest import is_reduction, target_of
 from ...references import LoopRef
 from ...schedule import Schedule
@@ -29,7 +30,6 @@ from .windows import has_small_windows
 # threads along each side of a block, rows and columns of a thread, terms of a slice
 TILES = ((16, 8, 8, 8), (16, 8, 4, 8), (16, 4, 4, 16), (16, 2, 2, 16), (8, 4, 4, 8), (8, 2, 2, 8))
 FEWEST_BLOCKS = 128  # that keep the multiprocessors of a large GPU busy
-WARP = 32
 BUSY_WARPS = 8  # that keep a multiprocessor busy
 FETCHED = 16  # elements that come to a multiprocessor in a cycle
 FEWEST_ROWS = 8  # for which a tile pays

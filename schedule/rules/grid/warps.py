@@ -15,8 +15,9 @@ from ....tir.func import PrimFunc
 from ....tir.stmt import Block
 from ....tir.target import Target
 from ....tir.tensor_match import Mismatch, match_update
+from ....tir.threads import WARP
 from ....tir.visit import stores
-from ....tir.warp_products import COLUMNS, HALVES, PAIRS, ROWS, WARP, WARP_PRODUCTS, WarpProduct
+from ....tir.warp_products import COLUMNS, HALVES, PAIRS, ROWS, WARP_PRODUCTS, WarpProduct
 from ...library import deal_out
 from ...nest import fixed_tensors, is_reduction, target_of
 from ...references import LoopRef
