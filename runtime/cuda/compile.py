@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ CUBINS = "cubins"  # a kind of our cache entries
 _FORMAT = "1"
 _MOST_COMPLAINTS = 4  # of NVRTC, that an error repeats
 _FLAGS = ("--fmad=false", "--std=c++17", "--device-as-default-execution-space")
+_NAME = re.compile(r"[A-Za-z_]\w+")  # of a letter more than a letter is a name of ours
 _LINES = "--generate-line-info"
 _ARCH = re.compile(r"(sm|compute)_(\d+)([af]?)")
 _SUFFIX_SINCE = {"": 0, "a": 90, "f": 100}
@@ -164,12 +165,26 @@ def _failure(
         where=None if line is None else f"in {_file(name)}:\n{excerpt(source, line)}",
         notes=(
             *(f"also: {_placed(other)}." for other in others[: _MOST_COMPLAINTS - 1]),
+            *_steps(source, line),
             f"the compiler is {nvrtc}, {' '.join(options)}.",
         ),
         hints=(
             "generated CUDA C that a compiler refuses is a defect of tilewright; please report it.",
         ),
     )
+
+
+def _steps(source: str, line: int | None) -> Sequence[str]:
+    """The last steps of the schedule, as the comment at the top of a source has them, that name
+    something which the line names, too.
+    """
+    head, ended, _ = source.partition("*/")
+    if line is None or not ended or not head.startswith("/*"):
+        return ()
+    named = set(_NAME.findall(source.splitlines()[line - 1]))
+    steps = [text.removeprefix(" * ") for text in head.splitlines()[2:] if text.startswith(" * ")]
+    found = [step for step in steps if named & set(_NAME.findall(step))]
+    return (f"steps that name what stands there: {'; '.join(found[-3:])}.",) if found else ()
 
 
 def _origins(ptx: str) -> list[int | None]:
