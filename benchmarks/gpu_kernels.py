@@ -43,7 +43,7 @@ DEFAULT = ("squeezenet", "resnet50")
 class Row:
     """The distinct functions of one model, and what became of them.
 
-    proofs: how many have each verdict. seconds: of each compile; taken: by each kernel, on the last
+    proofs: how many have each verdict. seconds: of each compile; taken: by each kernel, on each
     architecture. refused: for each function that was, why.
     """
 
@@ -90,10 +90,10 @@ def _compiled(row: Row, kernel: Kernel, archs: Sequence[str]) -> None:
         began = time.perf_counter()
         cubin = compile_cuda(kernel.source, arch, name=kernel.name)
         row.seconds.append(cubin.seconds or time.perf_counter() - began)
+        found = resources(cubin)
+        row.taken += found.values()
     row.compiled += 1
-    found = resources(cubin)
     row.launches += len(found)
-    row.taken += found.values()
 
 
 def _random(shape: Sequence[int], dtype: np.dtype[np.generic]) -> np.ndarray:
