@@ -15,7 +15,7 @@ from ...tir.expr import Expr
 from ...tir.linear import expression, linear
 from ...tir.stmt import Fragment, Held, WarpSum
 from ...tir.warp_products import WARP_PRODUCTS, WarpProduct
-from ..c.lines import Lines
+from ..c.lines import Lines, wrapped
 from ..c.scalars import UNARY
 from ..lower.lanes import access
 from .scalars import CudaScalars
@@ -46,7 +46,8 @@ class WarpSums:
             for fragment, count in zip((stmt.a, stmt.b), _REGISTERS, strict=True)
         )
         sums = [self._element(x.value) for x in stmt.sums]
-        self.lines.add(f"tw_{stmt.intrinsic}({', '.join((*sums, *a, *b))});")
+        indent = "    " * (self.lines.depth + 1)
+        self.lines.add(f"tw_{stmt.intrinsic}({wrapped((*sums, *a, *b), indent)});")
 
     def _element(self, load: Expr) -> str:
         return self.expressions.scalar(load, UNARY)

@@ -111,18 +111,22 @@ tw_product(const unsigned short *__restrict__ A, const unsigned short *__restric
         unsigned B_cache_part, B_cache_part_1;
         const int row_1 = (tx & 7) * 40 + ((tx >> 3) & 1) * 8;
         tw_ldmatrix_x2(B_cache_part, B_cache_part_1, B_cache + row_1);
-        tw_mma_m16n8k16_f16(C_cache_0_0, C_cache_0_1, C_cache_8_0, C_cache_8_1, A_cache_part, A_cache_part_1, A_cache_part_2, A_cache_part_3, B_cache_part, B_cache_part_1);
+        tw_mma_m16n8k16_f16(C_cache_0_0, C_cache_0_1, C_cache_8_0, C_cache_8_1, A_cache_part, A_cache_part_1,
+            A_cache_part_2, A_cache_part_3, B_cache_part, B_cache_part_1);
         unsigned B_cache_part_2, B_cache_part_3;
         tw_ldmatrix_x2(B_cache_part_2, B_cache_part_3, B_cache + row_1 + 320);
-        tw_mma_m16n8k16_f16(C_cache_0_8, C_cache_0_9, C_cache_8_8, C_cache_8_9, A_cache_part, A_cache_part_1, A_cache_part_2, A_cache_part_3, B_cache_part_2, B_cache_part_3);
+        tw_mma_m16n8k16_f16(C_cache_0_8, C_cache_0_9, C_cache_8_8, C_cache_8_9, A_cache_part, A_cache_part_1,
+            A_cache_part_2, A_cache_part_3, B_cache_part_2, B_cache_part_3);
         unsigned A_cache_part_4, A_cache_part_5, A_cache_part_6, A_cache_part_7;
         tw_ldmatrix_x4(A_cache_part_4, A_cache_part_5, A_cache_part_6, A_cache_part_7, A_cache + row + 16);
         unsigned B_cache_part_4, B_cache_part_5;
         tw_ldmatrix_x2(B_cache_part_4, B_cache_part_5, B_cache + row_1 + 16);
-        tw_mma_m16n8k16_f16(C_cache_0_0, C_cache_0_1, C_cache_8_0, C_cache_8_1, A_cache_part_4, A_cache_part_5, A_cache_part_6, A_cache_part_7, B_cache_part_4, B_cache_part_5);
+        tw_mma_m16n8k16_f16(C_cache_0_0, C_cache_0_1, C_cache_8_0, C_cache_8_1, A_cache_part_4, A_cache_part_5,
+            A_cache_part_6, A_cache_part_7, B_cache_part_4, B_cache_part_5);
         unsigned B_cache_part_6, B_cache_part_7;
         tw_ldmatrix_x2(B_cache_part_6, B_cache_part_7, B_cache + row_1 + 336);
-        tw_mma_m16n8k16_f16(C_cache_0_8, C_cache_0_9, C_cache_8_8, C_cache_8_9, A_cache_part_4, A_cache_part_5, A_cache_part_6, A_cache_part_7, B_cache_part_6, B_cache_part_7);
+        tw_mma_m16n8k16_f16(C_cache_0_8, C_cache_0_9, C_cache_8_8, C_cache_8_9, A_cache_part_4, A_cache_part_5,
+            A_cache_part_6, A_cache_part_7, B_cache_part_6, B_cache_part_7);
         __syncthreads();
     }
     C[(tx >> 2) * 16 + (tx & 3) * 2] = C_cache_0_0;
