@@ -10,8 +10,9 @@ import pytest
 
 from tilewright.runtime.cuda.toolkit import find_tool
 
-from ..runtime.cuda.fake_driver import fake_library
-from ..runtime.cuda.test_faked import environment, installed
+from ..runtime.cuda.test_faked import environment, installed, library
+
+__all__ = ["library"]  # the fixture
 
 HERE = Path(__file__).parent
 
@@ -22,12 +23,11 @@ pytestmark = [
 
 
 @pytest.mark.usefixtures("nvrtc")
-def test_a_search_for_a_gpu_survives_its_candidates(tmp_path: Path) -> None:
+def test_a_search_for_a_gpu_survives_its_candidates(library: Path) -> None:
     if not installed("cuda.bindings"):
         pytest.skip("cuda-bindings is not installed: python -m pip install cuda-bindings")
     if find_tool("cuobjdump") is None:
         pytest.skip("cuobjdump is not installed: python -m pip install 'tilewright[cuda]'")
-    library = fake_library(tmp_path, []).parent
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, "--durations=5", str(HERE / "faked")],

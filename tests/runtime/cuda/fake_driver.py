@@ -45,9 +45,9 @@ class FakeDriver:
         self._library.fake_forget()
         return names.count("cuCtxPushCurrent"), names.count("cuCtxPopCurrent")
 
-    def fail(self, function: str, status: int) -> None:
-        """Let the next call of a function give a status; from 700 on, every call after it too."""
-        self._library.fake_fail(function.encode(), status)
+    def fail(self, function: str, status: int, times: int = 1) -> None:
+        """Let the next calls of a function give a status; from 700 on, every call after it too."""
+        self._library.fake_fail(function.encode(), status, times)
 
     def alive(self, kind: str) -> int:
         """How many are not given back: "d"evice or "h"ost memory, "m"odules, "s"treams, "e"vents,

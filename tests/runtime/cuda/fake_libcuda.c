@@ -46,7 +46,7 @@ static pthread_mutex_t guard = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *written;
 static size_t written_bytes, written_room;
 static char failing[64];
-static int failing_status, sticky, started;
+static int failing_status, failing_times, sticky, started;
 
 static void note(const char *format, ...)
 {
@@ -68,10 +68,11 @@ static void note(const char *format, ...)
 const char *fake_log(void) { return written ? written : ""; }
 void fake_forget(void) { written_bytes = 0; if (written) *written = 0; }
 
-void fake_fail(const char *function, int status)
+void fake_fail(const char *function, int status, int times)
 {
     strncpy(failing, function, sizeof failing - 1);
     failing_status = status;
+    failing_times = times;
 }
 
 /* The status of a call that starts work: one of work itself comes with the next call. */
@@ -88,7 +89,7 @@ static int failure(const char *function)
     if (sticky) return sticky;
     if (!length || strncmp(failing, function, length) || (function[length] && function[length] != '_'))
         return 0;
-    failing[0] = 0;
+    if (--failing_times <= 0) failing[0] = 0;
     if (failing_status >= ILLEGAL && failing_status < 720) sticky = failing_status;
     return failing_status;
 }
