@@ -43,7 +43,7 @@ def check_intrinsic(func: PrimFunc, name: str, target: Target | None) -> Instruc
             func,
             f"tensorize: target '{target}' lacks '{name}'; expected {intrinsic.needs}.",
             code="tensorize-target",
-            hints=("a Target names features of the machine; without them, vectorize the loop.",),
+            hints=(intrinsic.hint,),
         )
     return intrinsic
 

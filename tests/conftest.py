@@ -8,11 +8,13 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-from tilewright.runtime.cuda.nvrtc import Nvrtc, NvrtcNotFound, find_nvrtc
+if TYPE_CHECKING:  # the tests of the sources' structure run where the package is not installed
+    from tilewright.runtime.cuda.nvrtc import Nvrtc
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden"
@@ -56,10 +58,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def nvrtc() -> Nvrtc:
     """NVRTC; tests that need it are left out, with the reason, where it is not."""
+    from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
+
     try:
         return find_nvrtc()
     except NvrtcNotFound:
         pytest.skip("NVRTC is not installed: python -m pip install 'tilewright[cuda]'")
+
+
+@pytest.fixture(scope="session")
+def cubin_tools(nvrtc: Nvrtc) -> None:
+    """NVRTC and what reads its cubins; tests that need them are left out where one is not."""
+    from tilewright.runtime.cuda.toolkit import find_tool
+
+    for tool in ("cuobjdump", "nvdisasm"):
+        if find_tool(tool) is None:
+            pytest.skip(f"{tool} is not installed: python -m pip install 'tilewright[cuda]'")
 
 
 @pytest.fixture

@@ -69,6 +69,11 @@ class TensorIntrinsic(Intrinsic):
         """The targets that have it, as an error names them."""
         return f"c:{self.target}"
 
+    @property
+    def hint(self) -> str:
+        """What to do where it is lacking."""
+        return "a Target names features of the machine; without them, vectorize the loop."
+
     def is_on(self, target: Target) -> bool:
         """Whether a target has it."""
         return covers((target.instructions,), self.target)

@@ -47,6 +47,11 @@ class WarpProduct:
         """The targets that have it, as an error names them."""
         return "a GPU, such as cuda:sm_80"
 
+    @property
+    def hint(self) -> str:
+        """What to do where it is lacking."""
+        return "Schedule(func, target) names the GPU that a schedule is for."
+
     def is_on(self, target: Target) -> bool:
         """Whether a target has it: every architecture of a GPU that there is."""
         return target.gpu is not None

@@ -58,9 +58,7 @@ class Tensorize:
                 f"loop '{loop.var.name}' is computed by '{intrinsic.name}', which '{self.target}' "
                 f"lacks; expected {intrinsic.needs}.",
                 code="lower-intrinsic",
-                hints=(
-                    "a Target names features of the machine; without them, vectorize the loop.",
-                ),
+                hints=(intrinsic.hint,),
             )
         if isinstance(intrinsic, WarpProduct):
             return warp_sum(intrinsic, loop, around, ranges)

@@ -61,13 +61,6 @@ def narrow(func: PrimFunc, buffer: Buffer) -> Rewrite:
     return Rewrite(func.with_body(transform(changed, allocate)))
 
 
-def source_type(block: Block) -> DType | None:
-    """The narrower type that all elements which a block stores come from; None for no such type."""
-    (store,) = stores(block.body)[:1]
-    kind = _source(store.value)
-    return kind if kind is not None and _holds(store.buffer.type, kind) else None
-
-
 def _source(value: Expr) -> DType | None:
     """The one type that a value is cast from, on each side of its conditions."""
     match value:

@@ -12,8 +12,6 @@ import pytest
 import tilewright as tw
 from tilewright.runtime.cuda.compile import compile_cuda
 from tilewright.runtime.cuda.inspection import resources
-from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
-from tilewright.runtime.cuda.toolkit import find_tool
 from tilewright.schedule.decisions import Random
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir import te
@@ -186,15 +184,9 @@ def test_strict_builds_keep_the_order_of_sums() -> None:
         assert tw.build(func, A100, strict=True).proof.status == "proved"
 
 
-@pytest.mark.skipif(
-    find_tool("cuobjdump") is None, reason="cuobjdump is not installed: nvidia-cuda-cuobjdump"
-)
+@pytest.mark.usefixtures("cubin_tools")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_what_a_thread_keeps_stays_in_its_registers(arch: str) -> None:
-    try:
-        find_nvrtc()
-    except NvrtcNotFound:
-        pytest.skip("NVRTC is not installed: python -m pip install 'tilewright[cuda]'")
     for func in (softmax(2048, 1024), normalised(512, 4096, "float16")):
         source = tw.build(func, Target.parse(f"cuda:{arch}")).source
         (taken,) = resources(compile_cuda(source, arch, name="row")).values()

@@ -8,6 +8,7 @@ the pixels, the other one the channels of the result, and the terms are the elem
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import gcd, prod
 
 from ....tir.buffer import Load
@@ -16,7 +17,6 @@ from ....tir.linear import linear
 from ....tir.stmt import Block, IterKind, IterVar
 from ....tir.visit import free_vars, loads, walk
 from ...nest import is_reduction, writers
-from ...primitives.narrow import source_type
 from ...schedule import Schedule
 from ..structure import is_plain_store, is_pointwise, product_of, widened_product
 from .points import VECTOR_BYTES
@@ -161,10 +161,12 @@ def narrow_operands(sch: Schedule) -> None:
     in it.
     """
     read = {x.buffer for b in sch.func.blocks if is_reduction(b) for x in loads(b.body)}
-    for tensor in [buffer for buffer in sch.func.allocations if buffer in read]:
-        made = writers(sch.func, tensor)
-        if len(made) == 1 and is_pointwise(made[0]) and source_type(made[0]) is not None:
-            sch.narrow(tensor.name)
+    for name in [buffer.name for buffer in sch.func.allocations if buffer in read]:
+        sch.attempt(partial(_narrowed, name=name))
+
+
+def _narrowed(sch: Schedule, name: str) -> None:
+    sch.narrow(name)
 
 
 def prepare(sch: Schedule) -> tuple[str, str]:

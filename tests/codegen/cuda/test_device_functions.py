@@ -13,7 +13,6 @@ from tilewright.codegen.cuda.device_functions import (
 )
 from tilewright.runtime.cuda.compile import compile_cuda
 from tilewright.runtime.cuda.emulator import emulate
-from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
 
 from ...launches import flat
 
@@ -296,12 +295,9 @@ CALLS = {
 }
 
 
+@pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_nvrtc_compiles_the_ptx_of_every_function(arch: str) -> None:
-    try:
-        find_nvrtc()
-    except NvrtcNotFound:
-        pytest.skip("NVRTC is not installed: python -m pip install 'tilewright[cuda]'")
     assert set(CALLS) == {function.name for function in DEVICE_FUNCTIONS}
     body = "\n".join(f"    {call}" for call in CALLS.values())
     source = (

@@ -14,7 +14,6 @@ from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.codegen.lower.pipeline import lower
 from tilewright.codegen.lower.split_prepare import Prepared
 from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.library import deal_out
 from tilewright.schedule.schedule import Schedule
@@ -198,13 +197,10 @@ def test_constants_are_prepared_once_on_the_device() -> None:
     assert np.array_equal(tw.emulated(kernel, checked=True)(a), a @ b)
 
 
+@pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nvrtc_compiles_them(name: str, arch: str) -> None:
-    try:
-        find_nvrtc()
-    except NvrtcNotFound:
-        pytest.skip("NVRTC is not installed: python -m pip install 'tilewright[cuda]'")
     func, steps, _, _ = PROGRAMS[name]
     assert compile_cuda(built(func, steps).source, arch, name=name).image.startswith(b"\x7fELF")
 

@@ -14,8 +14,6 @@ from tilewright.codegen.cuda.artifact import CudaArtifact
 from tilewright.runtime.cuda.compile import compile_cuda
 from tilewright.runtime.cuda.emulator import emulate
 from tilewright.runtime.cuda.inspection import instruction_mix, resources
-from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
-from tilewright.runtime.cuda.toolkit import find_tool
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
@@ -140,16 +138,9 @@ def test_planted_faults_are_found(fault: str) -> None:
         assert expected in {finding.kind for finding in report.findings}
 
 
-@pytest.mark.skipif(
-    find_tool("nvdisasm") is None or find_tool("cuobjdump") is None,
-    reason="NVIDIA's cuobjdump and nvdisasm are not installed",
-)
+@pytest.mark.usefixtures("cubin_tools")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_the_gpu_gets_shuffles(arch: str) -> None:
-    try:
-        find_nvrtc()
-    except NvrtcNotFound:
-        pytest.skip("NVRTC is not installed: python -m pip install 'tilewright[cuda]'")
     source = built(scaled(3, 1200), block_for_each_row("S", "Y")).source
     cubin = compile_cuda(source, arch, name="scaled")
     (mix,) = instruction_mix(cubin).values()

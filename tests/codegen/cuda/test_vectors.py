@@ -11,8 +11,6 @@ import tilewright as tw
 from tilewright.codegen.cuda.vector_types import vector_definitions, vector_type
 from tilewright.runtime.cuda.compile import compile_cuda
 from tilewright.runtime.cuda.inspection import instruction_mix, resources
-from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
-from tilewright.runtime.cuda.toolkit import find_tool
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
@@ -21,10 +19,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
 A100 = Target.parse("cuda:sm_80")
-needs_tools = pytest.mark.skipif(
-    find_tool("nvdisasm") is None or find_tool("cuobjdump") is None,
-    reason="NVIDIA's cuobjdump and nvdisasm are not installed",
-)
+needs_tools = pytest.mark.usefixtures("cubin_tools")
 
 
 def vectorised(func: PrimFunc, lanes: int, threads: int = 32) -> Kernel:
@@ -108,10 +103,6 @@ def test_what_a_vector_is_computed_from_may_be_anything() -> None:
 @needs_tools
 @pytest.mark.parametrize(("kind", "lanes"), [("float32", 4), ("float16", 8), ("int8", 16)])
 def test_the_gpu_gets_accesses_of_128_bits(kind: str, lanes: int) -> None:
-    try:
-        find_nvrtc()
-    except NvrtcNotFound:
-        pytest.skip("NVRTC is not installed: python -m pip install 'tilewright[cuda]'")
     kernel = vectorised(copied(32 * lanes * 4, kind), lanes)
     for arch in ("sm_80", "sm_90a"):
         cubin = compile_cuda(kernel.source, arch, name="copied")
@@ -125,10 +116,7 @@ def test_the_gpu_gets_accesses_of_128_bits(kind: str, lanes: int) -> None:
 @needs_tools
 def test_the_rule_moves_vectors_where_there_are_enough_of_them() -> None:
     for size, expected in ((1 << 15, 1), (1 << 13, 0), ((1 << 15) + 2, 0)):
-        try:
-            cubin = compile_cuda(tw.build(copied(size, "float32"), A100).source, "sm_80", name="c")
-        except NvrtcNotFound:
-            pytest.skip("NVRTC is not installed: python -m pip install 'tilewright[cuda]'")
+        cubin = compile_cuda(tw.build(copied(size, "float32"), A100).source, "sm_80", name="c")
         (mix,) = instruction_mix(cubin).values()
         assert mix.count("LDG.E.128") == mix.count("STG.E.128") == expected
 

@@ -15,7 +15,6 @@ import tilewright as tw
 from tilewright.runtime.cuda.compile import compile_cuda
 from tilewright.runtime.cuda.emulated_code import EmulatedCode
 from tilewright.runtime.cuda.inspection import instruction_mix, resources
-from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
@@ -104,11 +103,10 @@ def test_emulated_it_is_right_and_meets_no_bank_twice(case: Case) -> None:
     assert all("1 for the worst" in line for line in rows)
 
 
+@pytest.mark.usefixtures("cubin_tools")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_nvrtc_makes_instructions_of_it_without_a_spill(case: Case, arch: str) -> None:
-    if isinstance(find_nvrtc(), NvrtcNotFound):
-        pytest.skip("NVRTC is not installed: pip install nvidia-cuda-nvrtc")
     cubin = compile_cuda(kernel(case).source, arch, name="product")
     (used,) = resources(cubin).values()
     assert used.local_bytes == 0

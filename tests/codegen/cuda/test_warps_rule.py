@@ -13,7 +13,6 @@ import tilewright as tw
 from tilewright.runtime.cuda.compile import compile_cuda
 from tilewright.runtime.cuda.emulated_code import EmulatedCode
 from tilewright.runtime.cuda.inspection import instruction_mix, resources
-from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.decisions import Decisions, Default
 from tilewright.schedule.rules.default import default_schedule, rule_for
@@ -122,6 +121,7 @@ def emulated(
     assert isinstance(copy.code, EmulatedCode)
     assert all(barrier.needed for barrier in copy.code.report.barriers)
     rows = [line for line in copy.code.report.table.splitlines() if "ldmatrix" in line]
+    assert rows
     assert all("1 for the worst" in line for line in rows)
     return kernel
 
@@ -131,11 +131,18 @@ def emulated(
 def test_warps_compute_products_together(name: str) -> None:
     func = CASES[name]()
     assert rule_for(func, A100).name == "grid warps"
-    kernel = emulated(func)
-    if isinstance(find_nvrtc(), NvrtcNotFound):
-        return
+    emulated(func)
+
+
+@pytest.mark.usefixtures("cubin_tools")
+@pytest.mark.parametrize("name", CASES)
+def test_the_gpu_gets_its_instructions_and_nothing_spills(name: str) -> None:
+    func = CASES[name]()
+    arrays = integers(func)
+    constants = {b.name: arrays[b.name] for b in func.constants}
+    source = tw.build(func, A100, constants=constants).source
     for arch in ("sm_80", "sm_90a"):
-        cubin = compile_cuda(kernel.source, arch, name=func.name)
+        cubin = compile_cuda(source, arch, name=func.name)
         assert not any(used.local_bytes for used in resources(cubin).values())
         mixes = [mix.counts for mix in instruction_mix(cubin).values()]
         assert any(one.startswith(("HMMA", "IMMA")) for counts in mixes for one in counts)
