@@ -100,18 +100,20 @@ def report_to_json(report: EngineReport) -> Json:
         "notes": list(report.notes),
         "seconds": [[name, seconds] for name, seconds in report.seconds],
         "tolerance": report.tolerance,
+        "whole": report.whole,
     }
 
 
 def report_from_json(data: Reader) -> EngineReport:
     """The report that `report_to_json` wrote. Raises: IRError."""
     pairs = [list(item.items(2)) for item in data["seconds"].items()]
-    tolerance = data["tolerance"]
+    tolerance, whole = data["tolerance"], data.optional("whole")
     return EngineReport(
         tuple(_kernel_report(item) for item in data["kernels"].items()),
         tuple(item.text(1 << 16) for item in data["notes"].items()),
         tuple((pair[0].text(), pair[-1].number()) for pair in pairs if pair),
         None if tolerance.value is None else tolerance.number(),
+        "off" if whole is None else whole.text(),
     )
 
 

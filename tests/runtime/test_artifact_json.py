@@ -97,10 +97,17 @@ def test_a_report_and_a_plan_survive() -> None:
     kernel = KernelReport("k", "s", ("a", "b"), "rule", "tuned", PROOF, 0.1, "ok", 0.2, 0.3)
     unchecked = KernelReport("l", "t", (), "rule", "rule", "unknown (...)")
     report = EngineReport((kernel, unchecked), ("note",), (("lower", 0.5),))
-    for one in (report, replace(report, tolerance=1e-4)):
+    for one in (report, replace(report, tolerance=1e-4), replace(report, whole="ok on 1 thread")):
         assert report_from_json(through_text(report_to_json(one))) == one
     for plan in (MemoryPlan(1, 2, 3, 4, 5, 6), MemoryPlan(1, 2, 3, 4)):
         assert plan_from_json(through_text(plan_to_json(plan))) == plan
+
+
+def test_a_report_from_before_whole_engines_were_run_says_that_none_was() -> None:
+    data = report_to_json(EngineReport((), whole="ok"))
+    assert isinstance(data, dict)
+    del data["whole"]
+    assert report_from_json(through_text(data)).whole == "off"
 
 
 @pytest.mark.parametrize(
