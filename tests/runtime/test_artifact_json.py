@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.codegen.artifact import Entry, Parameter
-from tilewright.codegen.program_artifact import ProgramArtifact
+from tilewright.codegen.program_artifact import ProgramArtifact, Scratch
 from tilewright.runtime.artifact_json import (
     artifact_from_json,
     artifact_to_json,
@@ -39,7 +39,7 @@ MADE = ProgramArtifact(
     constants=(W, P),
     read=(1,),
     outputs=(Y,),
-    kernels=(Entry("k", (X, P, Y), 64, 128), Entry("k_prepare", (W, P))),
+    kernels=(Entry("k", (X, P, Y), 64, 128), Entry("k_prepare", (W, replace(P, role="output")))),
     texts=("one", "two"),
     main="three",
     body=(
@@ -48,6 +48,7 @@ MADE = ProgramArtifact(
         Copy(piece("arena"), piece("output")),
     ),
     prepare=(Launch("k_prepare", (piece("constant"), piece("constant", 1))),),
+    scratch=(Scratch(0, 0),),
     arena_bytes=64,
     workspace_bytes=64,
     thread_workspace_bytes=128,
@@ -93,6 +94,19 @@ def test_a_check_whose_word_is_something_else_is_refused() -> None:
     assert str(caught.value) == ("IRError: program: a check is no single uint64. [artifact-json]")
 
 
+def test_an_artifact_from_before_says_nothing_of_scratch_memory() -> None:
+    data = artifact_to_json(MADE)
+    del data["scratch"]
+    assert artifact_from_json(through_text(data), SOURCES) == replace(MADE, scratch=())
+
+
+def test_an_artifact_whose_memory_is_used_wrongly_is_refused() -> None:
+    data = artifact_to_json(MADE)
+    data["scratch"] = [[64, 0]]
+    with pytest.raises(IRError, match="memory of a run: the scratch memory of"):
+        artifact_from_json(through_text(data), SOURCES)
+
+
 def test_a_report_and_a_plan_survive() -> None:
     kernel = KernelReport("k", "s", ("a", "b"), "rule", "tuned", PROOF, 0.1, "ok", 0.2, 0.3)
     unchecked = KernelReport("l", "t", (), "rule", "rule", "unknown (...)")
@@ -118,6 +132,7 @@ def test_a_report_from_before_whole_engines_were_run_says_that_none_was() -> Non
         ("outputs", [], "output[0]: float32[4] does not exist"),
         ("kernels", [], "0 kernels have 2 sources"),
         ("prepare", "body", "'prepare' touches more than constants"),
+        ("scratch", [[0, 0]] * 2, "1 launches have scratch memory in 2 places"),
     ],
 )
 def test_an_artifact_that_contradicts_itself_is_refused(
