@@ -58,6 +58,7 @@ class VectorBody:
         self._vectors: dict[Var, Var] = {}
         self._widened: dict[Buffer, Buffer] = {}
         self._varying: dict[Expr, bool] = {}
+        self._read: dict[Load, Expr | None] = {}  # what was read already, and where
 
     # -- statements
 
@@ -217,11 +218,8 @@ class VectorBody:
                 return self._load(expr, on)
             case Select():
                 return self._select(expr, on)
-            case And():
-                return And(self.vector(expr.a, on), self.vector(expr.b, _both(on, expr.a)))
-            case Or():
-                rest = _both(on, negated(expr.a))
-                return Or(self.vector(expr.a, on), self.vector(expr.b, rest))
+            case And() | Or():
+                return self._both_sides(expr, on)
             case Compare():
                 return self._compare(expr, on)
             case Cast():
@@ -236,6 +234,20 @@ class VectorBody:
             if moved is not None:
                 return Ramp(moved[0], moved[1], self.lanes) if moved[1] else moved[0]
         return expr.map_children(lambda c: self.vector(c, on) if isinstance(c, Expr) else c)
+
+    def _both_sides(self, expr: And | Or, on: Expr | None) -> Expr:
+        """The second side is computed where the first leaves it open; what the first has read may
+        be read there again as it was, whatever the first says: masks would hold it twice, and so on
+        inwards.
+        """
+        first = self.vector(expr.a, on)
+        known = self._read
+        self._read = {**dict.fromkeys(_surely_read(expr.a), on), **known}
+        skips = expr.a if isinstance(expr, And) else negated(expr.a)
+        rest = on if _loads(expr.b) <= self._read.keys() else _both(on, skips)
+        second = self.vector(expr.b, rest)
+        self._read = known
+        return type(expr)(first, second)
 
     def _bind(self, var: Var, value: Expr) -> Var:
         """The variable for a value: a vector's has a new type."""
@@ -259,6 +271,7 @@ class VectorBody:
         )
 
     def _load(self, load: Load, on: Expr | None) -> Expr:
+        on = self._read.get(load, on)
         buffer, scalars = self._element(load.buffer, load.indices)
         indices = self._indices(scalars, on)
         if all(i.dtype.lanes == 1 for i in indices):  # one element, but only where a lane is on
@@ -374,3 +387,18 @@ def _both(on: Expr | None, condition: Expr) -> Expr:
 
 def _reads(expr: Expr) -> bool:
     return any(isinstance(node, Load) for node in walk(expr))
+
+
+def _loads(expr: Expr) -> set[Load]:
+    return {node for node in walk(expr) if isinstance(node, Load)}
+
+
+def _surely_read(expr: Expr) -> set[Load]:
+    """What is read whenever the expression is computed, whatever its conditions say."""
+    match expr:
+        case And(first, _) | Or(first, _) | Select(first, _, _):
+            return _surely_read(first)
+        case Load():
+            return _loads(expr)
+    found: set[Load] = set()
+    return found.union(*(_surely_read(c) for c in expr.children() if isinstance(c, Expr)))

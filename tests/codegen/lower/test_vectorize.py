@@ -273,6 +273,38 @@ def f(A: float32[16], C: output(float32[1])):
     check(text)
 
 
+def test_what_the_first_side_of_a_condition_read_is_read_again_under_the_same_mask(
+    check: Callable[..., object],
+) -> None:
+    text = """
+def f(A: float32[16], B: float32[16], C: float32[16], Y: output(bool[16])):
+    for i in vectorized(16):
+        Y[i] = A[i] < B[i] or A[i] != C[i] and B[i] == C[i]
+"""
+    a, b, c = (f"{name}[ramp(0, 1, 16)]" for name in "ABC")
+    masked = f"masked({c}, not {a} < {b})"
+    again = f"masked({c}, not {a} < {b})"
+    assert vectorized(text).splitlines()[1:] == [
+        f"    Y[ramp(0, 1, 16)] = {a} < {b} or {a} != {masked} and {b} == {again}"
+    ]
+    check(text)
+
+
+def test_the_text_of_nested_conditions_grows_with_their_depth_and_not_exponentially() -> None:
+    sizes = []
+    for depth in (4, 8, 16):
+        condition = "A[i] < B[i]"
+        for _ in range(depth):
+            condition = f"({condition} or A[i] == B[i] and A[i] != A[i])"
+        text = f"""
+def f(A: float32[16], B: float32[16], Y: output(bool[16])):
+    for i in vectorized(16):
+        Y[i] = {condition}
+"""
+        sizes.append(len(vectorized(text)))
+    assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
+
+
 @pytest.mark.parametrize(("depth", "vectors"), [(1, True), (2, False), (12, False)])
 def test_a_choice_by_a_choice_goes_lane_by_lane(depth: int, vectors: bool) -> None:
     chosen = "A[i]"
