@@ -13,7 +13,6 @@ from ..codegen.cuda.program_artifact import CudaProgram
 from ..codegen.program_artifact import ProgramArtifact
 from ..runtime.arrays import ArgumentTypeError, Array
 from ..runtime.compile import Units
-from ..runtime.cuda.availability import Unavailable, availability
 from ..runtime.engine import Engine, Reference
 from ..runtime.engine_parts import EngineParts
 from ..runtime.model import Model, StoredModel
@@ -31,15 +30,14 @@ from .compile_ahead_cuda import CompileAheadCuda
 from .resolve_target import resolve_target
 
 Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]
-NO_GPU = "not run: no GPU"  # of the check of a kernel
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOptions:
     """How a program is built.
 
-    strict: no contraction, no re-association. verify: "all" and "kernels" check every kernel, those
-    for a GPU where there is one; "emulated" checks these on the CPU.
+    strict: no contraction, no re-association. verify: "all" and "kernels" check every kernel that
+    this machine runs; "emulated" checks those for a GPU on the CPU.
     notes: lines for the report. lower_bound_bytes: below which no arena can be. keep_weights: keep
     program and original weights, so that a saved engine can be built anew. imported: the model as
     it was imported, for `verify`. seconds: what those who made the program took, for the report.
@@ -121,15 +119,17 @@ def _compiled(
     def compiling() -> CompileAhead:
         return CompileAhead(program.name, target, Units("model"))
 
-    how = CodeOptions(source, options.strict, None if _checked(options) else "off", "cc")
+    how = CodeOptions(source, options.strict, _checked(options), "cc")
     code = build_code(program, target, how, compiling, clock)
     artifact, shared = code.compiled.artifact, code.compiled.shared
-    bound = {i: constants[tensor.name] for i, tensor in enumerate(program.constants)}
-    kept = prepare_constants(artifact, shared, bound)
+    kept = _kept(artifact, constants)
+    if code.compiled.not_run is None:
+        given = {n: array for n, array in enumerate(kept) if array is not None}
+        kept = prepare_constants(artifact, shared, given)
     clock.lap("prepare")
     report = _report(code.kernels, code.notes, clock, options)
     plain = _plain(program, constants) if options.keep_weights else None
-    weights = sum(array.nbytes for array in kept if array is not None)
+    weights = sum(artifact.constants[position].bytes for position in artifact.read)
     plan = _plan(artifact, weights, plain, options)
     return EngineParts(artifact, shared, kept, report, plan, pool_object(), plain, options.imported)
 
@@ -149,16 +149,10 @@ def _for_gpu(
     def compiling() -> CompileAheadCuda:
         return CompileAheadCuda(target, "emulation" if emulated else "device")
 
-    unchecked = None if _checked(options) or emulated else "off"
-    if unchecked is None and not emulated and isinstance(availability(), Unavailable):
-        unchecked = NO_GPU
-    how = CodeOptions(source, options.strict, unchecked, "nvrtc")
+    how = CodeOptions(source, options.strict, _checked(options) or emulated, "nvrtc")
     code = build_code(program, target, how, compiling, clock)
     artifact = code.compiled.artifact
-    kept = tuple(
-        constants[parameter.name] if position in artifact.bound else None
-        for position, parameter in enumerate(artifact.constants)
-    )
+    kept = _kept(artifact, constants)
     report = _report(code.kernels, code.notes, clock, options)
     plain = _plain(program, constants) if options.keep_weights else None
     plan = _plan_on_device(artifact, plain, options)
@@ -188,6 +182,16 @@ def _interpreted(
     plain = _plain(program, constants)
     plan = _plan(artifact, 0, plain, options)
     return EngineParts(artifact, None, (), report, plan, None, plain, options.imported)
+
+
+def _kept(
+    artifact: ProgramArtifact | CudaProgram, constants: Mapping[str, Array]
+) -> tuple[Array | None, ...]:
+    """The constants that code takes as they are bound, by position."""
+    return tuple(
+        constants[parameter.name] if position in artifact.bound else None
+        for position, parameter in enumerate(artifact.constants)
+    )
 
 
 def _report(
