@@ -35,8 +35,9 @@ class CpuRunner:
 
     def load(self, body: Reader, binary: bytes, bench: Bench) -> Kernel:
         """A kernel of a shared object. Raises: TilewrightError, MemoryError."""
-        shared = SharedObject(binary, Path(body["path"].text()), "", 0.0)
-        return Kernel.load(kernel_from_json(body), shared, bench.constants)
+        artifact = kernel_from_json(body)
+        place, needs = Path(body["path"].text()), artifact.target.instructions
+        return Kernel.load(artifact, SharedObject(binary, place, "", 0.0, needs), bench.constants)
 
     def bind(self, kernel: Kernel, bench: Bench) -> Call:
         """A call that takes copies of the constants in turn."""

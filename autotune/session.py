@@ -19,7 +19,7 @@ from .choice import chosen
 from .cluster import cluster
 from .errors import TuneError
 from .executors import Elsewhere
-from .gpu_here import check_gpu
+from .here import check_here
 from .log import LogWriter, read_log
 from .machine import Machine
 from .places import Here, Place
@@ -56,7 +56,7 @@ class Session:
         for func, _ in pairs:
             check_tunable(func, self.target)
         if executor is None:
-            check_gpu(self.target)
+            check_here(self.target)
         self.stop = stop or Event()
         self._budget = trials, seconds
         self._log, self._resume = log, resume

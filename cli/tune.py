@@ -86,7 +86,7 @@ def duration(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Search until the budget is spent, or Ctrl-C."""
-    from ..autotune.gpu_here import check_gpu  # start-up
+    from ..autotune.here import check_here  # start-up
     from ..autotune.run import DEFAULT_TRIALS
     from ..autotune.tune import tune
     from ..driver.resolve_target import resolve_target
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     from .tuning_progress import Budget, Progress
 
     if arguments.executor is None:
-        check_gpu(resolve_target(arguments.target))
+        check_here(resolve_target(arguments.target))
     with working("pricing alternatives"):
         pairs = tasks(
             arguments.model,

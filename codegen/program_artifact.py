@@ -88,6 +88,15 @@ class ProgramArtifact:
         )
 
     @property
+    def bound(self) -> tuple[int, ...]:
+        """The constants that somebody has to give: those that a run or `prepare` reads and that
+        nothing computes.
+        """
+        given = (item.position for launch in self.prepare for item in launch.arguments)
+        needed = sorted({*self.read, *given})
+        return tuple(n for n in needed if self.constants[n].role == "constant")
+
+    @property
     def launches(self) -> tuple[Launch, ...]:
         """The launches of a run, in order."""
         return tuple(step for step in self.body if isinstance(step, Launch))

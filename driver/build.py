@@ -12,7 +12,7 @@ from ..runtime.compile import compile_shared
 from ..runtime.cuda.availability import Available, availability
 from ..runtime.cuda.device_code import DeviceCode
 from ..runtime.foreign import ForeignCode
-from ..runtime.host import is_foreign
+from ..runtime.host import why_not_run
 from ..runtime.kernel import Kernel, accept_constants
 from ..runtime.roofline import Work
 from ..schedule.schedule import Schedule
@@ -108,8 +108,9 @@ def build(
     own.
     verify: "all" and "kernels" run the kernel once on poisoned data against the reference, where
     this machine can.
-    A kernel for another kind of processor ("c:neon" on x86) is proved and written, but neither
-    compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first run, or `tw.emulated`.
+    A kernel for another processor ("c:neon" on x86, "c:avx512" where this one lacks that) is proved
+    and written, but neither compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first
+    run, or `tw.emulated`.
     Raises: BuildError, DefinitionError, ScheduleError, TargetError, ArgumentError,
     CompilerNotFound, CheckError.
     """
@@ -131,7 +132,7 @@ def build(
     )
     original = lowered.schedule.original
     kernel = _kernel(lowered, resolved, constants or {})
-    if verify in ("all", "kernels") and _runs_here(resolved):
+    if verify in ("all", "kernels") and _runs_here(kernel):
         check_chain(contraction(original, resolved, strict=strict), lowered.canonical)
         check_kernel(kernel, original, accept_constants(kernel.artifact, constants or {}))
     return kernel
@@ -147,14 +148,14 @@ def _kernel(lowered: Lowered, target: Target, constants: Mapping[str, object]) -
         bound = accept_constants(written, constants)
         return Kernel(written, DeviceCode(written, bound), proof=lowered.verdict, work=work)
     artifact = write_artifact(lowered.parts, target, notes=notes)
-    if is_foreign(target):
+    if why_not_run(artifact.target) is not None:
         return Kernel(artifact, ForeignCode(artifact), proof=lowered.verdict, work=work)
     shared = compile_shared(artifact.source, artifact.target, name=artifact.name)
     return Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work)
 
 
-def _runs_here(target: Target) -> bool:
-    """Whether this machine runs what is built for a target."""
-    if target.kind == "cuda":
+def _runs_here(kernel: Kernel) -> bool:
+    """Whether this machine runs a kernel."""
+    if kernel.artifact.target.kind == "cuda":
         return isinstance(availability(), Available)
-    return not is_foreign(target)
+    return not isinstance(kernel.code, ForeignCode)

@@ -28,6 +28,11 @@ class Compiled(Protocol):
         """Of all compilers, as if they had run one after the other."""
         ...
 
+    @property
+    def not_run(self) -> str | None:
+        """What the report says of its kernels where this machine cannot run them; None: it can."""
+        ...
+
     def symbol(self, kernel: LoweredKernel) -> str:
         """What the code of a kernel is called."""
         ...
@@ -67,13 +72,13 @@ class Code(Generic[C_co]):
 class CodeOptions:
     """How code is made.
 
-    source: schedules; strict: no contraction, no re-association. unchecked: what the report says of
-    kernels that are not checked, and why; None: all are. compiler: what compiles them is called.
+    source: schedules; strict: no contraction, no re-association. check: whether kernels are run
+    beside their references, where this machine can. compiler: what compiles them is called.
     """
 
     source: ScheduleSource | None
     strict: bool
-    unchecked: str | None
+    check: bool
     compiler: str
 
 
@@ -108,7 +113,8 @@ def build_code(
         clock.lap(f"wait for {options.compiler}")
         clock.add(f"{options.compiler}, beside the others", compiled.seconds)
         checks: dict[str, KernelCheck] = {}
-        if options.unchecked is None:
+        unchecked = compiled.not_run if options.check else "off"
+        if unchecked is None:
             checks = {name: compiled.check(kernel) for name, kernel in lowered.kernels.items()}
         clock.lap("check")
         failures = {name: check.verdict for name, check in checks.items() if not check.ok}
@@ -122,9 +128,9 @@ def build_code(
             for name, reason in failures.items()
         ]
         by_rule |= frozenset(failures)
-    unchecked = KernelCheck(options.unchecked or "", None, 0.0)
+    none = KernelCheck(unchecked or "", None, 0.0)
     kernels = tuple(
-        _report(name, lowered, compiled.symbol(kernel), checks.get(name, unchecked))
+        _report(name, lowered, compiled.symbol(kernel), checks.get(name, none))
         for name, kernel in lowered.kernels.items()
     )
     return Code(compiled, kernels, tuple(notes))

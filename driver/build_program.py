@@ -4,7 +4,7 @@ each kernel is checked, and what depends on constants alone is computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,9 +13,9 @@ from ..codegen.cuda.program_artifact import CudaProgram
 from ..codegen.program_artifact import ProgramArtifact
 from ..runtime.arrays import ArgumentTypeError, Array
 from ..runtime.compile import Units
-from ..runtime.cuda.availability import Unavailable, availability
 from ..runtime.engine import Engine, Reference
 from ..runtime.engine_parts import EngineParts
+from ..runtime.library import SharedObject
 from ..runtime.model import Model, StoredModel
 from ..runtime.pool import pool_object, use_pool
 from ..runtime.program_code import NativeProgram, prepare_constants
@@ -32,7 +32,6 @@ from .compile_ahead_cuda import CompileAheadCuda
 from .resolve_target import resolve_target
 
 Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]
-NO_GPU = "not run: no GPU"  # of the check of a kernel
 NOT_WHOLE = "not run: only engines for a CPU are run whole when they are built"
 
 
@@ -40,8 +39,8 @@ NOT_WHOLE = "not run: only engines for a CPU are run whole when they are built"
 class ProgramOptions:
     """How a program is built.
 
-    strict: no contraction, no re-association. verify: "all" and "kernels" check every kernel, those
-    for a GPU where there is one; "emulated" checks these on the CPU.
+    strict: no contraction, no re-association. verify: "all" and "kernels" check every kernel that
+    this machine runs; "emulated" checks those for a GPU on the CPU.
     notes: lines for the report. lower_bound_bytes: below which no arena can be. keep_weights: keep
     program and original weights, so that a saved engine can be built anew. imported: the model as
     it was imported, for `verify`. seconds: what those who made the program took, for the report.
@@ -125,31 +124,41 @@ def _compiled(
     def compiling() -> CompileAhead:
         return CompileAhead(program.name, target, Units("model"))
 
-    how = CodeOptions(source, options.strict, None if _checked(options) else "off", "cc")
+    how = CodeOptions(source, options.strict, _checked(options), "cc")
     code = build_code(program, target, how, compiling, clock)
     artifact, shared = code.compiled.artifact, code.compiled.shared
-    bound = {i: constants[tensor.name] for i, tensor in enumerate(program.constants)}
-    kept, pool = prepare_constants(artifact, shared, bound), pool_object()
+    kept, pool, not_run = _kept(artifact, constants), pool_object(), code.compiled.not_run
+    if not_run is None:
+        given = {n: array for n, array in enumerate(kept) if array is not None}
+        kept = prepare_constants(artifact, shared, given)
     clock.lap("prepare")
-    whole = how.unchecked or "off"
-    if how.unchecked is None and options.verify == "all":
-        use_pool(pool)
-        whole = _whole(NativeProgram(artifact, shared, kept), Model(program, constants), options)
+    whole = "off"
+    if options.verify == "all":
+        whole = not_run or _whole(artifact, shared, kept, pool, Model(program, constants), options)
         clock.lap("check of the engine")
     report = _report(code.kernels, code.notes, clock, options, whole)
     plain = _plain(program, constants) if options.keep_weights else None
-    weights = sum(array.nbytes for array in kept if array is not None)
+    weights = sum(artifact.constants[position].bytes for position in artifact.read)
     plan = _plan(artifact, weights, plain, options)
     return EngineParts(artifact, shared, kept, report, plan, pool, plain, options.imported)
 
 
-def _whole(code: NativeProgram, model: Model, options: ProgramOptions) -> str:
+def _whole(
+    artifact: ProgramArtifact,
+    shared: SharedObject,
+    constants: Sequence[Array | None],
+    pool: SharedObject,
+    model: Model,
+    options: ProgramOptions,
+) -> str:
     """Run the whole engine beside the reference; what was found.
 
     Raises: ProgramCheckError, EngineCheckError.
     """
     if isinstance(options.oracle, str):
         return options.oracle
+    use_pool(pool)
+    code = NativeProgram(artifact, shared, constants)
     return str(EngineChecker(code, model, options.oracle, tolerance=options.tolerance).check())
 
 
@@ -168,16 +177,10 @@ def _for_gpu(
     def compiling() -> CompileAheadCuda:
         return CompileAheadCuda(target, "emulation" if emulated else "device")
 
-    unchecked = None if _checked(options) or emulated else "off"
-    if unchecked is None and not emulated and isinstance(availability(), Unavailable):
-        unchecked = NO_GPU
-    how = CodeOptions(source, options.strict, unchecked, "nvrtc")
+    how = CodeOptions(source, options.strict, _checked(options) or emulated, "nvrtc")
     code = build_code(program, target, how, compiling, clock)
     artifact = code.compiled.artifact
-    kept = tuple(
-        constants[parameter.name] if position in artifact.bound else None
-        for position, parameter in enumerate(artifact.constants)
-    )
+    kept = _kept(artifact, constants)
     report = _report(code.kernels, code.notes, clock, options, NOT_WHOLE)
     plain = _plain(program, constants) if options.keep_weights else None
     plan = _plan_on_device(artifact, plain, options)
@@ -207,6 +210,16 @@ def _interpreted(
     plain = _plain(program, constants)
     plan = _plan(artifact, 0, plain, options)
     return EngineParts(artifact, None, (), report, plan, None, plain, options.imported)
+
+
+def _kept(
+    artifact: ProgramArtifact | CudaProgram, constants: Mapping[str, Array]
+) -> tuple[Array | None, ...]:
+    """The constants that code takes as they are bound, by position."""
+    return tuple(
+        constants[parameter.name] if position in artifact.bound else None
+        for position, parameter in enumerate(artifact.constants)
+    )
 
 
 def _report(

@@ -13,6 +13,7 @@ from ..codegen.c.program import KernelTexts, emit_program
 from ..codegen.c.program_source import declarations, unit_source
 from ..codegen.program_artifact import ProgramArtifact
 from ..runtime.compile import Units
+from ..runtime.host import why_not_run
 from ..runtime.library import SharedObject
 from ..tir.program import Program
 from ..tir.target import Target
@@ -38,6 +39,12 @@ class CompiledC:
     def seconds(self) -> float:
         """Of all compilers, as if they had run one after the other."""
         return self.shared.seconds
+
+    @property
+    def not_run(self) -> str | None:
+        """Why nothing is checked: the processor lacks the instructions."""
+        why = why_not_run(self.artifact.target)
+        return None if why is None else f"not run: for {self.artifact.target}, {why}"
 
     def symbol(self, kernel: LoweredKernel) -> str:
         """The kernel's entry."""

@@ -15,6 +15,7 @@ from ..codegen.cuda.build import write_cuda
 from ..codegen.cuda.program import emit_program
 from ..codegen.cuda.program_artifact import CudaProgram
 from ..codegen.lower.split_prepare import Prepared
+from ..runtime.cuda.availability import Unavailable, availability
 from ..runtime.cuda.compile import Cubin
 from ..runtime.cuda.cubins import Cubins
 from ..runtime.cuda.device_code import DeviceCode
@@ -27,6 +28,7 @@ from .check_program import KernelCheck
 from .lower_program import LoweredKernel
 
 CheckedOn = Literal["device", "emulation"]
+NO_GPU = "not run: no GPU"  # of the check of a kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,12 @@ class CompiledCuda:
     def seconds(self) -> float:
         """Of all compilers, as if they had run one after the other."""
         return sum(cubin.seconds for cubin in self.cubins)
+
+    @property
+    def not_run(self) -> str | None:
+        """Why nothing is checked: kernels run on a GPU, and none is here."""
+        without = self.checked_on == "device" and isinstance(availability(), Unavailable)
+        return NO_GPU if without else None
 
     def symbol(self, kernel: LoweredKernel) -> str:
         """The kernels that a run of it launches."""

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 from ..runtime.host import host_target
 from ..tir.target import Target
 
 
 def resolve_target(target: Target | str | None) -> Target:
-    """The target that a caller names; this machine's CPU for None and "c", its GPU for "cuda".
+    """The target that a caller names, complete.
 
+    None and an open one, "c" or Target("c", threads=2), are this machine's CPU, an open one of
+    "cuda" its GPU; what an open target gives, such as its threads, stays.
     Raises: TargetError; NoDevice.
     """
-    if isinstance(target, Target):
-        return target
-    if target == "cuda":
-        from ..runtime.cuda.availability import Available, availability  # nobody else needs it
+    asked = Target() if target is None else target
+    if not isinstance(asked, Target):
+        asked = Target.parse(asked)
+    if not asked.is_open:
+        return asked
+    given = {f.name: value for f in fields(asked) if (value := getattr(asked, f.name))}
+    return replace(host_target() if asked.kind == "c" else _gpu_here(), **given)
 
-        found = availability()
-        if not isinstance(found, Available):
-            raise found.error()
-        return Target.parse(f"cuda:{found.devices[0].arch}")
-    return host_target() if target in (None, "c") else Target.parse(target)
+
+def _gpu_here() -> Target:
+    from ..runtime.cuda.availability import Available, availability  # nobody else needs it
+
+    found = availability()
+    if not isinstance(found, Available):
+        raise found.error()
+    return Target("cuda", found.devices[0].arch)

@@ -50,8 +50,8 @@ def compile(
     cache: bool = True,
     progress: Progress | None = None,
 ) -> Engine:
-    """Compile a model for a target: this machine's CPU by default, "cuda" its GPU. For one that is
-    named, "cuda:sm_90a", an engine is made without it too, to be looked at, saved and emulated.
+    """Compile a model for a target: this machine's CPU by default, "cuda" its GPU. One that is not
+    here, "cuda:sm_90a" or "c:avx512", gets an engine to be looked at, saved, a GPU's emulated.
 
     model: the path or the bytes of an ONNX file, a ModelProto, or a Graph; what it has in float16
     is stored so and computed in float32. shapes: sizes that it leaves open, by input {"x": (1, 3,
@@ -96,7 +96,7 @@ def _found_or_made(
     model: object, target: Target, options: BuildOptions, cache: bool, tell: Progress
 ) -> Engine:
     key = _key(model, target, options) if cache else None
-    engine = kept_engine(key, options.max_contexts) if key else None
+    engine = kept_engine(key, target, options.max_contexts) if key else None
     if engine is None:
         # here, because a hit must not wait for what only a build needs
         from .compile_model import compile_model

@@ -18,6 +18,7 @@ from ..runtime.arrays import Array
 from ..runtime.coverage import Coverage, Covered
 from ..runtime.cuda.availability import Unavailable, availability
 from ..runtime.engine import Engine, Reference
+from ..runtime.host import why_not_run
 from ..runtime.verification import Report
 from ..schedule.source import ScheduleSource, as_source
 from ..tir.program import Program
@@ -88,8 +89,9 @@ def compile_model(
     made = _build(job)
     if options.verify != "all" or not rounding_more(made.planned):
         return made.engine
-    if target.gpu is not None and isinstance(availability(), Unavailable):
-        return _noted(job, made.engine, f"tolerance {options.tolerance:g}: not measured: no GPU")
+    without = _not_measured(made.engine)
+    if without is not None:
+        return _noted(job, made.engine, f"tolerance {options.tolerance:g}: not measured: {without}")
     tell("measure")
     return _within_tolerance(job, made)
 
@@ -140,6 +142,14 @@ def _within_tolerance(job: _Job, made: _Made) -> Engine:
         found = engine.verify()
     note = f"{said}: {_errors(found)}, measured beside the reference in float64"
     return _noted(job, engine, note)
+
+
+def _not_measured(engine: Engine) -> str | None:
+    """Why an engine cannot be run beside its reference; None: it can."""
+    target = engine.parts.artifact.target
+    if target.gpu is not None:
+        return "no GPU" if isinstance(availability(), Unavailable) else None
+    return why_not_run(target)
 
 
 def _noted(job: _Job, engine: Engine, note: str) -> Engine:

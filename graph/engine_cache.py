@@ -1,12 +1,12 @@
 """Finished engines, kept from one process to the next: a hit reads one file and builds nothing.
 
 An engine is kept under what it was made of: the model's bytes, the target, the options, the C
-compiler that is asked for, and the code of tilewright itself. The bytes of a model file are known
-again by what the file system says of it, so that a hit does not read them: path, size, file number
-and both times of change, of which no program sets the second. A file that changed in the last two
-seconds is read each time, because another change might leave those times as they are. Models whose
-weights lie in other files are not kept, nor those that would take more than half of the cache.
-Nothing here imports what is needed to build.
+compiler that is asked for, whether this machine ran its kernels, and the code of tilewright itself.
+The bytes of a model file are known again by what the file system says of it, so that a hit does not
+read them: path, size, file number and both times of change, of which no program sets the second. A
+file that changed in the last two seconds is read each time, because another change might leave
+those times as they are. Models whose weights lie in other files are not kept, nor those that would
+take more than half of the cache. Nothing here imports what is needed to build.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..runtime.cache import cache_key, user_cache
 from ..runtime.engine import Engine
 from ..runtime.engine_format import EngineFileError
 from ..runtime.engine_reader import EngineFile
-from ..runtime.host import host
+from ..runtime.host import host, why_not_run
 from ..runtime.log import log
 from ..runtime.version import tool_version
 from ..tir.target import Target
@@ -51,18 +51,20 @@ def model_digest(model: object) -> str | None:
 def engine_key(digest: str, target: Target, options: Mapping[str, object]) -> str:
     """The key of the engine that these options make of a model. options: plain values."""
     values = json.dumps([target.to_json(), sorted(options.items())], default=list)
-    compiler = os.environ.get("CC", "") if target.gpu is None else _gpu_identity()
-    return cache_key(digest, values, compiler, tool_version(), _code_digest())
+    made_by = _cpu_identity(target) if target.gpu is None else _gpu_identity()
+    return cache_key(digest, values, made_by, tool_version(), _code_digest())
 
 
-def kept_engine(key: str, max_contexts: int | None) -> Engine | None:
-    """The engine that is kept under `key`; None where there is none that fits this machine."""
+def kept_engine(key: str, target: Target, max_contexts: int | None) -> Engine | None:
+    """The engine for a target that is kept under `key`; None where there is none that fits this
+    machine, or that would fit if this machine had the target's instructions.
+    """
     path = user_cache().path(ENGINES, key)
     if path is None or not path.exists():
         return None
     try:
         file = EngineFile(path)
-        if file.missing(host().instructions):
+        if file.missing((*host().instructions, target.instructions)):
             return None
         engine = Engine(file.parts(), max_contexts=max_contexts)
     except (OSError, EngineFileError) as error:
@@ -88,6 +90,11 @@ def keep_engine(key: str, engine: Engine) -> None:
         log.warning("cache: cannot keep the engine '%s' (%s)", engine.name, error)
         return
     cache.evict()
+
+
+def _cpu_identity(target: Target) -> str:
+    """What compiles for a CPU, and why its kernels were not checked, if they were not."""
+    return f"{os.environ.get('CC', '')} {why_not_run(target)}"
 
 
 def _gpu_identity() -> str:

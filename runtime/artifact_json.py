@@ -194,12 +194,15 @@ def target_from_json(data: Reader) -> Target:
     """A target from its fields (Target.to_json). Raises: IRError."""
     whole = ("vector_bytes", "vector_registers", "fma_per_cycle", "l1_bytes", "l2_bytes")
     numbers = {name: data[name].integer() for name in (*whole, "l3_bytes", "threads")}
+    kind = data["kind"].one_of(*KINDS)
+    isa = data["isa"].one_of(*(GPUS if kind == "cuda" else ISAS))
+    known = [name for name, base in FEATURES.items() if base == isa]
     return Target(
-        kind=data["kind"].one_of(*KINDS),
-        isa=data["isa"].one_of(*ISAS, *GPUS),
+        kind=kind,
+        isa=isa,
         clock_ghz=data["clock_ghz"].number(),
         dram_gb_per_s=data["dram_gb_per_s"].number(),
-        features=tuple(item.one_of(*FEATURES) for item in data["features"].items()),
+        features=tuple(item.one_of(*known) for item in data["features"].items()),
         **numbers,
     )
 

@@ -68,7 +68,8 @@ def compile_shared(
     key = cache_key(_FORMAT, compiler.identity, *every_flag, *link_flags(), source)
     kept = cache.get(OBJECTS, key)
     if kept is not None:
-        return SharedObject(kept, cache.path(OBJECTS, key), compiler.version, 0.0)
+        place = cache.path(OBJECTS, key)
+        return SharedObject(kept, place, compiler.version, 0.0, target.instructions)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         job, output = _Job(compiler, cache, Path(folder), seconds), Path(folder, "whole.so")
@@ -76,7 +77,8 @@ def compile_shared(
         binary = output.read_bytes()
     spent = time.perf_counter() - began
     log.debug("compile: '%s', %.0f ms", name, spent * 1e3)
-    return SharedObject(binary, cache.put(OBJECTS, key, binary), compiler.version, spent)
+    place = cache.put(OBJECTS, key, binary)
+    return SharedObject(binary, place, compiler.version, spent, target.instructions)
 
 
 class Units:
@@ -105,6 +107,7 @@ class Units:
         self._folder = tempfile.TemporaryDirectory(prefix="tilewright-")
         self._workers = ThreadPoolExecutor(max_workers=allowed_cpus())
         self._keys: list[str] = []
+        self._targets: list[Target] = []
         self._objects: list[Future[tuple[Path, float]]] = []
 
     def __enter__(self) -> Units:
@@ -125,6 +128,7 @@ class Units:
         key = cache_key(_FORMAT, self._compiler.identity, *flags, source)
         name = f"{self._name}_{len(self._keys)}"
         self._keys.append(key)
+        self._targets.append(target)
         self._objects.append(self._workers.submit(self._object, source, name, flags, key))
 
     def link(self) -> SharedObject:
@@ -134,12 +138,20 @@ class Units:
         version, place = self._compiler.version, self._cache.path(OBJECTS, key)
         kept = self._cache.get(OBJECTS, key)
         if kept is not None:
-            return SharedObject(kept, place, version, sum(seconds))
+            return SharedObject(kept, place, version, sum(seconds), self._instructions)
         began = time.perf_counter()
         binary = self._job.link(objects, self._name)
         spent = sum(seconds) + time.perf_counter() - began
         log.debug("compile: '%s', %d units, %.0f ms", self._name, len(objects), spent * 1e3)
-        return SharedObject(binary, self._cache.put(OBJECTS, key, binary), version, spent)
+        place = self._cache.put(OBJECTS, key, binary)
+        return SharedObject(binary, place, version, spent, self._instructions)
+
+    @property
+    def _instructions(self) -> str:
+        """What the units need together: they are of one instruction set and differ in features."""
+        (isa,) = {target.isa for target in self._targets}
+        features = {name for target in self._targets for name in target.features}
+        return Target(isa=isa, features=tuple(features)).instructions
 
     @property
     def _job(self) -> _Job:

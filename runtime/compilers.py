@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..tir.errors import TilewrightError
-from ..tir.target import Target
+from ..tir.target import Target, named
 from .cache import cache_key
 
 STRICT_VARIABLE = "TILEWRIGHT_WERROR"  # "1": warnings in generated code are errors
@@ -122,8 +122,11 @@ def find_compiler(language: Language = C) -> Compiler:
 
 
 def isa_flags(target: Target) -> tuple[str, ...]:
-    """The flags that give the compiler the target's instruction set, and nothing more."""
-    return (*_ISA_FLAGS[target.isa], *(_FEATURE_FLAGS[name] for name in target.features))
+    """The flags that give the compiler the target's instruction set, and nothing more.
+
+    Raises: TargetError where it names none.
+    """
+    return (*_ISA_FLAGS[named(target).isa], *(_FEATURE_FLAGS[name] for name in target.features))
 
 
 def compile_flags(target: Target, language: Language = C) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,10 +25,11 @@ from .context import Context, ProfiledFrame, ProgramCode, RunFrame
 from .coverage import Coverage
 from .engine_parts import EngineParts
 from .engine_reader import EngineFile
-from .host import default_threads
+from .foreign import ForeignProgram
+from .host import default_threads, why_not_run
 from .interface import TensorSpec
 from .pool import use_pool
-from .program_code import NativeProgram
+from .program_code import NativeProgram, prepare_constants
 from .report import EngineReport, MemoryPlan
 from .threads import checked_threads
 
@@ -64,21 +66,21 @@ class Engine:
         max_contexts: int | None = None,
         load: Loader | None = None,
     ) -> None:
-        """Load the code of the parts.
+        """Load the code of the parts; compute what depends on constants alone where that is left.
 
+        An engine for instructions that this machine lacks is not loaded: a run is refused.
         reference: computes the outputs from the inputs, for `verify`; by default the parts' own.
         load: makes of the parts what runs them; by default what the target says.
         threads: of runs that do not say. max_contexts: the most runs at one time; others wait.
-        Raises: TargetError where this machine lacks the instruction set; LibraryError; EngineError
-        where the parts hold no code, or for `max_contexts` below 1; ArgumentTypeError,
-        ArgumentValueError for threads that are no number of 1 or more.
+        Raises: LibraryError; EngineError where the parts hold no code, or for `max_contexts` below
+        1; ArgumentTypeError, ArgumentValueError for threads that are no number of 1 or more.
         """
         if max_contexts is not None and (type(max_contexts) is not int or max_contexts < 1):
             raise EngineError(
                 f"engine: max_contexts is {max_contexts!r}; expected at least 1, or None.",
                 code="engine-contexts",
             )
-        self.parts = parts
+        self.parts = parts = _prepared(parts)
         self.max_contexts = max_contexts
         self._load = load
         self.code = _code(parts) if load is None else load(parts)
@@ -326,6 +328,19 @@ class Engine:
         return default_threads() if count is None else checked_threads(count, self.name)
 
 
+def _prepared(parts: EngineParts) -> EngineParts:
+    """The parts, with what a CPU computes of constants alone: a build leaves that where the machine
+    lacks the instructions.
+    """
+    artifact = parts.artifact
+    if not isinstance(artifact, ProgramArtifact) or parts.shared is None or parts.are_prepared:
+        return parts
+    if why_not_run(artifact.target) is not None:
+        return parts
+    given = {n: array for n, array in enumerate(parts.constants) if array is not None}
+    return replace(parts, constants=prepare_constants(artifact, parts.shared, given))
+
+
 def _code(parts: EngineParts) -> ProgramCode:
     artifact = parts.artifact
     if not isinstance(artifact, ProgramArtifact):
@@ -333,6 +348,8 @@ def _code(parts: EngineParts) -> ProgramCode:
 
         return DeviceProgram(artifact, parts.cubins, parts.constants)
     if parts.shared is not None:
+        if why_not_run(artifact.target) is not None:
+            return ForeignProgram(artifact)
         if parts.pool is not None:
             use_pool(parts.pool)
         return NativeProgram(artifact, parts.shared, parts.constants)

@@ -22,8 +22,8 @@ class EngineParts:
 
     shared: the compiled object, and pool: the thread pool's, of a CPU; cubins: of a GPU, one for
     each kernel of the artifact. None and () where the target compiles no such thing.
-    constants: by position in the artifact; None for those that nobody reads, and for those that a
-    GPU has yet to compute. plain: the program
+    constants: by position in the artifact; None for those that nobody reads, and for those that are
+    yet to be computed: by a GPU, or by a CPU that has the instructions for it. plain: the program
     before schedules, with the original constants, from which the engine can be built anew.
     reference: the model as imported, against which it is verified. Both are None where they are not
     kept.
@@ -38,3 +38,8 @@ class EngineParts:
     plain: StoredModel | None = None
     reference: StoredModel | None = None
     cubins: tuple[Cubin, ...] = ()
+
+    @property
+    def are_prepared(self) -> bool:
+        """Whether every constant that a run reads is there."""
+        return all(self.constants[position] is not None for position in self.artifact.read)

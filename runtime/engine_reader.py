@@ -7,7 +7,7 @@ import io
 import mmap
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,7 +130,7 @@ class EngineFile:
             _check_constants(artifact, constants)
             return EngineParts(
                 artifact,
-                self._object(BINARY),
+                self._object(BINARY, artifact),
                 constants,
                 report_from_json(program["report"]),
                 plan_from_json(program["plan"]),
@@ -232,10 +232,15 @@ class EngineFile:
             for kernel, image in zip(artifact.kernels, images, strict=True)
         )
 
-    def _object(self, name: str) -> SharedObject | None:
+    def _object(
+        self, name: str, artifact: ProgramArtifact | CudaProgram | None = None
+    ) -> SharedObject | None:
+        """The object in a section: of an artifact, or of the pool, which is for a plain CPU."""
         if name not in self._sections:
             return None
-        return SharedObject(bytes(self._sections[name]), None, self.requirements.compiler, 0.0)
+        needs = "scalar" if artifact is None else artifact.target.instructions
+        compiler = self.requirements.compiler
+        return SharedObject(bytes(self._sections[name]), None, compiler, 0.0, needs)
 
     def _model(self, name: str, weights: dict[str, Array]) -> StoredModel | None:
         if name not in self._sections:
@@ -327,9 +332,18 @@ def _aligned(array: Array) -> Array:
 def _check_constants(
     artifact: ProgramArtifact | CudaProgram, constants: tuple[Array | None, ...]
 ) -> None:
-    """Refuse an engine whose code would read constants that are not there, or are shorter."""
-    needed = artifact.read if isinstance(artifact, ProgramArtifact) else artifact.bound
-    sizes = [parameter.bytes for parameter in artifact.constants]
-    found = [None if array is None else array.nbytes for array in constants]
-    if len(found) != len(sizes) or any(found[n] != sizes[n] for n in needed):
+    """Refuse an engine whose code would read constants that are not there, or are shorter. On a CPU
+    they are all that a run reads, or those from which the others are yet to be computed.
+    """
+    wanted = [(parameter.shape, parameter.dtype.numpy) for parameter in artifact.constants]
+    found = [None if array is None else (array.shape, array.dtype) for array in constants]
+    fits = len(found) == len(wanted) and (
+        _agree(found, wanted, artifact.bound)
+        or (isinstance(artifact, ProgramArtifact) and _agree(found, wanted, artifact.read))
+    )
+    if not fits:
         raise _Malformed("the constants are not those of the program.")
+
+
+def _agree(found: Sequence[object], wanted: Sequence[object], positions: Iterable[int]) -> bool:
+    return all(found[position] == wanted[position] for position in positions)

@@ -15,6 +15,7 @@ from ..tir.errors import TilewrightError
 from .arrays import Array
 from .compilers import isa_flags
 from .engine_parts import EngineParts
+from .host import why_not_run
 from .pool import pool_source
 
 WEIGHTS = "weights.bin"
@@ -29,7 +30,8 @@ class ExportError(TilewrightError, ValueError):
 def export_c(parts: EngineParts, folder: Path) -> Path:
     """Write the files; the folder, which is made where it is not there.
 
-    Raises: ExportError for an engine that was not compiled to C; OSError.
+    Raises: ExportError for an engine that was not compiled to C, and for one whose constants a
+    machine that has its instructions is yet to compute; OSError.
     """
     artifact = parts.artifact
     if not isinstance(artifact, ProgramArtifact) or artifact.target.kind != "c":
@@ -37,6 +39,13 @@ def export_c(parts: EngineParts, folder: Path) -> Path:
             f"export: '{artifact.name}' is built for target '{artifact.target}'; expected 'c'.",
             code="export-target",
             hints=('tw.compile(model, target="c").export_c(folder)',),
+        )
+    if not parts.are_prepared:
+        raise ExportError(
+            f"export: '{artifact.name}' is for {artifact.target}, {why_not_run(artifact.target)}; "
+            "expected a machine that can pack its weights.",
+            code="export-foreign",
+            hints=("engine.save(path) here, tw.load(path).export_c(folder) on such a machine.",),
         )
     weights = _weights(artifact, parts.constants)
     isa = isa_flags(artifact.target)

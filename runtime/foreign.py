@@ -1,4 +1,4 @@
-"""The code of a kernel for another kind of processor: its source is there, a run is refused."""
+"""Code for a processor that this machine has not: its source is there, a run is refused."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from ..codegen.artifact import Artifact
+from ..codegen.program_artifact import ProgramArtifact
 from ..tir.errors import TargetError
 from .arrays import Array
+from .host import why_not_run
+from .interface import Interface
 
 
 class ForeignCode:
@@ -18,16 +21,30 @@ class ForeignCode:
 
     def run(self, arrays: Sequence[Array], threads: int) -> None:
         """Raises: TargetError."""
-        self._refuse()
+        _refuse(self.artifact)
 
     def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
         """Raises: TargetError."""
-        self._refuse()
+        _refuse(self.artifact)
 
-    def _refuse(self) -> NoReturn:
-        raise TargetError(
-            f"run: '{self.artifact.name}' is for {self.artifact.target}, another kind of processor "
-            "than this machine's.",
-            code="run-foreign",
-            hints=("kernel.source is its C, to be compiled there; target 'c' is this machine.",),
-        )
+
+class ForeignProgram:
+    """What an Engine refuses to run here."""
+
+    def __init__(self, artifact: ProgramArtifact) -> None:
+        self._artifact = artifact
+        self.checks = artifact.checks
+        self.interface = Interface(artifact)
+
+    def frame(self, threads: int) -> NoReturn:
+        """Raises: TargetError."""
+        _refuse(self._artifact)
+
+
+def _refuse(artifact: Artifact | ProgramArtifact) -> NoReturn:
+    """Raises: TargetError."""
+    raise TargetError(
+        f"run: '{artifact.name}' is for {artifact.target}, {why_not_run(artifact.target)}.",
+        code="run-foreign",
+        hints=("its source is C, to be compiled where it runs; target 'c' is this machine.",),
+    )

@@ -2,7 +2,8 @@
 
 Read once, lazily, from /proc and /sys; what they do not tell stays at the defaults of `Target`.
 Nothing is measured here (that is limits.py) and nothing is compiled. Where neither tells (macOS),
-the instruction set is "scalar".
+the instruction set is "scalar". TILEWRIGHT_CPU=avx2 hides what the machine has beyond it, from
+everything: nothing above it is chosen, and nothing above it is loaded.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ from functools import cache
 from pathlib import Path
 
 from ..tir.errors import TilewrightError
-from ..tir.target import FEATURES, ISAS, Target
+from ..tir.target import FEATURES, ISAS, Target, covers
 
 THREADS_VARIABLE = "TILEWRIGHT_NUM_THREADS"
+CPU_VARIABLE = "TILEWRIGHT_CPU"  # an instruction set of this machine, with features or without
 
 # best first; each with the flags of /proc/cpuinfo that it needs
-_ISA_FEATURES = (
+_ISA_FLAGS = (
     ("avx512", frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})),
     ("avx2", frozenset({"avx2", "fma", "f16c"})),
     ("neon", frozenset({"asimd"})),
     ("scalar", frozenset[str]()),
 )
 # the flag that each feature of a target is
-_FEATURES = {"vnni": "avx512_vnni", "bf16": "avx512_bf16"}
+_FEATURE_FLAGS = {"vnni": "avx512_vnni", "bf16": "avx512_bf16"}
 
 
 class HostError(TilewrightError, ValueError):
@@ -68,16 +70,24 @@ class Host:
     @property
     def instructions(self) -> tuple[str, ...]:
         """The instruction sets, best first, with features: "avx512+vnni", "avx2", "scalar"."""
-        own = (name for name in self.features if FEATURES[name] == self.isa)
-        return ("+".join((self.isa, *own)), *self.isas[1:])
+        return _instructions(self.isas, self.features)
 
 
-def read_host(root: Path = Path("/")) -> Host:
-    """Read the host from the proc and sys file systems below `root`."""
+def read_host(root: Path = Path("/"), most: str = "") -> Host:
+    """Read the host from the proc and sys file systems below `root`.
+
+    most: the instruction set, with its features, above which nothing counts, such as "avx2"; empty:
+    all that there is. Raises: HostError for one that the host lacks.
+    """
     cpu = _cpuinfo(_text(root / "proc/cpuinfo"))
-    features = frozenset(f"{cpu.get('flags', '')} {cpu.get('Features', '')}".split())
+    flags = frozenset(f"{cpu.get('flags', '')} {cpu.get('Features', '')}".split())
     l1, l2, l3 = _caches(root / "sys/devices/system/cpu/cpu0/cache")
-    isas = tuple(isa for isa, needed in _ISA_FEATURES if needed <= features)
+    isas = tuple(isa for isa, needed in _ISA_FLAGS if needed <= flags)
+    features = tuple(
+        name for name, base in FEATURES.items() if base == isas[0] and _FEATURE_FLAGS[name] in flags
+    )
+    if most:
+        isas, features = _lowered(isas, features, most)
     zen4 = cpu.get("vendor_id") == "AuthenticAMD" and cpu.get("cpu family") == "25"
     return Host(
         model=_model(cpu),
@@ -88,12 +98,29 @@ def read_host(root: Path = Path("/")) -> Host:
         l2_bytes=l2,
         l3_bytes=l3,
         quota=_quota(root),
-        features=tuple(
-            name
-            for name, base in FEATURES.items()
-            if base == isas[0] and _FEATURES[name] in features
-        ),
+        features=features,
     )
+
+
+def _lowered(
+    isas: tuple[str, ...], features: tuple[str, ...], most: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The instruction sets and the features that are left where nothing is above `most`."""
+    here = _instructions(isas, features)
+    isa, *others = most.split("+")
+    if not covers(here, most):
+        wrong = "which this machine lacks" if isa in ISAS else "which is no instruction set"
+        raise HostError(
+            f"cpu: {CPU_VARIABLE} is '{most}', {wrong}; expected one of {', '.join(here)}.",
+            code="host-cpu",
+            hints=(f"it hides what a machine has and adds nothing: {CPU_VARIABLE}={here[-1]}",),
+        )
+    return isas[isas.index(isa) :], tuple(name for name in features if name in others)
+
+
+def _instructions(isas: tuple[str, ...], features: tuple[str, ...]) -> tuple[str, ...]:
+    """The instruction sets, the first of which has the features, as targets name them."""
+    return ("+".join((isas[0], *features)), *isas[1:])
 
 
 def _model(cpu: Mapping[str, str]) -> str:
@@ -107,10 +134,17 @@ def _model(cpu: Mapping[str, str]) -> str:
     return f"{name} ({', '.join(told)})" if name and told else name
 
 
-@cache
 def host() -> Host:
-    """This machine, read at the first call."""
-    return read_host()
+    """This machine, read at the first call, as far as TILEWRIGHT_CPU lets it be seen.
+
+    Raises: HostError where that names what the machine lacks.
+    """
+    return _host(os.environ.get(CPU_VARIABLE, ""))
+
+
+@cache
+def _host(most: str) -> Host:
+    return read_host(most=most)
 
 
 def last_level_bytes() -> int:
@@ -121,6 +155,18 @@ def last_level_bytes() -> int:
 def is_foreign(target: Target) -> bool:
     """Whether a target is another kind of processor, for which nothing can be compiled here."""
     return (target.isa == "neon") != (platform.machine() in _ARM) and target.isa != "scalar"
+
+
+def why_not_run(target: Target) -> str | None:
+    """Why this machine does not run C that is compiled for a target, in words that follow its name;
+    None: it does.
+    """
+    if is_foreign(target):
+        return "another kind of processor than this machine's"
+    here = host().instructions
+    if covers(here, target.instructions):
+        return None
+    return f"which this machine lacks; it has {', '.join(here)}"
 
 
 def allowed_cpus() -> int:

@@ -5,6 +5,9 @@ reads the types that are named below as it meets them, where declarations would 
 C written in Python. The loader itself (dlopen, dlsym) is called, not `ffi.dlopen`, so that the
 names of entries need no declaration each, and so that an object that must outlive the interpreter's
 shutdown can be pinned.
+
+Machine code enters the process here and nowhere else, so here it is asked whether the processor has
+the instructions: code that it lacks would end the process at the first of them.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from typing import TypeAlias
 
 import _cffi_backend
 
-from ..tir.errors import TilewrightError
+from ..tir.errors import TargetError, TilewrightError
+from ..tir.target import covers
+from .host import host
 
 Pointer: TypeAlias = "_cffi_backend.FFI.CData"
 
@@ -52,13 +57,14 @@ class SharedObject:
 
     binary: its bytes. path: the cache's file that holds it, None where it is not kept. compiler:
     the version line of the compiler that made it. seconds: what compiling took; 0 where it came
-    from the cache.
+    from the cache. instructions: the instruction set that it was compiled for, with its features.
     """
 
     binary: bytes
     path: Path | None
     compiler: str
     seconds: float
+    instructions: str
 
 
 class LibraryError(TilewrightError, OSError):
@@ -80,8 +86,9 @@ class Library:
     def __init__(self, shared: SharedObject, *, name: str, pinned: bool = False) -> None:
         """Load the object from the cache's file, or from its bytes where that file is not there.
 
-        Raises: LibraryError.
+        Raises: TargetError where this machine lacks the instruction set; LibraryError.
         """
+        _check_instructions(shared, name)
         self.name = name
         handle = _open(shared, name)
         if not pinned:
@@ -111,6 +118,17 @@ class _Hold:
 
     def __call__(self, pointer: Pointer) -> None:
         """The pointer is gone."""
+
+
+def _check_instructions(shared: SharedObject, name: str) -> None:
+    """Refuse code that would end this process at an instruction. Raises: TargetError."""
+    here = host().instructions
+    if not covers(here, shared.instructions):
+        raise TargetError(
+            f"load: '{name}' is compiled for {shared.instructions}, which this machine lacks; it "
+            f"has {', '.join(here)}.",
+            code="load-isa",
+        )
 
 
 def _open(shared: SharedObject, name: str) -> Pointer:

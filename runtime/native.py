@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 
 from ..codegen.artifact import Artifact, Entry
-from ..tir.errors import TargetError
-from ..tir.target import covers
 from .arrays import Array, memory
-from .host import default_threads, host
+from .host import default_threads
 from .library import Library, Pointer, SharedObject, ffi
 from .pages import side_by_side
 from .pool import pool_run
@@ -77,7 +75,6 @@ class NativeCode:
 
         Raises: TargetError where this machine lacks the instruction set; LibraryError.
         """
-        _check_isa(artifact)
         self.artifact = artifact
         self.shared = shared
         self.fixed = dict(fixed)
@@ -94,7 +91,6 @@ class NativeCode:
         `accept_constants`.
         Raises: TargetError where this machine lacks the instruction set; LibraryError.
         """
-        _check_isa(artifact)
         kept = [p for p in artifact.parameters if p.role in ("constant", "prepared")]
         arrays = side_by_side([(p.shape, p.dtype.numpy) for p in kept])
         fixed = {p.name: array for p, array in zip(kept, arrays, strict=True)}
@@ -153,13 +149,3 @@ class _Bound:
 
     def __call__(self) -> int:
         return int(self._run(self._function, self._arguments, self._threads))
-
-
-def _check_isa(artifact: Artifact) -> None:
-    needed = artifact.target.instructions
-    if not covers(host().instructions, needed):
-        raise TargetError(
-            f"load: '{artifact.name}' is compiled for {needed}, which this machine "
-            f"lacks; it has {', '.join(host().instructions)}.",
-            code="load-isa",
-        )

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ..tir.target import Target
+from ..tir.target import ISAS, Target
 from .library import Library, Pointer, SharedObject
 
 _FLAGS = ("-pthread",)
@@ -53,7 +53,7 @@ def pool_object(target: Target | None = None) -> SharedObject:
     # here, because an engine from a file brings its pool and needs no compiler
     from .compile import compile_shared
 
-    return compile_shared(pool_source(), target or Target(), name="pool", flags=_FLAGS)
+    return compile_shared(pool_source(), target or ISAS["scalar"], name="pool", flags=_FLAGS)
 
 
 def use_pool(shared: SharedObject) -> None:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..codegen.program_artifact import ProgramArtifact
-from ..tir.errors import TargetError
 from ..tir.program import Copy, Launch, Slice, Step, Sync
-from ..tir.target import covers
 from .arrays import ALIGNMENT, Array, empty_aligned, memory
-from .host import default_threads, host
+from .host import default_threads
 from .index_checks import check_indices
 from .interface import Interface
 from .library import Library, Pointer, SharedObject, ffi
@@ -43,13 +41,6 @@ class NativeProgram:
 
         Raises: TargetError where this machine lacks the instruction set; LibraryError.
         """
-        needed = artifact.target.instructions
-        if not covers(host().instructions, needed):
-            raise TargetError(
-                f"engine: '{artifact.name}' is compiled for {needed}, which this "
-                f"machine lacks; it has {', '.join(host().instructions)}.",
-                code="engine-isa",
-            )
         self.artifact = artifact
         self.shared = shared
         self.constants = tuple(constants)

@@ -11,8 +11,21 @@ from .gpu import GPUS, GpuLimits
 from .json_reader import Json
 
 KINDS = ("c", "cuda", "python", "null")
+_HERE = ("c", "cuda")  # those whose machine is this one where none is named
 # what some machines of an instruction set have beside it
 FEATURES = {"vnni": "avx512", "bf16": "avx512"}
+# bytes of a vector and number of vector registers
+_REGISTERS = {"scalar": (0, 16), "avx2": (32, 16), "avx512": (64, 32), "neon": (16, 32)}
+# of any machine
+_NOMINAL = {
+    "fma_per_cycle": 2,
+    "clock_ghz": 3.0,
+    "l1_bytes": 32 << 10,
+    "l2_bytes": 1 << 20,
+    "l3_bytes": 32 << 20,
+    "dram_gb_per_s": 40.0,
+    "threads": 2,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,40 +35,65 @@ class Target:
     kind: the back end: "c" compiles, "cuda" compiles for a GPU, "python" interprets, "null" lowers
     and prices but runs nothing.
     isa: "scalar", "avx2" (AVX2 with FMA), "avx512" (AVX-512 F, BW, DQ and VL) or "neon" (of 64-bit
-    ARM); of a GPU its architecture, such as "sm_90a" (tir/gpu.py).
+    ARM); of a GPU its architecture, such as "sm_90a" (tir/gpu.py). Where a target of "c" or "cuda"
+    names none it is open: it means the machine that it is used on, and whoever may look at that
+    completes it (driver/resolve_target.py). "python" and "null" take "scalar".
     features: what the machine has beside it: "vnni" (AVX512-VNNI, products of bytes), "bf16"
     (AVX512-BF16, products of bfloat16).
     vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
     core starts per cycle. clock_ghz, l1_bytes, l2_bytes (per core), l3_bytes (shared),
     dram_gb_per_s: nominal, so that plans are reproducible.
     threads: what schedules are chosen for; a run may use another number.
+    A number of 0 is not given: it becomes the instruction set's nominal one, or, of an open target,
+    the machine's.
     """
 
     kind: str = "c"
-    isa: str = "scalar"
+    isa: str = ""
     vector_bytes: int = 0
-    vector_registers: int = 16
-    fma_per_cycle: int = 2
-    clock_ghz: float = 3.0
-    l1_bytes: int = 32 << 10
-    l2_bytes: int = 1 << 20
-    l3_bytes: int = 32 << 20
-    dram_gb_per_s: float = 40.0
-    threads: int = 2
+    vector_registers: int = 0
+    fma_per_cycle: int = 0
+    clock_ghz: float = 0.0
+    l1_bytes: int = 0
+    l2_bytes: int = 0
+    l3_bytes: int = 0
+    dram_gb_per_s: float = 0.0
+    threads: int = 0
     features: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Take the nominal numbers for those that are not given.
+
+        Raises: TargetError for an unknown back end, instruction set, architecture or feature.
+        """
+        known = _check_names(self)
+        if not self.isa and self.kind not in _HERE:
+            object.__setattr__(self, "isa", "scalar")
+        object.__setattr__(self, "features", tuple(f for f in known if f in self.features))
+        if self.is_open:
+            return
+        for name, value in _nominal(self.isa).items():
+            if not getattr(self, name):
+                object.__setattr__(self, name, value)
+
     def __str__(self) -> str:
-        return f"{self.kind}:{self.instructions}" if self.kind in ("c", "cuda") else self.kind
+        named = self.kind in _HERE and not self.is_open
+        return f"{self.kind}:{self.instructions}" if named else self.kind
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it names no instruction set and so means the machine that it is used on."""
+        return not self.isa
 
     @property
     def instructions(self) -> str:
-        """The instruction set with the features: "avx512+vnni"."""
+        """The instruction set with the features: "avx512+vnni"; empty where it is open."""
         return "+".join((self.isa, *self.features))
 
     @staticmethod
     def parse(text: str) -> Target:
         """The target that `text` names: "c:avx512+vnni", "c:avx2", "c:scalar", "cuda:sm_90a",
-        "python" or "null".
+        "python" or "null"; "c" and "cuda" alone are open.
 
         Raises: TargetError for an unknown back end, instruction set or feature; TargetTypeError for
         what is no text.
@@ -67,30 +105,8 @@ class Target:
                 code="target-type",
             )
         kind, _, isa = text.partition(":")
-        if kind not in KINDS:
-            raise TargetError(
-                f"target: unknown back end '{kind}' in '{text}'; expected one of "
-                f"{known_names(kind, KINDS)}.",
-                code="target-kind",
-            )
-        if kind == "cuda":
-            return _of_gpu(isa, text)
-        isa, *features = (isa or "scalar").split("+")
-        if isa not in ISAS:
-            raise TargetError(
-                f"target: unknown instruction set '{isa}' in '{text}'; expected one of "
-                f"{known_names(isa, ISAS)}.",
-                code="target-isa",
-            )
-        known = [name for name, base in FEATURES.items() if base == isa]
-        for name in features:
-            if name not in known:
-                raise TargetError(
-                    f"target: '{isa}' has no feature '{name}' in '{text}'; expected "
-                    f"{known_names(name, known) if known else 'none'}.",
-                    code="target-feature",
-                )
-        return replace(ISAS[isa], kind=kind, features=tuple(f for f in known if f in features))
+        isa, *features = isa.split("+")
+        return Target(kind, isa, features=tuple(features))
 
     def using(self, features: Iterable[str]) -> Target:
         """This target without the features that are not among `features`."""
@@ -131,15 +147,61 @@ class Target:
         return {**asdict(self), "features": list(self.features)}
 
 
-def _of_gpu(isa: str, text: str) -> Target:
-    if isa not in GPUS:
-        what = f"unknown architecture '{isa}'" if isa else "no architecture"
+def _check_names(target: Target) -> tuple[str, ...]:
+    """The features that the instruction set may have; unknown names are refused."""
+    kind, isa, features = target.kind, target.isa, target.features
+    whole = "+".join((isa, *features))
+    text = f"{kind}:{whole}" if whole else kind
+    if kind not in KINDS:
         raise TargetError(
-            f"target: {what} in '{text}'; expected one of {known_names(isa, GPUS)}.",
-            code="target-gpu",
-            hints=("cuda:sm_80 is an A100, cuda:sm_90a an H100 or H200.",),
+            f"target: unknown back end '{kind}' in '{text}'; expected one of "
+            f"{known_names(kind, KINDS)}.",
+            code="target-kind",
         )
-    return Target(kind="cuda", isa=isa, vector_registers=GPUS[isa].registers_per_thread)
+    machines: Iterable[str] = GPUS if kind == "cuda" else _REGISTERS
+    if isa and isa not in machines:
+        gpu = kind == "cuda"
+        raise TargetError(
+            f"target: unknown {'architecture' if gpu else 'instruction set'} '{isa}' in '{text}'; "
+            f"expected one of {known_names(isa, machines)}.",
+            code="target-gpu" if gpu else "target-isa",
+            hints=("cuda:sm_80 is an A100, cuda:sm_90a an H100 or H200.",) if gpu else (),
+        )
+    if features and not isa:
+        raise TargetError(
+            f"target: '{text}' has features and no instruction set; expected one before them, as "
+            "in 'c:avx512+vnni'.",
+            code="target-feature-alone",
+        )
+    known = tuple(name for name, base in FEATURES.items() if base == isa)
+    for name in features:
+        if name not in known:
+            raise TargetError(
+                f"target: '{isa}' has no feature '{name}' in '{text}'; expected "
+                f"{known_names(name, known) if known else 'none'}.",
+                code="target-feature",
+            )
+    return known
+
+
+def named(target: Target) -> Target:
+    """The target, which must name its instruction set. Raises: TargetError."""
+    if target.is_open:
+        raise TargetError(
+            f"target: '{target}' names no instruction set; expected a target that was resolved, or "
+            "one such as 'c:avx2'.",
+            code="target-open",
+            hints=("tw.build, tw.compile and tw.tune resolve it: this machine is meant.",),
+        )
+    return target
+
+
+def _nominal(isa: str) -> dict[str, float]:
+    """The machine model of an instruction set, or of a GPU's architecture."""
+    if isa in GPUS:
+        return {**_NOMINAL, "vector_registers": GPUS[isa].registers_per_thread}
+    vector_bytes, vector_registers = _REGISTERS[isa]
+    return {**_NOMINAL, "vector_bytes": vector_bytes, "vector_registers": vector_registers}
 
 
 def covers(available: Iterable[str], needed: str) -> bool:
@@ -153,9 +215,4 @@ def covers(available: Iterable[str], needed: str) -> bool:
     )
 
 
-ISAS = {
-    "scalar": Target(),
-    "avx2": Target(isa="avx2", vector_bytes=32, vector_registers=16),
-    "avx512": Target(isa="avx512", vector_bytes=64, vector_registers=32),
-    "neon": Target(isa="neon", vector_bytes=16, vector_registers=32),
-}
+ISAS = {isa: Target(isa=isa) for isa in _REGISTERS}

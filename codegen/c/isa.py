@@ -16,7 +16,7 @@ from functools import cache
 
 from ...tir.dtype import FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
 from ...tir.gpu import GPUS
-from ...tir.target import Target
+from ...tir.target import Target, named
 from ..cuda import operations as cuda
 from . import byte_vectors, neon
 
@@ -84,8 +84,8 @@ class Isa:
 
 
 def isa(target: Target) -> Isa:
-    """The tables of the target's instruction set."""
-    return _isa(target.isa, target.features)
+    """The tables of the target's instruction set. Raises: TargetError where it names none."""
+    return _isa(named(target).isa, target.features)
 
 
 @cache

@@ -9,6 +9,7 @@ import pytest
 import tilewright as tw
 from tilewright.autotune.space import TuningSpace
 from tilewright.autotune.survey import survey
+from tilewright.runtime.host import host_target
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target import Target
 
@@ -43,6 +44,12 @@ def test_a_function_of_a_notebook_may_be_a_lambda_over_what_stands_around_it() -
     assert str(found) == (
         "'scaled', rule <lambda>, c:avx2: 3 points, 100% of 3 legal\n  part of i  4, of 3: 2, 4, 8"
     )
+
+
+def test_an_open_target_has_this_machine_s_space() -> None:
+    found = tw.tuning_space(scaled(), Target("c", threads=2))
+    assert found.space.target == replace(host_target(), threads=2)
+    assert found.legal == 1
 
 
 def bits(sch: Schedule) -> None:

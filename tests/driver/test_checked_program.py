@@ -21,6 +21,7 @@ from tilewright.runtime.index_checks import IndexRangeError
 from tilewright.runtime.model import Model
 
 from ..checked_program import LENGTH, WIDTH, embedding, expected, tables
+from ..isas import HERE
 
 pytestmark = pytest.mark.needs_cc
 
@@ -41,7 +42,7 @@ WAYS: dict[str, Callable[[Engine, Path], Engine]] = {
 }
 
 
-@pytest.mark.parametrize("target", ["c:scalar", "c:avx2", "c:avx512", "python"])
+@pytest.mark.parametrize("target", [*HERE, "python"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_names_the_node_the_value_and_the_range(
     target: str, way: str, tmp_path: Path
@@ -68,7 +69,7 @@ def test_a_run_names_the_node_the_value_and_the_range(
         assert np.array_equal(made(TOKEN, KIND), expected(TOKEN, KIND))
 
 
-@pytest.mark.parametrize("target", ["c:avx2", "python"])
+@pytest.mark.parametrize("target", [HERE[0], "python"])
 def test_a_context_raises_after_its_run_and_serves_the_next(target: str) -> None:
     token = TOKEN.copy()
     context = engine(target).context(threads=2).bind({"token": token, "kind": KIND})
@@ -83,7 +84,7 @@ def test_a_context_raises_after_its_run_and_serves_the_next(target: str) -> None
 
 
 def test_checks_and_proofs_hold_and_what_is_drawn_at_random_lies_in_range() -> None:
-    made = engine("c:avx2")
+    made = engine(HERE[0])
     assert all(kernel.check == "ok" for kernel in made.explain().kernels)
     assert all(kernel.proof.startswith("proved (") for kernel in made.explain().kernels)
     assert made.verify()
@@ -122,7 +123,7 @@ int main(int count, char **words)
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make")
 def test_exported_c_returns_another_code(tmp_path: Path) -> None:
-    folder = engine("c:avx2").export_c(tmp_path / "exported")
+    folder = engine(HERE[0]).export_c(tmp_path / "exported")
     header = (folder / "model.h").read_text()
     assert "`threads` is below 1, or 1 where an index lay outside\n" in header
     compiler = next(name for name in ("gcc", "clang", "cc") if shutil.which(name))

@@ -15,7 +15,7 @@ from tilewright.tir.target import Target
 from ..tiny_program import tiny
 
 TARGET = Target.parse("c:scalar")
-OBJECT = SharedObject(b"", None, "", 0.0)
+OBJECT = SharedObject(b"", None, "", 0.0, "scalar")
 
 
 class Recorded(Units):

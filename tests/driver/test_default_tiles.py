@@ -1,4 +1,6 @@
-"""The tiles that the default rule chooses for products stay in registers."""
+"""The tiles that the default rule chooses for products stay in registers: what the assembly shows,
+on any x86.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from tilewright import te
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir.target import Target
 
+from ..isas import reads_x86
 from ..schedule.programs import image_conv
 from ..schedule.rule_checks import answer
 from .assembly import innermost_loops, spills
@@ -25,6 +28,7 @@ def product(rows: int, columns: int, inner: int) -> tw.PrimFunc:
     return te.func(a, b, c, name="product")
 
 
+@reads_x86
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     "shape",
@@ -43,6 +47,7 @@ def test_the_tile_of_a_product_is_never_on_the_stack(shape: tuple[int, int, int]
     assert not any(map(spills, inner))
 
 
+@reads_x86
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("kernel", [3, 7])
 def test_what_windows_of_an_image_share_is_not_kept_on_the_stack(kernel: int) -> None:

@@ -17,9 +17,10 @@ from tilewright.runtime.index_checks import IndexRangeError
 from tilewright.tir.errors import TilewrightError
 from tilewright.tir.parser import parse
 
+from ..isas import HERE
+
 pytestmark = pytest.mark.needs_cc
 
-ISAS = ["c:scalar", "c:avx2", "c:avx512"]
 ROWS, WIDTH = 50, 37
 T = te.placeholder((ROWS, WIDTH), "float32", name="T")
 RNG = np.random.default_rng(0)
@@ -50,7 +51,7 @@ def columns(kind: str) -> tw.PrimFunc:
     return te.func(T, n, y, name="columns")
 
 
-@pytest.mark.parametrize("target", ISAS)
+@pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("kind", ["int32", "int64", "uint8"])
 @pytest.mark.parametrize("count", [7, 300])
 def test_rows_of_a_table(target: str, kind: str, count: int) -> None:
@@ -61,7 +62,7 @@ def test_rows_of_a_table(target: str, kind: str, count: int) -> None:
         assert np.array_equal(kernel(TABLE, tokens, threads=threads), TABLE[tokens])
 
 
-@pytest.mark.parametrize("target", ISAS)
+@pytest.mark.parametrize("target", HERE)
 def test_elements_that_count_from_the_end(target: str) -> None:
     kernel = tw.build(from_the_end(), target)
     assert str(kernel.proof).startswith("proved (")
@@ -73,7 +74,7 @@ def test_elements_that_count_from_the_end(target: str) -> None:
         kernel(TABLE, places)
 
 
-@pytest.mark.parametrize("target", ISAS)
+@pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("kind", ["int32", "int64", "int8"])
 def test_columns_are_gathered(target: str, kind: str) -> None:
     kernel = tw.build(columns(kind), target)
@@ -95,7 +96,7 @@ CALLS: dict[str, Callable[[tw.Kernel], tw.Kernel]] = {
 }
 
 
-@pytest.mark.parametrize("target", [*ISAS, "python"])
+@pytest.mark.parametrize("target", [*HERE, "python"])
 @pytest.mark.parametrize("made", CALLS)
 @pytest.mark.parametrize("wrong", [ROWS, -1, 1 << 40, -(1 << 63)])
 def test_a_token_outside_of_the_table_is_an_index_error_after_the_call(

@@ -1,14 +1,19 @@
-"""What generated objects import, and that C compilers have nothing to say about the code."""
+"""What generated objects import, of which instruction sets they are, and that C compilers have
+nothing to say about the code.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.codegen.c.build import write_artifact
 from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.c.program_source import program_source
@@ -17,13 +22,18 @@ from tilewright.driver.lower_program import lower_program
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.plan import plan_model
 from tilewright.graph.samples import tiny_model
+from tilewright.runtime import library
 from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.compilers import isa_flags
-from tilewright.runtime.host import is_foreign
+from tilewright.runtime.host import CPU_VARIABLE, host, is_foreign
+from tilewright.runtime.library import Pointer, SharedObject
+from tilewright.runtime.limits import fma_peak
 from tilewright.schedule.rules.default import RULES, rule_for
 from tilewright.tir.target import ISAS, Target
 
+from ..isas import reads_x86
 from ..linked import linked
+from ..schedule.programs import chain
 from .kernels import KERNELS
 
 pytestmark = pytest.mark.needs_cc
@@ -87,6 +97,60 @@ def test_a_model_imports_three_functions_at_most(isa: str, tmp_path: Path) -> No
     check_imports(path)
 
 
+def registers(binary: bytes, folder: Path) -> str:
+    """The best registers that the machine code of an object uses, by the instruction set that has
+    them.
+    """
+    (folder / "object.so").write_bytes(binary)
+    command = ["objdump", "--disassemble", "--no-show-raw-insn", str(folder / "object.so")]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    if re.search(r"%zmm|%k[0-7]|%[xy]mm(1[6-9]|2\d|3[01])", text):
+        return "avx512"
+    return "avx2" if "%ymm" in text else "scalar"
+
+
+@reads_x86
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="no objdump")
+@pytest.mark.parametrize("isa", ["scalar", "avx2", "avx512"])
+def test_code_has_the_registers_of_its_instruction_set_alone(isa: str, tmp_path: Path) -> None:
+    target = Target.parse(f"c:{isa}")
+    model = linked(model_sources(isa), target)
+    kernel = compile_shared(kernel_source("matmul", isa), target)
+    assert [registers(shared.binary, tmp_path) for shared in (model, kernel)] == [isa, isa]
+
+
+@reads_x86
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="no objdump")
+@pytest.mark.parametrize("cpu", [isa for isa in ("scalar", "avx2") if isa in host().isas])
+def test_a_lowered_cpu_is_never_given_more(
+    cpu: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is loaded while a model and a kernel are built, checked, run and timed."""
+    monkeypatch.setenv(CPU_VARIABLE, cpu)
+    loaded: list[SharedObject] = []
+    opened = library._open
+
+    def seen(shared: SharedObject, name: str) -> Pointer:
+        loaded.append(shared)
+        return opened(shared, name)
+
+    monkeypatch.setattr(library, "_open", seen)
+    model = tiny_model()
+    engine = tw.compile(model.model, cache=False)
+    engine.run(model.inputs)
+    kernel = tw.build(chain(4, 64))
+    x, bias = np.ones((4, 64), np.float32), np.ones(64, np.float32)
+    kernel.time(x, bias, seconds=0.001)
+    fma_peak()()
+    assert cpu in {shared.instructions for shared in loaded} <= {cpu, "scalar"}
+    assert cpu in {registers(shared.binary, tmp_path) for shared in loaded} <= {cpu, "scalar"}
+    for target in {"c:avx2", "c:avx512"} - {f"c:{isa}" for isa in host().isas}:
+        before = len(loaded)
+        beyond = tw.compile(model.model, target, cache=False)
+        assert {k.check.partition(":")[0] for k in beyond.explain().kernels} == {"not run"}
+        assert len(loaded) == before
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("isa", COMPILED)
 def test_compilers_have_nothing_to_say_about_generated_code(
@@ -109,6 +173,6 @@ def test_the_check_sees_another_import(tmp_path: Path) -> None:
         pytest.skip("no nm")
     path = tmp_path / "bad.so"
     text = "#include <stdlib.h>\nvoid *made(void);\nvoid *made(void) { return malloc(3); }\n"
-    path.write_bytes(compile_shared(text, Target()).binary)
+    path.write_bytes(compile_shared(text, ISAS["scalar"]).binary)
     with pytest.raises(AssertionError):
         check_imports(path)

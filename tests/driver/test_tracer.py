@@ -18,6 +18,7 @@ from tilewright.tir.stmt import Block, Role
 from tilewright.tir.target import Target
 from tilewright.tir.visit import blocks, loads, stores
 
+from ..isas import reads_x86
 from .assembly import innermost_loops, spills
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +91,7 @@ def kernel_func(shape: tuple[int, int, int]) -> tw.PrimFunc:
     return TRACER["gelu_matmul"](*shape)
 
 
+@reads_x86
 @pytest.mark.needs_cc
 def test_the_micro_kernel_keeps_its_tile_in_registers() -> None:
     kernel = tw.build(scheduled(SHAPES[0]), TARGET, constants=constants(SHAPES[0]), verify="off")

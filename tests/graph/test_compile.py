@@ -4,7 +4,7 @@ passes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -28,6 +28,7 @@ from tilewright.graph.options import OptionError
 from tilewright.graph.reference import evaluate
 from tilewright.graph.types import Splat, TensorType, array_of, owned
 from tilewright.runtime.engine import Engine
+from tilewright.runtime.host import CPU_VARIABLE, host_target, is_foreign
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
@@ -85,6 +86,27 @@ def test_a_small_model_is_compiled_checked_and_verified() -> None:
     assert engine.verify(sample.inputs)
     one, two = (engine.run(sample.inputs, threads=n)["classes"] for n in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.needs_cc
+def test_an_open_target_is_this_machine_s() -> None:
+    engine = compile(network(), Target("c", threads=2), cache=False)
+    usual = compile(network(), replace(host_target(), threads=2), cache=False)
+    assert engine.parts.artifact.target == usual.parts.artifact.target
+    assert engine.source == usual.source
+
+
+@pytest.mark.needs_cc
+def test_an_engine_that_this_cpu_does_not_run_is_not_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(CPU_VARIABLE, "scalar")
+    monkeypatch.setattr(compile_model, "rounding_more", lambda planned: ("winograd",))
+    target = next(one for one in ("c:avx2", "c:neon") if not is_foreign(Target.parse(one)))
+    engine = compile(network(), target, tolerance=1e-3)
+    reason = "which this machine lacks; it has scalar"
+    assert f"tolerance 0.001: not measured: {reason}" in engine.explain().notes
+    assert {k.check for k in engine.explain().kernels} == {f"not run: for {target}, {reason}"}
 
 
 def test_the_interpreter_serves_where_there_is_no_compiler() -> None:

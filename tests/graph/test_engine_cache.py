@@ -21,7 +21,7 @@ from tilewright.graph.engine_cache import engine_key, model_digest
 from tilewright.runtime.cache import FOLDER_VARIABLE, user_cache
 from tilewright.runtime.host import host_target
 from tilewright.schedule.rules.default import default_schedule
-from tilewright.tir.target import Target
+from tilewright.tir.target import ISAS, Target
 
 needs_cc = pytest.mark.needs_cc
 TINY = samples.tiny_model()
@@ -189,7 +189,7 @@ def test_every_option_is_part_of_the_key() -> None:
         engine_key("digest", target, options),
         engine_key("other", target, options),
         engine_key(
-            "digest", host_target() if str(host_target()) != "c:avx2" else Target(), options
+            "digest", host_target() if str(host_target()) != "c:avx2" else ISAS["scalar"], options
         ),
         engine_key("digest", target, {**options, "strict": True}),
         engine_key("digest", target, {**options, "shapes": {"x": (1, 3)}}),
@@ -202,9 +202,9 @@ def test_the_compiler_that_is_asked_for_is_part_of_the_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CC", "gcc")
-    first = engine_key("digest", Target(), {})
+    first = engine_key("digest", ISAS["scalar"], {})
     monkeypatch.setenv("CC", "clang")
-    assert engine_key("digest", Target(), {}) != first
+    assert engine_key("digest", ISAS["scalar"], {}) != first
 
 
 def test_a_model_whose_weights_lie_elsewhere_has_no_digest(
@@ -266,6 +266,6 @@ def test_a_change_is_seen_whose_times_were_set_back(
 
 
 def test_a_change_of_the_code_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = engine_key("digest", Target(), {})
+    first = engine_key("digest", ISAS["scalar"], {})
     monkeypatch.setattr(engine_cache, "_code_digest", lambda: "other")
-    assert engine_key("digest", Target(), {}) != first
+    assert engine_key("digest", ISAS["scalar"], {}) != first

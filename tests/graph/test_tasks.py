@@ -5,7 +5,7 @@ prices them all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -14,6 +14,7 @@ from tilewright.graph.ir import Graph
 from tilewright.graph.plan import plan_model
 from tilewright.graph.samples import tiny_model
 from tilewright.graph.tasks import taken, tasks
+from tilewright.runtime.host import host_target
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.canonical import workload_key
 from tilewright.tir.func import PrimFunc
@@ -52,6 +53,15 @@ def test_every_function_that_may_be_taken_is_a_task(
         assert all(places <= known[key] for key, places in keys.items())
         choices.add(frozenset(keys))
     assert len(choices) > 1  # times do decide
+
+
+def test_the_functions_for_an_open_target_are_this_machine_s() -> None:
+    model, target = tiny_model().model, Target("c", threads=2)
+    here = replace(host_target(), threads=2)
+    for functions in (tasks, taken):
+        found, usual = functions(model, target), functions(model, here)
+        assert [workload_key(f) for f, _ in found] == [workload_key(f) for f, _ in usual]
+        assert [count for _, count in found] == [count for _, count in usual]
 
 
 def test_what_is_taken_is_what_a_plan_launches() -> None:

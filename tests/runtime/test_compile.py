@@ -193,7 +193,8 @@ def test_two_processes_that_compile_one_source_leave_one_entry(tmp_path: Path) -
         "from tilewright.runtime.compile import compile_shared\n"
         "from tilewright.runtime.library import Library\n"
         "from tilewright.tir.target import Target\n"
-        "shared = compile_shared(sys.argv[2], Target(), cache=Cache(Path(sys.argv[1])))\n"
+        "cache = Cache(Path(sys.argv[1]))\n"
+        "shared = compile_shared(sys.argv[2], Target.parse('c:scalar'), cache=cache)\n"
         "assert Library(shared, name='f').entry('answer', 'tw_count')() == 42\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path), SOURCE]

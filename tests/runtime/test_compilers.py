@@ -15,7 +15,7 @@ from tilewright.runtime.compilers import (
     isa_flags,
     link_flags,
 )
-from tilewright.tir.target import Target
+from tilewright.tir.target import ISAS, Target
 
 
 def script(folder: Path, name: str, text: str) -> Path:
@@ -75,7 +75,7 @@ def test_a_compiler_of_another_language_is_looked_for_by_its_own_names(
         "  Hint: macOS: xcode-select --install\n"
         "  Hint: anywhere: python -m pip install ziglang"
     )
-    assert compile_flags(Target(), CPP)[0] == "-std=c++17"
+    assert compile_flags(ISAS["scalar"], CPP)[0] == "-std=c++17"
 
 
 def test_the_identity_changes_with_the_executable(
@@ -138,7 +138,7 @@ def test_the_flags_name_the_instruction_set_and_no_more() -> None:
 
 
 def test_warnings_are_errors_only_where_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "-Werror" in compile_flags(Target())
+    assert "-Werror" in compile_flags(ISAS["scalar"])
     monkeypatch.delenv("TILEWRIGHT_WERROR")
-    assert "-Werror" not in compile_flags(Target())
-    assert {"-Wall", "-Wextra"} <= set(compile_flags(Target()))
+    assert "-Werror" not in compile_flags(ISAS["scalar"])
+    assert {"-Wall", "-Wextra"} <= set(compile_flags(ISAS["scalar"]))

@@ -15,9 +15,6 @@ import pytest
 from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError
 from tilewright.runtime.engine import Engine, EngineError
 from tilewright.runtime.export_c import ExportError
-from tilewright.runtime.host import host
-from tilewright.tir.errors import TargetError
-from tilewright.tir.target import Target
 
 from ..tiny_engine import tiny_engine
 from ..tiny_program import K, M, N, expected, image
@@ -244,20 +241,6 @@ def test_parts_without_code_are_no_engine(engine: Engine) -> None:
     assert text_of(EngineError, Engine, parts) == (
         "EngineError: engine: 'tiny' has neither compiled code nor a program to interpret. "
         "[engine-code]"
-    )
-
-
-def test_an_engine_of_another_machine_is_refused(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts = replace(
-        engine.parts, artifact=replace(engine.parts.artifact, target=Target(isa="avx1024"))
-    )
-    poor = replace(host(), isas=("scalar",))
-    monkeypatch.setattr("tilewright.runtime.program_code.host", lambda: poor)
-    assert text_of(TargetError, Engine, parts) == (
-        "TargetError: engine: 'tiny' is compiled for avx1024, which this machine lacks; it has "
-        "scalar. [engine-isa]"
     )
 
 

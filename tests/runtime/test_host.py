@@ -13,7 +13,9 @@ from tilewright.runtime.host import (
     host,
     host_target,
     read_host,
+    why_not_run,
 )
+from tilewright.tir.target import Target
 
 INTEL = """\
 processor\t: 0
@@ -70,6 +72,59 @@ def test_zen_4_starts_one_wide_multiply_add_per_cycle(tmp_path: Path) -> None:
     text = INTEL.format(more=AVX512).replace("GenuineIntel", "AuthenticAMD")
     files = {"proc/cpuinfo": text.replace("cpu family\t: 6", "cpu family\t: 25")}
     assert read_host(write(tmp_path, files)).fma_per_cycle == 1
+
+
+@pytest.mark.parametrize(
+    ("most", "instructions", "fma_per_cycle"),
+    [
+        ("", ("avx512+vnni+bf16", "avx2", "scalar"), 1),
+        ("avx512+vnni+bf16", ("avx512+vnni+bf16", "avx2", "scalar"), 1),
+        ("avx512+bf16", ("avx512+bf16", "avx2", "scalar"), 1),
+        ("avx512", ("avx512", "avx2", "scalar"), 1),
+        ("avx2", ("avx2", "scalar"), 2),
+        ("scalar", ("scalar",), 2),
+    ],
+)
+def test_a_host_is_lowered_to_what_is_named(
+    tmp_path: Path, most: str, instructions: tuple[str, ...], fma_per_cycle: int
+) -> None:
+    text = INTEL.format(more=f"{AVX512} avx512_vnni avx512_bf16")
+    text = text.replace("GenuineIntel", "AuthenticAMD").replace("family\t: 6", "family\t: 25")
+    found = read_host(write(tmp_path, {"proc/cpuinfo": text}), most)
+    assert found.instructions == instructions
+    assert found.fma_per_cycle == fma_per_cycle
+    assert found.model == read_host(tmp_path).model
+
+
+@pytest.mark.parametrize(
+    ("most", "wrong"),
+    [
+        ("avx512", "which this machine lacks"),
+        ("avx2+vnni", "which this machine lacks"),
+        ("neon", "which this machine lacks"),
+        ("AVX2", "which is no instruction set"),
+    ],
+)
+def test_a_host_is_never_raised(tmp_path: Path, most: str, wrong: str) -> None:
+    with pytest.raises(HostError) as caught:
+        read_host(write(tmp_path, {"proc/cpuinfo": INTEL.format(more="")}), most)
+    assert str(caught.value) == (
+        f"HostError: cpu: TILEWRIGHT_CPU is '{most}', {wrong}; expected one of avx2, scalar. "
+        "[host-cpu]\n"
+        "  Hint: it hides what a machine has and adds nothing: TILEWRIGHT_CPU=scalar"
+    )
+
+
+def test_the_environment_lowers_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = host()
+    monkeypatch.setenv("TILEWRIGHT_CPU", "scalar")
+    assert (host().instructions, str(host_target())) == (("scalar",), "c:scalar")
+    assert host().model == whole.model
+    better = Target.parse("c:neon" if whole.isa == "neon" else "c:avx2")
+    assert why_not_run(better) == "which this machine lacks; it has scalar"
+    monkeypatch.setenv("TILEWRIGHT_CPU", "sse9")
+    with pytest.raises(HostError, match="TILEWRIGHT_CPU is 'sse9', which is no instruction set"):
+        host_target()
 
 
 def test_a_machine_that_tells_nothing_is_scalar(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError
 from tilewright.runtime.interface import Interface
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.target import Target
+from tilewright.tir.target import ISAS
 
 A, B = (Parameter(name, FLOAT32, (2,), "input") for name in ("first", "second"))
 Y, Z = (Parameter(name, FLOAT32, (3,), "output") for name in ("y", "z"))
-ARTIFACT = ProgramArtifact("m", "", Target(), (A, B), (), (), (Y, Z), (), (), "", ())
+ARTIFACT = ProgramArtifact("m", "", ISAS["scalar"], (A, B), (), (), (Y, Z), (), (), "", ())
 INTERFACE = Interface(ARTIFACT)
 GIVEN = {"first": np.zeros(2, np.float32), "second": np.ones(2, np.float32)}
 

@@ -19,7 +19,7 @@ from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.kernel import Kernel, KernelError, accept_constants
 from tilewright.runtime.roofline import Work
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.target import Target
+from tilewright.tir.target import ISAS, Target
 
 from .handwritten import COLUMNS, ROWS, artifact
 
@@ -219,7 +219,7 @@ def test_several_results_come_in_order_wherever_their_parameters_stand() -> None
         Parameter(name, FLOAT32, (4,), role)
         for name, role in (("up", "output"), ("x", "input"), ("down", "output"))
     )
-    made = Artifact("both", "both", TWO_RESULTS, Target(), parameters)
+    made = Artifact("both", "both", TWO_RESULTS, ISAS["scalar"], parameters)
     both = Kernel.load(made, compile_shared(made.source, made.target))
     x = np.arange(4, dtype=np.float32)
     up, down = both(x)

@@ -2,17 +2,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tilewright.runtime import native
 from tilewright.runtime.compile import compile_shared
-from tilewright.runtime.host import host
-from tilewright.runtime.library import SharedObject
 from tilewright.runtime.native import NativeCode
-from tilewright.tir.errors import TargetError
 
 from .handwritten import COLUMNS, ROWS, artifact
 
@@ -94,17 +90,6 @@ def test_copies_of_constants_take_turns_over_the_same_scratch_memory(
 @pytest.mark.needs_cc
 def test_scratch_memory_depends_on_the_threads(b: np.ndarray) -> None:
     assert [load(b, b)._run.workspace_bytes(threads) for threads in (1, 2)] == [192, 320]
-
-
-def test_another_instruction_set_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    avx2_machine = replace(host(), isas=("avx2", "scalar"))
-    monkeypatch.setattr(native, "host", lambda: avx2_machine)
-    with pytest.raises(TargetError) as caught:
-        NativeCode(artifact("avx512"), SharedObject(b"", None, "", 0.0), {})
-    assert str(caught.value) == (
-        "TargetError: load: 'sum' is compiled for avx512, which this machine lacks; it has avx2, "
-        "scalar. [load-isa]"
-    )
 
 
 @pytest.mark.needs_cc

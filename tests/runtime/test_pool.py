@@ -17,7 +17,7 @@ from tilewright.runtime.arrays import address
 from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.library import Library, Pointer, ffi
 from tilewright.runtime.pool import pool_object, pool_run, pool_source
-from tilewright.tir.target import Target
+from tilewright.tir.target import ISAS
 
 pytestmark = pytest.mark.needs_cc
 
@@ -137,7 +137,7 @@ int clear_flush(void) { _mm_setcsr(_mm_getcsr() & ~0x8040u); return 0; }
 
 @cache
 def library() -> Library:
-    return Library(compile_shared(SOURCE, Target(), name="pool_test"), name="pool_test")
+    return Library(compile_shared(SOURCE, ISAS["scalar"], name="pool_test"), name="pool_test")
 
 
 def region(symbol: str, *arrays: np.ndarray, threads: int) -> int:
@@ -271,7 +271,7 @@ def test_a_forked_child_runs_on_two_threads_within_a_second(flags: tuple[str, ..
     found = in_a_process(
         """
         flags = ("-pthread", *sys.argv[1:])
-        pool.use_pool(compile_shared(pool_source(), Target(), name="pool", flags=flags))
+        pool.use_pool(compile_shared(pool_source(), ISAS["scalar"], name="pool", flags=flags))
         run_rounds(2, 100)
         child = os.fork()
         if child == 0:
@@ -310,7 +310,8 @@ def test_a_child_forked_while_regions_run_has_a_working_pool() -> None:
 
 def test_without_futex_it_works_too() -> None:
     found = in_a_process("""
-        pool.use_pool(compile_shared(pool_source(), Target(), flags=("-pthread", "-DTW_NO_FUTEX")))
+        flags = ("-pthread", "-DTW_NO_FUTEX")
+        pool.use_pool(compile_shared(pool_source(), ISAS["scalar"], flags=flags))
         time.sleep(0.01)
         print([int(run_rounds(threads, 300)[62]) for threads in (2, 3, 2)])
     """)
@@ -320,7 +321,7 @@ def test_without_futex_it_works_too() -> None:
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="sets the mode of x86")
 def test_workers_take_over_the_caller_s_floating_point_mode() -> None:
     found = in_a_process("""
-        flush = Library(compile_shared(FLUSH, Target()), name="flush")
+        flush = Library(compile_shared(FLUSH, ISAS["scalar"]), name="flush")
         tiny, halves = np.array([1e-40], np.float32), np.zeros(3, np.float32)
         def run():
             region("halve", tiny, halves, threads=3)
@@ -338,7 +339,7 @@ def test_workers_take_over_the_caller_s_floating_point_mode() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a thread its CPU")
 def test_a_thread_that_finds_its_cpu_taken_moves_to_a_free_one_and_stays_free_to_go() -> None:
     found = in_a_process("""
-        shared = compile_shared(CROWDED + pool_source(), Target(), flags=("-pthread",))
+        shared = compile_shared(CROWDED + pool_source(), ISAS["scalar"], flags=("-pthread",))
         pool.use_pool(shared)
         counts = [Library(shared, name="pool", pinned=True).entry(name, "tw_count")
                   for name in ("count_moves", "count_back", "last_cpu")]
@@ -355,7 +356,7 @@ def test_a_thread_that_finds_its_cpu_taken_moves_to_a_free_one_and_stays_free_to
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a thread its CPU")
 def test_a_thread_that_was_drawn_to_another_s_cpu_while_it_slept_moves_away() -> None:
     found = in_a_process("""
-        shared = compile_shared(CROWDED + pool_source(), Target(), flags=("-pthread",))
+        shared = compile_shared(CROWDED + pool_source(), ISAS["scalar"], flags=("-pthread",))
         pool.use_pool(shared)
         moves, draw = (Library(shared, name="pool", pinned=True).entry(name, "tw_count")
                        for name in ("count_moves", "draw"))

@@ -28,6 +28,7 @@ from tilewright.tir.parser import parse
 from tilewright.tir.target import Target
 from tilewright.tir.verify import Stage, verify
 
+from ..isas import HERE
 from .programs import assert_replays, refusals
 
 TARGETS = ["c:scalar", "c:avx2", "c:avx512"]
@@ -259,7 +260,7 @@ def test_over_no_points_all_accumulators_keep_their_identity(target: str) -> Non
 
 
 @pytest.mark.needs_cc
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("name", RULES)
 def test_compiled_kernels_agree_with_numpy(name: str, target: str) -> None:
     func, _ = RULES[name]

@@ -8,13 +8,13 @@ import pytest
 from tilewright.codegen.c.frame import HELPERS, prelude
 from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.library import Library, ffi
-from tilewright.tir.target import Target
+from tilewright.tir.target import ISAS, Target
 
 pytestmark = pytest.mark.needs_cc
 
 
 def test_a_source_has_the_helpers_that_it_calls_and_no_others() -> None:
-    text = prelude(Target(), "y = tw_floormod(a, b) + tw_unknown(d);")
+    text = prelude(ISAS["scalar"], "y = tw_floormod(a, b) + tw_unknown(d);")
     found = [name for name in HELPERS if f" {name}(" in text]
     assert found == ["tw_rest", "tw_upward", "tw_floormod"]
     assert "immintrin" not in text
@@ -37,10 +37,9 @@ def _run(kind: str, expression: str, inputs: list[np.ndarray], result: np.ndarra
     head = "void f(void *const *args, const struct tw_team *team, int thread, int threads)"
     unused = "(void)team, (void)thread, (void)threads;"
     result_pointer = f"{kind} *y = args[{len(inputs)}];"
-    source = (
-        f"{prelude(Target(), body)}\n{head} {{ {unused} {declared} {result_pointer} {body} }}\n"
-    )
-    library = Library(compile_shared(source, Target()), name="helpers")
+    helpers = prelude(ISAS["scalar"], body)
+    source = f"{helpers}\n{head} {{ {unused} {declared} {result_pointer} {body} }}\n"
+    library = Library(compile_shared(source, ISAS["scalar"]), name="helpers")
     pointers = [ffi.from_buffer("char[]", array) for array in (*inputs, result)]
     library.entry("f")(ffi.new("void *[]", pointers), ffi.NULL, 0, 1)
     return result

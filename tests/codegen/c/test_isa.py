@@ -12,7 +12,7 @@ from tilewright.runtime.compile import compile_shared
 from tilewright.tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType
 from tilewright.tir.dtype import dtype as as_dtype
 from tilewright.tir.intrinsics import ALL
-from tilewright.tir.target import Target
+from tilewright.tir.target import ISAS, Target
 from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS
 
 LONGEST = 120
@@ -98,7 +98,7 @@ def test_bytes_and_truths_are_loaded_widened_and_stored_beside_numbers_of_32_bit
 
 
 def test_scalar_has_no_vectors() -> None:
-    tables = isa(Target())
+    tables = isa(ISAS["scalar"])
     assert (tables.types, tables.vector_bytes) == ({}, 0)
 
 

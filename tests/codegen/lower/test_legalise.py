@@ -12,7 +12,7 @@ from tilewright.tir.errors import InternalError
 from tilewright.tir.expr import NE, Call
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.parser import parse
-from tilewright.tir.target import Target
+from tilewright.tir.target import ISAS, Target
 from tilewright.tir.visit import walk
 
 FLOOR = """
@@ -33,7 +33,7 @@ def test_floor_by_rounding(dtype: str) -> None:
         [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, 3.0, -3.0, 1e9, -1e9, 1e30, np.inf, -np.inf, np.nan],
         dtype,
     )
-    func = Legalise(Target())(parse(FLOOR.format(dtype, len(values))))
+    func = Legalise(ISAS["scalar"])(parse(FLOOR.format(dtype, len(values))))
     assert {n.intrinsic.name for n in walk(func.body) if isinstance(n, Call)} == {"round"}
     np.testing.assert_array_equal(interpret(func, values)[0], np.floor(values))
 
@@ -43,7 +43,7 @@ def test_scale_by_powers_of_two_over_the_whole_range(dtype: str) -> None:
     most = 300 if dtype == "float32" else 2200
     n = np.arange(-most, most + 1).astype(dtype)
     x = np.resize(np.array([1.0, -1.5, 0.75, 1e-30, 1e30, 0.0, np.inf], dtype), n.shape)
-    func = Legalise(Target())(parse(SCALE.format(dtype, len(n))))
+    func = Legalise(ISAS["scalar"])(parse(SCALE.format(dtype, len(n))))
     assert "scale" not in {n.intrinsic.name for n in walk(func.body) if isinstance(n, Call)}
     with np.errstate(all="ignore"):
         exact = np.ldexp(x, n.astype(np.int32))
@@ -61,7 +61,7 @@ def test_scale_by_what_is_no_finite_number(dtype: str) -> None:
     n = np.array([np.nan, np.inf, np.nan, -np.inf, 3.0], dtype)
     expected = np.array([np.nan, -np.inf, np.nan, 0.0, np.nan], dtype)
     plain = parse(SCALE.format(dtype, len(n)))
-    for func in (plain, Legalise(Target())(plain)):
+    for func in (plain, Legalise(ISAS["scalar"])(plain)):
         np.testing.assert_array_equal(interpret(func, x, n)[0], expected)
 
 
@@ -70,7 +70,7 @@ def test_a_power_that_is_never_nan_is_not_asked_whether_it_is() -> None:
     for function, asks in ((te.exp, False), (te.exp2, True)):
         y = te.compute((4,), lambda i, f=function: f(x[i]), name="Y")
         expanded = ExpandMath(Target.parse("c:avx2"))(te.func(x, y, name="f"))
-        compared = [n for n in walk(Legalise(Target())(expanded).body) if isinstance(n, NE)]
+        compared = [n for n in walk(Legalise(ISAS["scalar"])(expanded).body) if isinstance(n, NE)]
         assert bool(compared) is asks
 
 
@@ -88,7 +88,7 @@ def test_min_and_max_with_a_number_give_the_other_operand_where_it_is_none_or_as
 ) -> None:
     body = "for i in range(4):\n        Y[i] = "
     func = parse(f"def f(X: float32[5], Y: output(float32[4])):\n    {body}{text}\n")
-    assert f" = {expected}" in str(Legalise(Target())(func))
+    assert f" = {expected}" in str(Legalise(ISAS["scalar"])(func))
 
 
 def test_what_the_target_has_stays() -> None:

@@ -1,0 +1,12 @@
+"""The instruction sets of this machine, for tests that run code."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.runtime.host import host, is_foreign
+from tilewright.tir.target import Target
+
+HERE = tuple(f"c:{isa}" for isa in host().isas)  # the targets that run here, the best first
+X86 = Target.parse("c:avx512")
+reads_x86 = pytest.mark.skipif(is_foreign(X86), reason="it reads what a compiler for x86 writes")
