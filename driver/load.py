@@ -70,11 +70,13 @@ def _rebuild(file: EngineFile, missing: tuple[str, ...], threads: int | None) ->
             hints=("write it with engine.save(path, keep_weights=True).",),
         )
     model = parts.plain.model()
+    oracle = "not run: the file keeps no reference"
     options = ProgramOptions(
         notes=(*parts.report.notes, f"built anew: {missing[0]}"),
         lower_bound_bytes=parts.plan.lower_bound_bytes,
         imported=parts.reference,
         threads=threads,
         tolerance=parts.report.tolerance,
+        oracle=oracle if parts.reference is None else parts.reference.model(),
     )
     return build_program(model.program, model.constants, options=options)

@@ -21,15 +21,25 @@ class Model:
     program: Program
     constants: Mapping[str, Array]
 
-    def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by name, with every float in float64.
+    def __call__(self, inputs: Mapping[str, Array], *, exact: bool = True) -> dict[str, Array]:
+        """The outputs by name. exact: with every float in float64; else each in its own type.
 
         Raises: IRError for arrays that do not fit.
         """
         # here, because an engine that is loaded to run needs no evaluator
         from ..tir.program_evaluate import evaluate_program
 
-        return evaluate_program(self.program, inputs, self.constants, "float64")
+        kind = "float64" if exact else None
+        return evaluate_program(self.program, inputs, self.constants, kind)
+
+    @property
+    def decides(self) -> bool:
+        """Whether a function makes a great difference of a small one: it compares floats, or makes
+        whole numbers of them.
+        """
+        from ..tir.decides import decides  # as above
+
+        return any(map(decides, self.program.functions))
 
     def stored(self) -> StoredModel:
         """The model as a file holds it."""

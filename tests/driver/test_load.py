@@ -89,6 +89,7 @@ def test_an_engine_of_another_machine_is_built_anew(path: Path) -> None:
         notes = engine.explain().notes
         assert notes[-1] == f"built anew: it was built for {BEST}; this machine has scalar."
         assert engine.memory_plan.lower_bound_bytes == 2688
+        assert engine.explain().whole.startswith("ok on 1, 2 and 3 threads, equal bits")
 
 
 @pytest.mark.usefixtures("poorer")

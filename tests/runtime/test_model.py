@@ -17,6 +17,16 @@ def test_a_model_computes_in_float64() -> None:
     np.testing.assert_allclose(y, expected(image()), rtol=1e-13, atol=1e-13)
 
 
+def test_a_model_computes_in_its_own_types_where_asked() -> None:
+    y = Model(tiny(), constants())({"x": image()}, exact=False)["y"]
+    assert y.dtype == np.float32
+    np.testing.assert_allclose(y, expected(image()), rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_of_products_and_sums_decides_nothing() -> None:
+    assert not Model(tiny(), constants()).decides
+
+
 def test_a_stored_model_is_read_when_it_is_needed() -> None:
     stored = Model(tiny(), constants()).stored()
     assert np.array_equal(stored({"x": image()})["y"], stored.model()({"x": image()})["y"])
