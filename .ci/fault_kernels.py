@@ -8,7 +8,6 @@ from fault_task import Array, Make, Task, normal, whole
 
 from tilewright import Schedule, te
 from tilewright.tir.expr import Expr
-from tilewright.tir.te import Tensor
 
 
 def transposed_and_inlined() -> Task:
@@ -136,35 +135,37 @@ def rolling_rows() -> Task:
     return Task(sch, {"X": data}, {"Y": half[:-1] + half[1:]})
 
 
-def _shifted(n: int, before: int, after: int) -> tuple[Tensor, Tensor, Array, Array]:
-    """X between borders of 5, and sums of neighbours of that."""
-    x = te.placeholder((n,), "float32", name="X")
-
-    def element(i: Expr) -> Expr:
-        return te.select(te.all_of(i >= before, i < before + n), x[i - before], 5.0)
-
-    p = te.compute((before + n + after,), element, name="P")
-    y = te.compute((before + n + after - 1,), lambda i: p[i] + p[i + 1], name="Y")
-    data = normal(n)
-    wide = np.pad(data.astype(np.float64), (before, after), constant_values=5.0)
-    return x, y, data, wide[:-1] + wide[1:]
-
-
 def filled_borders() -> Task:
     """A padded row whose borders are filled apart."""
-    x, y, data, wanted = _shifted(20, 3, 6)
-    sch = Schedule(te.func(x, y, name="shifted"))
+    x = te.placeholder((20,), "float32", name="X")
+
+    def element(i: Expr) -> Expr:
+        return te.select(te.all_of(i >= 3, i < 23), x[i - 3], 5.0)
+
+    p = te.compute((29,), element, name="P")
+    y = te.compute((28,), lambda i: p[i] + p[i + 1], name="Y")
+    sch, data = Schedule(te.func(x, y, name="shifted")), normal(20)
     sch.decompose_padding("P", sch.loops("P")[0])
-    return Task(sch, {"X": data}, {"Y": wanted})
+    wide = np.pad(data.astype(np.float64), (3, 6), constant_values=5.0)
+    return Task(sch, {"X": data}, {"Y": wide[:-1] + wide[1:]})
 
 
 def padded_vectors() -> Task:
-    """Vectors over a padded row, whose lanes lie before the row, in it and behind it."""
-    x, y, data, wanted = _shifted(64, 8, 117)
-    sch = Schedule(te.func(x, y, name="padded"))
-    sch.compute_inline("P")
+    """Vectors over a padded row, whose lanes lie before the row, in it and behind it, and use what
+    they read several times: no C compiler makes one masked instruction of that.
+    """
+    x = te.placeholder((64,), "float32", name="X")
+
+    def element(i: Expr) -> Expr:
+        own = x[i - 8]
+        return te.select(te.all_of(i >= 8, i < 72), own * own * own + own, 5.0)
+
+    sch = Schedule(te.func(x, te.compute((200,), element, name="Y"), name="padded"))
     _, lanes = sch.split(sch.loops("Y")[0], (None, 16), tail="mask")
     sch.vectorize(lanes)
+    data = normal(64)
+    wide = data.astype(np.float64)
+    wanted = np.pad(wide**3 + wide, (8, 128), constant_values=5.0)
     return Task(sch, {"X": data}, {"Y": wanted})
 
 
@@ -191,7 +192,7 @@ def triangle_in_registers() -> Task:
     n = 32
     a = te.placeholder((n, n), "float32", name="A")
     k = te.reduce_axis(n, name="k")
-    c = te.compute((n,), lambda j: te.sum(a[k, j], axis=k, where=k <= j), name="C")
+    c = te.compute((n,), lambda j: te.sum(a[k, j] + 1.0, axis=k, where=k <= j), name="C")
     sch = Schedule(te.func(a, c, name="triangle"))
     j, k = sch.loops("C")
     outer, lanes = sch.split(j, (None, 16))
@@ -199,7 +200,7 @@ def triangle_in_registers() -> Task:
     sch.vectorize(lanes)
     sch.stage("C", "C", outer, "register")
     data = normal(n, n)
-    return Task(sch, {"A": data}, {"C": np.triu(data.astype(np.float64)).sum(0)})
+    return Task(sch, {"A": data}, {"C": np.triu(data.astype(np.float64) + 1.0).sum(0)})
 
 
 def constants_before_two_loops() -> Task:
@@ -211,9 +212,7 @@ def constants_before_two_loops() -> Task:
     x = te.placeholder((n, n), "float32", name="X")
     p = te.compute((n, n), lambda i, j: w[i, j] * 2.0, name="P")
     k = te.reduce_axis(n, name="k")
-    t = te.compute(
-        (n, n), lambda i, j: te.sum(x[i, k] * p[k, j], axis=k, where=k <= i), name="T"
-    )
+    t = te.compute((n, n), lambda i, j: te.sum(x[i, k] * p[k, j], axis=k, where=k <= i), name="T")
     r = te.reduce_axis(n, name="r")
     y = te.compute((n,), lambda j: te.sum(t[r, j], axis=r), name="Y")
     sch = Schedule(te.func(w, x, y, name="table"))
@@ -241,20 +240,21 @@ def two_workspaces() -> Task:
 
 
 def tiles_of_threads() -> Task:
-    """Each row in a tile that its thread keeps for itself, written whole, then read whole."""
-    rows, columns = 240, 4096
+    """Each row in a tile that its thread keeps for itself, written once, then read whole for each
+    element of the result.
+    """
+    rows, columns = 24, 1000
     x = te.placeholder((rows, columns), "float32", name="X")
     p = te.compute((rows, columns), lambda i, j: x[i, j] * x[i, j], name="P")
-    y = te.compute(
-        (rows, columns), lambda i, j: p[i, j] + p[i, (columns - 1) - j], name="Y"
-    )
+    k = te.reduce_axis(columns, name="k")
+    y = te.compute((rows, columns), lambda i, j: te.sum(p[i, k] * x[i, j], axis=k), name="Y")
     sch = Schedule(te.func(x, y, name="tiles"))
-    i, _ = sch.loops("Y")
+    i, _, _ = sch.loops("Y")
     sch.compute_at("P", i)
     sch.parallel(i)
     data = normal(rows, columns)
-    squares = data.astype(np.float64) ** 2
-    return Task(sch, {"X": data}, {"Y": squares + squares[:, ::-1]})
+    squares = (data.astype(np.float64) ** 2).sum(1, keepdims=True)
+    return Task(sch, {"X": data}, {"Y": squares * data}, 1e-4)
 
 
 def rows_of_threads() -> Task:
@@ -299,9 +299,9 @@ def remainders_of_negatives() -> Task:
 def saturated_bytes() -> Task:
     """Floats beyond the ends of int8, as quantised models have them."""
     x = te.placeholder((1000,), "float32", name="X")
-    y = te.compute((1000,), lambda i: te.cast(te.round(x[i] * 100.0), "int8"), name="Y")
-    data = normal(1000)
-    wanted = np.clip(np.rint(data * np.float32(100)), -128, 127).astype(np.int8)
+    y = te.compute((1000,), lambda i: te.cast(te.round(x[i] * 20.0), "int8"), name="Y")
+    data = 8 * normal(1000)
+    wanted = np.clip(np.rint(data * np.float32(20)), -128, 127).astype(np.int8)
     return Task(te.func(x, y, name="quantised"), {"X": data}, {"Y": wanted}, 0)
 
 

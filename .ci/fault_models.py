@@ -154,7 +154,7 @@ def odd_products_in_a_row() -> Task:
 
 def products_with_gaps() -> Task:
     """Products that leave gaps in the arena, some of which are one cache line too small."""
-    return _chain(16, (16, 5, 4, 6, 3), (0, 1, 1, 1))
+    return _chain(16, (16, 1, 3, 1, 3), (0, 0, 1, 2))
 
 
 def scratch_beside_the_arena() -> Task:

@@ -47,7 +47,8 @@ def build(task: Task) -> Built:
         engine = tw.compile(task.what, cache=False)
         report = engine.explain()
         return Built(
-            lambda given, out, threads: engine.run(given, out=out, threads=threads),
+            # each run in memory of its own, where nothing is left of the run before
+            lambda given, out, threads: engine.context(threads).bind(given, out).run(),
             {spec.name: spec.dtype for spec in engine.outputs},
             [*report.notes, *(f"{kernel.name}: {kernel.check}" for kernel in report.kernels)],
         )

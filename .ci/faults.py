@@ -114,12 +114,13 @@ class Runner:
         """Try a program where nothing is planted: it must be right, or be refused by intent."""
         box = self._idle.get()
         try:
-            found = judged(box.run([str(TRY), name], PROGRAM_SECONDS), 0.0, ())
-            report = reported(box.run([str(TRY), name], PROGRAM_SECONDS).output)
+            done = box.run([str(TRY), name], PROGRAM_SECONDS)
         finally:
             self._idle.put(box)
+        report = reported(done.output)
+        found = judged(done, 0.0, report, name)
         if found.verdict not in ("right", "refused"):
-            raise SystemExit(f"faults: '{name}' is {found.verdict} without any fault: {found}")
+            raise SystemExit(f"faults: without any fault {found.detail} is {found.verdict}")
         self._keep("programs", name, {"verdict": found.verdict, "report": report})
 
     def net(self, fault: Fault) -> None:
@@ -179,7 +180,9 @@ def judged(done: Finished, seconds: float, usual: Sequence[object], name: str = 
     if "built" not in said:
         return Outcome("crashed", f"{name}: {how_it_died(done)}", took)
     if "checked" not in said:
-        return Outcome("WRONG", f"{name}: the kernel dies when it is run: {how_it_died(done)}", took)
+        return Outcome(
+            "WRONG", f"{name}: the kernel dies when it is run: {how_it_died(done)}", took
+        )
     checked = said["checked"]
     if not checked["right"]:
         share, threads = float(str(checked["error"])), checked["threads"]
