@@ -143,20 +143,8 @@ def _chain(rows: int, sizes: Sequence[int], reads: Sequence[int]) -> Task:
 
 
 def products_in_a_row() -> Task:
-    """Products with a matrix on the right and one on the left by turns: however threads share one
-    out, the next one reads what others store.
-    """
-    n, nodes, weights = 192, [], {}
-    x = normal(n, n)
-    value = x.astype(np.float64)
-    for step in range(6):
-        weights[f"w{step}"] = w = normal(n, n, seed=step) / np.float32(n**0.5)
-        value = w @ value if step % 2 else value @ w
-        given = [f"v{step}", f"w{step}"]
-        nodes.append(
-            helper.make_node("MatMul", given[::-1] if step % 2 else given, [f"v{step + 1}"])
-        )
-    return _model(nodes, {"v0": x}, {"v6": value.astype(np.float32)}, weights)
+    """Products each of which reads all that the one before it stores."""
+    return _chain(96, (96, 192, 192, 192, 192, 192, 192), (0, 1, 2, 3, 4, 5))
 
 
 def odd_products_in_a_row() -> Task:
