@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SLOWDOWN = 5  # by the clock, where the machine has other work
+SLOWDOWN = 4  # by the clock, where the machine has other work
 
 
 @dataclass(frozen=True, slots=True)
