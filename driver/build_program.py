@@ -44,7 +44,7 @@ class ProgramOptions:
     program and original weights, so that a saved engine can be built anew. imported: the model as
     it was imported, for `verify`. seconds: what those who made the program took, for the report.
     tolerance: the share of an output's largest magnitude that `verify` allows where it is more than
-    usual.
+    usual. divisible: see `CodeOptions`.
     """
 
     strict: bool = False
@@ -57,6 +57,7 @@ class ProgramOptions:
     max_contexts: int | None = None
     seconds: Laps = ()
     tolerance: float | None = None
+    divisible: frozenset[str] = frozenset()
 
 
 def build_program(
@@ -71,11 +72,12 @@ def build_program(
     """Compile a program for a target: this machine's CPU by default.
 
     program: of functions of stage TENSOR; Syncs are placed anew. constants: an array for each
-    constant, by name; one that repeats a value may be a broadcast view. source: schedules; a kernel
-    whose schedule it gave and whose check fails is built by rule instead, and the report says so.
-    reference: computes the outputs, for `Engine.verify`.
-    Raises: ScheduleError, TargetError, IRError, ArgumentTypeError, CompilerNotFound;
-    ProgramCheckError naming the functions whose kernels are wrong.
+    constant, by name; one that repeats a value may be a broadcast view. source: schedules. A
+    schedule that is refused, or whose kernel fails its check, gives way to that of the rule, then
+    to plainer ones, and the report says so. reference: computes the outputs, for `Engine.verify`.
+    Raises: IRError, ArgumentTypeError, CompilerNotFound; ProgramRefusedError for one of
+    `options.divisible`; ProgramCheckError naming the functions whose kernels are wrong; where no
+    way is left: ScheduleError, TargetError, InternalError.
     """
     options = options or ProgramOptions()
     resolved = resolve_target(target)
@@ -121,7 +123,8 @@ def _compiled(
     def compiling() -> CompileAhead:
         return CompileAhead(program.name, target, Units("model"))
 
-    how = CodeOptions(source, options.strict, None if _checked(options) else "off", "cc")
+    unchecked = None if _checked(options) else "off"
+    how = CodeOptions(source, options.strict, unchecked, "cc", options.divisible)
     code = build_code(program, target, how, compiling, clock)
     artifact, shared = code.compiled.artifact, code.compiled.shared
     bound = {i: constants[tensor.name] for i, tensor in enumerate(program.constants)}
@@ -152,7 +155,7 @@ def _for_gpu(
     unchecked = None if _checked(options) or emulated else "off"
     if unchecked is None and not emulated and isinstance(availability(), Unavailable):
         unchecked = NO_GPU
-    how = CodeOptions(source, options.strict, unchecked, "nvrtc")
+    how = CodeOptions(source, options.strict, unchecked, "nvrtc", options.divisible)
     code = build_code(program, target, how, compiling, clock)
     artifact = code.compiled.artifact
     kept = tuple(

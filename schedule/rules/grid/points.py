@@ -37,7 +37,10 @@ def schedule_points(sch: Schedule, name: str) -> None:
     if is_reduction(block):
         thread = sch.loops(name)[1]
         for tensor in targets_of(block):
-            sch.stage(name, tensor.name, thread, "register")
+            if not tensor.shape and tensor not in sch.func.outputs:
+                sch.set_scope(tensor.name, "register")  # it is the thread's own already
+            else:
+                sch.stage(name, tensor.name, thread, "register")
 
 
 def neighbours(block: Block) -> int:
