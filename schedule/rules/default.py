@@ -62,7 +62,7 @@ STRICT_RULES: tuple[Rule, ...] = (
     ContractionRule(in_order=True),
     DotsRule(),
     DepthwiseRule(),
-    ReductionRule(),
+    ReductionRule(in_order=True),
     RowsRule(in_order=True),
 )
 

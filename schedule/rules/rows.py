@@ -33,7 +33,7 @@ from .elementwise import (
     vector_cycles,
     vector_lanes,
 )
-from .long_sums import cut_long_sum
+from .long_sums import cut_long_sum, long_sums
 from .questions import ask, ask_copies, ask_whether
 from .reduction import schedule_window
 from .row_groups import RowGroup, row_axis, row_groups
@@ -66,10 +66,11 @@ class RowsRule:
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         inline_chains(sch, repeated=False)
-        alone = [g.anchor for g in row_groups(sch.func) if not (g.members or self.in_order)]
-        sums = [name for name in alone if is_reduction(sch.func.block(name))]
-        cuts = [cut_long_sum(sch, name, target) for name in sums]
-        done = {made for cut in cuts if cut is not None for made in cut.scheduled}
+        done: set[str] = set()
+        for group in () if self.in_order else row_groups(sch.func, long_sums(sch.func, target)):
+            if not group.members and is_reduction(sch.func.block(group.anchor)):
+                cuts = cut_long_sum(sch, group.anchor, target)
+                done = done.union(*(cut.scheduled for cut in cuts))
         for group in row_groups(sch.func):
             block = sch.func.block(group.anchor)
             if block.name in done:
