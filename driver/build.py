@@ -167,8 +167,9 @@ def _kernel(way: Way, target: Target, constants: Mapping[str, object]) -> Kernel
     notes = way.notes(original.name)
     if target.kind == "cuda":
         written = write_cuda(lowered.parts, target, notes=steps)
-        code: Code = DeviceCode(written, accept_constants(written, constants))
-        return Kernel(written, code, proof=lowered.verdict, work=work, notes=notes)
+        bound = accept_constants(written, constants)
+        code: Code = DeviceCode(written, bound)
+        return Kernel(written, code, proof=lowered.verdict, work=work, notes=notes, bound=bound)
     artifact = write_artifact(lowered.parts, target, notes=steps)
     if is_foreign(target):
         code = ForeignCode(artifact)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,6 +26,7 @@ from .engine_parts import EngineParts
 from .engine_reader import EngineFile
 from .host import default_threads
 from .interface import TensorSpec
+from .occupied import Occupied
 from .pool import use_pool
 from .program_code import NativeProgram
 from .report import EngineReport, MemoryPlan
@@ -85,6 +86,7 @@ class Engine:
         self.interface = self.code.interface
         self._checks = self.code.checks
         self._reference = reference if reference is not None else parts.reference
+        self._occupied: Occupied | None = None
         self._default_threads = None if threads is None else checked_threads(threads, self.name)
         self._frames: deque[RunFrame] = deque()
         self._turn: AbstractContextManager[object] = (
@@ -181,6 +183,8 @@ class Engine:
         in which an index that is data lay outside of its range.
         """
         arrays = self.interface.accept(inputs, out)
+        if out:
+            self._check_apart(arrays[1])
         count = self._threads(threads)
         with self._turn:
             frame = self._borrow(count)
@@ -212,7 +216,7 @@ class Engine:
         Raises: ArgumentTypeError, ArgumentValueError for threads that are no number of 1 or more.
         """
         count = self._threads(threads)
-        return Context(self.interface, self.code.frame(count), count)
+        return Context(self.interface, self.code.frame(count), count, self._check_apart)
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
         """Random arrays that a run takes: normal numbers; integers that are indices are 0 and 1."""
@@ -314,6 +318,15 @@ class Engine:
         from .export_c import export_c
 
         return export_c(self.parts, Path(folder))
+
+    def _check_apart(self, outputs: Sequence[Array]) -> None:
+        """Refuse arrays that are the caller's weights. Raises: ArgumentValueError."""
+        if self._occupied is None:
+            kept = (self.parts.plain, self.parts.reference)
+            # what a file holds is read-only, and read when it is needed
+            named = [m.constants for m in kept if m is not None and type(m.constants) is dict]
+            self._occupied = Occupied(named)
+        self._occupied.check(self.name, [spec.name for spec in self.outputs], outputs)
 
     def _borrow(self, threads: int) -> RunFrame:
         try:

@@ -18,6 +18,7 @@ from .index_checks import check_indices
 from .library import SharedObject
 from .limits import fma_peak, limits
 from .native import NativeCode
+from .occupied import Occupied
 from .roofline import Roofline, Work
 from .threads import checked_threads
 from .timing import CacheState, Timing, compare, measure
@@ -50,7 +51,8 @@ class Kernel:
 
     artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
     proved. work: what it must do at least, None where that is not known. notes: the better
-    schedules that gave way, and why. code: what executes it.
+    schedules that gave way, and why. bound: the caller's arrays that constants were bound to, into
+    which no call may write. code: what executes it.
     """
 
     def __init__(
@@ -61,12 +63,14 @@ class Kernel:
         proof: object | None = None,
         work: Work | None = None,
         notes: tuple[str, ...] = (),
+        bound: Mapping[str, Array] | None = None,
     ) -> None:
         self.artifact = artifact
         self.proof = proof
         self.work = work
         self.notes = notes
         self.code = code
+        self._occupied = Occupied((bound or {},))
         results = [p for p in artifact.parameters if p.check is None]
         checks = [(p.check, p) for p in artifact.parameters if p.check is not None]
         self._inputs = tuple(_arguments(results, "input", artifact.sizes))
@@ -92,7 +96,7 @@ class Kernel:
         """
         bound = accept_constants(artifact, constants or {})
         code = NativeCode.load(artifact, shared, bound)
-        return Kernel(artifact, code, proof=proof, work=work, notes=notes)
+        return Kernel(artifact, code, proof=proof, work=work, notes=notes, bound=bound)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _remake, (self.artifact, self.code, self.proof, self.work, self.notes)
@@ -106,6 +110,8 @@ class Kernel:
         in which an index that te.checked checks lay outside of its range.
         """
         inputs, outputs = accept_call(self.name, self._inputs, self._outputs, arrays)
+        if len(arrays) > len(inputs):
+            self._occupied.check(self.name, [a.name for a in self._outputs], outputs)
         words = [argument.new() for argument in self._words]
         self.run(inputs, [*outputs, *words], threads=threads)
         check_indices(
