@@ -233,7 +233,8 @@ class Engine:
         rtol: float | None = None,
         seed: int = 0,
     ) -> Report:
-        """Run on the inputs and compare with the reference in float64.
+        """Run on the inputs and compare with the reference in float64; an output that is off by
+        more than its type explains is compared with what the model's own types explain, too.
 
         inputs: random ones by default. atol, rtol: see `compare_outputs`.
         Raises: EngineError where the engine has no reference, or for another `against`;
@@ -253,9 +254,13 @@ class Engine:
                 hints=("engine.save(path, keep_weights=True) keeps it in the file.",),
             )
         given = self.random_inputs(seed) if inputs is None else dict(inputs)
-        got = self.run(given)
-        expected, accepted = self._reference(given), self.parts.report.tolerance
-        return compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
+        got, expected = self.run(given), self._reference(given)
+        accepted, kept = self.parts.report.tolerance, self.parts.reference
+        report = compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
+        if report or kept is None or not (atol is None and rtol is None):
+            return report
+        rounded = kept.model().in_own_types(given)
+        return compare_outputs(self.name, got, expected, tolerance=accepted, rounded=rounded)
 
     def profile(
         self,

@@ -26,10 +26,20 @@ class Model:
 
         Raises: IRError for arrays that do not fit.
         """
+        return self._evaluated(inputs, "float64")
+
+    def in_own_types(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name, each tensor of the program rounded to its own type.
+
+        Raises: IRError for arrays that do not fit.
+        """
+        return self._evaluated(inputs, None)
+
+    def _evaluated(self, inputs: Mapping[str, Array], dtype: str | None) -> dict[str, Array]:
         # here, because an engine that is loaded to run needs no evaluator
         from ..tir.program_evaluate import evaluate_program
 
-        return evaluate_program(self.program, inputs, self.constants, "float64")
+        return evaluate_program(self.program, inputs, self.constants, dtype)
 
     def stored(self) -> StoredModel:
         """The model as a file holds it."""
