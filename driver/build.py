@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..codegen.c.build import write_artifact
@@ -13,7 +14,7 @@ from ..runtime.cuda.availability import Available, availability
 from ..runtime.cuda.device_code import DeviceCode
 from ..runtime.foreign import ForeignCode
 from ..runtime.host import why_not_run
-from ..runtime.kernel import Kernel, accept_constants
+from ..runtime.kernel import Code, Kernel, accept_constants
 from ..runtime.roofline import Work
 from ..schedule.schedule import Schedule
 from ..schedule.source import Chooser, ScheduleSource, as_source
@@ -24,10 +25,11 @@ from ..tir.func import PrimFunc
 from ..tir.instructions import INSTRUCTIONS
 from ..tir.target import Target
 from ..tir.work import bytes_moved, operations
-from .check import check_chain, check_kernel
+from .check import CheckError, check_chain, check_kernel
 from .interpreted import interpreted
-from .lower import Lowered, lower_function, prove_schedule
+from .lower import lower_function, prove_schedule
 from .resolve_target import resolve_target
+from .ways import Way, Ways
 
 Verify = Literal["all", "rewrites", "kernels", "off"]
 
@@ -100,8 +102,9 @@ def build(
 ) -> Kernel:
     """Compile a function for a target: this machine's CPU by default.
 
-    what: a PrimFunc, scheduled by `schedules` or else by the rule that recognises it; or a
-    Schedule.
+    what: a PrimFunc, scheduled by `schedules` or else by the rule that recognises it, and where our
+    own checks refuse that, in a plainer way, which `kernel.notes` and a warning of the log say; or
+    a Schedule.
     constants: an array for each constant parameter; what depends on them alone is computed now.
     strict: no contraction, no re-association. allow: instructions that a rule may use although
     their results differ from those of the definition, by name: ("vdpbf16ps",); a Schedule names its
@@ -117,6 +120,7 @@ def build(
     resolved = resolve_target(target)
     check_buildable(what, "build")
     _check_verify(verify)
+    how = _How(resolved, strict, verify in ("all", "kernels"))
     _check_allowed(allow, strict)
     if resolved.kind == "python":
         func = what.func if isinstance(what, Schedule) else what
@@ -127,31 +131,52 @@ def build(
             code="build-target",
             hints=("tw.prove and kernel source need no run; tw.build(..., target='c').",),
         )
-    lowered = lower_function(
-        what, resolved, source=as_source(schedules), strict=strict, allow=allow
-    )
-    original = lowered.schedule.original
-    kernel = _kernel(lowered, resolved, constants or {})
-    if verify in ("all", "kernels") and _runs_here(kernel):
-        check_chain(contraction(original, resolved, strict=strict), lowered.canonical)
-        check_kernel(kernel, original, accept_constants(kernel.artifact, constants or {}))
+    if isinstance(what, Schedule):
+        return _built(Way(lower_function(what, resolved, strict=strict)), constants or {}, how)
+    ways = Ways(what, resolved, as_source(schedules), strict=strict, allow=allow)
+    while True:
+        try:
+            return _built(ways.best(), constants or {}, how)
+        except CheckError as error:
+            ways.give_up(f"its kernel failed the check: {error.message}", error)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """Options of a build. checked: where this machine runs the kernel."""
+
+    target: Target
+    strict: bool
+    checked: bool
+
+
+def _built(way: Way, constants: Mapping[str, object], how: _How) -> Kernel:
+    """The kernel of a lowered function, checked. Raises: CheckError."""
+    original = way.lowered.schedule.original
+    kernel = _kernel(way, how.target, constants)
+    if how.checked and _runs_here(kernel):
+        check_chain(contraction(original, how.target, strict=how.strict), way.lowered.canonical)
+        check_kernel(kernel, original, accept_constants(kernel.artifact, constants))
     return kernel
 
 
-def _kernel(lowered: Lowered, target: Target, constants: Mapping[str, object]) -> Kernel:
+def _kernel(way: Way, target: Target, constants: Mapping[str, object]) -> Kernel:
     """The code of a lowered function, written and, where it runs here, compiled."""
-    notes = "\n".join(lowered.schedule.steps)
-    original = lowered.schedule.original
+    lowered = way.lowered
+    steps, original = "\n".join(lowered.schedule.steps), lowered.schedule.original
     work = Work(operations(original), bytes_moved(original))
+    notes = way.notes(original.name)
     if target.kind == "cuda":
-        written = write_cuda(lowered.parts, target, notes=notes)
+        written = write_cuda(lowered.parts, target, notes=steps)
         bound = accept_constants(written, constants)
-        return Kernel(written, DeviceCode(written, bound), proof=lowered.verdict, work=work)
-    artifact = write_artifact(lowered.parts, target, notes=notes)
+        code: Code = DeviceCode(written, bound)
+        return Kernel(written, code, proof=lowered.verdict, work=work, notes=notes, bound=bound)
+    artifact = write_artifact(lowered.parts, target, notes=steps)
     if why_not_run(artifact.target) is not None:
-        return Kernel(artifact, ForeignCode(artifact), proof=lowered.verdict, work=work)
+        code = ForeignCode(artifact)
+        return Kernel(artifact, code, proof=lowered.verdict, work=work, notes=notes)
     shared = compile_shared(artifact.source, artifact.target, name=artifact.name)
-    return Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work)
+    return Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work, notes=notes)
 
 
 def _runs_here(kernel: Kernel) -> bool:

@@ -1,12 +1,12 @@
 """The code of a program: its functions are lowered and proved, compiled while others are lowered,
-and checked; a given schedule whose kernel fails its check gives way to that of the rule.
+and checked; a schedule that is refused, or whose kernel fails its check, gives way to the next one.
 
 What compiles, and how its result is run for a check, is for each back end to say (`Compiling`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -18,6 +18,7 @@ from ..tir.target import Target
 from .check_program import KernelCheck, ProgramCheckError
 from .clock import Clock
 from .lower_program import LoweredKernel, LoweredProgram, lower_program
+from .ways import Ways
 
 
 class Compiled(Protocol):
@@ -74,12 +75,15 @@ class CodeOptions:
 
     source: schedules; strict: no contraction, no re-association. check: whether kernels are run
     beside their references, where this machine can. compiler: what compiles them is called.
+    divisible: names of functions that the caller takes apart where the schedule of their rule is
+    refused, or their kernel wrong.
     """
 
     source: ScheduleSource | None
     strict: bool
     check: bool
     compiler: str
+    divisible: frozenset[str] = frozenset()
 
 
 def build_code(
@@ -91,11 +95,11 @@ def build_code(
 ) -> Code[C_co]:
     """Lower, compile and check. What was lowered is let go with it.
 
-    Raises: ScheduleError, TargetError, CompileFailed; ProgramCheckError.
+    Raises: ProgramRefusedError, ProgramCheckError for what is divisible; for a function that no way
+    is left for: ScheduleError, TargetError, InternalError, ProgramCheckError; CompileFailed.
     """
     known: dict[str, LoweredKernel] = {}
-    by_rule: frozenset[str] = frozenset()
-    notes: list[str] = []
+    ways: dict[str, Ways] = {}
     while True:
         with compiling() as ahead:
             lowered = lower_program(
@@ -103,8 +107,9 @@ def build_code(
                 target,
                 source=options.source,
                 strict=options.strict,
-                by_rule=by_rule,
+                divisible=options.divisible,
                 known=known,
+                ways=ways,
                 made=ahead.add,
             )
             clock.lap("lower", ahead.seconds)
@@ -120,20 +125,30 @@ def build_code(
         failures = {name: check.verdict for name, check in checks.items() if not check.ok}
         if not failures:
             break
-        if any(lowered.kernels[name].lowered.schedule.origin == "rule" for name in failures):
-            wrong = {f: failures[k] for f, k in lowered.kernel_of.items() if k in failures}
-            raise ProgramCheckError(program.name, wrong)
-        notes += [
-            f"kernel '{name}': its schedule failed the check ({reason}) and was replaced by rule"
-            for name, reason in failures.items()
-        ]
-        by_rule |= frozenset(failures)
+        wrong = {f: failures[k] for f, k in lowered.kernel_of.items() if k in failures}
+        error = ProgramCheckError(program.name, wrong)
+        if _divisible(wrong, lowered, options):
+            raise error
+        for name, reason in failures.items():
+            key = lowered.kernels[name].key
+            ways[key].give_up(f"its kernel failed the check: {reason}", error)
+            del known[key]
+    notes = [note for name, kernel in lowered.kernels.items() for note in kernel.way.notes(name)]
     none = KernelCheck(unchecked or "", None, 0.0)
     kernels = tuple(
         _report(name, lowered, compiled.symbol(kernel), checks.get(name, none))
         for name, kernel in lowered.kernels.items()
     )
     return Code(compiled, kernels, tuple(notes))
+
+
+def _divisible(wrong: Iterable[str], lowered: LoweredProgram, options: CodeOptions) -> bool:
+    """Whether one of the functions that are wrong as their rules schedule them is to be taken
+    apart.
+    """
+    names = options.divisible.intersection(wrong)
+    kernels = (lowered.kernels[lowered.kernel_of[name]] for name in names)
+    return any(kernel.lowered.schedule.origin == "rule" for kernel in kernels)
 
 
 def _report(name: str, lowered: LoweredProgram, symbol: str, check: KernelCheck) -> KernelReport:

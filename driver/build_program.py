@@ -45,8 +45,8 @@ class ProgramOptions:
     program and original weights, so that a saved engine can be built anew. imported: the model as
     it was imported, for `verify`. seconds: what those who made the program took, for the report.
     tolerance: the share of an output's largest magnitude that `verify` allows where it is more than
-    usual. oracle: the reference beside which the whole engine is run where verify is "all", or why
-    there is none.
+    usual. divisible: see `CodeOptions`. oracle: the reference beside which the whole engine is run
+    where verify is "all", or why there is none.
     """
 
     strict: bool = False
@@ -59,6 +59,7 @@ class ProgramOptions:
     max_contexts: int | None = None
     seconds: Laps = ()
     tolerance: float | None = None
+    divisible: frozenset[str] = frozenset()
     oracle: Oracle | str = "off"
 
 
@@ -74,11 +75,12 @@ def build_program(
     """Compile a program for a target: this machine's CPU by default.
 
     program: of functions of stage TENSOR; Syncs are placed anew. constants: an array for each
-    constant, by name; one that repeats a value may be a broadcast view. source: schedules; a kernel
-    whose schedule it gave and whose check fails is built by rule instead, and the report says so.
-    reference: computes the outputs, for `Engine.verify`.
-    Raises: ScheduleError, TargetError, IRError, ArgumentTypeError, CompilerNotFound;
-    ProgramCheckError naming the functions whose kernels are wrong.
+    constant, by name; one that repeats a value may be a broadcast view. source: schedules. A
+    schedule that is refused, or whose kernel fails its check, gives way to that of the rule, then
+    to plainer ones, and the report says so. reference: computes the outputs, for `Engine.verify`.
+    Raises: IRError, ArgumentTypeError, CompilerNotFound; ProgramRefusedError for one of
+    `options.divisible`; ProgramCheckError naming the functions whose kernels are wrong; where no
+    way is left: ScheduleError, TargetError, InternalError.
     """
     options = options or ProgramOptions()
     resolved = resolve_target(target)
@@ -124,7 +126,7 @@ def _compiled(
     def compiling() -> CompileAhead:
         return CompileAhead(program.name, target, Units("model"))
 
-    how = CodeOptions(source, options.strict, _checked(options), "cc")
+    how = CodeOptions(source, options.strict, _checked(options), "cc", options.divisible)
     code = build_code(program, target, how, compiling, clock)
     artifact, shared = code.compiled.artifact, code.compiled.shared
     kept, pool, not_run = _kept(artifact, constants), pool_object(), code.compiled.not_run
@@ -177,7 +179,8 @@ def _for_gpu(
     def compiling() -> CompileAheadCuda:
         return CompileAheadCuda(target, "emulation" if emulated else "device")
 
-    how = CodeOptions(source, options.strict, _checked(options) or emulated, "nvrtc")
+    checked = _checked(options) or emulated
+    how = CodeOptions(source, options.strict, checked, "nvrtc", options.divisible)
     code = build_code(program, target, how, compiling, clock)
     artifact = code.compiled.artifact
     kept = _kept(artifact, constants)

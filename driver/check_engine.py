@@ -7,10 +7,8 @@ fences too, and
 
 - the bits of the outputs are the same on any number of threads,
 - no fence, no input and no constant has changed,
-- every output is as near to the reference as rounding explains: its error may be the share of its
-  largest magnitude that `Engine.verify` allows, or SPREAD times what the reference itself strays
-  when NumPy computes it in the model's own types; what leaves these types on the way (a sum that is
-  infinite in float32) is not compared.
+- every output is as near to the reference as `Engine.verify` asks; what leaves the model's own
+  types on the way (a sum that is infinite in float32) is not compared.
 
 That is done on random data, and once more on data that is not kind: zeros of both signs, tiny and
 large numbers, the ends of the integers.
@@ -36,7 +34,7 @@ from ..runtime.arrays import Array
 from ..runtime.index_checks import IndexRangeError
 from ..runtime.model import Model
 from ..runtime.program_code import Frame, NativeProgram
-from ..runtime.verification import allowed_share
+from ..runtime.verification import OutputReport, compare_outputs
 from ..tir.number import integer_range
 from .check import CheckError
 from .check_program import ProgramCheckError
@@ -45,7 +43,6 @@ from .wrong_launches import wrong_launches
 
 THREADS = (1, 2, 3)
 FENCE = 4096
-SPREAD = 8.0
 _EACH_RIGHT = "run alone, each of its launches is right on what it is given."
 _POISON = 0xFF  # every byte of scratch memory and its fences: NaN in every float type
 _EXTREME = (0.0, -0.0, 1e-30, -1e-30, 1e-6, -1e-6, 1e3, -1e3)
@@ -64,8 +61,11 @@ class Oracle(Protocol):
     @property
     def decides(self) -> bool: ...
 
-    def __call__(self, inputs: Mapping[str, Array], *, exact: bool) -> Mapping[str, Array]:
-        """exact: with every float in float64; else each value in the model's own type."""
+    def __call__(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """With every float in float64."""
+
+    def in_own_types(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """With each value in the model's own type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +131,14 @@ class EngineChecker:
                         _EACH_RIGHT,
                     )
         named = {p.name: array for p, array in zip(artifact.inputs, inputs, strict=True)}
-        exact = self._oracle(named, exact=True)
-        worst = self._worst(first, exact, None)
-        if worst.share > 1:
-            worst = self._worst(first, exact, self._oracle(named, exact=False))
-        if worst.share <= 1:
-            return worst.share
+        worst = self._worst(first, named)
+        if worst is None or worst.share <= 1:
+            return 0.0 if worst is None else worst.share
         alone = self._launches(inputs, title)
         same = all(same_bits(one, other) for one, other in zip(first, alone, strict=True))
         if same and self._oracle.decides:
             return None
-        raise self._error(f"on {title} data {worst}", _EACH_RIGHT)
+        raise self._error(f"on {title} data output {worst}", _EACH_RIGHT)
 
     def _run(self, inputs: Sequence[Array], threads: int, title: str) -> list[Array]:
         """The outputs of a run on so many threads."""
@@ -178,19 +175,17 @@ class EngineChecker:
         kept = (array for array in self._program.constants if array is not None)
         return tuple(crc32(array.reshape(-1).view(np.uint8).data) for array in kept)
 
-    def _worst(
-        self,
-        outputs: Sequence[Array],
-        exact: Mapping[str, Array],
-        rounded: Mapping[str, Array] | None,
-    ) -> _Output:
+    def _worst(self, outputs: Sequence[Array], inputs: Mapping[str, Array]) -> OutputReport | None:
         """The output that is furthest from the reference, by what it may be off."""
-        found = [_Output("", 0.0, 0.0, 0.0)]
-        for parameter, array in zip(self._program.artifact.outputs, outputs, strict=True):
-            own = None if rounded is None else rounded[parameter.name]
-            share = allowed_share(str(parameter.dtype), tolerance=self._tolerance)
-            found.append(_compare(parameter.name, array, exact[parameter.name], own, share))
-        return max(found, key=lambda output: output.share)
+        names = [parameter.name for parameter in self._program.artifact.outputs]
+        got = dict(zip(names, outputs, strict=True))
+        exact, accepted = self._oracle(inputs), self._tolerance
+        report = compare_outputs("", got, exact, tolerance=accepted)
+        if not report:
+            rounded = self._oracle.in_own_types(inputs)
+            held = {n: _where_held(got[n], exact[n], rounded[n]) for n in names}
+            report = compare_outputs("", got, held, tolerance=accepted, rounded=rounded)
+        return max(report.outputs, key=lambda output: output.share, default=None)
 
     def _launches(self, inputs: Sequence[Array], title: str) -> list[Array]:
         """The outputs of a run launch by launch.
@@ -225,40 +220,10 @@ class EngineChecker:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """How one output compares: its largest error, and that over what is allowed."""
-
-    name: str
-    error: float
-    allowed: float
-    share: float
-
-    def __str__(self) -> str:
-        return (
-            f"output '{self.name}' is off by {self.error:.3g}; rounding explains {self.allowed:.3g}"
-        )
-
-
-def _compare(name: str, got: Array, exact: Array, own: Array | None, relative: float) -> _Output:
-    """own: the reference in the model's own types, where that is to explain an error."""
-    found, wanted = got.astype(np.float64), exact.astype(np.float64)
-    finite = np.isfinite(wanted)
-    magnitude = float(np.max(np.abs(wanted), initial=0.0, where=finite))
-    allowed, judged = relative * magnitude, np.ones(wanted.shape, np.bool_)
-    with np.errstate(all="ignore"):
-        if own is not None:
-            near = own.astype(np.float64)
-            judged = finite == np.isfinite(near)
-            strays = np.abs(near - wanted)
-            spread = float(np.max(strays, initial=0.0, where=np.isfinite(strays)))
-            allowed = max(allowed, SPREAD * spread)
-        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
-        error = np.where(same | ~judged, 0.0, np.abs(found - wanted))
-    error = np.where(np.isfinite(error), error, np.inf)
-    largest = float(np.max(error, initial=0.0))
-    share = largest / allowed if allowed else (np.inf if largest else 0.0)
-    return _Output(name, largest, allowed, float(share))
+def _where_held(got: Array, exact: Array, rounded: Array) -> Array:
+    """The reference where the model's own types hold what float64 does; elsewhere what is there."""
+    same = np.isfinite(exact) == np.isfinite(rounded.astype(np.float64))
+    return np.where(same, exact, got.astype(np.float64))
 
 
 def _random(rng: np.random.Generator, parameter: Parameter) -> Array:

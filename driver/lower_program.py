@@ -6,27 +6,51 @@ of the program, one set for each choice of constants; Syncs are placed anew.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ..schedule.source import ScheduleSource
 from ..tir.canonical import workload_key
-from ..tir.errors import TargetError
+from ..tir.errors import TargetError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.program import Launch, Program, Slice, Step, Tensor, place_syncs
 from ..tir.target import Target
-from .lower import Lowered, lower_function
+from .lower import Lowered
+from .ways import Refusal, Way, Ways
+
+
+class ProgramRefusedError(TilewrightError, ValueError):
+    """A function of a program is refused as its rule schedules it, and its caller would rather take
+    it apart than have it scheduled in a plainer way. functions: their names.
+    """
+
+    def __init__(self, name: str, function: str, refusal: Refusal) -> None:
+        super().__init__(
+            f"program: function '{function}' of '{name}' should be taken apart: {refusal}",
+            code="program-refused",
+        )
+        self.functions = (function,)
 
 
 @dataclass(frozen=True, slots=True)
 class LoweredKernel:
-    """A distinct function of a program. run, prepare: of stage LOWERED; seconds: what all took."""
+    """A distinct function of a program.
+
+    key: of its workload. way: how it is lowered. run, prepare: of stage LOWERED; seconds: what all
+    took.
+    """
 
     func: PrimFunc
-    lowered: Lowered
+    key: str
+    way: Way
     run: PrimFunc
     prepare: PrimFunc | None
     seconds: float
+
+    @property
+    def lowered(self) -> Lowered:
+        """The function on its way to code."""
+        return self.way.lowered
 
     @property
     def functions(self) -> tuple[PrimFunc, ...]:
@@ -35,7 +59,7 @@ class LoweredKernel:
 
     def counted(self) -> LoweredKernel:
         """The same, once the seconds of its parts have been told."""
-        return replace(self, lowered=replace(self.lowered, seconds=()))
+        return replace(self, way=replace(self.way, lowered=replace(self.lowered, seconds=())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +81,22 @@ def lower_program(
     *,
     source: ScheduleSource | None = None,
     strict: bool = False,
-    by_rule: frozenset[str] = frozenset(),
+    divisible: Collection[str] = (),
     known: dict[str, LoweredKernel] | None = None,
+    ways: dict[str, Ways] | None = None,
     made: Callable[[LoweredKernel], object] | None = None,
 ) -> LoweredProgram:
-    """Lower every distinct function.
+    """Lower every distinct function in the best way that passes our checks.
 
-    by_rule: names of kernels that do not ask `source`. known: kernels by workload key, to which
-    those that are made are added. made: is called with each kernel of the result as soon as it is
-    there, in order.
-    Raises: ScheduleError, TargetError; InternalError when a proof refutes what legality allowed.
+    divisible: names of functions that are to be taken apart where their rule is refused. known:
+    kernels by workload key, to which those that are made are added. ways: what is left of the ways
+    to lower a function, by workload key, to which is added in the same way. made: is called with
+    each kernel of the result as soon as it is there, in order.
+    Raises: ProgramRefusedError for one of `divisible`; DefinitionError; ScheduleError, TargetError,
+    InternalError for a function that no way is left for.
     """
     known = {} if known is None else known
+    ways = {} if ways is None else ways
     kernels: dict[str, LoweredKernel] = {}
     kernel_of: dict[str, str] = {}
     names: dict[str, str] = {}  # workload key -> the kernel's name
@@ -77,9 +105,14 @@ def lower_program(
         name = kernel_of[func.name] = names.setdefault(key, func.name)
         if name in kernels:
             continue
-        if key not in known or (name in by_rule and known[key].lowered.schedule.origin != "rule"):
-            chosen = None if name in by_rule else source
-            known[key] = _lower(func, target, chosen, strict)
+        if key not in known:
+            _check_whole(func)
+            if key not in ways:
+                ways[key] = Ways(func, target, source, strict=strict)
+            known[key] = _lower(func, key, ways[key])
+        refused = [r for r in known[key].way.refusals if r.origin == "rule"]
+        if refused and func.name in divisible:
+            raise ProgramRefusedError(program.name, func.name, refused[0])
         kernels[name] = _renamed(known[key], func)
         if made is not None:
             made(kernels[name])
@@ -87,9 +120,7 @@ def lower_program(
     return LoweredProgram(place_syncs(joined.program()), kernels, kernel_of)
 
 
-def _lower(
-    func: PrimFunc, target: Target, source: ScheduleSource | None, strict: bool
-) -> LoweredKernel:
+def _check_whole(func: PrimFunc) -> None:
     for function in func.externs:
         raise TargetError(
             f"program: '{func.name}' calls the C function '{function.symbol}'; expected functions "
@@ -97,10 +128,13 @@ def _lower(
             code="program-extern",
             hints=("tw.build makes a kernel of a schedule of it.",),
         )
+
+
+def _lower(func: PrimFunc, key: str, ways: Ways) -> LoweredKernel:
     began = time.perf_counter()
-    lowered = lower_function(func, target, source=source, strict=strict)
-    seconds = time.perf_counter() - began
-    return LoweredKernel(func, lowered, lowered.parts.run, lowered.parts.prepare, seconds)
+    way = ways.best()
+    parts, seconds = way.lowered.parts, time.perf_counter() - began
+    return LoweredKernel(func, key, way, parts.run, parts.prepare, seconds)
 
 
 def _renamed(kernel: LoweredKernel, func: PrimFunc) -> LoweredKernel:

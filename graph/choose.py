@@ -67,6 +67,9 @@ class Alternative:
         return " | ".join(part.group.title + _SAID[part.group.algorithm] for part in self.parts)
 
     def __str__(self) -> str:
+        refused = [part.kernel.price for part in self.parts if part.kernel.price.refused]
+        if refused:
+            return f"{self.title}: {refused[0]}"
         estimated = sum(part.kernel.price.estimated for part in self.parts)
         text = f"{self.title}: estimated {estimated * 1e6:.1f} us"
         known = [p.kernel.price.measured for p in self.parts if p.kernel.price.measured is not None]

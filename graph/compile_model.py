@@ -14,6 +14,7 @@ from onnx import ModelProto
 from ..driver.build_program import ProgramOptions, build_program
 from ..driver.check_program import ProgramCheckError
 from ..driver.clock import Clock
+from ..driver.lower_program import ProgramRefusedError
 from ..runtime.arrays import Array
 from ..runtime.coverage import Coverage, Covered
 from ..runtime.cuda.availability import Unavailable, availability
@@ -29,7 +30,7 @@ from .importers.onnx import import_onnx
 from .ir import Graph
 from .options import BuildOptions, Shapes
 from .oracle import model_oracle
-from .plan import Planned, apart, closer, plan_model, rounding_more
+from .plan import Planned, apart, closer, divisible, plan_model, rounding_more
 from .reference import evaluate
 from .reference_program import reference_model
 
@@ -176,8 +177,8 @@ def _reference(imported: Graph) -> Reference:
 
 
 def _build(job: _Job) -> _Made:
-    """Build; a fused kernel whose check fails is replaced by kernels of its parts, and the report
-    says so.
+    """Build; a fused kernel that is refused, or whose check fails, is replaced by kernels of its
+    parts, and the report says so.
     """
     planned, failed = job.planned, list[str]()
     while True:
@@ -185,6 +186,7 @@ def _build(job: _Job) -> _Made:
         options = replace(
             job.options,
             notes=(*failed, *explain(planned)),
+            divisible=divisible(planned),
             lower_bound_bytes=lowered.plan.lower_bound,
             imported=reference_model(imported).stored(),
             oracle=model_oracle(imported),
@@ -199,12 +201,12 @@ def _build(job: _Job) -> _Made:
                 options=options,
             )
             return _Made(engine, planned)
-        except ProgramCheckError as error:
+        except (ProgramCheckError, ProgramRefusedError) as error:
             smaller = apart(planned, error.functions)
             if smaller is planned:
                 raise
             failed += [
-                f"kernel '{name}' failed its check and was taken apart" for name in error.functions
+                f"kernel '{name}' was taken apart: {error.message}" for name in error.functions
             ]
             planned = smaller
 

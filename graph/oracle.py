@@ -20,10 +20,17 @@ class ModelOracle:
 
     graph: Graph
 
-    def __call__(self, inputs: Mapping[str, Array], *, exact: bool) -> dict[str, Array]:
-        """exact: with every float in float64; else each value in its own type."""
+    def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """With every float in float64."""
+        return self._evaluated(inputs, "float64")
+
+    def in_own_types(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """With each value in its own type."""
+        return self._evaluated(inputs, None)
+
+    def _evaluated(self, inputs: Mapping[str, Array], dtype: str | None) -> dict[str, Array]:
         with np.errstate(all="ignore"):
-            return evaluate(self.graph, inputs, dtype="float64" if exact else None)
+            return evaluate(self.graph, inputs, dtype=dtype)
 
     @property
     def decides(self) -> bool:

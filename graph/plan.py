@@ -127,12 +127,26 @@ def apart(planned: Planned, functions: Sequence[str]) -> Planned:
         bad = [part for part in decision.chosen.parts if part.group.label in labels]
         if not bad:
             decisions.append(decision)
-        elif all(len(part.group.nodes) == 1 and part.group.algorithm == "direct" for part in bad):
+        elif all(map(_is_single, bad)):
             return planned
         else:
             single = taken_apart(planned.graph, decision.group, planned.pricer)
             decisions.append(replace(decision, chosen=single))
     return _decided(planned, decisions)
+
+
+def divisible(planned: Planned) -> frozenset[str]:
+    """The functions of the program that `apart` can take apart."""
+    program = planned.lowered.program
+    parts = [part for decision in planned.decisions for part in decision.chosen.parts]
+    single = {part.group.label for part in parts if _is_single(part)}
+    kept = {step.function for step in program.launches if step.label in single}
+    return frozenset(func.name for func in program.functions if func.name not in kept)
+
+
+def _is_single(part: Part) -> bool:
+    """Whether a part is one operator, computed as that says."""
+    return len(part.group.nodes) == 1 and part.group.algorithm == "direct"
 
 
 def rounding_more(planned: Planned) -> tuple[Part, ...]:

@@ -1,12 +1,15 @@
 """What a form costs: seconds that a schedule source knows, else the analytical estimate.
 
-Each form becomes a function once.
+Each form becomes a function once. What cannot be scheduled has no price: it is taken only where
+there is nothing else, and is scheduled in a plainer way then.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from ..driver.ways import REFUSALS
 from ..schedule.cost import estimate
 from ..schedule.source import ScheduleSource
 from ..tir.canonical import workload_key
@@ -18,10 +21,13 @@ from .form import Form
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Seconds of one kernel. measured: what the source knows, None where it knows nothing."""
+    """Seconds of one kernel. measured: what the source knows, None where it knows nothing.
+    refused: why the schedule that is priced cannot be made; "" where it can.
+    """
 
     estimated: float
     measured: float | None = None
+    refused: str = ""
 
     @property
     def seconds(self) -> float:
@@ -29,6 +35,8 @@ class Price:
         return self.estimated if self.measured is None else self.measured
 
     def __str__(self) -> str:
+        if self.refused:
+            return f"refused: {self.refused}"
         known = "" if self.measured is None else f", measured {self.measured * 1e6:.1f} us"
         return f"estimated {self.estimated * 1e6:.1f} us{known}"
 
@@ -77,4 +85,7 @@ class Pricer:
 
     def _price(self, func: PrimFunc) -> Price:
         measured = self.source.seconds(func, self.target) if self.source is not None else None
-        return Price(estimate(func, self.target), measured)
+        try:
+            return Price(estimate(func, self.target), measured)
+        except REFUSALS as error:
+            return Price(math.inf, measured, f"{error.message} [{error.code}]")

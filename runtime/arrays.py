@@ -3,7 +3,8 @@
 An argument is a NumPy array, or anything that shows its memory through `__array_interface__` or
 DLPack (CPU only). It must have the parameter's dtype and shape, lie in row-major order without
 gaps, be aligned to its item, and, where it is written, be writable and share no memory with another
-argument. Arrays of size zero are fine.
+argument, nor with an array that a constant was bound to (occupied.py). Arrays of size zero are
+fine.
 """
 
 from __future__ import annotations

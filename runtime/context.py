@@ -10,7 +10,7 @@ context serves one thread at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..tir.errors import TilewrightError
@@ -63,8 +63,16 @@ class ProgramCode(Protocol):
 class Context:
     """An engine's own memory for runs on `threads` threads, and the arrays bound to it."""
 
-    def __init__(self, interface: Interface, frame: RunFrame, threads: int) -> None:
+    def __init__(
+        self,
+        interface: Interface,
+        frame: RunFrame,
+        threads: int,
+        check_apart: Callable[[Sequence[Array]], object] | None = None,
+    ) -> None:
+        """check_apart: refuses outputs that no run may write."""
         self.threads = threads
+        self._check_apart = check_apart
         self._interface = interface
         self._frame = frame
         self._arrays: tuple[list[Array], list[Array]] | None = None
@@ -78,6 +86,8 @@ class Context:
         Raises: ArgumentTypeError, ArgumentValueError.
         """
         arrays = self._interface.accept(inputs, outputs)
+        if outputs and self._check_apart is not None:
+            self._check_apart(arrays[1])
         self._frame.point(*arrays)
         self._arrays = arrays
         return self

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from .engine_reader import EngineFile
 from .foreign import ForeignProgram
 from .host import default_threads, why_not_run
 from .interface import TensorSpec
+from .occupied import Occupied
 from .pool import use_pool
 from .program_code import NativeProgram, prepare_constants
 from .report import EngineReport, MemoryPlan
@@ -87,6 +88,7 @@ class Engine:
         self.interface = self.code.interface
         self._checks = self.code.checks
         self._reference = reference if reference is not None else parts.reference
+        self._occupied: Occupied | None = None
         self._default_threads = None if threads is None else checked_threads(threads, self.name)
         self._frames: deque[RunFrame] = deque()
         self._turn: AbstractContextManager[object] = (
@@ -183,6 +185,8 @@ class Engine:
         in which an index that is data lay outside of its range.
         """
         arrays = self.interface.accept(inputs, out)
+        if out:
+            self._check_apart(arrays[1])
         count = self._threads(threads)
         with self._turn:
             frame = self._borrow(count)
@@ -214,7 +218,7 @@ class Engine:
         Raises: ArgumentTypeError, ArgumentValueError for threads that are no number of 1 or more.
         """
         count = self._threads(threads)
-        return Context(self.interface, self.code.frame(count), count)
+        return Context(self.interface, self.code.frame(count), count, self._check_apart)
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
         """Random arrays that a run takes: normal numbers; integers that are indices are 0 and 1."""
@@ -231,7 +235,8 @@ class Engine:
         rtol: float | None = None,
         seed: int = 0,
     ) -> Report:
-        """Run on the inputs and compare with the reference in float64.
+        """Run on the inputs and compare with the reference in float64; an output that is off by
+        more than its type explains is compared with what the model's own types explain, too.
 
         inputs: random ones by default. atol, rtol: see `compare_outputs`.
         Raises: EngineError where the engine has no reference, or for another `against`;
@@ -251,9 +256,13 @@ class Engine:
                 hints=("engine.save(path, keep_weights=True) keeps it in the file.",),
             )
         given = self.random_inputs(seed) if inputs is None else dict(inputs)
-        got = self.run(given)
-        expected, accepted = self._reference(given), self.parts.report.tolerance
-        return compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
+        got, expected = self.run(given), self._reference(given)
+        accepted, kept = self.parts.report.tolerance, self.parts.reference
+        report = compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
+        if report or kept is None or not (atol is None and rtol is None):
+            return report
+        rounded = kept.model().in_own_types(given)
+        return compare_outputs(self.name, got, expected, tolerance=accepted, rounded=rounded)
 
     def profile(
         self,
@@ -316,6 +325,15 @@ class Engine:
         from .export_c import export_c
 
         return export_c(self.parts, Path(folder))
+
+    def _check_apart(self, outputs: Sequence[Array]) -> None:
+        """Refuse arrays that are the caller's weights. Raises: ArgumentValueError."""
+        if self._occupied is None:
+            kept = (self.parts.plain, self.parts.reference)
+            # what a file holds is read-only, and read when it is needed
+            named = [m.constants for m in kept if m is not None and type(m.constants) is dict]
+            self._occupied = Occupied(named)
+        self._occupied.check(self.name, [spec.name for spec in self.outputs], outputs)
 
     def _borrow(self, threads: int) -> RunFrame:
         try:

@@ -18,6 +18,7 @@ from .index_checks import check_indices
 from .library import SharedObject
 from .limits import fma_peak, limits
 from .native import NativeCode
+from .occupied import Occupied
 from .roofline import Roofline, Work
 from .threads import checked_threads
 from .timing import CacheState, Timing, compare, measure
@@ -49,7 +50,9 @@ class Kernel:
     threads may call it at once. It pickles, with its compiled code and its constants.
 
     artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
-    proved. work: what it must do at least, None where that is not known. code: what executes it.
+    proved. work: what it must do at least, None where that is not known. notes: the better
+    schedules that gave way, and why. bound: the caller's arrays that constants were bound to, into
+    which no call may write. code: what executes it.
     """
 
     def __init__(
@@ -59,11 +62,15 @@ class Kernel:
         *,
         proof: object | None = None,
         work: Work | None = None,
+        notes: tuple[str, ...] = (),
+        bound: Mapping[str, Array] | None = None,
     ) -> None:
         self.artifact = artifact
         self.proof = proof
         self.work = work
+        self.notes = notes
         self.code = code
+        self._occupied = Occupied((bound or {},))
         results = [p for p in artifact.parameters if p.check is None]
         checks = [(p.check, p) for p in artifact.parameters if p.check is not None]
         self._inputs = tuple(_arguments(results, "input", artifact.sizes))
@@ -80,6 +87,7 @@ class Kernel:
         *,
         proof: object | None = None,
         work: Work | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Kernel:
         """A kernel of compiled code; binds the constants and computes what depends on them alone.
 
@@ -87,10 +95,11 @@ class Kernel:
         where this machine lacks the instruction set; LibraryError.
         """
         bound = accept_constants(artifact, constants or {})
-        return Kernel(artifact, NativeCode.load(artifact, shared, bound), proof=proof, work=work)
+        code = NativeCode.load(artifact, shared, bound)
+        return Kernel(artifact, code, proof=proof, work=work, notes=notes, bound=bound)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (self.artifact, self.code, self.proof, self.work)
+        return _remake, (self.artifact, self.code, self.proof, self.work, self.notes)
 
     def __call__(self, *arrays: object, threads: int | None = None) -> Array | tuple[Array, ...]:
         """Run on NumPy arrays or on what shares its memory with them; nothing is copied.
@@ -101,6 +110,8 @@ class Kernel:
         in which an index that te.checked checks lay outside of its range.
         """
         inputs, outputs = accept_call(self.name, self._inputs, self._outputs, arrays)
+        if len(arrays) > len(inputs):
+            self._occupied.check(self.name, [a.name for a in self._outputs], outputs)
         words = [argument.new() for argument in self._words]
         self.run(inputs, [*outputs, *words], threads=threads)
         check_indices(
@@ -234,6 +245,7 @@ class Kernel:
             lines.append(f"  proof: {self.proof}")
         if self.work is not None:
             lines.append(f"  work: {self.work.operations} operations, {self.work.bytes} bytes")
+        lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -300,5 +312,7 @@ def _order(parameters: Sequence[Parameter]) -> tuple[int, ...]:
     return () if places == sorted(places) else tuple(places)
 
 
-def _remake(artifact: Written, code: Code, proof: object | None, work: Work | None) -> Kernel:
-    return Kernel(artifact, code, proof=proof, work=work)
+def _remake(
+    artifact: Written, code: Code, proof: object | None, work: Work | None, notes: tuple[str, ...]
+) -> Kernel:
+    return Kernel(artifact, code, proof=proof, work=work, notes=notes)

@@ -21,16 +21,25 @@ class Model:
     program: Program
     constants: Mapping[str, Array]
 
-    def __call__(self, inputs: Mapping[str, Array], *, exact: bool = True) -> dict[str, Array]:
-        """The outputs by name. exact: with every float in float64; else each in its own type.
+    def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name, with every float in float64.
 
         Raises: IRError for arrays that do not fit.
         """
+        return self._evaluated(inputs, "float64")
+
+    def in_own_types(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name, each tensor of the program rounded to its own type.
+
+        Raises: IRError for arrays that do not fit.
+        """
+        return self._evaluated(inputs, None)
+
+    def _evaluated(self, inputs: Mapping[str, Array], dtype: str | None) -> dict[str, Array]:
         # here, because an engine that is loaded to run needs no evaluator
         from ..tir.program_evaluate import evaluate_program
 
-        kind = "float64" if exact else None
-        return evaluate_program(self.program, inputs, self.constants, kind)
+        return evaluate_program(self.program, inputs, self.constants, dtype)
 
     @property
     def decides(self) -> bool:

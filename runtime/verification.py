@@ -1,4 +1,10 @@
-"""The check of an engine's outputs against a reference, and what it found."""
+"""The check of an engine's outputs against a reference, and what it found.
+
+An output may be off by a share of its largest magnitude that goes by its type alone. Where it is
+off by more, the reference is computed once more, node by node, each tensor in the type that the
+model gives it: by how much that strays from float64 is what the model's own rounding explains, and
+GROWTH times as much is allowed, for another order of sums and other fusions round elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +20,7 @@ from .arrays import Array
 from .interface import TensorSpec
 from .report import html_table
 
+GROWTH = 8.0  # times the largest error of the model in its own types
 # of the largest magnitude of the reference; the types that are only stored: two last places
 RELATIVE = {
     "float32": 1e-5,
@@ -35,17 +42,22 @@ class OutputReport:
 
     error: the largest |output - reference|. share: the largest error over what is allowed; inf
     where one side is not finite and the other is, or differs in sign. place: the element of the
-    largest share.
+    largest share. rounding: the largest error of the model in its own types; None where nobody had
+    to ask.
     """
 
     name: str
     error: float
     share: float
     place: tuple[int, ...]
+    rounding: float | None = None
 
     def __str__(self) -> str:
         at = ", ".join(map(str, self.place))
-        return f"{self.name}: error {self.error:.3g} at [{at}], {self.share:.2g} of the allowed"
+        text = f"{self.name}: error {self.error:.3g} at [{at}], {self.share:.2g} of the allowed"
+        if self.rounding is None:
+            return text
+        return f"{text}; the model's own types explain {self.rounding:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +97,28 @@ def compare_outputs(
     *,
     slack: float = 1.0,
     tolerance: float | None = None,
+    rounded: Mapping[str, Array] | None = None,
 ) -> Report:
     """Compare outputs by name.
 
     atol, rtol: |got - expected| <= atol + rtol * |expected|, element by element. Where neither is
     given, the error may be the share of the largest magnitude of the output that `allowed_share`
-    says.
+    says, or GROWTH times that of `rounded`, the outputs of the model in its own types.
     """
     found = []
     for name, array in got.items():
         relative = allowed_share(str(dtype(array.dtype)), slack, tolerance)
-        found.append(_compare(name, array, expected[name], atol, rtol, relative))
+        rounding = None if rounded is None else _rounding(rounded[name], expected[name])
+        found.append(_compare(name, array, expected[name], atol, rtol, relative, rounding))
     return Report(engine, tuple(found))
+
+
+def _rounding(rounded: Array, expected: Array) -> float:
+    """The largest error of an output in the model's own types, where both are finite."""
+    found, wanted = rounded.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(found) & np.isfinite(wanted)
+    with np.errstate(invalid="ignore"):
+        return float(np.max(np.abs(found - wanted), initial=0.0, where=finite))
 
 
 def allowed_share(kind: str, slack: float = 1.0, tolerance: float | None = None) -> float:
@@ -134,6 +156,7 @@ def _compare(
     atol: float | None,
     rtol: float | None,
     relative: float,
+    rounding: float | None,
 ) -> OutputReport:
     kind = dtype(got.dtype)
     found, wanted = got.astype(np.float64), expected.astype(np.float64)
@@ -147,12 +170,13 @@ def _compare(
     if not kind.is_float:
         allowed = np.zeros(wanted.shape)
     elif atol is None and rtol is None:
-        allowed = np.full(wanted.shape, relative * float(magnitude.max()))
+        most = max(relative * float(magnitude.max()), GROWTH * (rounding or 0.0))
+        allowed = np.full(wanted.shape, most)
     else:
         allowed = (atol or 0.0) + (rtol or 0.0) * magnitude
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(error == 0, 0.0, error / allowed)
     place = np.unravel_index(int(share.argmax()), share.shape)
     return OutputReport(
-        name, float(error.max()), float(share.max()), tuple(int(index) for index in place)
+        name, float(error.max()), float(share.max()), tuple(int(index) for index in place), rounding
     )

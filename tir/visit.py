@@ -197,6 +197,28 @@ def fresh_copy(stmt: Stmt) -> Stmt:
     return replace_buffers(substitute(stmt, values), buffers)
 
 
+def with_distinct_lets(node: NodeT) -> NodeT:
+    """The tree with a new variable for each Let whose own another one in front of it binds too: a
+    value that came to stand in several places, as a mask does.
+    """
+    bound = [item.var for item in found_in(node, Let)]
+    if len(set(bound)) == len(bound):
+        return node
+    seen: set[Var] = set()
+
+    def rename(item: Node) -> Node:
+        item = item.map_children(rename)
+        if not isinstance(item, Let):
+            return item
+        if item.var in seen:
+            var = Var(item.var.name, item.var.type)
+            item = Let(var, item.value, substitute(item.body, {item.var: var}))
+        seen.add(item.var)
+        return item
+
+    return cast("NodeT", rename(node))
+
+
 def enclosing_path(root: Node, target: Node) -> tuple[Node, ...]:
     """The nodes from `root` down to the parent of `target` (found by identity); () when it is
     absent.

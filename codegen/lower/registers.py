@@ -37,11 +37,11 @@ class Registers:
 
     A load of a part of a vector takes lanes of its register. A store that nothing reads goes. A
     masked store drops its mask where the lanes that are off are never read, else it keeps their old
-    values by a Select. A tile stays a small array without vector registers, and where there is no
-    masked memory, so that lanes that a mask would cut go one by one and others as vectors.
+    values by a Select. A tile stays a small array without vector registers, and where two of its
+    vectors overlap in part: where one block has an instruction for them all and another goes lane
+    by lane.
     Requires: no loop is VECTORIZED or UNROLLED. Ensures: other register-scope buffers have shape
-    (). Raises: TargetError where an index is not constant, or where two vectors of a buffer overlap
-    in part and there is masked memory.
+    (). Raises: TargetError where an index is not constant.
     """
 
     target: Target
@@ -50,7 +50,6 @@ class Registers:
         if not self.target.names_registers:
             return func
         tables = isa(self.target)
-        has_masks = tables.masks is None
 
         def rule(node: Node) -> Node:
             if not isinstance(node, Alloc) or node.buffer.scope != "register":
@@ -58,10 +57,7 @@ class Registers:
             places = _places(node.buffer, node.body)
             parts = _parts(node.buffer, node.body, places, tables)
             places = {key: place for key, place in places.items() if key not in parts}
-            clash = _clash(places)
-            if clash is not None and has_masks:
-                raise _overlapping(node.buffer, *clash)
-            if clash is not None:
+            if _clashes(places):
                 return _array(node, places)
             return _named(node, places, parts) if node.buffer.shape else node
 
@@ -172,18 +168,9 @@ def _first_lane(part: Place, whole: Place) -> int | None:
     return first if part != whole else None
 
 
-def _clash(places: Places) -> tuple[Place, Place] | None:
-    """Two places that overlap in part."""
-    return next((pair for pair in pairwise(places.values()) if _overlap(*pair)), None)
-
-
-def _overlapping(buffer: Buffer, first: Place, second: Place) -> TargetError:
-    return TargetError(
-        f"registers: '{buffer.name}' is accessed as vectors that overlap in part, at "
-        f"{_text(first)} and {_text(second)}; expected the same vectors everywhere.",
-        code="register-overlap",
-        hints=("vectorise the same loop, by the same extent, in every block that touches it.",),
-    )
+def _clashes(places: Places) -> bool:
+    """Whether two places overlap in part."""
+    return any(_overlap(*pair) for pair in pairwise(places.values()))
 
 
 def _place(buffer: Buffer, index: Expr) -> tuple[int, int]:
@@ -208,11 +195,6 @@ def _place(buffer: Buffer, index: Expr) -> tuple[int, int]:
 
 def _overlap(a: Sequence[tuple[int, int]], b: Sequence[tuple[int, int]]) -> bool:
     return all(x < y + m and y < x + n for (x, n), (y, m) in zip(a, b, strict=True))
-
-
-def _text(place: Sequence[tuple[int, int]]) -> str:
-    parts = [f"{start}" if count == 1 else f"{start}:{start + count}" for start, count in place]
-    return f"[{', '.join(parts)}]"
 
 
 def _register(buffer: Buffer, key: Key) -> Buffer:

@@ -31,7 +31,7 @@ from ...tir.node import Node
 from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
 from ...tir.target import Target
-from ...tir.visit import free_vars, fresh_copy, substitute, walk
+from ...tir.visit import free_vars, fresh_copy, substitute, walk, with_distinct_lets
 from ..c.isa import Isa, isa
 from ..c.selection import is_lane_count, operation
 from .lanes import access, fits_int32, lane_ranges, narrow
@@ -136,7 +136,7 @@ class _Rewriter:
         known = {**ranges, lane: LaneRange((0, lanes - 1))}
         body = simplify_stmt(substitute(fresh_copy(loop.body), {loop.var: add(base, lane)}), known)
         on = None if count is None else LT(lane, index(count))
-        result = VectorBody(lane, lanes, ranges).stmt(body, on)
+        result = with_distinct_lets(VectorBody(lane, lanes, ranges).stmt(body, on))
         check_supported(result, self.isa, ranges)
         return result
 

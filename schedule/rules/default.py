@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from .grid.products import GridProductsRule
 from .grid.rows import GridRowsRule
 from .grid.warps import GridWarpsRule
 from .grid.windows import GridWindowsRule
+from .plain import PlainRule
 from .reduction import ReductionRule
 from .rows import RowsRule
 from .winograd import WinogradRule
@@ -61,7 +62,7 @@ STRICT_RULES: tuple[Rule, ...] = (
     ContractionRule(in_order=True),
     DotsRule(),
     DepthwiseRule(),
-    ReductionRule(),
+    ReductionRule(in_order=True),
     RowsRule(in_order=True),
 )
 
@@ -94,6 +95,21 @@ def rule_for(
     allow: the tensor intrinsics with a liberty that rules may use.
     Raises: ScheduleError where `func` calls a C function.
     """
+    return next(rules_for(func, target, strict=strict, allow=allow))
+
+
+def rules_for(
+    func: PrimFunc,
+    target: Target | None = None,
+    *,
+    strict: bool = False,
+    allow: Sequence[str] = (),
+) -> Iterator[Rule]:
+    """Every rule that takes `func`, that of `rule_for` first; each is for what the ones before it
+    are refused, and the last one takes next to no step.
+
+    Raises: ScheduleError where `func` calls a C function.
+    """
     check_no_calls(func)
     if target is not None and target.gpu is not None:
         listed = STRICT_GRID_RULES if strict else GRID_RULES
@@ -107,8 +123,8 @@ def rule_for(
             units = usable(WARP_PRODUCTS, target, strict=strict, allow=allow)
             rule = replace(rule, units=units)
         if rule.matches(func):
-            return rule
-    raise AssertionError("the last rule takes everything")
+            yield rule
+    yield PlainRule()
 
 
 def default_schedule(
@@ -123,6 +139,15 @@ def default_schedule(
     `decisions`. strict: every sum keeps the order of its definition. allow: the tensor intrinsics
     with a liberty that it may use.
     """
-    sch = Schedule(func, target, decisions, origin="rule")
     rule = rule_for(func, target, strict=strict, allow=allow)
+    return scheduled_by(rule, func, target, decisions)
+
+
+def scheduled_by(
+    rule: Rule, func: PrimFunc, target: Target, decisions: Decisions | None = None
+) -> Schedule:
+    """The schedule that a rule makes. Raises: ScheduleError where it takes a step that is
+    refused.
+    """
+    sch = Schedule(func, target, decisions, origin="rule")
     return sch.apply(lambda s: rule.apply(s, target))

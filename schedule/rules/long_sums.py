@@ -1,5 +1,6 @@
-"""Reductions of few results: their terms are cut into parts, so that threads have something to
-share out, and registers more sums than the latency of an addition.
+"""Long reductions: their terms are cut into parts. A sum of floats rounds less then, for its error
+grows with the number of terms that are added one after the other; and where there are few results,
+threads have something to share out, and registers more sums than the latency of an addition.
 
 How many parts there are is a choice of the schedule, never the number of threads of a run, so the
 result has the same bits on any number of them.
@@ -10,10 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ...tir.stmt import Block, IterKind
+from ...tir.func import PrimFunc
+from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
+from ...tir.update import read_update
 from ...tir.work import points_of
-from ..nest import targets_of
+from ..nest import is_reduction, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import vector_lanes
@@ -21,6 +24,7 @@ from .questions import ask, ask_copies, ask_whether
 from .row_groups import row_axis
 from .threads import SERIAL_ELEMENTS, share_out
 
+LONGEST_CHAIN = 4096  # floats that are added one after the other in one sum
 PARTS = (2, 4, 8, 16)  # of which a tuner may choose
 LEAST_TERMS = 16  # of a part
 MANY_SUMS = 16  # vectors of partial results, beyond which registers need no more
@@ -36,18 +40,71 @@ class Cut:
     scheduled: frozenset[str] = frozenset()
 
 
-def cut_long_sum(sch: Schedule, name: str, target: Target) -> Cut | None:
-    """Cut the terms of a reduction into as many parts as is chosen, by default one: then None."""
+def long_sums(func: PrimFunc, target: Target) -> frozenset[str]:
+    """The blocks that add up more floats one after the other than they should."""
+    return frozenset(b.name for b in func.blocks if is_reduction(b) and _is_long(b, target))
+
+
+def cut_long_sum(sch: Schedule, name: str, target: Target) -> list[Cut]:
+    """Cut the terms of a reduction into parts: so many that a sum of floats is no long chain, and
+    these again where one axis is not enough; of a shorter one as many as is chosen, by default one.
+    The parts of parts come last.
+    """
     block = sch.func.block(name)
-    count = ask(sch, "parts", name, _part_counts(block, target), 1)
-    if count == 1:
-        return None
-    number, axis = next((n, it) for n, it in enumerate(block.iters) if it.kind is IterKind.REDUCE)
+    if not _is_long(block, target):
+        count = ask(sch, "parts", name, _part_counts(block, target), 1)
+        first = next(it for it in block.iters if it.kind is IterKind.REDUCE)
+        return [] if count == 1 else [_cut_axis(sch, block, first, count, target)]
+    cuts: list[Cut] = []
+    while _is_long(block, target) and not (cuts and cuts[-1].scheduled):
+        axis = _longest_axis(block)
+        cuts.append(_cut_axis(sch, block, axis, _fewest_parts(block, axis, target), target))
+        block = sch.func.block(cuts[-1].parts)
+    return cuts
+
+
+def _is_long(block: Block, target: Target) -> bool:
+    targets = targets_of(block)
+    update = read_update(block) if len(targets) == 1 and targets[0].type.is_float else None
+    adds = update is not None and update.reducer in ("sum", "prod")
+    return adds and _chain(block, target) > LONGEST_CHAIN
+
+
+def _chain(block: Block, target: Target) -> int:
+    """Terms that are added one after the other in one sum."""
+    terms = [it.extent for it in block.iters if it.kind is IterKind.REDUCE]
+    lanes = vector_lanes(block, target)
+    if lanes > 1 and row_axis(block) is not None:
+        terms[-1] = -(-terms[-1] // (PIECE_VECTORS * lanes))
+    return math.prod(terms)
+
+
+def _longest_axis(block: Block) -> IterVar:
+    """The axis to be cut: not the one that walks memory, as long as another one is long."""
+    reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
+    row = row_axis(block)
+    return max(reduced, key=lambda it: (it is not row and it.extent > 1, it.extent))
+
+
+def _fewest_parts(block: Block, axis: IterVar, target: Target) -> int:
+    """About the root of the length of a chain: sums of parts, and the sum of these, are as long; a
+    number nearby that divides the axis, where there is one.
+    """
+    wanted = min(axis.extent, math.isqrt(_chain(block, target) - 1) + 1)
+    sizes = range(wanted, min(axis.extent, 4 * wanted) + 1)
+    return next((n for n in sizes if axis.extent % n == 0), wanted)
+
+
+def _cut_axis(sch: Schedule, block: Block, axis: IterVar, count: int, target: Target) -> Cut:
+    """Cut the terms along one axis into so many parts."""
+    name, number = block.name, block.iters.index(axis)
     loop = sch.loops(name)[-len(block.iters) :][number]
     along, even = row_axis(block) is axis, axis.extent % count == 0
+    if count == axis.extent:
+        return _cut(sch, name, loop)
     if even and (along or ask_whether(sch, "neighbours in a part", name, True)):
         return _cut(sch, name, sch.split(loop, (count, None))[0])
-    if not along:
+    if not along or vector_lanes(block, target) == 1:
         return _cut(sch, name, sch.split(loop, (None, count), tail="mask")[1])
     return _cut_in_pieces(sch, name, loop, count, target)
 

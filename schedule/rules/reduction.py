@@ -27,9 +27,13 @@ ACCUMULATORS = 8  # enough to hide the latency of an addition
 
 @dataclass(frozen=True, slots=True)
 class ReductionRule:
-    """One reduction whose last output axis is read contiguously, pointwise blocks around it."""
+    """One reduction whose last output axis is read contiguously, pointwise blocks around it.
+
+    in_order: a sum is one chain in the order of its definition, never in parts.
+    """
 
     name: str = "reduction"
+    in_order: bool = False
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether the function is one such reduction."""
@@ -46,8 +50,8 @@ class ReductionRule:
         for block in sch.func.blocks:
             if block is not anchor and block is not epilogue:
                 schedule_pointwise(sch, block.name, target)
-        cut = cut_long_sum(sch, anchor.name, target)
-        if cut is not None and not cut.scheduled:
+        cuts = [] if self.in_order else cut_long_sum(sch, anchor.name, target)
+        for cut in (cut for cut in cuts if not cut.scheduled):
             schedule_window(sch, sch.func.block(cut.parts), target, alone=True)
         schedule_window(sch, sch.func.block(anchor.name), target)
 

@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ...tir.func import PrimFunc
@@ -27,8 +28,10 @@ class RowGroup:
     rows: int
 
 
-def row_groups(func: PrimFunc) -> tuple[RowGroup, ...]:
-    """Every block of a function in one group, in the order of the anchors."""
+def row_groups(func: PrimFunc, apart: Collection[str] = ()) -> tuple[RowGroup, ...]:
+    """Every block of a function in one group, in the order of the anchors. apart: blocks that stand
+    alone.
+    """
     groups: dict[str, list[str]] = {}
     rows: dict[str, int] = {}
     home: dict[str, str] = {}
@@ -37,9 +40,10 @@ def row_groups(func: PrimFunc) -> tuple[RowGroup, ...]:
         anchors = {home[user.name] for user in users}
         anchor = anchors.pop() if len(anchors) == 1 else block.name
         alone = block.is_ordered or any(target in func.outputs for target in targets_of(block))
+        alone = alone or block.name in apart
         if alone or not _joins(block, users, func.block(anchor), rows.get(anchor, 0)):
             anchor = block.name
-            rows[anchor] = _row_axes(func, block)
+            rows[anchor] = 0 if block.name in apart else _row_axes(func, block)
             groups[anchor] = []
         else:
             groups[anchor].insert(0, block.name)

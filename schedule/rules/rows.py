@@ -23,7 +23,7 @@ from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
 from ...tir.visit import loads, stores
 from ...tir.work import points_of
-from ..nest import is_reduction, targets_of
+from ..nest import is_reduction, readers, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .elementwise import (
@@ -33,7 +33,7 @@ from .elementwise import (
     vector_cycles,
     vector_lanes,
 )
-from .long_sums import cut_long_sum
+from .long_sums import cut_long_sum, long_sums
 from .questions import ask, ask_copies, ask_whether
 from .reduction import schedule_window
 from .row_groups import RowGroup, row_axis, row_groups
@@ -66,10 +66,11 @@ class RowsRule:
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
         inline_chains(sch, repeated=False)
-        alone = [g.anchor for g in row_groups(sch.func) if not (g.members or self.in_order)]
-        sums = [name for name in alone if is_reduction(sch.func.block(name))]
-        cuts = [cut_long_sum(sch, name, target) for name in sums]
-        done = {made for cut in cuts if cut is not None for made in cut.scheduled}
+        done: set[str] = set()
+        for group in () if self.in_order else row_groups(sch.func, long_sums(sch.func, target)):
+            if not group.members and is_reduction(sch.func.block(group.anchor)):
+                cuts = cut_long_sum(sch, group.anchor, target)
+                done = done.union(*(cut.scheduled for cut in cuts))
         for group in row_groups(sch.func):
             block = sch.func.block(group.anchor)
             if block.name in done:
@@ -130,7 +131,8 @@ def schedule_rows(
         number = all(sch.extent(loop) == 1 for loop in below[name])  # one, of each row
         if partial or (name != group.anchor and (is_reduction(block) or number)):
             for tensor in targets_of(block):
-                sch.set_scope(tensor.name, "register")
+                if partial or readers(sch.func, tensor):  # else `_joined` keeps it there
+                    sch.set_scope(tensor.name, "register")
             block = sch.func.block(name)
         if partial:
             joins = all(name != made[0] for made in parts.values() if made)
@@ -182,8 +184,11 @@ def _maker(sch: Schedule, name: str, before: str, target: Target) -> str:
     if axis is None or not lanes or not is_elementwise(made) or vector_lanes(made, target) != lanes:
         return ""
     read = {load.buffer for load in loads(block.body)}
-    whole = made.iters[-1].extent == axis.extent and lanes <= axis.extent <= LONGEST_SUM * lanes
-    if not whole or not read & set(targets_of(made)):
+    others = [it for it in block.iters if it.kind is IterKind.REDUCE and it is not axis]
+    whole = made.iters[-1].extent == axis.extent and all(it.extent == 1 for it in others)
+    if not (whole and lanes <= axis.extent <= LONGEST_SUM * lanes) or not read & set(
+        targets_of(made)
+    ):
         return ""
     return before if ask_whether(sch, "one loop with what it reads", name, True) else ""
 

@@ -19,9 +19,10 @@ from .groups import is_grouped
 from .long_sums import FEW_TASKS, PARTS
 from .questions import ask
 from .structure import Contraction
-from .sum_blocks import reduction_order
+from .sum_blocks import LONG_SUM, parts_of, reduction_order
 from .threads import SERIAL_ELEMENTS
 
+LONGEST_CHAIN = 1 << 14  # products that are added one after the other; parts read every n-th step
 TASK_RESULTS = 12  # vectors of a tile, about, that a thread takes at once
 
 
@@ -29,8 +30,9 @@ def cut_product(sch: Schedule, found: Contraction, target: Target) -> Contractio
     """A product whose steps are cut into as many parts as is chosen, by default one: then as it
     is. The parts are the first of its batch.
     """
-    name = found.block.name
-    count = ask(sch, "parts", name, _part_counts(found, target), 1)
+    name, least = found.block.name, _fewest_parts(found)
+    counts = _part_counts(found, target) if least == 1 else [least]
+    count = ask(sch, "parts", name, counts, least)
     if count == 1:
         return found
     axis = reduction_order(found)[-1]
@@ -46,6 +48,33 @@ def cut_product(sch: Schedule, found: Contraction, target: Target) -> Contractio
     return _product_of_parts(found, sch.func.block(made))
 
 
+def _fewest_parts(found: Contraction) -> int:
+    """Parts of a sum of floats that would else be a long chain: where `ask_part` finds no parts of
+    it, or too many.
+    """
+    if found.total.is_integer or not _can_be_cut(found):
+        return 1
+    inner = next(it.extent for it in found.reduced if it.var is reduction_order(found)[-1])
+    taps = math.prod(it.extent for it in found.reduced) // max(1, inner)
+    fitting = (n for n in range(1, inner + 1) if n == 1 or inner % n != 1)
+    return next((n for n in fitting if _chain(inner, taps, n) <= LONGEST_CHAIN), 1)
+
+
+def _chain(inner: int, taps: int, count: int) -> int:
+    """Products that are added one after the other, of `taps` times `inner` steps in so many
+    parts.
+    """
+    steps = taps * -(-inner // count)
+    parts = parts_of(inner // count, taps) if inner % count == 0 and steps >= LONG_SUM else ()
+    return steps // (taps * parts[-1]) if parts else steps
+
+
+def _can_be_cut(found: Contraction) -> bool:
+    """Whether the parts of a product are products of one batch."""
+    alike = found.data.buffer is found.weight.buffer
+    return not (found.batch or alike or is_grouped(found))
+
+
 def _part_counts(found: Contraction, target: Target) -> list[int]:
     """The numbers of parts that may pay: where threads have few tiles, and a part is worth a
     barrier.
@@ -54,8 +83,7 @@ def _part_counts(found: Contraction, target: Target) -> list[int]:
     rows = math.prod(axis.extent for axis in found.rows)
     tiles = rows * -(-found.vector.extent // lanes) / TASK_RESULTS
     steps = next(it.extent for it in found.reduced if it.var is reduction_order(found)[-1])
-    alike = found.data.buffer is found.weight.buffer
-    if found.batch or alike or is_grouped(found) or tiles >= FEW_TASKS * target.threads:
+    if not _can_be_cut(found) or tiles >= FEW_TASKS * target.threads:
         return [1]
     most = points_of(found.block) // SERIAL_ELEMENTS if target.threads > 1 else 1
     return [1, *(n for n in PARTS if steps % n != 1 and n <= most)]

@@ -50,12 +50,17 @@ def ask_part(sch: Schedule, found: Contraction, points: int) -> int | None:
     steps = math.prod(axis.extent for axis in found.reduced)
     inner = next(a.extent for a in found.reduced if a.var is reduction_order(found)[-1])
     taps = steps // max(1, inner)
-    sizes = range(8, inner // 2 + 1)
-    fitting = [d for d in sizes if inner % d == 0 and d % points == 0 and taps * d <= PART]
+    fitting = parts_of(inner, taps, points)
     if steps < LONG_SUM or not fitting:
         return None
     longer = [d for d in fitting if taps * d >= LEAST_PART]
     return ask(sch, "steps in a part", found.block.name, longer[-MOST_PARTS:], fitting[-1])
+
+
+def parts_of(inner: int, taps: int, points: int = 1) -> list[int]:
+    """Points of an innermost reduction axis that a part may have; each point is `taps` steps."""
+    sizes = range(8, min(inner // 2, PART // max(1, taps)) + 1)
+    return [d for d in sizes if inner % d == 0 and d % points == 0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,8 +120,8 @@ def finish_tile(
     registers; the sums are added up in memory, which rounds less than one long sum.
     """
     epilogue = None if alone else pointwise_output(sch.func, sch.func.block(name))
-    forwards = epilogue is not None and _reads_forwards(epilogue, sch.func.block(name))
     lanes = sch.extent(loops.inner[-1])
+    forwards = epilogue is not None and _reads_forwards(epilogue, sch.func.block(name), lanes)
     ordered = [*(x for x in outer if sch.extent(x) > 1), *(x for x in outer if sch.extent(x) == 1)]
     sch.reorder(*ordered, *reduced, *loops.inner, *loops.points)
     for loop in loops.inner[:-1]:
@@ -166,13 +166,17 @@ def share_tiles(
         share_out(sch, block.name, free, target, points_of(block), default=1)
 
 
-def _reads_forwards(epilogue: Block, block: Block) -> bool:
+def _reads_forwards(epilogue: Block, block: Block, lanes: int) -> bool:
     """Whether what the epilogue reads of a block runs forwards, by single steps, along its columns:
-    a vector of registers is read whole.
+    a vector of registers is read whole, never one element of it.
     """
     column = epilogue.iters[-1].var
-    places = (at for tensor in targets_of(block) for at in read_indices(epilogue, tensor))
-    return all(linear(item).coefficient(column) in (0, 1) for at in places for item in at)
+    for tensor in targets_of(block):
+        for *front, last in read_indices(epilogue, tensor):
+            steps = [linear(item).coefficient(column) for item in (*front, last)]
+            if any(step not in (0, 1) for step in steps) or (lanes > 1 and steps[-1] == 0):
+                return False
+    return True
 
 
 def _shares_vectors(epilogue: Block, block: Block, loops: TiledLoops, target: Target) -> bool:

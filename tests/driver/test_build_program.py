@@ -105,12 +105,15 @@ def test_a_given_schedule_that_fails_its_check_is_replaced_by_rule(
         "add": "tuned",
     }
     assert report.notes == (
-        "kernel 'relu': its schedule failed the check (it is wrong.) and was replaced by rule",
+        "kernel 'relu': its schedule (tuned) gave way: its kernel failed the check: it is wrong.; "
+        "it is scheduled by rule 'elementwise'",
     )
     assert told == ["mm1", "relu", "add", "relu"]  # the seconds of each that was lowered, once
 
 
-def test_a_kernel_by_rule_that_fails_its_check_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_fails_its_check_in_every_way_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fail(self: KernelChecker, func: PrimFunc, run: str, prepare: str | None) -> KernelCheck:
         return KernelCheck("it is wrong." if func.name == "mm1" else "ok", None, 0.0)
 
@@ -118,6 +121,9 @@ def test_a_kernel_by_rule_that_fails_its_check_is_an_error(monkeypatch: pytest.M
     with pytest.raises(ProgramCheckError) as caught:
         build_program(tiny(), constants(), SCALAR)
     assert caught.value.functions == ("mm1", "mm2")  # both are launches of that kernel
+    options = ProgramOptions(divisible=frozenset({"mm2"}))
+    with pytest.raises(ProgramCheckError):
+        build_program(tiny(), constants(), SCALAR, options=options)
 
 
 def test_every_constant_is_needed() -> None:

@@ -130,11 +130,18 @@ def test_a_given_schedule_that_fails_its_check_is_replaced_by_rule(
         "add": "rule",
     }
     assert {kernel.check for kernel in report.kernels} == {"ok"}
-    assert "'add': its schedule failed the check" in report.notes[0]
+    assert "'add': its schedule (tuned) gave way: its kernel failed the check" in report.notes[0]
 
 
-def test_a_kernel_by_rule_that_is_wrong_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_by_rule_that_is_wrong_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     planted(monkeypatch, 1)
+    report = built("emulated").explain()
+    assert {kernel.check for kernel in report.kernels} == {"ok"}
+    assert report.notes[0].endswith("; it is scheduled by rule 'plain'")
+
+
+def test_a_kernel_that_is_wrong_in_every_way_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, 9)
     with pytest.raises(ProgramCheckError) as caught:
         built("emulated")
     assert caught.value.functions == ("add",)

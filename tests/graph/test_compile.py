@@ -11,7 +11,7 @@ import pytest
 
 from tilewright.driver.build_program import build_program
 from tilewright.driver.check_program import ProgramCheckError
-from tilewright.graph import compile_model, samples
+from tilewright.graph import compile_model, pricing, samples
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import MemoryLimitError, compile
 from tilewright.graph.compile_model import UntunedError
@@ -25,10 +25,13 @@ from tilewright.graph.ops.logic import Less, Where
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.options import OptionError
+from tilewright.graph.plan import plan_model
 from tilewright.graph.reference import evaluate
 from tilewright.graph.types import Splat, TensorType, array_of, owned
 from tilewright.runtime.engine import Engine
 from tilewright.runtime.host import CPU_VARIABLE, host_target, is_foreign
+from tilewright.schedule.errors import ScheduleError
+from tilewright.schedule.rules.contraction import ContractionRule
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
@@ -178,9 +181,63 @@ def test_a_fused_kernel_that_fails_its_check_is_taken_apart(
     engine = compile(network(), schedules=source)
     assert launched(engine) == ["conv", "add", "relu"]
     assert engine.explain().notes[0] == (
-        "kernel 'conv_add_relu' failed its check and was taken apart"
+        "kernel 'conv_add_relu' was taken apart: check: 1 function(s) of 'net' have wrong kernels: "
+        "'conv_add_relu': planted"
     )
     assert engine.verify()
+
+
+@needs_cc
+def test_a_fused_kernel_whose_rule_is_refused_is_taken_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    apply = ContractionRule.apply
+
+    def refused(self: ContractionRule, sch: Schedule, target: Target) -> None:
+        if len(sch.func.blocks) > 1:
+            raise ScheduleError("split: planted.", code="split-cover")
+        apply(self, sch, target)
+
+    monkeypatch.setattr(ContractionRule, "apply", refused)
+    engine = compile(network(), schedules=Times((("conv_add_relu", 1e-9),)))
+    assert launched(engine) == ["conv", "add", "relu"]
+    assert engine.explain().notes[0] == (
+        "kernel 'conv_add_relu' was taken apart: program: function 'conv_add_relu' of 'net' should "
+        "be taken apart: rule 'contraction' gave way: split: planted. [split-cover]"
+    )
+    assert engine.verify()
+
+
+@needs_cc
+def test_one_operator_whose_rule_is_refused_is_scheduled_in_a_plainer_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(self: ContractionRule, sch: Schedule, target: Target) -> None:
+        raise ScheduleError("split: planted.", code="split-cover")
+
+    monkeypatch.setattr(ContractionRule, "apply", refused)
+    engine = compile(network(), cache=False)
+    assert engine.verify()
+    notes = [note for note in engine.explain().notes if "gave way" in note]
+    assert notes[-1] == (
+        "kernel 'conv': rule 'contraction' gave way: split: planted. [split-cover]; it is "
+        "scheduled by rule 'reduction'"
+    )
+
+
+def test_what_cannot_be_scheduled_has_no_price_and_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(func: PrimFunc, target: Target) -> float:
+        if len(func.blocks) == 3:
+            raise ScheduleError("split: planted.", code="split-cover")
+        return 1.0
+
+    monkeypatch.setattr(pricing, "estimate", refused)
+    planned = plan_model(network(), Target.parse("c:avx2"), check=False)
+    (decision,) = planned.decisions
+    assert len(decision.chosen.parts) == 2
+    assert str(decision.alternatives[0]) == "Conv+Add+Relu: refused: split: planted. [split-cover]"
 
 
 def test_a_kernel_that_cannot_be_taken_apart_raises(monkeypatch: pytest.MonkeyPatch) -> None:

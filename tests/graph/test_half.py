@@ -107,3 +107,40 @@ def test_a_kernel_that_only_moves_halves_converts_none() -> None:
     engine = compile(CASES["pad"], "python", cache=False, verify="off")
     assert engine.parts.plain is not None
     assert '"float32"' not in engine.parts.plain.text
+
+
+def deep(kind: int, layers: int = 60) -> onnx.ModelProto:
+    """Each layer has what is left of the one before it beside its own product."""
+    random, names = np.random.default_rng(1), ["x"]
+    dtype = np.float16 if kind == HALF else np.float32
+    weights = [random.standard_normal((16, 16)) / 4 for _ in range(layers)]
+    tensors = [numpy_helper.from_array(w.astype(dtype), f"w{n}") for n, w in enumerate(weights)]
+    nodes = []
+    for n in range(layers):
+        nodes += [node("MatMul", names[-1], f"w{n}", f"m{n}"), node("Relu", f"m{n}", f"r{n}")]
+        nodes += [node("Sub", f"r{n}", names[-1], f"x{n}")]
+        names.append(f"x{n}")
+    x = helper.make_tensor_value_info("x", kind, (5, 16))
+    y = helper.make_tensor_value_info(names[-1], kind, None)
+    graph = helper.make_graph(nodes, "deep", [x], [y], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
+def test_a_deep_model_in_halves_is_off_by_what_its_types_explain() -> None:
+    engine = compile(deep(HALF), cache=False)
+    (output,) = engine.verify().outputs
+    assert output.rounding is not None
+    assert 0 < output.share < 1
+
+
+@pytest.mark.parametrize("kind", [HALF, FLOAT])
+def test_a_fault_of_a_deep_model_is_seen(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = compile(deep(kind), cache=False)
+    given = engine.random_inputs()
+    assert engine.verify(given)
+    right, size = engine.run(given), 1e-4 if kind == FLOAT else 0.1
+    faulty = {name: (array * (1 + size)).astype(array.dtype) for name, array in right.items()}
+    monkeypatch.setattr(engine, "run", lambda inputs: faulty)
+    (output,) = engine.verify(given).outputs
+    assert output.share > 1
+    assert output.rounding is not None

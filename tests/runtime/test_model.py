@@ -18,7 +18,7 @@ def test_a_model_computes_in_float64() -> None:
 
 
 def test_a_model_computes_in_its_own_types_where_asked() -> None:
-    y = Model(tiny(), constants())({"x": image()}, exact=False)["y"]
+    y = Model(tiny(), constants()).in_own_types({"x": image()})["y"]
     assert y.dtype == np.float32
     np.testing.assert_allclose(y, expected(image()), rtol=1e-5, atol=1e-5)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.equal import equal
-from tilewright.tir.expr import Add, Expr, Mul, Var, const, index
+from tilewright.tir.expr import Add, Expr, Let, Mul, Var, const, index
 from tilewright.tir.node import Node
 from tilewright.tir.printer import print_stmt
 from tilewright.tir.stmt import (
@@ -39,6 +39,7 @@ from tilewright.tir.visit import (
     substitute,
     transform,
     walk,
+    with_distinct_lets,
 )
 
 X, J, V = Var("i"), Var("j"), Var("v")
@@ -122,6 +123,18 @@ def test_a_fresh_copy_prints_alike_and_binds_other_variables_and_buffers() -> No
     assert not bound & {node for node in walk(copy) if isinstance(node, Var)}
     assert T not in {node for node in walk(copy) if isinstance(node, Buffer)}
     assert A in {node for node in walk(copy) if isinstance(node, Buffer)}
+
+
+def test_a_let_that_stands_in_two_places_binds_two_variables() -> None:
+    i, x = Var("i"), Var("x", FLOAT32)
+    let = Let(x, Load(A, (i,)), Add(x, x))
+    store = Store(B, (i,), Mul(let, let))
+    distinct = with_distinct_lets(store)
+    lets = found_in(distinct, Let)
+    assert len({one.var for one in lets}) == len(lets) == 2
+    assert print_stmt(distinct) == "B[i] = let(x, A[i], x + x) * let(x_1, A[i], x_1 + x_1)"
+    assert with_distinct_lets(distinct) is distinct
+    assert with_distinct_lets(NEST) is NEST
 
 
 def test_the_enclosing_path_leads_from_the_root_to_the_parent() -> None:

@@ -9,7 +9,7 @@ import math
 from ....tir.stmt import Block, IterKind
 from ....tir.visit import loads
 from ...library import deal_out
-from ...nest import is_reduction, targets_of
+from ...nest import is_reduction, readers, targets_of
 from ...schedule import Schedule
 from ..questions import ask, ask_whether
 from .turned import is_turned, schedule_turned
@@ -37,7 +37,11 @@ def schedule_points(sch: Schedule, name: str) -> None:
     if is_reduction(block):
         thread = sch.loops(name)[1]
         for tensor in targets_of(block):
-            sch.stage(name, tensor.name, thread, "register")
+            unread = tensor not in sch.func.outputs and not readers(sch.func, tensor)
+            if unread and not tensor.shape:
+                sch.set_scope(tensor.name, "register")  # it is the thread's own already
+            else:
+                sch.stage(name, tensor.name, thread, "register")
 
 
 def neighbours(block: Block) -> int:

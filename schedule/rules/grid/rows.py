@@ -77,5 +77,5 @@ def _cut_long(sch: Schedule, name: str) -> None:
     default = next(fitting, 1) if axis.extent >= LONG else 1
     parts = ask(sch, "parts", name, (1, *PARTS), default)
     for count in (parts, MOST_THREADS) if parts > 1 else ():
-        _, part = sch.split(sch.loops(name)[-1], (None, count))
+        _, part = sch.split(sch.loops(name)[-1], (None, count), tail="mask")
         sch.rfactor(name, part)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
+from ....tir.expr import TRUE
 from ....tir.stmt import Block, IterKind
 from ....tir.threads import WARP
 from ...nest import is_reduction, read_indices, target_of, targets_of
@@ -34,6 +35,7 @@ def has_shared_sums(block: Block) -> bool:
     reduced = _extents(block, IterKind.REDUCE)
     axes = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     plain = is_reduction(block) and block.init is not None and len(targets_of(block)) == 1
+    plain = plain and block.counts == TRUE
     return (
         plain
         and bool(spatial)

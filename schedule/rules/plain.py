@@ -1,0 +1,30 @@
+"""Rule for what every other rule is refused: the plain nest of a function. It is slow and asks
+nothing of the function: on a CPU it takes no step, on a GPU a thread computes each element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...tir.func import PrimFunc
+from ...tir.target import Target
+from ..schedule import Schedule
+from .grid.points import schedule_points
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRule:
+    """Any function, block by block, as it is defined."""
+
+    name: str = "plain"
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Always."""
+        return True
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps that the target cannot do without."""
+        if target.gpu is None:
+            return
+        for name in sch.blocks():
+            schedule_points(sch, name)
