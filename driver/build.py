@@ -106,8 +106,8 @@ def build(
     strict: no contraction, no re-association. allow: instructions that a rule may use although
     their results differ from those of the definition, by name: ("vdpbf16ps",); a Schedule names its
     own.
-    verify: "all" and "kernels" run the kernel once on poisoned data against the reference, where
-    this machine can.
+    verify: "all" and "kernels" run the kernel on poisoned data of several kinds against the
+    reference, where this machine can.
     A kernel for another kind of processor ("c:neon" on x86) is proved and written, but neither
     compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first run, or `tw.emulated`.
     Raises: BuildError, DefinitionError, ScheduleError, TargetError, ArgumentError,
@@ -133,7 +133,8 @@ def build(
     kernel = _kernel(lowered, resolved, constants or {})
     if verify in ("all", "kernels") and _runs_here(resolved):
         check_chain(contraction(original, resolved, strict=strict), lowered.canonical)
-        check_kernel(kernel, original, accept_constants(kernel.artifact, constants or {}))
+        bound = accept_constants(kernel.artifact, constants or {})
+        check_kernel(kernel, original, bound, strict=strict)
     return kernel
 
 
