@@ -13,6 +13,7 @@ import numpy as np
 from ..codegen.artifact import Artifact
 from ..runtime.arrays import Array
 from ..runtime.kernel import Kernel
+from ..runtime.native import NativeCode
 from ..schedule.canonical import canonical_form
 from ..tir.dim import Dim
 from ..tir.dtype import FLOAT64
@@ -24,6 +25,7 @@ from ..tir.func import PrimFunc
 from ..tir.specialise import specialise
 from .check_data import Draw, draw_arrays, draws_for
 from .fenced import Fenced
+from .guarded import GuardedProcess, given_arrays
 from .trial import THREADS, Fault, Trial, run_on_scratch
 
 if TYPE_CHECKING:
@@ -53,11 +55,14 @@ def check_kernel(
     for a write outside the arrays.
     """
     found = []
+    guarded = GuardedProcess(kernel.code.shared) if isinstance(kernel.code, NativeCode) else None
     for number, sizes in enumerate(sample_sizes(func)):
         plain = specialise(func, sizes)
         sample = sample_of(plain)
         for draw in draws_for(func) if number == 0 else (Draw.NORMAL,):
             checker = Checker.of(plain, constants, draw, strict=strict, sample=sample)
+            if guarded is not None and draw is Draw.NORMAL:
+                checker.check_guarded(kernel, guarded)
             found.append(checker.check(kernel, THREADS_OF[draw]))
     return max(found, key=lambda comparison: comparison.ratio)
 
@@ -76,14 +81,14 @@ def sample_sizes(func: PrimFunc) -> tuple[dict[Dim, int], ...]:
     return tuple(sizes for n, sizes in enumerate(found) if sizes not in found[:n])
 
 
-def describe(draws: Sequence[Draw]) -> str:
-    """What a check of these draws ran, in words."""
+def describe(draws: Sequence[Draw], guarded: bool) -> str:
+    """What a check of these draws ran, in words. guarded: between guard pages, too."""
     parts = []
     for draw in draws:
         counts = [str(count) for count in THREADS_OF[draw]]
         threads = " and ".join(filter(None, (", ".join(counts[:-1]), counts[-1])))
         parts.append(f"{draw} data on {threads} thread{'s' if threads != '1' else ''}")
-    return ", ".join(parts)
+    return f"{', '.join(parts)}; {'with' if guarded else 'without'} guard pages"
 
 
 class Checker:
@@ -109,6 +114,17 @@ class Checker:
         given = {buffer.name: drawn[buffer.name] for buffer in func.inputs}
         return Checker(Trial(func, given, constants, strict=strict, sample=sample))
 
+    def check_guarded(self, kernel: Kernel, process: GuardedProcess) -> None:
+        """Run a kernel of the CPU between guard pages, if that can be done. Raises: CheckError."""
+        artifact, trial = kernel.artifact, self._trial
+        assert isinstance(artifact, Artifact)
+        entries = [entry for entry in (artifact.prepare, artifact.run) if entry is not None]
+        given = {**trial.given, **trial.constants}
+        try:
+            process.check(entries, given_arrays(entries, given, trial.func.outputs))
+        except Fault as fault:
+            raise _error(kernel.name, fault) from fault
+
     def check(self, kernel: Kernel, threads: Sequence[int] = THREADS) -> Comparison:
         """Run a kernel on each number of threads. Outputs and scratch memory start as no number;
         every array stands between guard bytes, on a GPU each of them there.
@@ -122,7 +138,7 @@ class Checker:
 
         def execute(arrays: Mapping[str, Fenced], count: int, pattern: int) -> Sequence[str]:
             placed = [fenced.array for fenced in arrays.values()]
-            inputs = len(placed) - self._trial.outputs
+            inputs = len(placed) - len(self._trial.func.outputs)
             run = partial(checked.run, placed[:inputs], placed[inputs:], threads=count)
             size = 0
             if isinstance(artifact, Artifact):
@@ -149,6 +165,8 @@ def _error(name: str, fault: Fault) -> CheckError:
             return CheckError(said, code="check-fence")
         case "input":
             return CheckError(said, code="check-input")
+        case "page":
+            return CheckError(said, code="check-page")
         case "outside":
             return CheckError(said, code="check-outside")
         case "threads":

@@ -19,8 +19,9 @@ from ..runtime.native import NativeEntry
 from ..tir.error_bound import sample_of
 from ..tir.func import PrimFunc
 from .check import THREADS_OF, CheckError, describe
-from .check_data import draw_arrays, draws_for
+from .check_data import Draw, draw_arrays, draws_for
 from .fenced import Fenced, poisoned
+from .guarded import GuardedProcess, given_arrays
 from .trial import Fault, Trial, broken, run_on_scratch
 
 
@@ -60,6 +61,7 @@ class KernelChecker:
         """Load the object. Raises: LibraryError."""
         self._artifact = artifact
         self._library = Library(shared, name=artifact.name)
+        self._guarded = GuardedProcess(shared)
 
     def check(
         self, func: PrimFunc, run: str, prepare: str | None, *, strict: bool = False
@@ -75,15 +77,18 @@ class KernelChecker:
         def execute(arrays: Mapping[str, Fenced], threads: int, pattern: int) -> list[str]:
             return self._run(entries, dict(arrays), threads, pattern)
 
+        guarded = False
         try:
             for draw in draws:
                 given = draw_arrays(func, draw, np.random.default_rng(draw.value))
+                if draw is Draw.NORMAL:
+                    guarded = self._guarded.check(entries, given_arrays(entries, given))
                 trial = Trial(func, given, strict=strict, sample=sample)
                 error = max(error, trial.check(execute, THREADS_OF[draw]).ratio)
         except Fault as fault:
             ratio = None if fault.comparison is None else fault.comparison.ratio
             return KernelCheck(f"{fault.said}.", ratio, time.perf_counter() - began)
-        return KernelCheck("ok", error, time.perf_counter() - began, describe(draws))
+        return KernelCheck("ok", error, time.perf_counter() - began, describe(draws, guarded))
 
     def _run(
         self, entries: Sequence[Entry], arrays: dict[str, Fenced], threads: int, pattern: int

@@ -52,15 +52,15 @@ class Trial:
         sample: Sample | None = None,
     ) -> None:
         """given: what a kernel takes, by name. constants: what it holds already."""
-        self._func = func
-        self._given = given
-        self._constants = constants or {}
+        self.func = func
+        self.given = given
+        self.constants = constants or {}
         self._strict = strict
         self._sample = sample
 
     def check(self, execute: Execute, threads: Sequence[int] = THREADS) -> Comparison:
         """Run a kernel on each number of threads. Raises: Fault."""
-        inputs = {name: Fenced(array) for name, array in self._given.items()}
+        inputs = {name: Fenced(array) for name, array in self.given.items()}
         first = self._run(execute, inputs, threads[0], 0)
         for turn, count in enumerate(threads[1:], 1):
             pattern = turn % PATTERNS
@@ -84,16 +84,11 @@ class Trial:
             raise Fault("differs", str(comparison), comparison)
         return comparison
 
-    @property
-    def outputs(self) -> int:
-        """How many outputs there are."""
-        return len(self._func.outputs)
-
     @cached_property
     def expected(self) -> Reference:
         """What the outputs should be."""
-        given = {**self._given, **self._constants}
-        return reference(self._func, given, strict=self._strict, sample=self._sample)
+        given = {**self.given, **self.constants}
+        return reference(self.func, given, strict=self._strict, sample=self._sample)
 
     def _run(
         self, execute: Execute, inputs: Mapping[str, Fenced], threads: int, pattern: int
@@ -102,13 +97,13 @@ class Trial:
         for fenced in inputs.values():
             fenced.set_fence(pattern)
         outputs = {
-            b.name: Fenced(poisoned(b.type, b.shape, pattern), pattern) for b in self._func.outputs
+            b.name: Fenced(poisoned(b.type, b.shape, pattern), pattern) for b in self.func.outputs
         }
         arrays = {**inputs, **outputs}
         made = execute(arrays, threads, pattern)
         for name in (*broken(arrays), *made):
             raise Fault("fence", f"it wrote outside of {_quoted(name)}")
-        for name, array in self._given.items():
+        for name, array in self.given.items():
             if not _same_bits(inputs[name].array, array):
                 raise Fault("input", f"it wrote into '{name}', which it may only read")
         return {name: fenced.array for name, fenced in outputs.items()}

@@ -32,7 +32,7 @@ from .case import ISAS, Array, Case, arrays, named, rounds
 UNDECIDED = "undecided, of recomputed reductions"
 # how much further than the bound a rounding function may stray: two or three elements that happen
 # to round well say little of how far the type strays
-FEW_ELEMENTS = 4.0
+FEW_ELEMENTS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
