@@ -18,6 +18,7 @@ import json
 import math
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -65,7 +66,6 @@ class GuardedProcess:
     def __init__(self, shared: SharedObject) -> None:
         self._shared = shared
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._paths: tuple[str, str] | None = None
         self._stop: weakref.finalize[[], GuardedProcess] | None = None
 
@@ -130,10 +130,11 @@ class GuardedProcess:
     def _objects(self) -> tuple[str, str]:
         """The files of the pool and of the object, written where the cache has none."""
         if self._paths is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="tilewright-")
+            folder = tempfile.mkdtemp(prefix="tilewright-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             found = []
             for name, shared in (("pool.so", pool_object()), ("object.so", self._shared)):
-                file = Path(self._folder.name, name)
+                file = Path(folder, name)
                 file.write_bytes(shared.binary)
                 found.append(str(file))
             self._paths = found[0], found[1]

@@ -174,10 +174,13 @@ class RoundedEvaluator(ArrayEvaluator):
         value = self._visit(load)
         if load.buffer not in self._errors:
             return Rounded(value)
-        plain = self._buffers, self._view
-        self._buffers, self._view = self._errors, self._view_error
+        if self._view_error is not None and (seen := self._view_error(load)) is not None:
+            return Rounded(value, seen)
+        buffers, view = self._buffers, self._view
+        self._buffers = {**buffers, load.buffer: self._errors[load.buffer]}
+        self._view = lambda inner: None if view is None or inner is load else view(inner)
         error = self._visit(load)
-        self._buffers, self._view = plain
+        self._buffers, self._view = buffers, view
         return Rounded(value, error)
 
     def _follow_binary(self, expr: Binary) -> Rounded:
