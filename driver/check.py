@@ -167,6 +167,8 @@ def _error(name: str, fault: Fault) -> CheckError:
             return CheckError(said, code="check-input")
         case "page":
             return CheckError(said, code="check-page")
+        case "own":
+            return CheckError(said, code="check-own")
         case "outside":
             return CheckError(said, code="check-outside")
         case "threads":

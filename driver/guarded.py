@@ -37,7 +37,7 @@ from ..tir.buffer import Buffer
 from .trial import SCRATCH, Fault
 
 MOST = 1 << 28  # bytes of all arrays of a kernel
-THREADS = 2
+THREADS = 3
 _PATIENCE = 120.0  # seconds: a kernel that takes longer is not guarded
 _TOUCHED = (signal.SIGSEGV, signal.SIGBUS)  # what a guard page answers
 _SCRIPT = Path(__file__).with_name("guarded_process.py")
@@ -106,9 +106,17 @@ class GuardedProcess:
             return Ended()
         said = self._heard(process)
         if said[-1:] == ["done"]:
+            if said[-2].isdigit():
+                raise Fault(
+                    "own",
+                    f"threads {said[-3]} and {said[-2]} write the same bytes of scratch memory "
+                    "that is one thread's own",
+                )
             return None
         self.close()
-        return Ended(said[-1], max(0, -process.returncode)) if said else Ended()
+        if not said or said[-1] == "own":  # there a thread lacks what others compute for it
+            return Ended()
+        return Ended(said[-1], max(0, -process.returncode))
 
     def _job(
         self, entries: Sequence[Entry], arrays: Mapping[str, Given], only: str | None
@@ -200,6 +208,8 @@ def _entry(entry: Entry, arrays: Mapping[str, Given]) -> dict[str, object]:
         "arrays": names,
         "sizes": [arrays[names[size.parameter]].shape[size.axis] for size in entry.sizes],
         "scratch": entry.workspace_bytes + THREADS * entry.thread_workspace_bytes,
+        "shared": entry.workspace_bytes,
+        "own": entry.thread_workspace_bytes,
     }
 
 

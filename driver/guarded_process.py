@@ -5,6 +5,11 @@ It reads jobs from standard input: a line of JSON (`guarded.py` writes it), then
 arrays that are given. For each of two runs it prints where the guard is, and "done" after them. In
 the first, arrays end where a page begins that may not be touched; in the second they begin where
 one ends.
+
+Between them stands a line that begins with "own": of threads that each have scratch memory of their
+own it tells the bytes that two of them write, "own 0 1" for the first two threads. Which bytes a
+thread writes shows when it runs alone, once where all bits were set and once where none was. That
+two threads meet there, and when, is chance in any other run.
 """
 
 from __future__ import annotations
@@ -14,11 +19,13 @@ import json
 import mmap
 import resource
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 PAGE = mmap.PAGESIZE
 ROOM = 16  # pages on either side of an array that has no guard
 ALIGNMENT = 64  # bytes: of scratch memory
+VOID = ctypes.c_void_p
 
 
 class Place:
@@ -61,6 +68,8 @@ def main() -> None:
         for side in ("behind", "before"):
             print(side, flush=True)
             run(job, data, libc, loaded, side)
+        print("own", flush=True)
+        print(*shared_by(job, data, libc, loaded), flush=True)
         print("done", flush=True)
 
 
@@ -81,21 +90,81 @@ def run(
 ) -> None:
     """Run the entries of a job one after the other on arrays of their own."""
     only = job["only"]
-    places = {}
-    for array in job["arrays"]:
-        name, size = array["name"], array["bytes"]
-        places[name] = Place(libc, size, side, only in (None, name))
-        places[name].fill(data.get(name), size)
+    places = placed(job, data, libc, side, lambda name: only in (None, name))
     for entry in job["entries"]:
         size = -(-entry["scratch"] // ALIGNMENT) * ALIGNMENT
         scratch = Place(libc, size, side, only in (None, ""))
         scratch.fill(None, size)
-        numbers = [places[name].pointer for name in entry["arrays"]]
-        numbers += [*entry["sizes"], scratch.pointer]
-        arguments = (ctypes.c_void_p * len(numbers))(*numbers)
+        arguments = pointers(entry, places, scratch)
         function = getattr(loaded[job["object"]], entry["symbol"])
         pool = loaded[job["pool"]].tw_pool_run
         pool(ctypes.cast(function, ctypes.c_void_p), arguments, ctypes.c_int(job["threads"]))
+
+
+def placed(
+    job: dict[str, Any],
+    data: dict[str, bytes],
+    libc: ctypes.CDLL,
+    side: str,
+    guarded: Callable[[str], bool],
+) -> dict[str, Place]:
+    """The arrays of a job in memory, by name."""
+    places = {}
+    for array in job["arrays"]:
+        name, size = array["name"], array["bytes"]
+        places[name] = Place(libc, size, side, guarded(name))
+        places[name].fill(data.get(name), size)
+    return places
+
+
+def pointers(entry: dict[str, Any], places: dict[str, Place], scratch: Place) -> Any:
+    """The arguments of an entry."""
+    numbers = [places[name].pointer for name in entry["arrays"]]
+    numbers += [*entry["sizes"], scratch.pointer]
+    return (ctypes.c_void_p * len(numbers))(*numbers)
+
+
+def shared_by(
+    job: dict[str, Any], data: dict[str, bytes], libc: ctypes.CDLL, loaded: dict[str, ctypes.CDLL]
+) -> list[int]:
+    """Two threads that write the same byte of what is scratch memory of one of them; none else."""
+    places = placed(job, data, libc, "behind", lambda name: False)
+    count = job["threads"]
+    for entry in job["entries"]:
+        if not entry["own"]:
+            continue
+        function = getattr(loaded[job["object"]], entry["symbol"])
+        size = -(-entry["scratch"] // ALIGNMENT) * ALIGNMENT
+        scratch = Place(libc, size, "behind", False)
+        arguments = pointers(entry, places, scratch)
+        written = []
+        for thread in range(count):
+            touched = 0
+            for before in (0xFF, 0):
+                ctypes.memset(scratch.pointer, before, size)
+                function(arguments, ctypes.byref(ALONE), ctypes.c_int(thread), ctypes.c_int(count))
+                own = ctypes.string_at(scratch.pointer + entry["shared"], size - entry["shared"])
+                touched |= int.from_bytes(own.translate(changed_from(before)), "little")
+            written.append(touched)
+        for one in range(count):
+            for other in range(one):
+                if written[one] & written[other]:
+                    return [other, one]
+    return []
+
+
+def changed_from(byte: int) -> bytes:
+    """A table of bytes: 0 for this one, 1 for all others."""
+    return bytes(int(value != byte) for value in range(256))
+
+
+class Team(ctypes.Structure):
+    """The threads of a region, as pool.c has them: here one that waits for nobody."""
+
+    _fields_ = (("barrier", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)), ("state", VOID))
+
+
+ALONE = Team(type(Team().barrier)(lambda state, thread: None), None)
 
 
 if __name__ == "__main__":

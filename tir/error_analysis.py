@@ -50,7 +50,8 @@ def rounding_errors(
     errors: dict[Buffer, Array] = {}
     for definition in listed:
         try:
-            found = _follow(definition, values, errors)
+            with np.errstate(all="ignore"):
+                found = _follow(definition, values, errors)
         except NotFollowed:
             largest = {target: seen(target) / UNIT for target in definition.targets}
             found = {t: np.full(t.shape, most) for t, most in largest.items() if most > 0}
@@ -66,7 +67,8 @@ def before_last_rounding(
     """The errors of a tensor whose elements are rounded to its type last, without that rounding."""
     assert isinstance(definition.value, Cast)
     plain = replace(definition, values=(definition.value.value,))
-    return _follow(plain, values, errors).get(definition.target)
+    with np.errstate(all="ignore"):
+        return _follow(plain, values, errors).get(definition.target)
 
 
 def _follow(

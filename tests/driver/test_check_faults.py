@@ -36,7 +36,12 @@ def refused(old: str = "", new: str = "") -> str:
     """What the check says of the hand-written kernel with a part of its C replaced."""
     made = handwritten.artifact()
     assert old in made.source
-    made = replace(made, source=made.source.replace(old, f"{{ {new} }}") if old else made.source)
+    made = replace(
+        made,
+        source=made.source.replace(old, new if "thread)" in old else f"{{ {new} }}")
+        if old
+        else made.source,
+    )
     kernel = Kernel.load(made, compile_shared(made.source, made.target), CONSTANTS)
     with pytest.raises(CheckError) as caught:
         check_kernel(kernel, addition(), CONSTANTS)
@@ -84,6 +89,13 @@ def test_a_touched_page_is_told_with_the_array() -> None:
     assert refused(ADDITION, LOOK.format("a[-1]")) == (
         "CheckError: check: of kernel 'sum': it reads or writes before 'A', where it may not. "
         "[check-page]"
+    )
+
+
+def test_threads_that_share_what_is_one_thread_s_own_are_told_whenever_they_meet() -> None:
+    assert refused("64 + 128 * thread)", "64 + 16 * thread)") == (
+        "CheckError: check: of kernel 'sum': threads 0 and 1 write the same bytes of scratch "
+        "memory that is one thread's own. [check-own]"
     )
 
 
