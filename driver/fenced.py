@@ -71,7 +71,7 @@ def fence(dtype: DType, pattern: int) -> Array:
         import ml_dtypes
 
         info = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
-        end = (info.max, info.min)[pattern - 1]
+        end = float((info.max, info.min)[pattern - 1])
     else:
         low, high = integer_range(dtype)
         end = (high, low, high - high // 3)[pattern]

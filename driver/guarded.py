@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +67,7 @@ class GuardedProcess:
         self._shared = shared
         self._process: subprocess.Popen[bytes] | None = None
         self._paths: tuple[str, str] | None = None
-        self._stop: weakref.finalize[[], GuardedProcess] | None = None
+        self._stop: Callable[[], object] | None = None
 
     def check(self, entries: Sequence[Entry], arrays: Mapping[str, Given]) -> bool:
         """Run entries on arrays by name; whether that could be done. Raises: Fault."""

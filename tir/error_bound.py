@@ -90,12 +90,15 @@ class Expected:
         """The largest error allowed at each element, in float64."""
         bound = np.zeros(self.value.shape)
         if self.scale is not None:
-            bound += np.multiply(self.scale, self.factor)
+            bound = np.multiply(self.scale, self.factor)
         if not self.dtype.is_float:
-            return bound * growth
+            return np.multiply(bound, growth)
         computed = FLOAT32 if self.dtype.is_storage else self.dtype
-        result: Array = growth * (bound + 4.0 * _ulp(self.value, computed))
-        return result + 0.5 * _ulp(self.value, self.dtype) if self.dtype.is_storage else result
+        bound = np.add(bound, np.multiply(_ulp(self.value, computed), 4.0))
+        result: Array = np.multiply(bound, growth)
+        if self.dtype.is_storage:
+            result = np.add(result, np.multiply(_ulp(self.value, self.dtype), 0.5))
+        return result
 
 
 def _ulp(value: Array, dtype: DType) -> Array:
@@ -308,6 +311,7 @@ def _strayed(
     with np.errstate(all="ignore"):
         error = np.abs(working.reshape(-1)[chosen].astype(np.float64) - wide)
         if buffer.type.is_storage and buffer.type.is_float:
-            error = np.maximum(error - 0.5 * _ulp(wide, buffer.type), 0.0)
+            rounded = np.multiply(_ulp(wide, buffer.type), 0.5)
+            error = np.maximum(np.subtract(error, rounded), 0.0)
         share = np.divide(error, scale.reshape(-1)[chosen])
     return float(np.max(share, initial=0.0, where=np.isfinite(share)))

@@ -210,7 +210,7 @@ class RoundedEvaluator(ArrayEvaluator):
         if error is None:
             return Rounded(value)
         apart = np.abs(np.subtract(a.value, b.value, dtype=np.float64))
-        return Rounded(value, np.where(np.less_equal(apart, error * _NEAR), FLIP, 0.0))
+        return Rounded(value, np.where(np.less_equal(apart, np.multiply(error, _NEAR)), FLIP, 0.0))
 
     def _follow_select(self, select: Select) -> Rounded:
         condition = self._follow(select.condition)
@@ -315,17 +315,17 @@ def _times(error: Array | None, factor: Array) -> Array | None:
 
 
 def _largest(*errors: Array | None) -> Array | None:
-    found = [error for error in errors if error is not None]
-    result = found[0] if found else None
-    for error in found[1:]:
-        result = np.maximum(result, error)
-    return result
+    found: Array | None = None
+    for error in errors:
+        if error is not None:
+            found = error if found is None else np.maximum(found, error)
+    return found
 
 
 def _jump(value: Array, error: Array) -> Array:
     """The error of a step function that jumps by one at the integers."""
     apart = np.abs(np.subtract(value, np.rint(value)))
-    return np.where(np.less_equal(apart, error * _NEAR), np.add(error, FLIP), 0.0)
+    return np.where(np.less_equal(apart, np.multiply(error, _NEAR)), np.add(error, FLIP), 0.0)
 
 
 def _root_error(value: Array, error: Array) -> Array:
