@@ -102,9 +102,10 @@ def roundoff(value: Array, dtype: DType, ulps: float | Array = 0.5) -> Array:
     of an infinite one, and any of one that is finite but beyond the type.
     """
     bits, least, _, beyond = _FORMATS[dtype.kind, dtype.bits]
-    share, largest = np.multiply(ulps, 2.0 ** (1 - bits) / UNIT), 2.0 ** (beyond - 1) * 1.999999
+    share = np.multiply(ulps, 2.0 ** (1 - bits) / UNIT)
+    largest = 2.0 ** (beyond - 1) * (2 - 2.0**-bits)  # from there on it is rounded to infinity
     size = np.abs(value)
-    own = np.add(np.multiply(size, share), 2.0**least / UNIT)
+    own = np.add(np.multiply(size, share), 2.0 ** (least - 1) / UNIT)
     if np.max(size, initial=0.0) < largest:  # false where it is NaN
         return own
     outside = np.logical_and(np.greater(size, largest), np.isfinite(size))
