@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..driver.check import Checker, random_array
+from ..driver.check import Checker
+from ..driver.check_data import Draw, draw_arrays
 from ..runtime.arrays import Array
 from ..runtime.host import last_level_bytes
 from ..tir.func import PrimFunc
@@ -27,10 +28,11 @@ class Bench:
     @staticmethod
     def of(text: str, seed: int) -> Bench:
         """Data for a function."""
-        func, rng = parse(text), np.random.default_rng(seed)
-        constants = {b.name: random_array(rng, b.type, b.shape) for b in func.constants}
-        inputs = [random_array(rng, b.type, b.shape) for b in func.inputs]
-        return Bench(func, constants, inputs, Checker(func, constants, rng))
+        func = parse(text)
+        drawn = draw_arrays(func, Draw.NORMAL, np.random.default_rng(seed))
+        constants = {buffer.name: drawn[buffer.name] for buffer in func.constants}
+        inputs = [drawn[buffer.name] for buffer in func.inputs]
+        return Bench(func, constants, inputs, Checker.of(func, constants, seed=seed + 1))
 
     @property
     def copies(self) -> int:

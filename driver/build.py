@@ -109,8 +109,8 @@ def build(
     strict: no contraction, no re-association. allow: instructions that a rule may use although
     their results differ from those of the definition, by name: ("vdpbf16ps",); a Schedule names its
     own.
-    verify: "all" and "kernels" run the kernel once on poisoned data against the reference, where
-    this machine can.
+    verify: "all" and "kernels" run the kernel on poisoned data of several kinds against the
+    reference, where this machine can.
     A kernel for another processor ("c:neon" on x86, "c:avx512" where this one lacks that) is proved
     and written, but neither compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first
     run, or `tw.emulated`.
@@ -156,7 +156,8 @@ def _built(way: Way, constants: Mapping[str, object], how: _How) -> Kernel:
     kernel = _kernel(way, how.target, constants)
     if how.checked and _runs_here(kernel):
         check_chain(contraction(original, how.target, strict=how.strict), way.lowered.canonical)
-        check_kernel(kernel, original, accept_constants(kernel.artifact, constants))
+        bound = accept_constants(kernel.artifact, constants)
+        check_kernel(kernel, original, bound, strict=how.strict)
     return kernel
 
 

@@ -165,4 +165,5 @@ def _report(name: str, lowered: LoweredProgram, symbol: str, check: KernelCheck)
         check=check.verdict,
         check_seconds=check.seconds,
         error=check.error,
+        check_ran=check.ran,
     )

@@ -1,10 +1,11 @@
-"""The numeric check: every compiled kernel runs once on poisoned, fenced data against its
-reference.
+"""The numeric check: every compiled kernel runs on poisoned, fenced data of several kinds, on
+several numbers of threads, against its reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,25 +13,27 @@ import numpy as np
 from ..codegen.artifact import Artifact
 from ..runtime.arrays import Array
 from ..runtime.kernel import Kernel
-from ..runtime.library import ffi
-from ..runtime.workspace import workspace
+from ..runtime.native import NativeCode
 from ..schedule.canonical import canonical_form
 from ..tir.dim import Dim
-from ..tir.dtype import FLOAT64, DType
+from ..tir.dtype import FLOAT64
 from ..tir.equal import equal
-from ..tir.error_bound import Comparison, Reference, reference
+from ..tir.error_bound import Comparison, Sample, sample_of
 from ..tir.errors import TilewrightError
 from ..tir.evaluate import evaluate
 from ..tir.func import PrimFunc
-from ..tir.number import integer_range
 from ..tir.specialise import specialise
-from .fenced import Fenced, poison, poisoned
+from .check_data import Draw, draw_arrays, draws_for
+from .fenced import Fenced
+from .guarded import GuardedProcess, given_arrays
+from .trial import THREADS, Fault, Trial, run_on_scratch
 
 if TYPE_CHECKING:
     from .check_on_device import FencedCode
 
 CHAIN = 1e-11  # of the largest value: float64 sums in another order
-_PIECE = 1 << 20  # elements that are drawn at a time
+# each draw runs on these numbers of threads
+THREADS_OF = {Draw.NORMAL: THREADS, Draw.WIDE: (2,), Draw.POSITIVE: (3,)}
 
 
 class CheckError(TilewrightError, RuntimeError):
@@ -42,30 +45,50 @@ def check_kernel(
     func: PrimFunc,
     constants: Mapping[str, Array],
     *,
-    seed: int = 0,
-    threads: int = 2,
+    strict: bool = False,
 ) -> Comparison:
     """Run a kernel on random inputs and compare with the reference of its function; the worst.
 
-    Of the sizes that a call decides it takes the largest, the smallest and some in between.
-    Raises: CheckError for a result beyond the error bound, or a write outside the arrays.
+    Of the sizes that a call decides it takes the largest, the smallest and some in between; the
+    largest on every kind of data. strict: it adds in the order of the definition.
+    Raises: CheckError for a result beyond the error bound or that depends on what it may not, and
+    for a write outside the arrays.
     """
-    rng = np.random.default_rng(seed)
-    found = (
-        Checker(specialise(func, sizes), constants, rng).check(kernel, threads)
-        for sizes in sample_sizes(func)
-    )
+    found = []
+    guarded = GuardedProcess(kernel.code.shared) if isinstance(kernel.code, NativeCode) else None
+    for number, sizes in enumerate(sample_sizes(func)):
+        plain = specialise(func, sizes)
+        sample = sample_of(plain)
+        for draw in draws_for(func) if number == 0 else (Draw.NORMAL,):
+            checker = Checker.of(plain, constants, draw, strict=strict, sample=sample)
+            if guarded is not None and draw is Draw.NORMAL:
+                checker.check_guarded(kernel, guarded)
+            found.append(checker.check(kernel, THREADS_OF[draw]))
     return max(found, key=lambda comparison: comparison.ratio)
 
 
 def sample_sizes(func: PrimFunc) -> tuple[dict[Dim, int], ...]:
-    """Sizes at which a function is tried: all as large as can be, all as small, all between."""
+    """Sizes at which a function is tried: all as large as can be, all as small, all between, and
+    each as small as can be beside the largest of the others.
+    """
+    largest = {dim: dim.high for dim in func.dims}
     found = [
-        {dim: dim.high for dim in func.dims},
+        largest,
         {dim: dim.low for dim in func.dims},
         {dim: (dim.low + 2 * dim.high) // 3 for dim in func.dims},
+        *({**largest, dim: dim.low} for dim in func.dims),
     ]
     return tuple(sizes for n, sizes in enumerate(found) if sizes not in found[:n])
+
+
+def describe(draws: Sequence[Draw], guarded: bool) -> str:
+    """What a check of these draws ran, in words. guarded: between guard pages, too."""
+    parts = []
+    for draw in draws:
+        counts = [str(count) for count in THREADS_OF[draw]]
+        threads = " and ".join(filter(None, (", ".join(counts[:-1]), counts[-1])))
+        parts.append(f"{draw} data on {threads} thread{'s' if threads != '1' else ''}")
+    return f"{', '.join(parts)}; {'with' if guarded else 'without'} guard pages"
 
 
 class Checker:
@@ -73,48 +96,87 @@ class Checker:
     once, for any number of kernels of it.
     """
 
-    def __init__(
-        self, func: PrimFunc, constants: Mapping[str, Array], rng: np.random.Generator
-    ) -> None:
-        self._func = func
-        self._inputs = {b.name: random_array(rng, b.type, b.shape) for b in func.inputs}
-        self._constants = constants
-        self._reference: Reference | None = None
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
 
-    def check(self, kernel: Kernel, threads: int) -> Comparison:
-        """Run a kernel once. Outputs and scratch memory start as NaN; every array stands between
-        guard bytes, on a GPU each of them there.
+    @staticmethod
+    def of(
+        func: PrimFunc,
+        constants: Mapping[str, Array],
+        draw: Draw = Draw.NORMAL,
+        *,
+        seed: int = 0,
+        strict: bool = False,
+        sample: Sample | None = None,
+    ) -> Checker:
+        """A checker of kernels that hold these constants."""
+        drawn = draw_arrays(func, draw, np.random.default_rng(draw.value + seed))
+        given = {buffer.name: drawn[buffer.name] for buffer in func.inputs}
+        return Checker(Trial(func, given, constants, strict=strict, sample=sample))
 
-        Raises: CheckError for a result beyond the error bound, or a write outside the arrays.
+    def check_guarded(self, kernel: Kernel, process: GuardedProcess) -> None:
+        """Run a kernel of the CPU between guard pages, if that can be done. Raises: CheckError."""
+        artifact, trial = kernel.artifact, self._trial
+        assert isinstance(artifact, Artifact)
+        entries = [entry for entry in (artifact.prepare, artifact.run) if entry is not None]
+        given = {**trial.given, **trial.constants}
+        try:
+            process.check(entries, given_arrays(entries, given, trial.func.outputs))
+        except Fault as fault:
+            raise _error(kernel.name, fault) from fault
+
+    def check(self, kernel: Kernel, threads: Sequence[int] = THREADS) -> Comparison:
+        """Run a kernel on each number of threads. Outputs and scratch memory start as no number;
+        every array stands between guard bytes, on a GPU each of them there.
+
+        Raises: CheckError for a result beyond the error bound or that depends on what it may not,
+        and for a write outside the arrays.
         """
-        inputs = {name: Fenced(array) for name, array in self._inputs.items()}
-        outputs = {b.name: Fenced(poisoned(b.type, b.shape)) for b in self._func.outputs}
-        _poison_workspace(kernel, threads)
         device = _on_device(kernel)
-        (kernel if device is None else Kernel(kernel.artifact, device)).run(
-            [f.array for f in inputs.values()],
-            [f.array for f in outputs.values()],
-            threads=threads,
-        )
-        broken = [name for name, f in (*inputs.items(), *outputs.items()) if not f.intact()]
-        for name in (*broken, *(() if device is None else device.broken)):
-            raise CheckError(
-                f"check: kernel '{kernel.name}' wrote outside of '{name}'.", code="check-fence"
-            )
-        results = {name: fenced.array for name, fenced in outputs.items()}
-        comparison = self._expected().compare(results)
-        if not comparison:
-            raise CheckError(
-                f"check: the results of kernel '{kernel.name}' differ from its reference: "
-                f"{comparison}",
-                code="check-differs",
-            )
-        return comparison
+        checked = kernel if device is None else Kernel(kernel.artifact, device)
+        artifact = kernel.artifact
 
-    def _expected(self) -> Reference:
-        if self._reference is None:
-            self._reference = reference(self._func, {**self._inputs, **self._constants})
-        return self._reference
+        def execute(arrays: Mapping[str, Fenced], count: int, pattern: int) -> Sequence[str]:
+            placed = [fenced.array for fenced in arrays.values()]
+            inputs = len(placed) - len(self._trial.func.outputs)
+            run = partial(checked.run, placed[:inputs], placed[inputs:], threads=count)
+            size = 0
+            if isinstance(artifact, Artifact):
+                size = artifact.workspace_bytes + count * artifact.thread_workspace_bytes
+            outside = run_on_scratch(size, pattern, run)
+            return outside if device is None else device.broken
+
+        try:
+            return self._trial.check(execute, threads if _has_threads(kernel) else (1,))
+        except Fault as fault:
+            raise _error(kernel.name, fault) from fault
+
+
+def _has_threads(kernel: Kernel) -> bool:
+    """Whether a kernel runs on threads of the CPU, as many as it is told."""
+    return isinstance(kernel.artifact, Artifact) and kernel.artifact.target.kind == "c"
+
+
+def _error(name: str, fault: Fault) -> CheckError:
+    """What a check raises for a fault of the kernel called `name`."""
+    said = f"check: of kernel '{name}': {fault.said}."
+    match fault.kind:
+        case "fence":
+            return CheckError(said, code="check-fence")
+        case "input":
+            return CheckError(said, code="check-input")
+        case "page":
+            return CheckError(said, code="check-page")
+        case "own":
+            return CheckError(said, code="check-own")
+        case "outside":
+            return CheckError(said, code="check-outside")
+        case "threads":
+            return CheckError(said, code="check-threads")
+    return CheckError(
+        f"check: the results of kernel '{name}' differ from its reference: {fault.said}",
+        code="check-differs",
+    )
 
 
 def _on_device(kernel: Kernel) -> FencedCode | None:
@@ -136,14 +198,9 @@ def check_chain(original: PrimFunc, canonical: PrimFunc, *, seed: int = 0) -> No
     """
     if equal(canonical_form(original), canonical):
         return
-    rng = np.random.default_rng(seed)
-    sizes = sample_sizes(original)[-1]
+    sizes = sample_sizes(original)[min(2, len(sample_sizes(original)) - 1)]
     original, canonical = specialise(original, sizes), specialise(canonical, sizes)
-    given = {
-        p.name: random_array(rng, p.dtype, p.buffer.shape)
-        for p in original.parameters
-        if p.role != "output"
-    }
+    given = draw_arrays(original, Draw.NORMAL, np.random.default_rng(seed))
     before, after = evaluate(original, given, FLOAT64), evaluate(canonical, given, FLOAT64)
     for name, wanted in before.items():
         scale = float(np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted)))
@@ -154,30 +211,3 @@ def check_chain(original: PrimFunc, canonical: PrimFunc, *, seed: int = 0) -> No
                 f"check: the schedule of '{original.name}' changes the value of '{name}'.",
                 code="check-chain",
             )
-
-
-def random_array(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
-    """Random numbers of a type: normal floats, small integers, truth values."""
-    if dtype.is_float:
-        array = np.empty(shape, dtype.numpy)
-        flat = array.reshape(-1)
-        for start in range(0, flat.size, _PIECE):  # they are drawn in float64, twice the memory
-            piece = flat[start : start + _PIECE]
-            piece[...] = rng.standard_normal(piece.size)
-        return array
-    high = 2 if dtype.is_bool else min(100, integer_range(dtype)[1])
-    return rng.integers(0, high, shape).astype(dtype.numpy)
-
-
-def _poison_workspace(kernel: Kernel, threads: int) -> None:
-    artifact = kernel.artifact
-    if not isinstance(artifact, Artifact):
-        return
-    size = artifact.workspace_bytes + threads * artifact.thread_workspace_bytes
-    if size:
-        poison(np.frombuffer(workspace_view(size), np.uint8))
-
-
-def workspace_view(size: int) -> memoryview:
-    """The calling thread's scratch memory, which its next run uses, as writable bytes."""
-    return memoryview(ffi.buffer(workspace(size), size))

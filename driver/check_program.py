@@ -1,26 +1,28 @@
-"""The numeric check of a model's kernels: each distinct one runs once, alone, on poisoned, fenced
-random data, constants too, against the reference of its function.
+"""The numeric check of a model's kernels: each distinct one runs alone on poisoned, fenced random
+data, constants too, of several kinds and on several numbers of threads, against the reference of
+its function.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ..codegen.artifact import Entry
 from ..codegen.program_artifact import ProgramArtifact
-from ..runtime.arrays import Array
 from ..runtime.library import Library, SharedObject
 from ..runtime.native import NativeEntry
-from ..tir.error_bound import reference
+from ..tir.error_bound import sample_of
 from ..tir.func import PrimFunc
-from .check import CheckError, random_array, workspace_view
-from .fenced import Fenced, poisoned, same_bits
-
-POISON = 0xFF  # every byte of scratch memory: NaN in every float type
+from .check import THREADS_OF, CheckError, describe
+from .check_data import Draw, draw_arrays, draws_for
+from .fenced import Fenced, poisoned
+from .guarded import GuardedProcess, given_arrays
+from .trial import Fault, Trial, broken, run_on_scratch
 
 
 class ProgramCheckError(CheckError):
@@ -37,11 +39,14 @@ class ProgramCheckError(CheckError):
 
 @dataclass(frozen=True, slots=True)
 class KernelCheck:
-    """One kernel's check: "ok" or what is wrong; the largest error over its bound; seconds."""
+    """One kernel's check: "ok" or what is wrong; the largest error over its bound; seconds; on what
+    it ran.
+    """
 
     verdict: str
     error: float | None
     seconds: float
+    ran: str = ""
 
     @property
     def ok(self) -> bool:
@@ -52,59 +57,55 @@ class KernelCheck:
 class KernelChecker:
     """Checks the kernels of one object."""
 
-    def __init__(
-        self, artifact: ProgramArtifact, shared: SharedObject, *, threads: int = 2, seed: int = 0
-    ) -> None:
+    def __init__(self, artifact: ProgramArtifact, shared: SharedObject) -> None:
         """Load the object. Raises: LibraryError."""
         self._artifact = artifact
         self._library = Library(shared, name=artifact.name)
-        self._threads = threads
-        self._seed = seed
+        self._guarded = GuardedProcess(shared)
 
-    def check(self, func: PrimFunc, run: str, prepare: str | None) -> KernelCheck:
-        """Check the kernel of a function. run, prepare: the symbols of its entries."""
+    def check(
+        self, func: PrimFunc, run: str, prepare: str | None, *, strict: bool = False
+    ) -> KernelCheck:
+        """Check the kernel of a function. run, prepare: the symbols of its entries. strict: it adds
+        in the order of the definition.
+        """
         began = time.perf_counter()
-        rng = np.random.default_rng(self._seed)
-        arrays: dict[str, Fenced] = {}
-        given: dict[str, Array] = {}
-        for parameter in func.parameters:
-            name, shape = parameter.name, parameter.buffer.shape
-            if parameter.role == "output":
-                arrays[name] = Fenced(poisoned(parameter.dtype, shape))
-            else:
-                given[name] = random_array(rng, parameter.dtype, shape)
-                arrays[name] = Fenced(given[name])
-        for symbol in (prepare, run):
-            if symbol is not None:
-                self._run(self._artifact.kernel(symbol), arrays)
-        verdict, error = _judge(func, arrays, given)
-        return KernelCheck(verdict, error, time.perf_counter() - began)
+        symbols = [symbol for symbol in (prepare, run) if symbol is not None]
+        entries = [self._artifact.kernel(symbol) for symbol in symbols]
+        sample, error, draws = sample_of(func), 0.0, draws_for(func)
 
-    def _run(self, entry: Entry, arrays: dict[str, Fenced]) -> None:
-        """Run one entry on the arrays by name; what `prepare` computes is added to them."""
-        for parameter in entry.parameters:
-            if parameter.name not in arrays:
-                arrays[parameter.name] = Fenced(poisoned(parameter.dtype, parameter.shape))
-        native = NativeEntry(self._library, entry, {})
-        size = native.workspace_bytes(self._threads)
-        if size:
-            np.frombuffer(workspace_view(size), np.uint8)[:] = POISON
-        native.run([arrays[p.name].array for p in entry.parameters], self._threads)
+        def execute(arrays: Mapping[str, Fenced], threads: int, pattern: int) -> list[str]:
+            return self._run(entries, dict(arrays), threads, pattern)
 
+        guarded = False
+        try:
+            for draw in draws:
+                given = draw_arrays(func, draw, np.random.default_rng(draw.value))
+                if draw is Draw.NORMAL:
+                    guarded = self._guarded.check(entries, given_arrays(entries, given))
+                trial = Trial(func, given, strict=strict, sample=sample)
+                error = max(error, trial.check(execute, THREADS_OF[draw]).ratio)
+        except Fault as fault:
+            ratio = None if fault.comparison is None else fault.comparison.ratio
+            return KernelCheck(f"{fault.said}.", ratio, time.perf_counter() - began)
+        return KernelCheck("ok", error, time.perf_counter() - began, describe(draws, guarded))
 
-def _judge(
-    func: PrimFunc, arrays: dict[str, Fenced], given: Mapping[str, Array]
-) -> tuple[str, float | None]:
-    """The verdict, and the largest error over its bound. Empties `arrays`: of large weights the
-    reference needs copies of its own.
-    """
-    outside = [name for name, fenced in arrays.items() if not fenced.intact()]
-    if outside:
-        return f"it wrote outside of '{outside[0]}'.", None
-    changed = [name for name in given if not same_bits(arrays[name].array, given[name])]
-    if changed:
-        return f"it wrote into '{changed[0]}', which it may only read.", None
-    results = {buffer.name: arrays[buffer.name].array for buffer in func.outputs}
-    arrays.clear()
-    comparison = reference(func, given).compare(results)
-    return ("ok" if comparison else f"{comparison}."), comparison.ratio
+    def _run(
+        self, entries: Sequence[Entry], arrays: dict[str, Fenced], threads: int, pattern: int
+    ) -> list[str]:
+        """Run entries on the arrays by name; what `prepare` computes is added to them. The names of
+        that beside which they wrote.
+        """
+        found: list[str] = []
+        own = set(arrays)
+        for entry in entries:
+            for parameter in entry.parameters:
+                if parameter.name not in arrays:
+                    array = poisoned(parameter.dtype, parameter.shape, pattern)
+                    arrays[parameter.name] = Fenced(array, pattern)
+            native = NativeEntry(self._library, entry, {})
+            placed = [arrays[p.name].array for p in entry.parameters]
+            size = native.workspace_bytes(threads)
+            found += run_on_scratch(size, pattern, partial(native.run, placed, threads))
+        made = {name: fenced for name, fenced in arrays.items() if name not in own}
+        return [*found, *broken(made)]

@@ -53,7 +53,8 @@ class CompiledC:
     def check(self, kernel: LoweredKernel) -> KernelCheck:
         """Run a kernel once beside its reference."""
         prepare = None if kernel.prepare is None else self._symbols[kernel.prepare.name]
-        return self._checker.check(kernel.func, self.symbol(kernel), prepare)
+        strict = kernel.lowered.strict
+        return self._checker.check(kernel.func, self.symbol(kernel), prepare, strict=strict)
 
     @cached_property
     def _checker(self) -> KernelChecker:

@@ -21,9 +21,11 @@ from ..runtime.cuda.cubins import Cubins
 from ..runtime.cuda.device_code import DeviceCode
 from ..runtime.cuda.emulated_code import EmulatedCode, EmulationFailed
 from ..runtime.kernel import Code, Kernel
+from ..tir.error_bound import sample_of
 from ..tir.program import Program
 from ..tir.target import Target
-from .check import Checker, CheckError, random_array
+from .check import Checker, CheckError
+from .check_data import Draw, draw_arrays, draws_for
 from .check_program import KernelCheck
 from .lower_program import LoweredKernel
 
@@ -59,11 +61,15 @@ class CompiledCuda:
         return ", ".join(launch.kernel for launch in launches)
 
     def check(self, kernel: LoweredKernel) -> KernelCheck:
-        """Run a kernel once beside its reference, constants random too."""
-        began, func, rng = time.perf_counter(), kernel.func, np.random.default_rng(0)
-        constants = {b.name: random_array(rng, b.type, b.shape) for b in func.constants}
+        """Run a kernel beside its reference, constants random too: on a device on data of every
+        kind, emulated, which takes long, of one.
+        """
+        began, func = time.perf_counter(), kernel.func
+        drawn = draw_arrays(func, Draw.NORMAL, np.random.default_rng(0))
+        constants = {b.name: drawn[b.name] for b in func.constants}
         position = [made.name for made in self.artifact.kernels].index(kernel.run.name)
         artifact, cubin = self.artifact.kernels[position], self.cubins[position]
+        draws = draws_for(func) if self.checked_on == "device" else (Draw.NORMAL,)
         code: Code
         verdict, error = "ok", None
         try:
@@ -71,10 +77,13 @@ class CompiledCuda:
                 code = DeviceCode(artifact, constants, cubin)
             else:
                 code = EmulatedCode(artifact, constants)
-            error = Checker(func, constants, rng).check(Kernel(artifact, code), threads=1).ratio
+            made, sample = Kernel(artifact, code), sample_of(func)
+            checkers = (Checker.of(func, constants, draw, sample=sample) for draw in draws)
+            error = max(checker.check(made).ratio for checker in checkers)
         except (CheckError, EmulationFailed) as failure:
             verdict = failure.message
-        return KernelCheck(verdict, error, time.perf_counter() - began)
+        ran = f"{' and '.join(map(str, draws))} data on the {self.checked_on}"
+        return KernelCheck(verdict, error, time.perf_counter() - began, ran)
 
 
 class CompileAheadCuda:

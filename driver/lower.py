@@ -42,7 +42,7 @@ class Lowered:
     schedule: what was asked for, and how; rule: the rule that made the schedule, or its origin.
     canonical: the blocks that the nest must compute; nest: the function after codegen's first half.
     verdict: the proof that the nest computes the canonical form. parts: `prepare` and `run`, of
-    stage LOWERED. seconds: what each step took.
+    stage LOWERED. seconds: what each step took. strict: sums are in the order of the definition.
     """
 
     schedule: Schedule
@@ -52,6 +52,7 @@ class Lowered:
     verdict: Verdict
     parts: Prepared
     seconds: Laps
+    strict: bool = False
 
 
 def choose_schedule(
@@ -116,7 +117,7 @@ def lower_function(
     clock.lap("prove")
     parts = lower_parts(nest, target)
     clock.lap("lower to code")
-    return Lowered(schedule, rule, canonical, nest, verdict, parts, clock.laps)
+    return Lowered(schedule, rule, canonical, nest, verdict, parts, clock.laps, strict)
 
 
 def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:

@@ -208,7 +208,7 @@ def target_from_json(data: Reader) -> Target:
 
 
 def _kernel_report(data: Reader) -> KernelReport:
-    error = data["error"]
+    error, ran = data["error"], dict(data.fields()).get("check_ran")  # older files have none
     return KernelReport(
         name=data["name"].text(),
         symbol=data["symbol"].text(SYMBOL),
@@ -220,6 +220,7 @@ def _kernel_report(data: Reader) -> KernelReport:
         check=data["check"].text(1 << 16),
         check_seconds=data["check_seconds"].number(),
         error=None if error.value is None else error.number(),
+        check_ran="" if ran is None else ran.text(1 << 16),
     )
 
 

@@ -22,7 +22,8 @@ class KernelReport:
     name: of its function; symbol: of its code. labels: the nodes that each of its launches
     computes. rule: what made its schedule; origin: "tuned", "similar", "rule" or "hand".
     proof: the verdict's first line; proof_seconds: what proving took. check: "ok", "off", or what
-    is wrong; error: the largest error over the bound, None where it was not checked.
+    is wrong; error: the largest error over the bound, None where it was not checked; check_ran: on
+    what it ran.
     """
 
     name: str
@@ -35,9 +36,11 @@ class KernelReport:
     check: str = "off"
     check_seconds: float = 0.0
     error: float | None = None
+    check_ran: str = ""
 
     def __str__(self) -> str:
-        error = "" if self.error is None else f" ({self.error:.2g} of the bound)"
+        error = "" if self.error is None else f" ({self.error:.2g} of the bound"
+        error += (f"; {self.check_ran})" if self.check_ran else ")") if error else ""
         return (
             f"{self.name} x {len(self.labels)}: {self.rule} ({self.origin}); {self.proof}; "
             f"check {self.check}{error}"

@@ -8,8 +8,10 @@ the next kernel starts. It only grows, and goes with its thread.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from .arrays import address
+from .arrays import Array, address
 from .library import Pointer, ffi
 from .pages import large_memory
 
@@ -19,8 +21,10 @@ _PAGE = 4096
 class Workspace:
     """One block of scratch memory, aligned to 64 bytes, uninitialised."""
 
-    def __init__(self, size: int) -> None:
-        self._store = large_memory(max(size, 1))  # no bytes have no address
+    def __init__(self, size: int, memory: Array | None = None) -> None:
+        """memory: the block, where it is not a new one."""
+        # no bytes have no address
+        self._store = large_memory(max(size, 1)) if memory is None else memory
         self.size = size
         self.pointer: Pointer = ffi.cast("void *", address(self._store))
 
@@ -43,3 +47,14 @@ def workspace(size: int) -> Pointer:
     if block.size < size:
         block = _of_thread.block = Workspace(-(-size // _PAGE) * _PAGE)
     return block.pointer
+
+
+@contextmanager
+def lend_workspace(memory: Array) -> Iterator[None]:
+    """Let these bytes, aligned to 64, be the calling thread's scratch memory meanwhile."""
+    own = _of_thread.block
+    _of_thread.block = Workspace(memory.size, memory)
+    try:
+        yield
+    finally:
+        _of_thread.block = own

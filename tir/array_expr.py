@@ -60,7 +60,7 @@ from .printer import print_expr
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 View = Callable[[Load], Array | None]
 
-_ARITHMETIC: dict[type[Expr], Callable[..., Array]] = {
+ARITHMETIC: dict[type[Expr], Callable[..., Array]] = {
     Add: np.add,
     Sub: np.subtract,
     Mul: np.multiply,
@@ -130,7 +130,7 @@ class ArrayEvaluator:
     def _visit(self, expr: Expr) -> Array:
         match expr:
             case Binary() | Compare():
-                result = _ARITHMETIC[type(expr)](self._visit(expr.a), self._visit(expr.b))
+                result = ARITHMETIC[type(expr)](self._visit(expr.a), self._visit(expr.b))
             case Const():
                 result = np.asarray(expr.value, dtype=self._type(expr.type))
             case Var():

@@ -1,25 +1,35 @@
-"""The one tolerance rule: how far an output may be from what its function means.
+"""The one tolerance rule: how far an element of an output may be from what its function means.
 
-    |y - ref64| <= growth * (8 * max|ref_working - ref64| + 4 ulp of |ref64|)
+    |y - ref64| <= growth * (factor * scale + 4 ulp of |ref64|)
+    factor = 8 * max(|ref_working - ref64| / scale), at least 1, at most 8 * sqrt(n)
 
 - ref64: `evaluate` with every float promoted to float64.
+- scale: how far rounding may take this element, to first order (error_analysis.py): of a sum the
+  roundoff of its terms, of exp(x) that of the result and what the error of x makes of it. So an
+  element is allowed what its own terms say, and a small one no error of a large one.
 - ref_working: the function in its own types, every reduction accumulated one by one in the order of
-  its definition (`sequential`), at no more than 4,096 elements of each output. Each tensor between
+  its definition (`sequential`), at no more than 1,024 elements of each output. Each tensor between
   is computed in its own type as well, at the elements that the sample depends on. Where that takes
-  more than BUDGET values, the sample becomes runs of neighbours, which share what they depend on,
-  then a smaller one: a smaller sample can only make the rule stricter. Where the function has a
-  scan, whose every element is computed in any case, the first sample is all elements: errors grow
-  from step to step, in some elements far more than in others.
-- ulp: of the output's type; 0 for integers and bools, which have the first term alone.
-- A float64 output has no wider reference, so max|ref_working - ref64| counts as at least one ulp of
-  the largest |ref64| of the sample.
-- growth: 1, or the factor that an algorithm declares (Winograd F(4, 3), say).
+  more than `budget` values, the sample becomes runs of neighbours, which share what they depend on,
+  then a smaller one. Where the function has a scan, whose every element is computed in any case,
+  the first sample is all elements: errors grow from step to step, in some elements far more than in
+  others.
+- n: floats that are added into one element. Roundings that fall either way add up to the square
+  root of their number; a chain that loses its terms altogether goes further, and is wrong although
+  the definition, read as a chain, says the same. A strict build is that chain: no limit there.
+- ulp: of the output's type; 0 for integers and bools. An output of a storage type (bfloat16, say)
+  is computed in float32 and rounded once: it may be half of its own ulp off beside what the value
+  may be that is rounded, with 4 ulp of float32.
+- A float64 output has no wider reference, so its factor is at least 2.
+- growth: 1, or the factor that an algorithm declares.
 - What is not finite must be the same: NaN for NaN, infinity for an infinity of that sign or for a
-  number that the output's type cannot hold.
+  number that the output's type cannot hold; next to the largest number either is right. Where a
+  value on the way is finite but beyond its type, the scale is infinite: nothing is known there.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,16 +37,20 @@ import numpy as np
 
 from .buffer import Buffer
 from .definitions import Definition, definitions
-from .dtype import FLOAT64, DType
+from .dtype import FLOAT32, FLOAT64, DType
+from .error_analysis import before_last_rounding, rounding_errors, summed_terms
 from .errors import IRError
-from .evaluate import Arrays, at_sizes, bind, evaluate
+from .evaluate import Arrays, at_sizes, bind, evaluate_all
+from .expr import Cast
 from .func import PrimFunc
+from .roundings import UNIT
 from .sequential import dependencies, evaluate_at
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
-SAMPLES = 4096
+SAMPLES = 1024
 BUDGET = 1 << 26  # values that the sequential reference computes
+_SPREAD = 8.0  # times what the sample strays
 _RUNS = (
     (SAMPLES, 1),
     (SAMPLES, 64),
@@ -49,24 +63,41 @@ _RUNS = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expected:
-    """One output: its reference in float64 and how far the working type strays from it.
+class Sample:
+    """Elements of the outputs, and all that they depend on: the same for any data."""
 
+    chosen: Mapping[Buffer, Array]
+    elements: Mapping[Buffer, Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expected:
+    """One output: its reference in float64 and how far its type may stray from it.
+
+    scale: of each element, None where all are exact. factor: how many times the scale is allowed.
     spread: max|ref_working - ref64| over `samples` elements.
     """
 
     name: str
     dtype: DType
     value: Array
+    scale: Array | None
+    factor: float
     spread: float
     samples: int
 
     def allowed(self, growth: float = 1.0) -> Array:
         """The largest error allowed at each element, in float64."""
-        bound = np.full(self.value.shape, 8.0 * self.spread)
-        if self.dtype.is_float:
-            bound = np.add(bound, np.multiply(_ulp(self.value, self.dtype), 4.0))
+        bound = np.zeros(self.value.shape)
+        if self.scale is not None:
+            bound = np.multiply(self.scale, self.factor)
+        if not self.dtype.is_float:
+            return np.multiply(bound, growth)
+        computed = FLOAT32 if self.dtype.is_storage else self.dtype
+        bound = np.add(bound, np.multiply(_ulp(self.value, computed), 4.0))
         result: Array = np.multiply(bound, growth)
+        if self.dtype.is_storage:
+            result = np.add(result, np.multiply(_ulp(self.value, self.dtype), 0.5))
         return result
 
 
@@ -162,58 +193,89 @@ class Reference:
 def _ratios(array: Array, expected: Expected, allowed: Array) -> Array:
     """Error over bound at each element; infinite where one is not finite and the other differs."""
     with np.errstate(all="ignore"):
-        rounded = expected.value.astype(expected.dtype.numpy)
-        both_nan = np.logical_and(np.not_equal(array, array), np.not_equal(rounded, rounded))
-        same = np.logical_or(np.equal(array, rounded), both_nan)
-        error = np.abs(np.subtract(array.astype(np.float64), expected.value.astype(np.float64)))
+        wide = expected.value.astype(np.float64)
+        ends = [wide, np.subtract(wide, allowed), np.add(wide, allowed)]
+        same = np.zeros(wide.shape, bool)
+        for end in ends:
+            rounded = end.astype(expected.dtype.numpy)
+            both_nan = np.logical_and(np.not_equal(array, array), np.not_equal(rounded, rounded))
+            same |= np.logical_or(np.equal(array, rounded), both_nan)
+        held = np.isfinite(wide.astype(expected.dtype.numpy).astype(np.float64))
+        got_held = np.isfinite(array.astype(np.float64))
+        same |= np.logical_and(np.isinf(allowed), np.logical_or(held, np.logical_not(got_held)))
+        error = np.abs(np.subtract(array.astype(np.float64), wide))
         ratio = np.where(np.equal(error, 0), 0.0, np.divide(error, allowed))
-        return np.where(np.isfinite(error), ratio, np.where(same, 0.0, np.inf))
+        both = np.logical_and(held, got_held)
+        return np.where(both, ratio, np.where(same, 0.0, np.inf))
 
 
-def reference(func: PrimFunc, arrays: Arrays, *, growth: float = 1.0, seed: int = 0) -> Reference:
+def reference(
+    func: PrimFunc,
+    arrays: Arrays,
+    *,
+    growth: float = 1.0,
+    strict: bool = False,
+    sample: Sample | None = None,
+) -> Reference:
     """What the outputs of `func` should be for `arrays`, with the bound on each.
 
     arrays: the inputs and constants, in the order of the parameters or by name.
-    growth: the declared error growth of the algorithm to be checked. seed: of the sample.
+    growth: the declared error growth of the algorithm to be checked. strict: a sum is the chain of
+    its definition. sample: what `sample_of` says for the function at its sizes; found by default.
     Raises: IRError when the arrays do not fit, `func` is not canonical or an index leaves its
     buffer.
     """
     func = at_sizes(func, arrays)
-    exact = evaluate(func, arrays, FLOAT64)
+    exact = evaluate_all(func, arrays, FLOAT64)
     listed = definitions(func)
-    chosen, elements = _sample(func, listed, seed)
-    working = evaluate_at(listed, bind(func, arrays), elements)
-    return Reference(
-        func.name,
-        tuple(
-            Expected(
-                buffer.name,
-                buffer.type,
-                exact[buffer.name],
-                _spread(buffer, exact[buffer.name], working[buffer], chosen[buffer]),
-                len(chosen[buffer]),
-            )
-            for buffer in func.outputs
-        ),
-        growth,
-    )
+    sample = sample or sample_of(func)
+    working = evaluate_at(listed, bind(func, arrays), sample.elements)
+
+    def seen(buffer: Buffer) -> float:
+        return _spread(buffer, exact[buffer], working[buffer], sample.elements[buffer])
+
+    errors = rounding_errors(listed, exact, seen)
+    most = math.inf if strict else _SPREAD * math.sqrt(max(1, summed_terms(listed)))
+    outputs = []
+    for buffer in func.outputs:
+        error = errors.get(buffer)
+        if rounded := _rounded_last(buffer, listed):
+            error = before_last_rounding(rounded, exact, errors)
+        scale = None if error is None else np.multiply(error, UNIT)
+        pair = exact[buffer], working[buffer]
+        strayed = _strayed(buffer, *pair, scale, sample.chosen[buffer])
+        factor = max(2.0 if buffer.type == FLOAT64 else 1.0, min(_SPREAD * strayed, most))
+        spread = _spread(buffer, *pair, sample.chosen[buffer])
+        samples = len(sample.chosen[buffer])
+        outputs.append(Expected(buffer.name, buffer.type, pair[0], scale, factor, spread, samples))
+    return Reference(func.name, tuple(outputs), growth)
 
 
-def _sample(
-    func: PrimFunc, listed: Sequence[Definition], seed: int
-) -> tuple[dict[Buffer, Array], dict[Buffer, Array]]:
-    """The sampled elements of each output, and all elements that they depend on."""
+def _rounded_last(buffer: Buffer, listed: Sequence[Definition]) -> Definition | None:
+    """The definition of a tensor of a storage type that rounds to it, and nothing else."""
+    found = [definition for definition in listed if buffer in definition.targets]
+    if len(found) != 1 or not (buffer.type.is_storage and buffer.type.is_float):
+        return None
+    definition = found[0]
+    plain = definition.update is None and definition.extern is None and not definition.ordered
+    return definition if plain and isinstance(definition.value, Cast) else None
+
+
+def sample_of(func: PrimFunc, *, seed: int = 0, budget: int = BUDGET) -> Sample:
+    """The elements of the outputs of a function of constant sizes that are computed in its own
+    types. budget: values that are computed for them.
+    """
+    listed = definitions(func)
     largest = max((buffer.size for buffer in func.outputs), default=0)
     whole = ((largest, 1),) if any(definition.ordered for definition in listed) else ()
     for count, run in (*whole, *_RUNS):
         rng = np.random.default_rng(seed)
         chosen = {buffer: _choose(buffer.size, count, run, rng) for buffer in func.outputs}
-        budget = None if count == 1 else BUDGET
-        elements = dependencies(listed, chosen, budget)
+        elements = dependencies(listed, chosen, None if count == 1 else budget)
         if elements is not None:
             break
     assert elements is not None
-    return chosen, elements
+    return Sample(chosen, elements)
 
 
 def _choose(size: int, count: int, run: int, rng: np.random.Generator) -> Array:
@@ -235,3 +297,21 @@ def _spread(buffer: Buffer, exact: Array, working: Array, chosen: Array) -> floa
             largest = np.max(np.abs(wide), initial=0.0, where=np.isfinite(wide))
             spread = max(spread, float(np.spacing(largest)))
     return spread
+
+
+def _strayed(
+    buffer: Buffer, exact: Array, working: Array, scale: Array | None, chosen: Array
+) -> float:
+    """The largest error over its scale of the chosen elements, where both are finite; of a storage
+    type what is beyond its last rounding.
+    """
+    if scale is None:
+        return 0.0
+    wide = exact.reshape(-1)[chosen].astype(np.float64)
+    with np.errstate(all="ignore"):
+        error = np.abs(working.reshape(-1)[chosen].astype(np.float64) - wide)
+        if buffer.type.is_storage and buffer.type.is_float:
+            rounded = np.multiply(_ulp(wide, buffer.type), 0.5)
+            error = np.maximum(np.subtract(error, rounded), 0.0)
+        share = np.divide(error, scale.reshape(-1)[chosen])
+    return float(np.max(share, initial=0.0, where=np.isfinite(share)))

@@ -37,7 +37,7 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 Arrays = Mapping[str, Array] | Sequence[Array]
 
 MAX_BYTES = 1 << 28
-_POINTS = 1 << 18  # of a box: its temporaries stay in the cache
+POINTS = 1 << 18  # of a box: its temporaries stay in the cache
 _FACTORS = MAX_BYTES // 8 // 4  # elements of a box's factors: copies and results take the rest
 
 COMBINE: dict[str, np.ufunc] = {
@@ -67,6 +67,15 @@ def evaluate(
     """
     working = None if dtype is None else as_dtype(dtype)
     func = at_sizes(func, arrays)
+    buffers = evaluate_all(func, arrays, working)
+    kept = (*func.outputs, *(func.allocations if intermediates else ()))
+    return {buffer.name: buffers[buffer] for buffer in kept}
+
+
+def evaluate_all(func: PrimFunc, arrays: Arrays, working: DType | None) -> dict[Buffer, Array]:
+    """Every tensor of a function of constant sizes, as `evaluate` computes it; what is read where
+    data says and nowhere else is left in its own type.
+    """
     listed = definitions(func)
     tables = _tables(listed)
     buffers = {
@@ -78,8 +87,7 @@ def evaluate(
     with np.errstate(all="ignore"):
         for definition in listed:
             compute(definition, buffers, working)
-    kept = (*func.outputs, *(func.allocations if intermediates else ()))
-    return {buffer.name: buffers[buffer] for buffer in kept}
+    return buffers
 
 
 def _tables(listed: Sequence[Definition]) -> frozenset[Buffer]:
@@ -157,7 +165,7 @@ def compute(
             buffers[target] = np.zeros(target.shape, dtype=promoted(target.type, working))
     outputs = [buffers[target] for target in definition.targets]
     if definition.plain and not definition.ordered:
-        definition = _split_quotients(definition)
+        definition = split_quotients(definition)
         extents = [axis.extent for axis in definition.axes]
         outputs = [output.reshape(extents) for output in outputs]
     if definition.ordered:
@@ -170,7 +178,7 @@ def compute(
         _map(definition, initial, buffers, output, working)
     if definition.reducer is None:
         _join(definition, definition.update, buffers, outputs, working)
-    elif definition.reducer == "sum" and _is_contraction(definition):
+    elif definition.reducer == "sum" and is_contraction(definition):
         _contract(definition, buffers, outputs[0], working)
     else:
         _reduce(definition, buffers, outputs[0], working)
@@ -242,7 +250,7 @@ def _evaluator(
     return ArrayEvaluator(box.values(), buffers, working=working, view=view).evaluate
 
 
-def _boxes(axes: tuple[IterVar, ...], chunks: Sequence[int]) -> Iterator[Box]:
+def boxes(axes: tuple[IterVar, ...], chunks: Sequence[int]) -> Iterator[Box]:
     """The boxes of at most `chunks` points along each axis that cover the domain."""
     ranges = [range(0, axis.extent, chunk) for axis, chunk in zip(axes, chunks, strict=True)]
     for low in itertools.product(*ranges):
@@ -250,7 +258,7 @@ def _boxes(axes: tuple[IterVar, ...], chunks: Sequence[int]) -> Iterator[Box]:
         yield Box(axes, low, tuple(high))
 
 
-def _chunks(axes: tuple[IterVar, ...], points: int) -> list[int]:
+def chunk_sizes(axes: tuple[IterVar, ...], points: int) -> list[int]:
     """Sizes of boxes of about `points` points: the last axes whole."""
     chunks: list[int] = []
     for axis in reversed(axes):
@@ -262,11 +270,11 @@ def _chunks(axes: tuple[IterVar, ...], points: int) -> list[int]:
 def _store(
     definition: Definition, output: Array, box: Box, value: Array, combine: np.ufunc | None = None
 ) -> None:
-    place = _place(definition, box)
+    place = place_of(definition, box)
     output[place] = value if combine is None else combine(output[place], value)
 
 
-def _place(definition: Definition, box: Box) -> tuple[slice | Array, ...]:
+def place_of(definition: Definition, box: Box) -> tuple[slice | Array, ...]:
     """The elements of the targets that a box of the axes defines."""
     if definition.plain:
         return tuple(slice(low, high) for low, high in zip(box.low, box.high, strict=True))
@@ -281,7 +289,7 @@ def _map(
     output: Array,
     working: DType | None,
 ) -> None:
-    for box in _boxes(definition.axes, _chunks(definition.axes, _POINTS)):
+    for box in boxes(definition.axes, chunk_sizes(definition.axes, POINTS)):
         _store(definition, output, box, _evaluator(box, buffers, working)(value))
 
 
@@ -295,8 +303,8 @@ def _scan(
     time, *others = definition.axes
     total = running(definition)
     steps = 1 if total is None else max(1, time.extent)
-    chunks = [steps, *_chunks(tuple(others), max(1, _POINTS // steps))]
-    for box in _boxes(definition.axes, chunks):
+    chunks = [steps, *chunk_sizes(tuple(others), max(1, POINTS // steps))]
+    for box in boxes(definition.axes, chunks):
         find = _evaluator(box, buffers, working)
         if total is None:
             made = [find(value) for value in definition.values]
@@ -318,7 +326,7 @@ def _reduce(
     axes = definition.reduced + definition.axes
     count = len(definition.reduced)
     combine = COMBINE[definition.reducer or "sum"]
-    for box in _boxes(axes, _chunks(axes, _POINTS)):
+    for box in boxes(axes, chunk_sizes(axes, POINTS)):
         value = _evaluator(box, buffers, working)(definition.value)
         own = value.shape[count:] if value.ndim else (1,) * len(definition.axes)
         value = np.broadcast_to(value, (*box.extents[:count], *own))
@@ -336,7 +344,7 @@ def _join(
     """Combine the values of each box by the reducer's own expressions, halves with halves."""
     axes = definition.reduced + definition.axes
     count = len(definition.reduced)
-    for box in _boxes(axes, _chunks(axes, _POINTS)):
+    for box in boxes(axes, chunk_sizes(axes, POINTS)):
         evaluator = _evaluator(box, buffers, working)
         steps = math.prod(box.extents[:count])
         shape = (steps, *box.extents[count:])
@@ -350,7 +358,7 @@ def _join(
             joined = join(update, left, right, working)
             rest = [row[2 * half :] for row in rows]
             rows = tuple(np.concatenate(pair) for pair in zip(joined, rest, strict=True))
-        place = _place(definition, box.last(len(definition.axes)))
+        place = place_of(definition, box.last(len(definition.axes)))
         joined = join(
             update, [output[place] for output in outputs], [row[0] for row in rows], working
         )
@@ -367,7 +375,7 @@ def join(
     return [np.broadcast_to(find(result), own[0].shape) for result in update.results]
 
 
-def _is_contraction(definition: Definition) -> bool:
+def is_contraction(definition: Definition) -> bool:
     """Whether the value is a product of factors none of which depends on every axis."""
     axes = {axis.var for axis in definition.reduced + definition.axes if axis.extent > 1}
     factors = factors_of(definition.value)
@@ -383,7 +391,7 @@ def _contract(
     axes = definition.reduced + definition.axes
     factors = factors_of(definition.value)
     rank = len(axes)
-    for box in _boxes(axes, _contraction_chunks(definition, axes, factors)):
+    for box in boxes(axes, contraction_chunks(definition, axes, factors)):
         evaluator = _evaluator(box, buffers, working)
         arrays = [evaluator(factor) for factor in factors]
         arrays = [a if a.ndim else a.reshape((1,) * rank) for a in arrays]
@@ -391,7 +399,7 @@ def _contract(
         _store(definition, output, box.last(len(definition.axes)), partial, np.add)
 
 
-def _contraction_chunks(
+def contraction_chunks(
     definition: Definition, axes: tuple[IterVar, ...], factors: Sequence[Expr]
 ) -> list[int]:
     """Sizes of boxes whose factors and result together have at most _FACTORS elements."""
@@ -408,7 +416,7 @@ def _contraction_chunks(
         chunks[widest] = -(-chunks[widest] // 2)
 
 
-def _split_quotients(definition: Definition) -> Definition:
+def split_quotients(definition: Definition) -> Definition:
     """Axes v that are read as v // q, as by groups, split in two: v = g*q + r, and v // q = g."""
     for axis in definition.axes:
         divisors = {

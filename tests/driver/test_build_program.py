@@ -83,8 +83,9 @@ def test_a_given_schedule_that_fails_its_check_is_replaced_by_rule(
     calls: list[str] = []
 
     def fail_once(
-        self: KernelChecker, func: PrimFunc, run: str, prepare: str | None
+        self: KernelChecker, func: PrimFunc, run: str, prepare: str | None, *, strict: bool
     ) -> KernelCheck:
+        assert not strict
         calls.append(func.name)
         wrong = func.name == "relu" and calls.count("relu") == 1
         return KernelCheck("it is wrong.", 9.0, 0.0) if wrong else check(self, func, run, prepare)
@@ -114,7 +115,7 @@ def test_a_given_schedule_that_fails_its_check_is_replaced_by_rule(
 def test_a_kernel_that_fails_its_check_in_every_way_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(self: KernelChecker, func: PrimFunc, run: str, prepare: str | None) -> KernelCheck:
+    def fail(self: KernelChecker, func: PrimFunc, *given: object, **how: object) -> KernelCheck:
         return KernelCheck("it is wrong." if func.name == "mm1" else "ok", None, 0.0)
 
     monkeypatch.setattr(KernelChecker, "check", fail)

@@ -148,11 +148,11 @@ def test_a_kernel_says_what_gave_way() -> None:
 def test_a_kernel_that_fails_its_check_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     check, calls = building.check_kernel, []
 
-    def fail_once(kernel: Kernel, *arguments: object) -> object:
+    def fail_once(kernel: Kernel, *arguments: object, **how: object) -> object:
         calls.append(kernel.name)
         if len(calls) == 1:
             raise CheckError("check: planted.", code="check-differs")
-        return check(kernel, *arguments)  # type: ignore[arg-type]
+        return check(kernel, *arguments, **how)  # type: ignore[arg-type]
 
     monkeypatch.setattr(building, "check_kernel", fail_once)
     kernel = tw.build(matmul(5, 33, 40))

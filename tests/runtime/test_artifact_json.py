@@ -108,7 +108,7 @@ def test_an_artifact_whose_memory_is_used_wrongly_is_refused() -> None:
 
 
 def test_a_report_and_a_plan_survive() -> None:
-    kernel = KernelReport("k", "s", ("a", "b"), "rule", "tuned", PROOF, 0.1, "ok", 0.2, 0.3)
+    kernel = KernelReport("k", "s", ("a", "b"), "rule", "tuned", PROOF, 0.1, "ok", 0.2, 0.3, "data")
     unchecked = KernelReport("l", "t", (), "rule", "rule", "unknown (...)")
     report = EngineReport((kernel, unchecked), ("note",), (("lower", 0.5),))
     for one in (report, replace(report, tolerance=1e-4), replace(report, whole="ok on 1 thread")):

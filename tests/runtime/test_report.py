@@ -4,7 +4,17 @@ from tilewright.runtime.report import EngineReport, KernelReport, MemoryPlan, by
 
 PROOF = "proved (P1 to P5, 3 questions, 1.5 ms)"
 CONV = KernelReport(
-    "conv", "s1", ("n1", "n2"), "contraction", "tuned", PROOF, 0.0015, "ok", 0.1, 0.25
+    "conv",
+    "s1",
+    ("n1", "n2"),
+    "contraction",
+    "tuned",
+    PROOF,
+    0.0015,
+    "ok",
+    0.1,
+    0.25,
+    "normal data",
 )
 RELU = KernelReport("relu", "s2", ("n3",), "elementwise", "rule", "unknown (P1 to P5, 0 questions)")
 REPORT = EngineReport((CONV, RELU), ("a & b",), (("lower", 1.0),))
@@ -15,7 +25,7 @@ def test_a_report_counts_and_lists() -> None:
         "kernels 2: tuned 1, default 1\n"
         "proofs: proved 1, unknown 1\n"
         "whole engine: check off\n"
-        f"  conv x 2: contraction (tuned); {PROOF}; check ok (0.25 of the bound)\n"
+        f"  conv x 2: contraction (tuned); {PROOF}; check ok (0.25 of the bound; normal data)\n"
         "  relu x 1: elementwise (rule); unknown (P1 to P5, 0 questions); check off\n"
         "note: a & b\n"
         "built in lower 1.00 s"

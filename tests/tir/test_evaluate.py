@@ -144,7 +144,7 @@ def test_boxes_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
         arrays = [integers(b.shape, seed) for seed, b in enumerate(func.inputs)]
         whole = evaluate(func, arrays)
         with monkeypatch.context() as patch:
-            patch.setattr(module, "_POINTS", 10)
+            patch.setattr(module, "POINTS", 10)
             patch.setattr(module, "_FACTORS", 100)
             parts = evaluate(func, arrays)
         for name, array in whole.items():

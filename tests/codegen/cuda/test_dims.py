@@ -13,7 +13,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Stop
 from tilewright.codegen.cuda.block_stops import block_stop
-from tilewright.driver.check import random_array
+from tilewright.driver.check_data import random_array
 from tilewright.runtime.arrays import Array
 from tilewright.runtime.cuda.compile import compile_cuda
 from tilewright.runtime.cuda.nvrtc import Nvrtc

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.driver.check import check_kernel, random_array
+from tilewright.driver.check import check_kernel
+from tilewright.driver.check_data import random_array
 from tilewright.runtime.cuda.availability import Unavailable, availability
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc

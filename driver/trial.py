@@ -1,0 +1,144 @@
+"""A kernel on one draw of data: what its outputs should be, and runs that must give them.
+
+Each run has another number of threads, another fence around each array and other first contents of
+what it writes (fenced.py). The results of all have the same bits: so none depends on how threads
+share the work, on what lies outside of an array, or on memory that the kernel did not write. Those
+of the first are compared with the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+
+import numpy as np
+
+from ..runtime.arrays import Array
+from ..runtime.workspace import lend_workspace
+from ..tir.dtype import dtype as as_dtype
+from ..tir.error_bound import Comparison, Reference, Sample, reference
+from ..tir.func import PrimFunc
+from .fenced import PATTERNS, Fenced, fenced_scratch, poisoned, same_bits
+
+THREADS = (1, 2, 3)
+SCRATCH = "its scratch memory"
+
+# runs a kernel on arrays by name, on so many threads, what it makes itself in so many'th pattern;
+# the names of that beside which it wrote
+Execute = Callable[[Mapping[str, Fenced], int, int], Sequence[str]]
+
+
+class Fault(Exception):
+    """A kernel misbehaved. comparison: with the reference, where that is what is wrong."""
+
+    def __init__(self, kind: str, said: str, comparison: Comparison | None = None) -> None:
+        super().__init__(said)
+        self.kind = kind
+        self.said = said
+        self.comparison = comparison
+
+
+class Trial:
+    """One draw of data for a function whose sizes are numbers, for any number of kernels of it."""
+
+    def __init__(
+        self,
+        func: PrimFunc,
+        given: Mapping[str, Array],
+        constants: Mapping[str, Array] | None = None,
+        *,
+        strict: bool = False,
+        sample: Sample | None = None,
+    ) -> None:
+        """given: what a kernel takes, by name. constants: what it holds already."""
+        self.func = func
+        self.given = given
+        self.constants = constants or {}
+        self._strict = strict
+        self._sample = sample
+
+    def check(self, execute: Execute, threads: Sequence[int] = THREADS) -> Comparison:
+        """Run a kernel on each number of threads. Raises: Fault."""
+        inputs = {name: Fenced(array) for name, array in self.given.items()}
+        first = self._run(execute, inputs, threads[0], 0)
+        for turn, count in enumerate(threads[1:], 1):
+            pattern = turn % PATTERNS
+            found = self._run(execute, inputs, count, pattern)
+            name = _differing(first, found)
+            if name is None:
+                continue
+            again = self._run(execute, inputs, threads[0], pattern)
+            if _differing(first, again) is not None:
+                raise Fault(
+                    "outside",
+                    f"its '{name}' depends on what lies outside of its arrays, or on memory that "
+                    "it did not write",
+                )
+            raise Fault(
+                "threads", f"its '{name}' has other bits on {count} threads than on {threads[0]}"
+            )
+        del inputs
+        comparison = self.expected.compare(first)
+        if not comparison:
+            raise Fault("differs", str(comparison), comparison)
+        return comparison
+
+    @cached_property
+    def expected(self) -> Reference:
+        """What the outputs should be."""
+        given = {**self.given, **self.constants}
+        return reference(self.func, given, strict=self._strict, sample=self._sample)
+
+    def _run(
+        self, execute: Execute, inputs: Mapping[str, Fenced], threads: int, pattern: int
+    ) -> dict[str, Array]:
+        """The outputs of one run. Raises: Fault."""
+        for fenced in inputs.values():
+            fenced.set_fence(pattern)
+        outputs = {
+            b.name: Fenced(poisoned(b.type, b.shape, pattern), pattern) for b in self.func.outputs
+        }
+        arrays = {**inputs, **outputs}
+        made = execute(arrays, threads, pattern)
+        for name in (*broken(arrays), *made):
+            raise Fault("fence", f"it wrote outside of {_quoted(name)}")
+        for name, array in self.given.items():
+            if not same_bits(inputs[name].array, array):
+                raise Fault("input", f"it wrote into '{name}', which it may only read")
+        return {name: fenced.array for name, fenced in outputs.items()}
+
+
+def broken(arrays: Mapping[str, Fenced]) -> list[str]:
+    """The names of arrays beside which something was written."""
+    return [name for name, fenced in arrays.items() if not fenced.intact()]
+
+
+def run_on_scratch(size: int, pattern: int, run: Callable[[], object]) -> list[str]:
+    """Run on fenced scratch memory of so many bytes; its name where that has a fence broken."""
+    if not size:
+        run()
+        return []
+    scratch = fenced_scratch(size, pattern)
+    with ExitStack() as stack:
+        stack.enter_context(lend_workspace(scratch.array))
+        run()
+    return [] if scratch.intact() else [SCRATCH]
+
+
+def _quoted(name: str) -> str:
+    return name if name == SCRATCH else f"'{name}'"
+
+
+def _differing(one: Mapping[str, Array], other: Mapping[str, Array]) -> str | None:
+    """The name of the first array whose bits differ; any NaN is as good as another."""
+    for name, array in one.items():
+        if same_bits(array, other[name]):
+            continue
+        if not as_dtype(array.dtype).is_float:
+            return name
+        both_nan = np.logical_and(array != array, other[name] != other[name])
+        bits = f"u{array.itemsize}"
+        if not np.all(np.logical_or(both_nan, array.view(bits) == other[name].view(bits))):
+            return name
+    return None
