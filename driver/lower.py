@@ -1,5 +1,5 @@
 """From a function to code that a back end can emit, in the order that stands here, once: rule or
-log; codegen's first half; the proof; codegen's second half.
+log; codegen's first half; the proof; codegen's second half; the proof of what came of it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from ..schedule.canonical import canonical_form
 from ..schedule.errors import ScheduleError
 from ..schedule.proof.idle_barriers import without_idle_barriers
 from ..schedule.proof.in_order import reordered_sums
+from ..schedule.proof.lowered.prove import prove_lowered
 from ..schedule.proof.prove import MAX_OPERATIONS, prove
 from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
 from ..schedule.source import ScheduleSource
-from ..schedule.verdict import Verdict
+from ..schedule.verdict import PROVED, REFUTED, Verdict
 from ..tir.bounds import known_interval
 from ..tir.data import loose_indices
 from ..tir.errors import InternalError, TilewrightError
@@ -29,6 +30,9 @@ from ..tir.stmt import For
 from ..tir.target import Target
 from ..tir.visit import loads, walk
 from .clock import Clock, Laps
+
+NEST = "P1 to P5 of the nest before vectorising, against the blocks as the schedule left them"
+CODE = "P4 and P5 once more of the lowered code"
 
 
 class DefinitionError(TilewrightError, IndexError):
@@ -41,8 +45,8 @@ class Lowered:
 
     schedule: what was asked for, and how; rule: the rule that made the schedule, or its origin.
     canonical: the blocks that the nest must compute; nest: the function after codegen's first half.
-    verdict: the proof that the nest computes the canonical form. parts: `prepare` and `run`, of
-    stage LOWERED. seconds: what each step took.
+    verdict: the proof that the nest computes the canonical form, and that the parts stay in bounds
+    and free of races. parts: `prepare` and `run`, of stage LOWERED. seconds: what each step took.
     """
 
     schedule: Schedule
@@ -78,7 +82,7 @@ def choose_schedule(
 def prove_schedule(schedule: Schedule, target: Target, *, strict: bool = False) -> Verdict:
     """The proof that the lowered nest of a schedule computes what its function defines."""
     scheduled = contraction(schedule.func, target, strict=strict)
-    return prove(lower_to_nest(scheduled), canonical_form(scheduled))
+    return prove(lower_to_nest(scheduled), canonical_form(scheduled)).over(NEST)
 
 
 def lower_function(
@@ -109,14 +113,34 @@ def lower_function(
     if target.gpu is not None:
         nest = without_idle_barriers(nest)
     clock.lap("lower")
-    verdict = prove(nest, canonical, proof_operations)
+    verdict = prove(nest, canonical, proof_operations).over(NEST)
     _check_verdict(schedule, verdict)
     if strict:
         _check_order(schedule, canonical, nest)
     clock.lap("prove")
     parts = lower_parts(nest, target)
     clock.lap("lower to code")
+    verdict = verdict.joined(prove_parts(parts))
+    clock.lap("prove")
     return Lowered(schedule, rule, canonical, nest, verdict, parts, clock.laps)
+
+
+def prove_parts(parts: Prepared) -> Verdict:
+    """The proof that lowered code stays inside of its buffers and is free of races.
+
+    Raises: InternalError where it does not: a pass behind the proof of the nest is wrong.
+    """
+    found = Verdict(PROVED).over(CODE)
+    for func in (parts.prepare, parts.run):
+        if func is not None:
+            found = found.joined(prove_lowered(func))
+    if found.status == REFUTED:
+        raise InternalError(
+            f"proof: the lowered code of '{parts.run.name}' leaves its buffers, or its threads "
+            f"meet: {found.over()}",
+            code="proof-lowered",
+        )
+    return found
 
 
 def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:

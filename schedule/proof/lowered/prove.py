@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import islpy as isl
 
-from ....tir.buffer import Buffer
+from ....tir.buffer import Buffer, Load
 from ....tir.expr import Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import SHARED_OUT, Alloc, Barrier, Extern, For, Seq, Stmt, Store
@@ -100,11 +100,8 @@ class _Proof:
     def bounds(self) -> Iterator[Finding]:
         """Accesses outside of their buffers."""
         body, spans = self._func.body, self._spans
-        left = {
-            (item.buffer, item.indices)
-            for item in (*loads(body), *stores(body))
-            if not spans.is_inside(item)
-        }
+        touched: tuple[Load | Store, ...] = (*loads(body), *stores(body))
+        left = {(item.buffer, item.indices) for item in touched if not spans.is_inside(item)}
         if not left:
             return
         for access in self._accesses(lambda item: (item.buffer, item.indices) in left, "P4"):

@@ -65,14 +65,10 @@ def _collect(
 ) -> None:
     """Add what a statement touches, each with the iterations that branches on the loop leave."""
     if not any(isinstance(node, If) for node in statements(stmt)):
-        for item in (*loads(stmt), *stores(stmt)):
-            if item.buffer in uses:
-                uses[item.buffer].add(Use(item.indices, during))
+        _note((*loads(stmt), *stores(stmt)), during, uses)
         return
     if isinstance(stmt, If):
-        for load in loads(stmt.condition):
-            if load.buffer in uses:
-                uses[load.buffer].add(Use(load.indices, during))
+        _note(loads(stmt.condition), during, uses)
         then, orelse = _branches(stmt.condition, loop, during, spans)
         _collect(stmt.then, loop, then, spans, uses)
         if stmt.orelse is not None:
@@ -82,9 +78,7 @@ def _collect(
         if isinstance(child, Stmt):
             _collect(child, loop, during, spans, uses)
         else:
-            for load in found_in(child, Load):
-                if load.buffer in uses:
-                    uses[load.buffer].add(Use(load.indices, during))
+            _note(found_in(child, Load), during, uses)
 
 
 def _branches(chosen: Expr, loop: For, during: Interval, spans: Spans) -> tuple[Interval, Interval]:
@@ -185,12 +179,10 @@ def _classes(loop: For, places: Sequence[_Place]) -> list[int]:
             lows[step] = low if known is None else min(known, low)
             highs[step] = high if known is None else max(highs[step], high)
     classes = [-1 - step for step in range(loop.extent)]
-    end, number = None, 0
-    touched = [step for step in range(loop.extent) if lows[step] is not None]
-    for step in sorted(touched, key=lambda step: lows[step] or 0):
-        low = lows[step]
-        assert low is not None
-        number += end is None or low > end
-        end = highs[step] if end is None else max(end, highs[step])
+    touched = sorted((low, step) for step, low in enumerate(lows) if low is not None)
+    number, end = 0, touched[0][0] - 1 if touched else 0
+    for low, step in touched:
+        number += low > end
+        end = max(end, highs[step])
         classes[step] = number
     return classes

@@ -70,6 +70,8 @@ class Touches:
     root: int = -1
     segment: int = 0
     threads: bool = False
+    _known: dict[Expr, tuple[Cases, bool]] = field(default_factory=dict)
+    _seen: set[object] = field(default_factory=set)
 
     def visit(self, stmt: Stmt, at_root: bool = False) -> None:
         """Walk through a statement; at_root: it stands at the root of the function."""
@@ -197,10 +199,14 @@ class Touches:
             self.undecided.append(f"the {verb} '{item.buffer.name}': {undecided}")
 
     def _access(self, item: Load | Store, mask: Expr | None) -> list[Access]:
-        """The access, unless its conditions never hold. Raises: Undecided."""
+        """The access, unless it is a known one or its conditions never hold. Raises: Undecided."""
         if item.buffer not in self.scopes:
             raise Undecided(f"buffer '{item.buffer.name}' is used outside its Alloc")
         given = self.given if mask is None else (*self.given, mask)
+        key = type(item), item.buffer, item.indices, given, self.loops, self.root
+        if key in self._seen:
+            return []
+        self._seen.add(key)
         lanes = max((i.dtype.lanes for i in item.indices), default=1)
         loops, positions = self.loops, (*self.positions, self._next())
         if lanes > 1:
@@ -220,12 +226,20 @@ class Touches:
         """Where conditions hold, those of data left out; whether there are none of data."""
         found, exact = ALWAYS, True
         for item in given:
-            for part in conjuncts(in_lane(item, self.spans.values)):
-                try:
-                    holds = condition(part, self.spans.env, self.spans.ranges)
-                except Undecided:
-                    exact = False
-                    continue
+            if item not in self._known:
+                self._known[item] = self._case(item)
+            holds, plain = self._known[item]
+            found, exact = both(found, holds), exact and plain
+        return found, exact
+
+    def _case(self, item: Expr) -> tuple[Cases, bool]:
+        found, exact = ALWAYS, True
+        for part in conjuncts(in_lane(item, self.spans.values)):
+            try:
+                holds = condition(part, self.spans.env, self.spans.ranges)
+            except Undecided:
+                exact = False
+            else:
                 found = both(found, holds)
         return found, exact
 
