@@ -81,6 +81,12 @@ def _collect(
             _note(found_in(child, Load), during, uses)
 
 
+def _note(items: Iterable[Load | Store], during: Interval, uses: dict[Buffer, set[Use]]) -> None:
+    for item in items:
+        if item.buffer in uses:
+            uses[item.buffer].add(Use(item.indices, during))
+
+
 def _branches(chosen: Expr, loop: For, during: Interval, spans: Spans) -> tuple[Interval, Interval]:
     """The iterations in which a condition holds, and those in which it does not, or more."""
     try:
