@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ....tir.buffer import Buffer, Load
 from ....tir.expr import Expr, Var
-from ....tir.stmt import Alloc, For, If, Stmt
+from ....tir.stmt import Alloc, For, If, Stmt, Store
 from ....tir.visit import found_in, loads, statements, stores
 from ..affine import Affine, Undecided, interval
 from ..condition import Cases, condition, negated
