@@ -135,10 +135,11 @@ def prove_parts(parts: Prepared) -> Verdict:
         if func is not None:
             found = found.joined(prove_lowered(func))
     if found.status == REFUTED:
+        first, *others = found.failures
         raise InternalError(
-            f"proof: the lowered code of '{parts.run.name}' leaves its buffers, or its threads "
-            f"meet: {found.over()}",
+            f"proof: lowering broke '{parts.run.name}': {first}.",
             code="proof-lowered",
+            where="\n".join(f"and {other}" for other in others),
         )
     return found
 

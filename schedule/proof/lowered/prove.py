@@ -109,9 +109,9 @@ class _Proof:
             if at is None:
                 continue
             element = element_text(access.buffer.name, access.indices, at)
-            verb = "stored to" if access.write else "loaded"
+            verb = "stores to" if access.write else "loads"
             message = (
-                f"{element} is {verb} in '{self._func.name}', lowered; "
+                f"'{self._func.name}', lowered, {verb} {element}; "
                 f"'{access.buffer.name}' has shape [{shape_text(access.buffer)}]"
             )
             where = iteration(access.statement, at)

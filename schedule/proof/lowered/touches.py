@@ -38,6 +38,7 @@ from ....tir.stmt import (
     Store,
     WarpSum,
 )
+from ....tir.visit import found_in
 from ..affine import Undecided
 from ..condition import ALWAYS, Cases, both, condition
 from ..nest import Access, Statement
@@ -165,7 +166,8 @@ class Touches:
     def _reads(self, expr: Expr, name: str) -> None:
         """What an expression loads, for what is called `name`."""
         self.name = name
-        self._loads(expr, ())
+        if any(self.wanted(load) for load in found_in(expr, Load)):
+            self._loads(expr, ())
 
     def _loads(self, node: Node, more: tuple[Expr, ...]) -> None:
         match node:
