@@ -28,6 +28,7 @@ from .check import check_chain, check_kernel
 from .interpreted import interpreted
 from .lower import Lowered, lower_function, prove_schedule
 from .resolve_target import resolve_target
+from .unproved import refuse_unproved
 
 Verify = Literal["all", "rewrites", "kernels", "off"]
 
@@ -107,10 +108,10 @@ def build(
     their results differ from those of the definition, by name: ("vdpbf16ps",); a Schedule names its
     own.
     verify: "all" and "kernels" run the kernel once on poisoned data against the reference, where
-    this machine can.
+    this machine can. Without that run, a kernel whose proof is undecided is refused.
     A kernel for another kind of processor ("c:neon" on x86) is proved and written, but neither
     compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first run, or `tw.emulated`.
-    Raises: BuildError, DefinitionError, ScheduleError, TargetError, ArgumentError,
+    Raises: BuildError, DefinitionError, ScheduleError, TargetError, ProofError, ArgumentError,
     CompilerNotFound, CheckError.
     """
     resolved = resolve_target(target)
@@ -129,9 +130,12 @@ def build(
     lowered = lower_function(
         what, resolved, source=as_source(schedules), strict=strict, allow=allow
     )
-    original = lowered.schedule.original
+    original, runs_here = lowered.schedule.original, _runs_here(resolved)
+    checked = verify in ("all", "kernels") and runs_here
+    if not checked:
+        refuse_unproved({original.name: lowered.verdict}, runs_here=runs_here)
     kernel = _kernel(lowered, resolved, constants or {})
-    if verify in ("all", "kernels") and _runs_here(resolved):
+    if checked:
         check_chain(contraction(original, resolved, strict=strict), lowered.canonical)
         check_kernel(kernel, original, accept_constants(kernel.artifact, constants or {}))
     return kernel

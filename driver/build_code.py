@@ -13,11 +13,13 @@ from typing import Generic, Protocol, TypeVar
 
 from ..runtime.report import KernelReport
 from ..schedule.source import ScheduleSource
+from ..schedule.verdict import UNKNOWN, Verdict
 from ..tir.program import Program
 from ..tir.target import Target
 from .check_program import KernelCheck, ProgramCheckError
 from .clock import Clock
 from .lower_program import LoweredKernel, LoweredProgram, lower_program
+from .unproved import refuse_unproved
 
 
 class Compiled(Protocol):
@@ -86,7 +88,8 @@ def build_code(
 ) -> Code[C_co]:
     """Lower, compile and check. What was lowered is let go with it.
 
-    Raises: ScheduleError, TargetError, CompileFailed; ProgramCheckError.
+    Raises: ScheduleError, TargetError, CompileFailed; ProgramCheckError; ProofError for a kernel
+    whose proof is undecided where none is checked.
     """
     known: dict[str, LoweredKernel] = {}
     by_rule: frozenset[str] = frozenset()
@@ -111,14 +114,20 @@ def build_code(
         if options.unchecked is None:
             checks = {name: compiled.check(kernel) for name, kernel in lowered.kernels.items()}
         clock.lap("check")
-        failures = {name: check.verdict for name, check in checks.items() if not check.ok}
+        failures = {
+            name: f"failed the check ({c.verdict})" for name, c in checks.items() if not c.ok
+        }
+        if options.unchecked is not None:
+            failures = dict.fromkeys(_undecided(lowered), "is neither proved nor checked")
         if not failures:
             break
         if any(lowered.kernels[name].lowered.schedule.origin == "rule" for name in failures):
-            wrong = {f: failures[k] for f, k in lowered.kernel_of.items() if k in failures}
+            if options.unchecked is not None:
+                refuse_unproved(_undecided(lowered), runs_here=options.unchecked == "off")
+            wrong = {f: checks[k].verdict for f, k in lowered.kernel_of.items() if k in failures}
             raise ProgramCheckError(program.name, wrong)
         notes += [
-            f"kernel '{name}': its schedule failed the check ({reason}) and was replaced by rule"
+            f"kernel '{name}': its schedule {reason} and was replaced by rule"
             for name, reason in failures.items()
         ]
         by_rule |= frozenset(failures)
@@ -130,6 +139,12 @@ def build_code(
     return Code(compiled, kernels, tuple(notes))
 
 
+def _undecided(lowered: LoweredProgram) -> dict[str, Verdict]:
+    """The kernels whose proof is undecided."""
+    verdicts = {name: kernel.lowered.verdict for name, kernel in lowered.kernels.items()}
+    return {name: verdict for name, verdict in verdicts.items() if verdict.status == UNKNOWN}
+
+
 def _report(name: str, lowered: LoweredProgram, symbol: str, check: KernelCheck) -> KernelReport:
     kernel = lowered.kernels[name].lowered
     labels = [step.label for step in lowered.program.launches if step.function == name]
@@ -139,7 +154,7 @@ def _report(name: str, lowered: LoweredProgram, symbol: str, check: KernelCheck)
         labels=tuple(labels),
         rule=kernel.rule,
         origin=kernel.schedule.origin,
-        proof=str(kernel.verdict).splitlines()[0],
+        proof=kernel.verdict.summary,
         proof_seconds=kernel.verdict.milliseconds / 1e3,
         check=check.verdict,
         check_seconds=check.seconds,
