@@ -147,7 +147,8 @@ class _Proof:
                 yield from self._shared(child, around)
 
     def _accesses(self, wanted: Wanted, name: str) -> list[Access]:
-        walk = Touches(self._spans, wanted, self._func.dims)
+        stored = frozenset(store.buffer for store in stores(self._func.body))
+        walk = Touches(self._spans, wanted, stored, self._func.dims)
         walk.scopes = {parameter.buffer: () for parameter in self._func.parameters}
         walk.visit(self._func.body, True)
         self._reasons += [

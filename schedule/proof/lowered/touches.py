@@ -4,8 +4,8 @@ conditions under which it happens, and its place among threads and barriers.
 - An access of a vector is one of each of its lanes: a loop over them, innermost.
 - Where a scalar chooses, only the branch that is taken is evaluated; where a vector does, both are,
   in every lane: nothing but a mask keeps a lane from loading.
-- What is known of data is left out of the conditions: an access that depends on data may happen, or
-  not.
+- An access under a condition of data may happen, or not. What the condition says of the data counts
+  where these never change.
 """
 
 from __future__ import annotations
@@ -54,11 +54,13 @@ _NOTHING_STORED = Store(Buffer("", INT64, ()), (), index(0))
 class Touches:
     """A walk over a LOWERED function that keeps the accesses that are `wanted`.
 
-    undecided: for each of the others that the proof cannot follow, why.
+    stored: the buffers that the function writes. undecided: for each of the wanted accesses that
+    the proof cannot follow, why.
     """
 
     spans: Spans
     wanted: Wanted
+    stored: frozenset[Buffer]
     dims: tuple[Dim, ...] = ()
     found: list[Access] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
@@ -71,7 +73,7 @@ class Touches:
     root: int = -1
     segment: int = 0
     threads: bool = False
-    _known: dict[Expr, tuple[Cases, bool]] = field(default_factory=dict)
+    _known: dict[Expr, tuple[Cases, tuple[Expr, ...]]] = field(default_factory=dict)
     _seen: set[object] = field(default_factory=set)
 
     def visit(self, stmt: Stmt, at_root: bool = False) -> None:
@@ -215,35 +217,50 @@ class Touches:
             loops, positions = (*loops, lane_loop(lanes)), (*positions, self._next())
             self.spans.ranges[lane_loop(lanes).var] = (0, lanes - 1)
         indices = tuple(in_lane(i, self.spans.values) for i in item.indices)
-        where, exact = self._cases(given)
+        where, of_data = self._cases(given)
         if not where:
             return []
         statement = self._statement(item, loops, positions, where)
         if any(low > high for low, high in statement.ranges.values()):
             return []
-        write = isinstance(item, Store)
-        return [access(statement, item.buffer, indices, where, write=write, exact=exact)]
+        return [
+            access(
+                statement,
+                item.buffer,
+                indices,
+                where,
+                write=isinstance(item, Store),
+                exact=not of_data,
+                given=tuple(part for part in of_data if self._is_kept(part)),
+            )
+        ]
 
-    def _cases(self, given: tuple[Expr, ...]) -> tuple[Cases, bool]:
-        """Where conditions hold, those of data left out; whether there are none of data."""
-        found, exact = ALWAYS, True
+    def _cases(self, given: tuple[Expr, ...]) -> tuple[Cases, tuple[Expr, ...]]:
+        """Where conditions hold, those of data left out; and these."""
+        found = ALWAYS
+        of_data: tuple[Expr, ...] = ()
         for item in given:
             if item not in self._known:
                 self._known[item] = self._case(item)
-            holds, plain = self._known[item]
-            found, exact = both(found, holds), exact and plain
-        return found, exact
+            holds, more = self._known[item]
+            found, of_data = both(found, holds), (*of_data, *more)
+        return found, of_data
 
-    def _case(self, item: Expr) -> tuple[Cases, bool]:
-        found, exact = ALWAYS, True
+    def _case(self, item: Expr) -> tuple[Cases, tuple[Expr, ...]]:
+        found = ALWAYS
+        of_data: list[Expr] = []
         for part in conjuncts(in_lane(item, self.spans.values)):
             try:
                 holds = condition(part, self.spans.env, self.spans.ranges)
             except Undecided:
-                exact = False
+                of_data.append(part)
             else:
                 found = both(found, holds)
-        return found, exact
+        return found, tuple(of_data)
+
+    def _is_kept(self, condition: Expr) -> bool:
+        """Whether what a condition reads is the same wherever it is read."""
+        return all(load.buffer not in self.stored for load in found_in(condition, Load))
 
     def _statement(
         self, item: Load | Store, loops: tuple[For, ...], positions: tuple[int, ...], where: Cases
