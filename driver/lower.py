@@ -12,10 +12,11 @@ from ..codegen.lower.second_half import lower_parts
 from ..codegen.lower.split_prepare import Prepared
 from ..schedule.canonical import canonical_form
 from ..schedule.errors import ScheduleError
+from ..schedule.proof.budget import MAX_OPERATIONS
 from ..schedule.proof.idle_barriers import without_idle_barriers
 from ..schedule.proof.in_order import reordered_sums
 from ..schedule.proof.lowered.prove import prove_lowered
-from ..schedule.proof.prove import MAX_OPERATIONS, prove
+from ..schedule.proof.prove import prove
 from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
 from ..schedule.source import ScheduleSource
@@ -98,8 +99,8 @@ def lower_function(
 
     strict: no contraction, and each sum of floats in the order of its definition: the roundings are
     those of the definition. Rules keep that order; a schedule that does not is refused. allow: the
-    tensor intrinsics with a liberty that a rule may use. proof_operations: of isl, after which a
-    property is left undecided.
+    tensor intrinsics with a liberty that a rule may use. proof_operations: of isl, after which the
+    proof of the nest is left undecided.
     Raises: ScheduleError, TargetError; DefinitionError for a function that reads outside of a
     tensor; InternalError when the proof refutes what legality allowed.
     """

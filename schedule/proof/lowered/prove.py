@@ -22,6 +22,7 @@ from ....tir.visit import loads, stores
 from ...verdict import PROVED, REFUTED, UNKNOWN, Failure, Verdict
 from ..affine import Undecided
 from ..bounds import beyond, shape_text
+from ..budget import Deadline, used_up
 from ..nest import Access
 from ..races import AT_ONCE, clashes_of_loops, clashes_of_roots
 from ..sets import Sets
@@ -30,14 +31,16 @@ from .shares import unshared
 from .spans import Spans
 from .touches import Touches, Wanted
 
-MAX_OPERATIONS = 1_000_000
+MAX_OPERATIONS = 500_000  # of isl, for both properties
+MAX_SECONDS = 0.5  # of the processor, likewise
 
 
 def prove_lowered(func: PrimFunc, max_operations: int = MAX_OPERATIONS) -> Verdict:
     """Prove P4 and P5 of a function of stage LOWERED.
 
     "refuted" comes with concrete iterations, in which `lane` is that of a vector; "unknown" names
-    the access and says why, or that isl would take more than `max_operations` for one property.
+    the access and says why, or that isl would take more than `max_operations`, or the processor
+    more than MAX_SECONDS.
     """
     started = time.perf_counter()
     proof = _Proof(func, max_operations)
@@ -53,6 +56,7 @@ class _Proof:
         self._func = func
         self._spans = Spans(func)
         self._most = max_operations
+        self._deadline = Deadline(MAX_SECONDS)
         self._sets: Sets | None = None
         self._failures: list[Failure] = []
         self._reasons: list[str] = []
@@ -61,13 +65,11 @@ class _Proof:
     def sets(self) -> Sets:
         """Made when first asked: most functions need none."""
         if self._sets is None:
-            self._sets = Sets(self._most, self._func.dims)
+            self._sets = Sets(self._most, self._func.dims, deadline=self._deadline)
         return self._sets
 
     def run(self, name: str, check: Callable[[], Iterable[Finding]]) -> None:
-        """Check one property, within its own number of operations."""
-        if self._sets is not None:
-            self._sets.context.reset_operations()
+        """Check one property, with what the other left of the operations."""
         try:
             for finding in check():
                 if finding.sure:
@@ -77,12 +79,8 @@ class _Proof:
         except Undecided as undecided:
             self._reasons.append(f"{name} of '{self._func.name}', lowered: {undecided}")
         except isl.Error as error:
-            if "maximal number of operations" not in str(error):
-                raise
-            self._reasons.append(
-                f"{name} of '{self._func.name}', lowered, takes isl more than {self._most} "
-                "operations"
-            )
+            why = used_up(error, self._most)
+            self._reasons.append(f"{name} of '{self._func.name}', lowered: {why}")
 
     def verdict(self, milliseconds: float) -> Verdict:
         """All findings as one value."""
