@@ -19,6 +19,7 @@ from tilewright.schedule.verdict import Failure, Iteration, Verdict
 from tilewright.tir import te
 from tilewright.tir.errors import TilewrightError
 from tilewright.tir.evaluate import evaluate
+from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import InterpreterError, interpret
 from tilewright.tir.parser import parse
@@ -185,6 +186,38 @@ def test_all_properties_share_the_operations_of_a_proof() -> None:
     assert said == {
         f"{name}: the proof takes isl more than 50000 operations" for name in ("P1", "P2", "P5")
     }
+
+
+def reflected(last: int) -> PrimFunc:
+    """Sums of three neighbours of a row that is mirrored at both ends, as selects in an index."""
+    x = te.placeholder((20,), "float32", name="X")
+
+    def mirrored(i: Expr) -> Expr:
+        return te.select(i < 0, -i, te.select(i > 19, last - i, i))
+
+    y = te.compute((26,), lambda i: x[mirrored(i - 3)], name="Y")
+    r = te.reduce_axis(3, name="r")
+    z = te.compute((24,), lambda i: te.sum(y[i + r], axis=r), name="Z")
+    return te.func(x, z, name="reflected")
+
+
+@pytest.mark.parametrize("shortcuts", [True, False])
+def test_a_select_in_an_index_is_taken_by_its_cases(shortcuts: bool) -> None:
+    for steps in (
+        lambda sch: sch.compute_inline("Y"),
+        lambda sch: sch.compute_at("Y", sch.split(sch.loops("Z")[0], (None, 7))[0]),
+    ):
+        sch = Schedule(reflected(38))
+        steps(sch)
+        nest_of, form = lower_to_nest(sch.func), canonical_form(sch.func)
+        assert prove(nest_of, form, shortcuts=shortcuts).status == "proved"
+
+
+def test_a_select_in_an_index_that_leaves_its_buffer_is_refuted() -> None:
+    form = canonical_form(reflected(41))
+    assert [str(failure) for failure in prove(form, form).failures] == [
+        "P4: block 'Y' loads X[20]; 'X' has shape [20]; Y(i=24)"
+    ]
 
 
 def test_a_proof_gives_up_when_its_seconds_are_over() -> None:
