@@ -24,6 +24,7 @@ from ..tir.func import PrimFunc
 from ..tir.instructions import INSTRUCTIONS
 from ..tir.target import Target
 from ..tir.work import bytes_moved, operations
+from .chain import with_values
 from .check import check_chain, check_kernel
 from .interpreted import interpreted
 from .lower import Lowered, lower_function, prove_schedule
@@ -82,11 +83,14 @@ def _check_verify(verify: str) -> None:
 
 def prove(sch: PrimFunc | Schedule, target: Target | str | None = None) -> Verdict:
     """Prove, by P1 to P5, that the lowered nest of a schedule, or a function's own plain loops,
-    computes what the function defines. Raises: TargetError, BuildError.
+    computes what its blocks define; where steps of the schedule changed these, their values are
+    compared with those of the function's own as far as both are small. Raises: TargetError,
+    BuildError.
     """
     resolved = resolve_target(target)
     check_buildable(sch, "prove")
-    return prove_schedule(sch if isinstance(sch, Schedule) else Schedule(sch), resolved)
+    schedule = sch if isinstance(sch, Schedule) else Schedule(sch)
+    return with_values(prove_schedule(schedule, resolved), schedule, resolved)
 
 
 def build(

@@ -16,6 +16,7 @@ from ..schedule.source import ScheduleSource
 from ..schedule.verdict import UNKNOWN, Verdict
 from ..tir.program import Program
 from ..tir.target import Target
+from .chain import changed_kernels
 from .check_program import KernelCheck, ProgramCheckError
 from .clock import Clock
 from .lower_program import LoweredKernel, LoweredProgram, lower_program
@@ -113,6 +114,7 @@ def build_code(
         checks: dict[str, KernelCheck] = {}
         if options.unchecked is None:
             checks = {name: compiled.check(kernel) for name, kernel in lowered.kernels.items()}
+            checks |= changed_kernels(lowered.kernels, target, strict=options.strict)
         clock.lap("check")
         failures = {
             name: f"failed the check ({c.verdict})" for name, c in checks.items() if not c.ok

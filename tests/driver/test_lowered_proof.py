@@ -114,6 +114,6 @@ def test_a_barrier_that_is_lost_with_prepare_is_refused(monkeypatch: pytest.Monk
 
 def test_a_kernel_says_what_was_proved_of_what() -> None:
     assert str(built(ragged, vectors).proof).splitlines()[1:] == [
-        "  P1 to P5 of the nest before vectorising, against the blocks as the schedule left them",
+        "  P1 to P5 of the nest before vectorising, against the function's own blocks",
         "  P4 and P5 once more of the lowered code",
     ]
