@@ -16,7 +16,7 @@ from .space import Candidate
 _SOURCE = 16  # digits of the hash of a source
 
 
-# of isl, for one property: some took 50 us each. What stays undecided is checked by numbers alone.
+# of isl, for one proof: some took 50 us each. What stays undecided is checked by numbers alone.
 PROOF_OPERATIONS = 200_000
 
 

@@ -25,10 +25,12 @@ from ..tir.func import PrimFunc
 from ..tir.instructions import INSTRUCTIONS
 from ..tir.target import Target
 from ..tir.work import bytes_moved, operations
+from .chain import with_values
 from .check import CheckError, check_chain, check_kernel
 from .interpreted import interpreted
 from .lower import lower_function, prove_schedule
 from .resolve_target import resolve_target
+from .unproved import ProofError, unproved
 from .ways import Way, Ways
 
 Verify = Literal["all", "rewrites", "kernels", "off"]
@@ -83,11 +85,14 @@ def _check_verify(verify: str) -> None:
 
 def prove(sch: PrimFunc | Schedule, target: Target | str | None = None) -> Verdict:
     """Prove, by P1 to P5, that the lowered nest of a schedule, or a function's own plain loops,
-    computes what the function defines. Raises: TargetError, BuildError.
+    computes what its blocks define; where steps of the schedule changed these, their values are
+    compared with those of the function's own as far as both are small. Raises: TargetError,
+    BuildError.
     """
     resolved = resolve_target(target)
     check_buildable(sch, "prove")
-    return prove_schedule(sch if isinstance(sch, Schedule) else Schedule(sch), resolved)
+    schedule = sch if isinstance(sch, Schedule) else Schedule(sch)
+    return with_values(prove_schedule(schedule, resolved), schedule, resolved)
 
 
 def build(
@@ -110,11 +115,12 @@ def build(
     their results differ from those of the definition, by name: ("vdpbf16ps",); a Schedule names its
     own.
     verify: "all" and "kernels" run the kernel on poisoned data of several kinds against the
-    reference, where this machine can.
+    reference, where this machine can. Without that run, a kernel whose proof is undecided is
+    refused.
     A kernel for another processor ("c:neon" on x86, "c:avx512" where this one lacks that) is proved
     and written, but neither compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first
     run, or `tw.emulated`.
-    Raises: BuildError, DefinitionError, ScheduleError, TargetError, ArgumentError,
+    Raises: BuildError, DefinitionError, ScheduleError, TargetError, ProofError, ArgumentError,
     CompilerNotFound, CheckError.
     """
     resolved = resolve_target(target)
@@ -139,6 +145,8 @@ def build(
             return _built(ways.best(), constants or {}, how)
         except CheckError as error:
             ways.give_up(f"its kernel failed the check: {error.message}", error)
+        except ProofError as error:
+            ways.give_up("its kernel is neither proved nor checked", error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +159,16 @@ class _How:
 
 
 def _built(way: Way, constants: Mapping[str, object], how: _How) -> Kernel:
-    """The kernel of a lowered function, checked. Raises: CheckError."""
+    """The kernel of a lowered function, checked. Raises: CheckError, ProofError."""
     original = way.lowered.schedule.original
     kernel = _kernel(way, how.target, constants)
-    if how.checked and _runs_here(kernel):
+    runs_here = _runs_here(kernel)
+    if how.checked and runs_here:
         check_chain(contraction(original, how.target, strict=how.strict), way.lowered.canonical)
         bound = accept_constants(kernel.artifact, constants)
         check_kernel(kernel, original, bound, strict=how.strict)
+    elif error := unproved({original.name: way.lowered.verdict}, runs_here=runs_here):
+        raise error
     return kernel
 
 

@@ -6,18 +6,21 @@ What compiles, and how its result is run for a check, is for each back end to sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from ..runtime.report import KernelReport
 from ..schedule.source import ScheduleSource
+from ..schedule.verdict import UNKNOWN
 from ..tir.program import Program
 from ..tir.target import Target
+from .chain import changed_kernels
 from .check_program import KernelCheck, ProgramCheckError
 from .clock import Clock
 from .lower_program import LoweredKernel, LoweredProgram, lower_program
+from .unproved import ProofError, unproved
 from .ways import Ways
 
 
@@ -96,7 +99,8 @@ def build_code(
     """Lower, compile and check. What was lowered is let go with it.
 
     Raises: ProgramRefusedError, ProgramCheckError for what is divisible; for a function that no way
-    is left for: ScheduleError, TargetError, InternalError, ProgramCheckError; CompileFailed.
+    is left for: ScheduleError, TargetError, InternalError, ProgramCheckError, and ProofError where
+    its proof is undecided and nothing is checked; CompileFailed.
     """
     known: dict[str, LoweredKernel] = {}
     ways: dict[str, Ways] = {}
@@ -121,17 +125,18 @@ def build_code(
         unchecked = compiled.not_run if options.check else "off"
         if unchecked is None:
             checks = {name: compiled.check(kernel) for name, kernel in lowered.kernels.items()}
+            checks |= changed_kernels(lowered.kernels, target, strict=options.strict)
         clock.lap("check")
-        failures = {name: check.verdict for name, check in checks.items() if not check.ok}
-        if not failures:
+        failed = _failed(program, lowered, checks, unchecked)
+        if failed is None:
             break
-        wrong = {f: failures[k] for f, k in lowered.kernel_of.items() if k in failures}
-        error = ProgramCheckError(program.name, wrong)
-        if _divisible(wrong, lowered, options):
-            raise error
-        for name, reason in failures.items():
+        if isinstance(failed.error, ProgramCheckError) and _divisible(
+            failed.error.functions, lowered, options
+        ):
+            raise failed.error
+        for name, reason in failed.reasons.items():
             key = lowered.kernels[name].key
-            ways[key].give_up(f"its kernel failed the check: {reason}", error)
+            ways[key].give_up(reason, failed.error)
             del known[key]
     notes = [note for name, kernel in lowered.kernels.items() for note in kernel.way.notes(name)]
     none = KernelCheck(unchecked or "", None, 0.0)
@@ -140,6 +145,34 @@ def build_code(
         for name, kernel in lowered.kernels.items()
     )
     return Code(compiled, kernels, tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """Kernels that cannot stay: why, by name; what is raised where no way is left for one."""
+
+    reasons: dict[str, str]
+    error: ProgramCheckError | ProofError
+
+
+def _failed(
+    program: Program,
+    lowered: LoweredProgram,
+    checks: Mapping[str, KernelCheck],
+    unchecked: str | None,
+) -> _Failed | None:
+    """The kernels that failed their checks or, where none is checked, whose proof is undecided."""
+    if unchecked is None:
+        bad = {name: check.verdict for name, check in checks.items() if not check.ok}
+        wrong = {f: bad[k] for f, k in lowered.kernel_of.items() if k in bad}
+        reasons = {name: f"its kernel failed the check: {verdict}" for name, verdict in bad.items()}
+        return _Failed(reasons, ProgramCheckError(program.name, wrong)) if bad else None
+    verdicts = {name: kernel.lowered.verdict for name, kernel in lowered.kernels.items()}
+    error = unproved(verdicts, runs_here=unchecked == "off")
+    if error is None:
+        return None
+    undecided = (name for name, verdict in verdicts.items() if verdict.status == UNKNOWN)
+    return _Failed(dict.fromkeys(undecided, "its kernel is neither proved nor checked"), error)
 
 
 def _divisible(wrong: Iterable[str], lowered: LoweredProgram, options: CodeOptions) -> bool:
@@ -160,7 +193,7 @@ def _report(name: str, lowered: LoweredProgram, symbol: str, check: KernelCheck)
         labels=tuple(labels),
         rule=kernel.rule,
         origin=kernel.schedule.origin,
-        proof=str(kernel.verdict).splitlines()[0],
+        proof=kernel.verdict.summary,
         proof_seconds=kernel.verdict.milliseconds / 1e3,
         check=check.verdict,
         check_seconds=check.seconds,

@@ -1,5 +1,5 @@
 """From a function to code that a back end can emit, in the order that stands here, once: rule or
-log; codegen's first half; the proof; codegen's second half.
+log; codegen's first half; the proof; codegen's second half; the proof of what came of it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from ..codegen.lower.second_half import lower_parts
 from ..codegen.lower.split_prepare import Prepared
 from ..schedule.canonical import canonical_form
 from ..schedule.errors import ScheduleError
+from ..schedule.proof.budget import MAX_OPERATIONS
 from ..schedule.proof.idle_barriers import without_idle_barriers
 from ..schedule.proof.in_order import reordered_sums
-from ..schedule.proof.prove import MAX_OPERATIONS, prove
+from ..schedule.proof.lowered.prove import prove_lowered
+from ..schedule.proof.prove import prove
 from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
 from ..schedule.source import ScheduleSource
-from ..schedule.verdict import Verdict
+from ..schedule.verdict import PROVED, REFUTED, Verdict
 from ..tir.bounds import known_interval
 from ..tir.data import loose_indices
+from ..tir.equal import equal
 from ..tir.errors import InternalError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.instructions import INSTRUCTIONS
@@ -29,6 +32,9 @@ from ..tir.stmt import For
 from ..tir.target import Target
 from ..tir.visit import loads, walk
 from .clock import Clock, Laps
+
+NEST = "P1 to P5 of the nest before vectorising, against"
+CODE = "P4 and P5 once more of the lowered code"
 
 
 class DefinitionError(TilewrightError, IndexError):
@@ -41,8 +47,9 @@ class Lowered:
 
     schedule: what was asked for, and how; rule: the rule that made the schedule, or its origin.
     canonical: the blocks that the nest must compute; nest: the function after codegen's first half.
-    verdict: the proof that the nest computes the canonical form. parts: `prepare` and `run`, of
-    stage LOWERED. seconds: what each step took. strict: sums are in the order of the definition.
+    verdict: the proof that the nest computes the canonical form, and that the parts stay in bounds
+    and free of races. parts: `prepare` and `run`, of stage LOWERED. seconds: what each step took.
+    strict: sums are in the order of the definition.
     """
 
     schedule: Schedule
@@ -79,7 +86,10 @@ def choose_schedule(
 def prove_schedule(schedule: Schedule, target: Target, *, strict: bool = False) -> Verdict:
     """The proof that the lowered nest of a schedule computes what its function defines."""
     scheduled = contraction(schedule.func, target, strict=strict)
-    return prove(lower_to_nest(scheduled), canonical_form(scheduled))
+    canonical = canonical_form(scheduled)
+    verdict = prove(lower_to_nest(scheduled), canonical)
+    original = contraction(schedule.original, target, strict=strict)
+    return verdict.over(_against(original, canonical))
 
 
 def lower_function(
@@ -95,8 +105,8 @@ def lower_function(
 
     strict: no contraction, and each sum of floats in the order of its definition: the roundings are
     those of the definition. Rules keep that order; a schedule that does not is refused. allow: the
-    tensor intrinsics with a liberty that a rule may use. proof_operations: of isl, after which a
-    property is left undecided.
+    tensor intrinsics with a liberty that a rule may use. proof_operations: of isl, after which the
+    proof of the nest is left undecided.
     Raises: ScheduleError, TargetError; DefinitionError for a function that reads outside of a
     tensor; InternalError when the proof refutes what legality allowed.
     """
@@ -112,12 +122,44 @@ def lower_function(
     clock.lap("lower")
     verdict = prove(nest, canonical, proof_operations)
     _check_verdict(schedule, verdict)
+    original = contraction(schedule.original, target, strict=strict)
+    verdict = verdict.over(_against(original, canonical))
     if strict:
         _check_order(schedule, canonical, nest)
     clock.lap("prove")
     parts = lower_parts(nest, target)
     clock.lap("lower to code")
+    verdict = verdict.joined(prove_parts(parts))
+    clock.lap("prove")
     return Lowered(schedule, rule, canonical, nest, verdict, parts, clock.laps, strict)
+
+
+def _against(original: PrimFunc, canonical: PrimFunc) -> str:
+    """What a nest was proved against: the function's own blocks, or what the schedule made of them,
+    which is for numbers to compare.
+    """
+    if equal(canonical_form(original), canonical):
+        return f"{NEST} the function's own blocks"
+    return f"{NEST} its blocks as the schedule left them"
+
+
+def prove_parts(parts: Prepared) -> Verdict:
+    """The proof that lowered code stays inside of its buffers and is free of races.
+
+    Raises: InternalError where it does not: a pass behind the proof of the nest is wrong.
+    """
+    found = Verdict(PROVED).over(CODE)
+    for func in (parts.prepare, parts.run):
+        if func is not None:
+            found = found.joined(prove_lowered(func))
+    if found.status == REFUTED:
+        first, *others = found.failures
+        raise InternalError(
+            f"proof: lowering broke '{parts.run.name}': {first}.",
+            code="proof-lowered",
+            where="\n".join(f"and {other}" for other in others),
+        )
+    return found
 
 
 def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:

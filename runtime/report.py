@@ -21,9 +21,9 @@ class KernelReport:
 
     name: of its function; symbol: of its code. labels: the nodes that each of its launches
     computes. rule: what made its schedule; origin: "tuned", "similar", "rule" or "hand".
-    proof: the verdict's first line; proof_seconds: what proving took. check: "ok", "off", or what
-    is wrong; error: the largest error over the bound, None where it was not checked; check_ran: on
-    what it ran.
+    proof: the verdict's first line, and what a proof lacks; proof_seconds: what proving took.
+    check: "ok", "off", or what is wrong; error: the largest error over the bound, None where it was
+    not checked; check_ran: on what it ran.
     """
 
     name: str

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..tir.buffer import Buffer
+from ..tir.equal import equal
 from ..tir.errors import InternalError
 from ..tir.expr import TRUE, Expr, Var
 from ..tir.func import PrimFunc
@@ -41,6 +42,18 @@ def canonical_form(func: PrimFunc) -> PrimFunc:
     for buffer in reversed(dict.fromkeys(b for b in used if b not in outer)):
         body = Alloc(buffer, body)
     return func.with_body(fresh_copy(body))
+
+
+def has_same_blocks(before: PrimFunc, after: PrimFunc) -> bool:
+    """Whether two forms of one function have the same canonical form."""
+    if _definitions(before) == _definitions(after):
+        return True
+    return equal(canonical_form(before), canonical_form(after))
+
+
+def _definitions(func: PrimFunc) -> dict[str, tuple[object, ...]]:
+    """What the blocks of a function compute; most steps leave it as it is."""
+    return {b.name: (b.role, b.iters, b.body, b.init, b.counts) for b in func.blocks}
 
 
 def origin_of(buffer: Buffer) -> Buffer:

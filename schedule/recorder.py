@@ -15,6 +15,7 @@ from ..tir.func import PrimFunc
 from ..tir.html import STEPS, details, highlight
 from ..tir.side_by_side import SideBySide
 from ..tir.target import Target
+from .canonical import has_same_blocks
 from .decisions import Decisions, Default, Replay
 from .errors import ScheduleError, ScheduleTypeError
 from .externs import check_calls, check_loops
@@ -117,6 +118,17 @@ class Recorder:
                 zip(self.trace.steps, self._states[:-1], self._states[1:], strict=True)
             )
         )
+
+    @property
+    def rewrites(self) -> tuple[str, ...]:
+        """The primitives of the steps that changed what blocks compute, each once, in order."""
+        funcs = [state.func for state in self._states]
+        found = (
+            step.primitive
+            for step, before, after in zip(self.trace.steps, funcs[:-1], funcs[1:], strict=True)
+            if not has_same_blocks(before, after)
+        )
+        return tuple(dict.fromkeys(found))
 
     def show(self) -> None:
         """Print the loop nest as it is now, and the steps that led here."""

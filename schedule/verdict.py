@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -15,6 +15,7 @@ PROVED = "proved"
 ASSUMING = "proved under assumptions"
 UNKNOWN = "unknown"
 REFUTED = "refuted"
+_WORSE = (PROVED, ASSUMING, UNKNOWN, REFUTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Verdict:
 
     status: "proved" | "proved under assumptions" | "unknown" | "refuted".
     failures: why it is refuted; assumptions: what a proof rests on; reasons: why nothing could be
-    decided.
+    decided. scope: what was proved, of which form of the function, and what is left to numbers.
     milliseconds: what the proof took, not compared; operations: the questions that were put to isl.
     """
 
@@ -73,6 +74,7 @@ class Verdict:
     reasons: tuple[str, ...] = ()
     milliseconds: float = field(default=0.0, compare=False)
     operations: int = 0
+    scope: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.status in (PROVED, ASSUMING)
@@ -84,7 +86,29 @@ class Verdict:
         lines += [f"  {failure}" for failure in self.failures]
         lines += [f"  assuming that {assumption}" for assumption in self.assumptions]
         lines += [f"  undecided: {reason}" for reason in self.reasons]
+        lines += [f"  {part}" for part in self.scope]
         return "\n".join(lines)
+
+    @property
+    def summary(self) -> str:
+        """The first line, and all that a proof lacks."""
+        return "; ".join(str(replace(self, scope=())).split("\n  "))
+
+    def over(self, *scope: str) -> Verdict:
+        """The same verdict, which says what it is on."""
+        return replace(self, scope=scope)
+
+    def joined(self, other: Verdict) -> Verdict:
+        """What two proofs say together: the worse status, and all that either of them found."""
+        return Verdict(
+            max(self.status, other.status, key=_WORSE.index),
+            (*self.failures, *other.failures),
+            (*self.assumptions, *other.assumptions),
+            (*self.reasons, *other.reasons),
+            self.milliseconds + other.milliseconds,
+            self.operations + other.operations,
+            tuple(dict.fromkeys((*self.scope, *other.scope))),
+        )
 
     def _repr_html_(self) -> str:
         colour = {PROVED: "#1a7f37", ASSUMING: "#1a7f37", UNKNOWN: "#9a6700", REFUTED: "#cf222e"}
@@ -104,11 +128,14 @@ class Verdict:
             "reasons": list(self.reasons),
             "milliseconds": self.milliseconds,
             "operations": self.operations,
+            "scope": list(self.scope),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Json]) -> Self:
-        """The verdict that `to_json` wrote. Raises: KeyError or TypeError for anything else."""
+        """The verdict that `to_json` wrote, or wrote before there was a scope. Raises: KeyError or
+        TypeError for anything else.
+        """
         return cls(
             _text(data["status"]),
             tuple(_failure_from_json(item) for item in _items(data["failures"])),
@@ -116,6 +143,7 @@ class Verdict:
             tuple(_text(item) for item in _items(data["reasons"])),
             _number(data["milliseconds"]),
             int(_number(data["operations"])),
+            tuple(_text(item) for item in _items(data.get("scope", []))),
         )
 
 

@@ -15,6 +15,7 @@ from ...codegen.lower.first_half import contraction, lower_to_nest
 from ...codegen.lower.second_half import lower_parts
 from ...codegen.lower.split_prepare import Prepared
 from ...schedule.canonical import canonical_form
+from ...schedule.proof.lowered.prove import prove_lowered
 from ...schedule.proof.prove import prove
 from ...schedule.schedule import Schedule
 from ...schedule.trace import Trace
@@ -209,12 +210,21 @@ def _lower(
             str(refusal)
             found.refused[target.isa] = refusal.code
             return
+        _check_parts(name, parts)
         values = dict(given)
         if parts.prepare is not None:
             values |= _outputs(parts.prepare, values, whole=False)
         outputs = _outputs(parts.run, values)
         compare(name, list(outputs.values()), expected)
     found.lowered.append(LoweredCase(target, parts, given, outputs))
+
+
+def _check_parts(name: str, parts: Prepared) -> None:
+    """Bounds and races of lowered code are proved. Raises: Failed."""
+    for func in (parts.prepare, parts.run):
+        verdict = None if func is None else prove_lowered(func)
+        if verdict is not None and verdict.status != PROVED:
+            raise Failed(Failure(name, verdict.status, str(verdict)))
 
 
 def _outputs(

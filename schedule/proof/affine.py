@@ -1,9 +1,9 @@
 """Quasi-affine forms: what the proof understands of an index, and the interval in which one lies.
 
 A form is constant + sum of coefficient * atom. An atom is a loop variable, the floor of a form
-divided by a number, or the smaller or larger of two forms. Remainders become a - c * floor(a / c),
-so the parts of a fused loop meet again by themselves. Everything else (a product of variables, a
-value that is loaded) raises Undecided.
+divided by a number, the smaller or larger of two forms, or one of two as a third says. Remainders
+become a - c * floor(a / c), so the parts of a fused loop meet again by themselves. Everything else
+(a product of variables, a value that is loaded) raises Undecided.
 
 The proof keeps its own arithmetic on purpose: it must not rest on the simplifier whose results it
 checks.
@@ -12,11 +12,31 @@ checks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ...tir.buffer import Load
-from ...tir.expr import Add, Cast, Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, Sub, Var
+from ...tir.expr import (
+    EQ,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Cast,
+    Const,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Select,
+    Sub,
+    Var,
+)
 from ...tir.printer import print_expr
 from ...tir.visit import walk
 
@@ -45,7 +65,17 @@ class Extreme:
     larger: bool
 
 
-Atom = Var | Quotient | Extreme
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`a` where test >= 0, else `b`."""
+
+    test: Affine
+    a: Affine
+    b: Affine
+
+
+Branching = Extreme | Choice
+Atom = Var | Quotient | Branching
 Term = tuple[Atom, int]
 
 
@@ -90,15 +120,20 @@ class Affine:
         for atom, _ in self.terms:
             if isinstance(atom, Var):
                 yield atom
-            elif isinstance(atom, Quotient):
-                yield from atom.inner.variables()
             else:
-                yield from atom.a.variables()
-                yield from atom.b.variables()
+                for inner in parts(atom):
+                    yield from inner.variables()
 
     def value(self, point: Mapping[Var, int]) -> int:
         """The value of the form at a point."""
         return self.constant + sum(c * _atom_value(a, point) for a, c in self.terms)
+
+
+def parts(atom: Quotient | Branching) -> tuple[Affine, ...]:
+    """The forms that an atom is made of."""
+    if isinstance(atom, Quotient):
+        return (atom.inner,)
+    return (atom.a, atom.b) if isinstance(atom, Extreme) else (atom.test, atom.a, atom.b)
 
 
 def collect(terms: Iterable[Term], constant: int) -> Affine:
@@ -119,6 +154,8 @@ def _atom_value(atom: Atom, point: Mapping[Var, int]) -> int:
         return point[atom]
     if isinstance(atom, Quotient):
         return atom.inner.value(point) // atom.divisor
+    if isinstance(atom, Choice):
+        return (atom.a if atom.test.value(point) >= 0 else atom.b).value(point)
     both = (atom.a.value(point), atom.b.value(point))
     return max(both) if atom.larger else min(both)
 
@@ -149,6 +186,8 @@ def _atom_interval(atom: Atom, ranges: Ranges) -> tuple[int, int]:
         low, high = interval(atom.inner, ranges)
         return low // atom.divisor, high // atom.divisor
     (a_low, a_high), (b_low, b_high) = interval(atom.a, ranges), interval(atom.b, ranges)
+    if isinstance(atom, Choice):
+        return min(a_low, b_low), max(a_high, b_high)
     if atom.larger:
         return max(a_low, b_low), max(a_high, b_high)
     return min(a_low, b_low), min(a_high, b_high)
@@ -225,6 +264,8 @@ def _affine(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> Affine:
             return _extreme(
                 _affine(a, env, ranges), _affine(b, env, ranges), isinstance(expr, Max), ranges
             )
+        case Select(chosen, a, b):
+            return _choice(chosen, _affine(a, env, ranges), _affine(b, env, ranges), env, ranges)
         case Cast(value) if expr.type.is_integer and value.dtype.is_integer:
             return _converted(expr, _affine(value, env, ranges), ranges)
     raise Undecided(_why(expr))
@@ -239,6 +280,38 @@ def _extreme(a: Affine, b: Affine, larger: bool, ranges: Ranges) -> Affine:
     return Affine(((Extreme(a, b, larger), 1),))
 
 
+def _choice(
+    chosen: Expr, a: Affine, b: Affine, env: Mapping[Var, Affine], ranges: Ranges
+) -> Affine:
+    """`a` where a condition of indices holds, else `b`; one test after the other."""
+    if a == b:
+        return a
+    match chosen:
+        case Const():
+            return a if chosen.value else b
+        case Not(inner):
+            return _choice(inner, b, a, env, ranges)
+        case And(left, right):  # a where both hold
+            return _choice(left, _choice(right, a, b, env, ranges), b, env, ranges)
+        case Or(left, right):
+            return _choice(left, a, _choice(right, a, b, env, ranges), env, ranges)
+        case LT(left, right) | LE(left, right) if left.dtype.is_integer:
+            margin = _affine(right, env, ranges) - _affine(left, env, ranges)
+            return _tested(margin.plus(-1) if isinstance(chosen, LT) else margin, a, b, ranges)
+        case EQ(left, right) | NE(left, right) if left.dtype.is_integer:
+            apart = _affine(left, env, ranges) - _affine(right, env, ranges)
+            equal, other = (a, b) if isinstance(chosen, EQ) else (b, a)
+            return _tested(apart, _tested(apart.scaled(-1), equal, other, ranges), other, ranges)
+    raise Undecided(_why(chosen))
+
+
+def _tested(test: Affine, a: Affine, b: Affine, ranges: Ranges) -> Affine:
+    low, high = interval(test, ranges)
+    if low >= 0 or high < 0 or a == b:
+        return a if low >= 0 else b
+    return Affine(((Choice(test, a, b), 1),))
+
+
 def _converted(cast: Cast, form: Affine, ranges: Ranges) -> Affine:
     low, high = interval(form, ranges)
     signed = cast.type.kind.value == "int"
@@ -248,43 +321,52 @@ def _converted(cast: Cast, form: Affine, ranges: Ranges) -> Affine:
     return form
 
 
-def first_extreme(form: Affine) -> Extreme | None:
-    """An Extreme of the form or inside its atoms that holds no other; None where there is none."""
+def test_of(choice: Branching) -> Affine:
+    """The form that is not negative where the first of two is taken."""
+    if isinstance(choice, Choice):
+        return choice.test
+    return choice.a - choice.b if choice.larger else choice.b - choice.a
+
+
+def first_branching(form: Affine) -> Branching | None:
+    """A choice between forms, in the form or inside its atoms, that holds no other; None where
+    there is none.
+    """
     for atom, _ in form.terms:
-        inner: tuple[Affine, ...] = ()
-        if isinstance(atom, Quotient):
-            inner = (atom.inner,)
-        elif isinstance(atom, Extreme):
-            inner = (atom.a, atom.b)
-        found = next((e for f in inner if (e := first_extreme(f)) is not None), None)
+        inner = () if isinstance(atom, Var) else parts(atom)
+        found = next((e for f in inner if (e := first_branching(f)) is not None), None)
         if found is not None:
             return found
-        if isinstance(atom, Extreme):
+        if isinstance(atom, Branching):
             return atom
     return None
 
 
-def replace_extreme(form: Affine, old: Extreme, new: Affine) -> Affine:
+def replace_branching(form: Affine, old: Branching, new: Affine) -> Affine:
     """The form with `new` standing for `old`, inside atoms too."""
     result = Affine((), form.constant)
     for atom, coefficient in form.terms:
         term = Affine(((atom, 1),))
         if atom == old:
             term = new
-        elif isinstance(atom, Quotient):
-            inner = replace_extreme(atom.inner, old, new)
-            term = Affine(((Quotient(inner, atom.divisor), 1),))
-        elif isinstance(atom, Extreme):
-            a, b = (replace_extreme(f, old, new) for f in (atom.a, atom.b))
-            term = Affine(((Extreme(a, b, atom.larger), 1),))
+        elif not isinstance(atom, Var):
+            inner = [replace_branching(f, old, new) for f in parts(atom)]
+            term = Affine(((_remade(atom, inner), 1),))
         result = result + term.scaled(coefficient)
     return result
+
+
+def _remade(atom: Quotient | Branching, inner: Sequence[Affine]) -> Atom:
+    """The atom of other parts."""
+    if isinstance(atom, Quotient):
+        return replace(atom, inner=inner[0])
+    if isinstance(atom, Extreme):
+        return replace(atom, a=inner[0], b=inner[1])
+    return Choice(*inner)
 
 
 def _why(expr: Expr) -> str:
     read = next((n for n in walk(expr) if isinstance(n, Load)), None)
     if read is not None:
         return f"the index {print_expr(expr)} depends on the values of '{read.buffer.name}'"
-    if isinstance(expr, Select):
-        return f"the index {print_expr(expr)} is a select"
     return f"the index {print_expr(expr)} is not affine"

@@ -17,9 +17,10 @@ from .affine import (
     Ranges,
     Undecided,
     affine,
-    first_extreme,
+    first_branching,
     interval,
-    replace_extreme,
+    replace_branching,
+    test_of,
     variable,
 )
 from .data import bounded
@@ -78,21 +79,21 @@ def zero(form: Affine, ranges: Ranges) -> Cases:
 
 
 def expanded(form: Affine, *, equality: bool) -> Cases:
-    """The constraint on a form, once for each choice of the operands of its minima and maxima."""
+    """The constraint on a form, once for each way of its choices."""
     return tuple((*case, Constraint(plain, equality)) for case, (plain,) in branches((form,)))
 
 
 def branches(forms: tuple[Affine, ...]) -> tuple[tuple[Case, tuple[Affine, ...]], ...]:
-    """The forms without minima and maxima, once for each choice of their operands, with the case in
-    which it holds.
+    """The forms without minima, maxima and choices, once for each way that these may go, with the
+    case in which they do.
     """
-    extreme = next((e for f in forms if (e := first_extreme(f)) is not None), None)
-    if extreme is None:
+    choice = next((e for f in forms if (e := first_branching(f)) is not None), None)
+    if choice is None:
         return (((), forms),)
-    above, below = (extreme.a, extreme.b) if extreme.larger else (extreme.b, extreme.a)
+    test = test_of(choice)
     found: list[tuple[Case, tuple[Affine, ...]]] = []
-    for form, margin in ((extreme.a, above - below), (extreme.b, (below - above).plus(-1))):
-        chosen = tuple(replace_extreme(f, extreme, form) for f in forms)
+    for form, margin in ((choice.a, test), (choice.b, test.scaled(-1).plus(-1))):
+        chosen = tuple(replace_branching(f, choice, form) for f in forms)
         found += [((Constraint(margin), *case), plain) for case, plain in branches(chosen)]
     return tuple(found)
 

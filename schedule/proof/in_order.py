@@ -24,11 +24,11 @@ from ...tir.visit import loads, statements, stores, walk
 from ..nest import is_reduction, targets_of
 from ..verdict import Failure
 from .affine import Undecided
+from .budget import MAX_OPERATIONS, used_up
 from .coverage import Group, groups_of
 from .families import read_families
 from .nest import Statement
 from .order import may_exceed, orders_before
-from .prove import MAX_OPERATIONS
 from .sets import Sets
 from .statements import read_nest
 from .witness import iteration, runs_of
@@ -58,11 +58,8 @@ def reordered_sums(original: PrimFunc, canonical: PrimFunc, nest: PrimFunc) -> l
     except Undecided as undecided:
         return [Failure("P3", f"the order of a sum cannot be told: {undecided}")]
     except isl.Error as error:
-        if "maximal number of operations" not in str(error):
-            raise
-        return [
-            Failure("P3", f"the order of a sum takes isl more than {MAX_OPERATIONS} operations")
-        ]
+        why = used_up(error, MAX_OPERATIONS)
+        return [Failure("P3", f"the order of a sum cannot be told: {why}")]
 
 
 def rounds(block: Block) -> bool:

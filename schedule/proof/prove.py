@@ -15,6 +15,7 @@ from ...tir.specialise import exchange_dims
 from ..verdict import ASSUMING, PROVED, REFUTED, UNKNOWN, Failure, Verdict
 from .affine import Undecided
 from .bounds import check_bounds
+from .budget import MAX_OPERATIONS, MAX_SECONDS, Deadline, used_up
 from .condition import Cases
 from .coverage import check_coverage
 from .families import Families, read_families
@@ -28,8 +29,6 @@ from .statements import read_nest
 from .unfused import unfused
 from .witness import Finding, iteration, runs_of
 
-MAX_OPERATIONS = 10_000_000
-
 
 def prove(
     nest: PrimFunc,
@@ -37,18 +36,20 @@ def prove(
     max_operations: int = MAX_OPERATIONS,
     *,
     shortcuts: bool = True,
+    max_seconds: float = MAX_SECONDS,
 ) -> Verdict:
     """Prove that `nest` (stage NEST, or earlier) computes what its canonical form does: properties
     P1 to P5.
 
     It is a pure function of the two. "refuted" comes with concrete iterations; "unknown" with
-    reasons: an index or a guard depends on data, or isl would take more than `max_operations`
-    elementary steps for one property (some seconds).
+    reasons: an index or a guard depends on data, or all properties together would take isl more
+    than `max_operations` elementary steps, or the processor more than `max_seconds`.
     shortcuts: whether plain arithmetic may answer before isl is asked; without it the same is
     found, slower.
     """
     started = time.perf_counter()
-    sets = Sets(max_operations, nest.dims, shortcuts=shortcuts)
+    deadline = Deadline(max_seconds)
+    sets = Sets(max_operations, nest.dims, shortcuts=shortcuts, deadline=deadline)
     proof = _Proof(sets)
     try:
         plain = unfused(nest)
@@ -58,8 +59,8 @@ def prove(
     except Undecided as undecided:
         return Verdict(UNKNOWN, reasons=(str(undecided),), milliseconds=_since(started))
     proof.run("P4", lambda: check_bounds(sets, in_order))
+    proof.run("P5", lambda: check_races(sets, read))  # before what may use up all operations
     proof.run("P2", lambda: proof.elements(in_order, families))
-    proof.run("P5", lambda: check_races(sets, read))
     return proof.verdict(_since(started))
 
 
@@ -88,8 +89,7 @@ class _Proof:
         self.assumptions: list[str] = []
 
     def run(self, name: str, check: Callable[[], Iterable[Finding]]) -> None:
-        """Check one property, within its own number of operations."""
-        self.sets.context.reset_operations()
+        """Check one property, with what the others left of the operations."""
         try:
             for finding in check():
                 if finding.sure:
@@ -99,10 +99,7 @@ class _Proof:
         except Undecided as undecided:
             self.reasons.append(f"{name}: {undecided}")
         except isl.Error as error:
-            if "maximal number of operations" not in str(error):
-                raise
-            limit = self.sets.context.get_max_operations()
-            self.reasons.append(f"{name} takes isl more than {limit} operations")
+            self.reasons.append(f"{name}: {used_up(error, self.sets.max_operations)}")
 
     def elements(self, nest: Nest, families: Families) -> Iterable[Finding]:
         """P1, P2 and P3: what is computed where, and who reads it."""

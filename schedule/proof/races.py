@@ -39,13 +39,13 @@ def check_races(sets: Sets, nest: Nest) -> Iterator[Finding]:
         touched.setdefault(access.buffer, []).append(access)
     for accesses in touched.values():
         if any(access.write for access in accesses):
-            yield from _loops(sets, accesses)
-            yield from _roots(sets, accesses)
+            yield from clashes_of_loops(sets, accesses)
+            yield from clashes_of_roots(sets, accesses)
             yield from check_grid(sets, nest, team, tuple(_conflicts(accesses)))
 
 
-def _loops(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
-    """Clashes of iterations of one loop."""
+def clashes_of_loops(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
+    """Clashes of iterations of one loop that touch one buffer."""
     inside: dict[For, list[Access]] = {}
     for access in accesses:
         for loop in access.statement.loops[len(access.fresh) :]:
@@ -61,8 +61,8 @@ def _loops(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
                 break
 
 
-def _roots(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
-    """Clashes of statements at the root that no barrier separates."""
+def clashes_of_roots(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:
+    """Clashes of statements at the root that touch one buffer and that no barrier separates."""
     private = accesses[0].buffer.scope != "global"
     what = "two statements with no barrier between them"
     if private:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...tir.expr import Var
 from ...tir.stmt import For
-from .affine import Affine, Extreme, Quotient, Ranges, interval, quotient, variable
+from .affine import Affine, Branching, Quotient, Ranges, interval, quotient, variable
 from .condition import Case, Cases, Constraint, both, expanded
 from .nest import Statement
 from .order import common_loops, text_before
@@ -77,7 +77,7 @@ def solve(
         rest = value.plus(-form.constant)
         unknown: list[tuple[int, Var]] = []
         for atom, coefficient in form.terms:
-            if isinstance(atom, Extreme) or (atom not in values and coefficient < 0):
+            if isinstance(atom, Branching) or (atom not in values and coefficient < 0):
                 return None
             if isinstance(atom, Var) and atom not in values:
                 unknown.append((coefficient, atom))

@@ -14,10 +14,12 @@ from tilewright.driver.fuzz.case import draw
 from tilewright.driver.fuzz.steps import Tally
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof import prove
+from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.verdict import Failure, Iteration, Verdict
 from tilewright.tir import te
 from tilewright.tir.errors import TilewrightError
 from tilewright.tir.evaluate import evaluate
+from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import InterpreterError, interpret
 from tilewright.tir.parser import parse
@@ -150,6 +152,78 @@ def test_a_proof_gives_up_after_its_operations() -> None:
     verdict = prove(nest("packed"), canonical("packed"), max_operations=50)
     assert verdict.status == "unknown"
     assert "isl more than 50 operations" in verdict.reasons[0]
+
+
+def fused_tiles(count: int) -> tuple[PrimFunc, PrimFunc]:
+    """A sum of products of Y, each fused tile of which makes the part of Y that it reads, and its
+    canonical form. count: of the axes that are tiled.
+    """
+    a = te.placeholder((24, 22, 30), "float32", name="A")
+    y = te.compute(a.shape, lambda i, j, k: a[i, j, k] * 2.0, name="Y")
+    r = te.reduce_axis(3, name="r")
+    c = te.compute(
+        (21, 19, 27),
+        lambda i, j, k: te.sum(y[i + r, j, k] * y[i, j + r, k + r], axis=r),
+        name="C",
+    )
+    sch = Schedule(te.func(a, c, name="fused_tiles"))
+    outer, inner = zip(*(sch.split(x, (None, 8)) for x in sch.loops("C")[:count]), strict=True)
+    sch.reorder(*outer, *inner)
+    blocks, tiles = sch.split(sch.fuse(*outer), (None, 5))
+    sch.compute_at("Y", tiles)
+    sch.parallel(blocks)
+    return lower_to_nest(sch.func), canonical_form(sch.func)
+
+
+def test_two_fused_tiles_that_are_split_again_are_proved() -> None:
+    assert prove(*fused_tiles(2), max_seconds=60.0).status == "proved"
+
+
+def test_all_properties_share_the_operations_of_a_proof() -> None:
+    """Three fused tiles took 17 s, then were left undecided: P1 and P2 each had their own."""
+    verdict = prove(*fused_tiles(3), 50_000, max_seconds=60.0)
+    said = {reason for reason in verdict.reasons if reason.startswith(("P1", "P2", "P5"))}
+    assert said == {
+        f"{name}: the proof takes isl more than 50000 operations" for name in ("P1", "P2", "P5")
+    }
+
+
+def reflected(last: int) -> PrimFunc:
+    """Sums of three neighbours of a row that is mirrored at both ends, as selects in an index."""
+    x = te.placeholder((20,), "float32", name="X")
+
+    def mirrored(i: Expr) -> Expr:
+        return te.select(i < 0, -i, te.select(i > 19, last - i, i))
+
+    y = te.compute((26,), lambda i: x[mirrored(i - 3)], name="Y")
+    r = te.reduce_axis(3, name="r")
+    z = te.compute((24,), lambda i: te.sum(y[i + r], axis=r), name="Z")
+    return te.func(x, z, name="reflected")
+
+
+@pytest.mark.parametrize("shortcuts", [True, False])
+def test_a_select_in_an_index_is_taken_by_its_cases(shortcuts: bool) -> None:
+    for steps in (
+        lambda sch: sch.compute_inline("Y"),
+        lambda sch: sch.compute_at("Y", sch.split(sch.loops("Z")[0], (None, 7))[0]),
+    ):
+        sch = Schedule(reflected(38))
+        steps(sch)
+        nest_of, form = lower_to_nest(sch.func), canonical_form(sch.func)
+        assert prove(nest_of, form, shortcuts=shortcuts).status == "proved"
+
+
+def test_a_select_in_an_index_that_leaves_its_buffer_is_refuted() -> None:
+    form = canonical_form(reflected(41))
+    assert [str(failure) for failure in prove(form, form).failures] == [
+        "P4: block 'Y' loads X[20]; 'X' has shape [20]; Y(i=24)"
+    ]
+
+
+def test_a_proof_gives_up_when_its_seconds_are_over() -> None:
+    verdict = prove(*fused_tiles(2), max_seconds=0.0)
+    assert verdict.status == "unknown"
+    assert "P5: the proof takes more than 0 s of the processor" in verdict.reasons
 
 
 def test_a_block_of_no_family_is_undecided() -> None:

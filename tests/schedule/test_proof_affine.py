@@ -19,7 +19,7 @@ from tilewright.schedule.proof.condition import (
 )
 from tilewright.schedule.proof.shortcuts import implied, substituted
 from tilewright.tir import te
-from tilewright.tir.expr import And, Expr, Max, Min, Not, Or, Var, const, index
+from tilewright.tir.expr import And, Expr, Max, Min, Not, Or, Select, Var, const, index
 
 X, Y = Var("x"), Var("y")
 RANGES = {X: (0, 11), Y: (2, 6)}
@@ -46,6 +46,8 @@ def value(expr: Expr, point: dict[Var, int]) -> int:
             return children[0] % children[1]
         case "Min" | "Max":
             return min(children) if isinstance(expr, Min) else max(children)
+        case "Select":
+            return children[1] if children[0] else children[2]
         case "LT":
             return int(children[0] < children[1])
         case "LE":
@@ -61,6 +63,17 @@ def value(expr: Expr, point: dict[Var, int]) -> int:
     return int(not children[0])
 
 
+def compared(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    kinds = st.sampled_from([te.eq, te.ne, lambda a, b: a < b, lambda a, b: a <= b])
+    return st.builds(lambda kind, a, b: kind(a, b), kinds, inner, inner)
+
+
+def joined(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    return st.one_of(
+        st.builds(And, inner, inner), st.builds(Or, inner, inner), st.builds(Not, inner)
+    )
+
+
 def bigger(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     number = st.integers(1, 13)
     return st.one_of(
@@ -71,25 +84,15 @@ def bigger(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(lambda a, n: a % n, inner, number),
         st.builds(Min, inner, inner),
         st.builds(Max, inner, inner),
+        st.builds(Select, compared(inner), inner, inner),
+        st.builds(Select, joined(compared(inner)), inner, inner),
     )
 
 
 expressions = st.recursive(
     st.one_of(st.sampled_from([X, Y]), st.integers(-9, 20).map(index)), bigger, max_leaves=6
 )
-comparisons = st.builds(
-    lambda a, b, kind: [a < b, a <= b, te.eq(a, b), te.ne(a, b)][kind],
-    expressions,
-    expressions,
-    st.integers(0, 3),
-)
-conditions = st.recursive(
-    comparisons,
-    lambda inner: st.one_of(
-        st.builds(And, inner, inner), st.builds(Or, inner, inner), st.builds(Not, inner)
-    ),
-    max_leaves=3,
-)
+conditions = st.recursive(compared(expressions), joined, max_leaves=3)
 
 
 @given(expressions)
@@ -182,7 +185,10 @@ def test_the_parts_of_a_fused_index_meet_again() -> None:
         (te.cast(X * 40, "int8"), 'the index cast(x * 40, "int8") may wrap around in int8'),
         (X * (1 << 61), "the index x * 2305843009213693952 may overflow int64"),
         (Var("z") + 1, "the index z is not affine"),
-        (te.select(X < 3, X, Y), "the index select(x < 3, x, y) is a select"),
+        (
+            te.select(te.placeholder((12,), "int64", name="T")[X] < 3, X, Y),
+            "the index T[x] depends on the values of 'T'",
+        ),
     ],
 )
 def test_what_is_not_affine_is_undecided_with_its_reason(expr: Expr, reason: str) -> None:

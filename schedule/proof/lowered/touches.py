@@ -1,0 +1,287 @@
+"""Lowered code as the proof sees it: each load and store that is asked for, with its loops, the
+conditions under which it happens, and its place among threads and barriers.
+
+- An access of a vector is one of each of its lanes: a loop over them, innermost.
+- Where a scalar chooses, only the branch that is taken is evaluated; where a vector does, both are,
+  in every lane: nothing but a mask keeps a lane from loading.
+- An access under a condition of data may happen, or not. What the condition says of the data counts
+  where these never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ....tir.buffer import Buffer, Load
+from ....tir.conditions import conjuncts
+from ....tir.dim import Dim
+from ....tir.dtype import INT64
+from ....tir.expr import And, Expr, Let, Not, Or, Select, index
+from ....tir.node import Node
+from ....tir.stmt import (
+    SHARED_OUT,
+    Alloc,
+    Barrier,
+    Block,
+    Commit,
+    Extern,
+    For,
+    ForKind,
+    If,
+    IterVar,
+    LetStmt,
+    Prefetch,
+    Role,
+    Seq,
+    Stmt,
+    Store,
+    WarpSum,
+)
+from ....tir.visit import found_in
+from ..affine import Undecided
+from ..condition import ALWAYS, Cases, both, condition
+from ..nest import Access, Statement
+from ..statements import access, narrowed
+from .lanes import in_lane, lane_loop
+from .spans import Spans
+
+Wanted = Callable[[Load | Store], bool]
+_NOTHING_STORED = Store(Buffer("", INT64, ()), (), index(0))
+
+
+@dataclass(slots=True)
+class Touches:
+    """A walk over a LOWERED function that keeps the accesses that are `wanted`.
+
+    stored: the buffers that the function writes. undecided: for each of the wanted accesses that
+    the proof cannot follow, why.
+    """
+
+    spans: Spans
+    wanted: Wanted
+    stored: frozenset[Buffer]
+    dims: tuple[Dim, ...] = ()
+    found: list[Access] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+    name: str = ""
+    loops: tuple[For, ...] = ()
+    positions: tuple[int, ...] = ()
+    given: tuple[Expr, ...] = ()
+    scopes: dict[Buffer, tuple[For, ...]] = field(default_factory=dict)
+    count: int = 0
+    root: int = -1
+    segment: int = 0
+    threads: bool = False
+    _known: dict[Expr, tuple[Cases, tuple[Expr, ...]]] = field(default_factory=dict)
+    _seen: set[object] = field(default_factory=set)
+
+    def visit(self, stmt: Stmt, at_root: bool = False) -> None:
+        """Walk through a statement; at_root: it stands at the root of the function."""
+        match stmt:
+            case Seq():
+                for child in stmt.body:
+                    self.visit(child, at_root)
+            case Alloc():
+                self.scopes[stmt.buffer] = self.loops
+                self.visit(stmt.body, at_root)
+            case Barrier():
+                self.segment += at_root
+            case Prefetch() | Commit():
+                pass
+            case _:
+                if at_root:
+                    self.root += 1
+                    self.threads = isinstance(stmt, For) and stmt.kind in SHARED_OUT
+                self._enter(stmt)
+
+    def _enter(self, stmt: Stmt) -> None:
+        match stmt:
+            case For():
+                self._inside(stmt, lambda: self.visit(stmt.body))
+            case If():
+                self._reads(stmt.condition, "a condition")
+                self._under(stmt.condition, lambda: self.visit(stmt.then))
+                if stmt.orelse is not None:
+                    orelse = stmt.orelse
+                    self._under(Not(stmt.condition), lambda: self.visit(orelse))
+            case LetStmt():
+                self._reads(stmt.value, stmt.var.name)
+                self.visit(stmt.body)
+            case Store():
+                self._store(stmt)
+            case WarpSum():
+                for item in (*stmt.a.loads, *stmt.b.loads):
+                    self._reads(item, stmt.intrinsic)
+                for store in stmt.sums:
+                    self._store(store)
+            case Extern():
+                self._extern(stmt)
+            case _:
+                raise Undecided(f"a {type(stmt).__name__} stands in lowered code")
+
+    def _inside(self, loop: For, walk: Callable[[], None]) -> None:
+        before = self.loops, self.positions
+        self.loops = (*self.loops, loop)
+        self.positions = (*self.positions, self._next())
+        walk()
+        self.loops, self.positions = before
+
+    def _under(self, item: Expr, walk: Callable[[], None]) -> None:
+        before = self.given
+        self.given = (*before, item)
+        walk()
+        self.given = before
+
+    def _next(self) -> int:
+        self.count += 1
+        return self.count
+
+    def _store(self, store: Store) -> None:
+        for item in (*store.indices, store.value, store.mask):
+            if item is not None:
+                self._reads(item, store.buffer.name)
+        if self.wanted(store):
+            self.name = store.buffer.name
+            self._add(store, store.mask)
+
+    def _extern(self, call: Extern) -> None:
+        """A C function touches every element of its tensors."""
+        self.name = call.function.symbol
+        axes: list[IterVar] = []
+        for child in call.children():
+            if isinstance(child, IterVar):
+                axes.append(child)
+            elif isinstance(child, Load | Store):
+                self._whole(child, axes[-len(child.indices) :] if child.indices else [])
+
+    def _whole(self, item: Load | Store, axes: list[IterVar]) -> None:
+        if not axes:
+            if self.wanted(item):
+                self._add(item, None)
+            return
+        loop = For(axes[0].var, axes[0].extent, ForKind.SERIAL, Seq(()))
+        self._inside(loop, lambda: self._whole(item, axes[1:]))
+
+    # -- expressions
+
+    def _reads(self, expr: Expr, name: str) -> None:
+        """What an expression loads, for what is called `name`."""
+        self.name = name
+        if any(self.wanted(load) for load in found_in(expr, Load)):
+            self._loads(expr, ())
+
+    def _loads(self, node: Node, more: tuple[Expr, ...]) -> None:
+        match node:
+            case Select(chosen, on_true, on_false) if chosen.dtype.lanes == 1:
+                self._loads(chosen, more)
+                self._loads(on_true, (*more, chosen))
+                self._loads(on_false, (*more, Not(chosen)))
+                return
+            case And(a, b) | Or(a, b) if a.dtype.lanes == 1:
+                self._loads(a, more)
+                self._loads(b, (*more, a if isinstance(node, And) else Not(a)))
+                return
+            case Let(var, value, body):
+                self._loads(value, more)
+                self.spans.name(var, value)
+                self._loads(body, more)
+                return
+            case Load() if self.wanted(node):
+                before = self.given
+                self.given = (*before, *more)
+                self._add(node, node.mask)
+                self.given = before
+        for child in node.children():
+            self._loads(child, more)
+
+    def _add(self, item: Load | Store, mask: Expr | None) -> None:
+        try:
+            self.found += self._access(item, mask)
+        except Undecided as undecided:
+            verb = "store to" if isinstance(item, Store) else "load of"
+            self.undecided.append(f"the {verb} '{item.buffer.name}': {undecided}")
+
+    def _access(self, item: Load | Store, mask: Expr | None) -> list[Access]:
+        """The access, unless it is a known one or its conditions never hold. Raises: Undecided."""
+        if item.buffer not in self.scopes:
+            raise Undecided(f"buffer '{item.buffer.name}' is used outside its Alloc")
+        given = self.given if mask is None else (*self.given, mask)
+        key = type(item), item.buffer, item.indices, given, self.loops, self.root
+        if key in self._seen:
+            return []
+        self._seen.add(key)
+        lanes = max((i.dtype.lanes for i in item.indices), default=1)
+        loops, positions = self.loops, (*self.positions, self._next())
+        if lanes > 1:
+            loops, positions = (*loops, lane_loop(lanes)), (*positions, self._next())
+            self.spans.ranges[lane_loop(lanes).var] = (0, lanes - 1)
+        indices = tuple(in_lane(i, self.spans.values) for i in item.indices)
+        where, of_data = self._cases(given)
+        if not where:
+            return []
+        statement = self._statement(item, loops, positions, where)
+        if any(low > high for low, high in statement.ranges.values()):
+            return []
+        return [
+            access(
+                statement,
+                item.buffer,
+                indices,
+                where,
+                write=isinstance(item, Store),
+                exact=not of_data,
+                given=tuple(part for part in of_data if self._is_kept(part)),
+            )
+        ]
+
+    def _cases(self, given: tuple[Expr, ...]) -> tuple[Cases, tuple[Expr, ...]]:
+        """Where conditions hold, those of data left out; and these."""
+        found = ALWAYS
+        of_data: tuple[Expr, ...] = ()
+        for item in given:
+            if item not in self._known:
+                self._known[item] = self._case(item)
+            holds, more = self._known[item]
+            found, of_data = both(found, holds), (*of_data, *more)
+        return found, of_data
+
+    def _case(self, item: Expr) -> tuple[Cases, tuple[Expr, ...]]:
+        found = ALWAYS
+        of_data: list[Expr] = []
+        for part in conjuncts(in_lane(item, self.spans.values)):
+            try:
+                holds = condition(part, self.spans.env, self.spans.ranges)
+            except Undecided:
+                of_data.append(part)
+            else:
+                found = both(found, holds)
+        return found, tuple(of_data)
+
+    def _is_kept(self, condition: Expr) -> bool:
+        """Whether what a condition reads is the same wherever it is read."""
+        return all(load.buffer not in self.stored for load in found_in(condition, Load))
+
+    def _statement(
+        self, item: Load | Store, loops: tuple[For, ...], positions: tuple[int, ...], where: Cases
+    ) -> Statement:
+        ranges = narrowed(self.spans.ranges, where)
+        store = item if isinstance(item, Store) else _NOTHING_STORED
+        return Statement(
+            self.name,
+            "",
+            Role.COMPUTE,
+            Block(self.name, (), (), store),
+            store,
+            loops,
+            positions,
+            where,
+            self.spans.env,
+            (),
+            self.root,
+            self.segment,
+            self.threads,
+            {var: ranges[var] for var in (*self.dims, *(loop.var for loop in loops))},
+            self.scopes,
+            self.dims,
+        )
