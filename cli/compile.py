@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from .errors import OK, UsageError
 from .text import paragraph
 
 if TYPE_CHECKING:
+    from ..runtime.report import EngineReport
     from .arguments import Verbs
 
 _EXAMPLES = """\
@@ -75,8 +78,15 @@ def run(arguments: argparse.Namespace) -> int:
     kernels = f"{len(report.kernels)} in {len(engine.parts.artifact.launches)} launches"
     print(paragraph("model", str(engine.interface)))
     print(paragraph("target", str(engine.parts.artifact.target)))
-    print(paragraph("kernels", kernels + (f": {proofs}" if proofs else "")))
+    print(paragraph("kernels", kernels + (f": {proofs}" if proofs else ""), *_unchecked(report)))
     print(paragraph("tuning", covered))
     print(paragraph("memory", str(engine.memory_plan)))
     print(paragraph("written", f"{file} ({bytes_text(size)})"))
     return OK
+
+
+def _unchecked(report: EngineReport) -> Iterator[str]:
+    """A line for each reason why kernels were not checked."""
+    reasons = Counter(kernel.check for kernel in report.kernels if kernel.check != "ok")
+    for reason, count in reasons.items():
+        yield f"check of {count}: {reason}"

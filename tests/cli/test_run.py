@@ -16,7 +16,9 @@ from tilewright.cli.latency import HEADS, Latency, latency_table
 from tilewright.driver.load import load
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.reference import evaluate
+from tilewright.runtime.host import CPU_VARIABLE, is_foreign
 from tilewright.runtime.timing import Timing
+from tilewright.tir.target import Target
 
 from .conftest import Command
 
@@ -236,8 +238,22 @@ def test_an_engine_runs_without_the_libraries_of_compiling(
 def test_compile_names_the_engine_after_the_model(tilewright: Command, tiny: Path) -> None:
     done = tilewright("compile", tiny)
     assert re.search(r"^written +tiny.twe \([\d.]+ KiB\)$", done.out, re.MULTILINE)
-    assert re.search(r"^kernels +5 in 5 launches: 5 proved$", done.out, re.MULTILINE)
+    assert re.search(r"^kernels +5 in 5 launches: 5 proved\ntuning", done.out, re.MULTILINE)
     assert Path("tiny.twe").exists()
+
+
+@pytest.mark.needs_cc
+def test_compile_says_that_kernels_beyond_this_cpu_were_not_run(
+    tilewright: Command, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CPU_VARIABLE, "scalar")
+    target = next(one for one in ("c:avx2", "c:neon") if not is_foreign(Target.parse(one)))
+    done = tilewright("compile", tiny, "--target", target)
+    said = re.sub(r"\s+", " ", done.out)
+    assert f"check of 5: not run: for {target}, which this machine lacks; it has scalar" in said
+    refused = tilewright("run", tiny, "--target", target)
+    assert refused.code != 0
+    assert f"run: 'tiny' is for {target}, which this machine lacks; it has scalar." in refused.err
 
 
 @pytest.mark.needs_cc

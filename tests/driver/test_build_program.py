@@ -21,7 +21,7 @@ from tilewright.tir.target import Target
 from ..isas import HERE
 from ..tiny_program import SIZE, constants, expected, image, piece, tiny
 
-pytestmark = pytest.mark.needs_cc
+pytestmark = [pytest.mark.needs_cc, pytest.mark.isa]
 
 SCALAR = "c:scalar"
 

@@ -23,7 +23,7 @@ from tilewright.runtime.model import Model
 from ..checked_program import LENGTH, WIDTH, embedding, expected, tables
 from ..isas import HERE
 
-pytestmark = pytest.mark.needs_cc
+pytestmark = [pytest.mark.needs_cc, pytest.mark.isa]
 
 TOKEN = np.array([0, 9, 3, 3, 1, 8])
 KIND = np.array([0, 1, 1, 0, 0, 1])

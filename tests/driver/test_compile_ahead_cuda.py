@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.driver import build_program as build_module
+from tilewright.driver import compile_ahead_cuda
 from tilewright.driver.build_program import ProgramOptions, Verify, build_program
 from tilewright.driver.check_program import ProgramCheckError
 from tilewright.driver.compile_ahead_cuda import CompiledCuda
@@ -35,7 +35,7 @@ GPU = "cuda:sm_90a"
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     none = Unavailable("there is none here", "get one.")
-    for module in (build_module, device_program):
+    for module in (compile_ahead_cuda, device_program):
         monkeypatch.setattr(module, "availability", lambda: none)
 
 

@@ -29,6 +29,7 @@ def product(rows: int, columns: int, inner: int) -> tw.PrimFunc:
 
 
 @reads_x86
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     "shape",
@@ -48,6 +49,7 @@ def test_the_tile_of_a_product_is_never_on_the_stack(shape: tuple[int, int, int]
 
 
 @reads_x86
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("kernel", [3, 7])
 def test_what_windows_of_an_image_share_is_not_kept_on_the_stack(kernel: int) -> None:

@@ -19,7 +19,7 @@ from tilewright.tir.parser import parse
 
 from ..isas import HERE
 
-pytestmark = pytest.mark.needs_cc
+pytestmark = [pytest.mark.needs_cc, pytest.mark.isa]
 
 ROWS, WIDTH = 50, 37
 T = te.placeholder((ROWS, WIDTH), "float32", name="T")

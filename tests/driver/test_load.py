@@ -15,7 +15,7 @@ from tilewright.runtime.host import CPU_VARIABLE, host
 from ..tiny_engine import tiny_engine
 from ..tiny_program import image
 
-pytestmark = pytest.mark.needs_cc
+pytestmark = [pytest.mark.needs_cc, pytest.mark.isa]
 BEST = host().isa  # of this machine, before a test hides it
 
 FAST = """

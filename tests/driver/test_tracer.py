@@ -73,6 +73,7 @@ def test_edges_are_cut_late_into_variants_without_guards() -> None:
     assert "if j_0 < 21:" in text
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_tracer_equals_its_reference_with_the_same_bits_on_any_number_of_threads(
@@ -92,6 +93,7 @@ def kernel_func(shape: tuple[int, int, int]) -> tw.PrimFunc:
 
 
 @reads_x86
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_the_micro_kernel_keeps_its_tile_in_registers() -> None:
     kernel = tw.build(scheduled(SHAPES[0]), TARGET, constants=constants(SHAPES[0]), verify="off")

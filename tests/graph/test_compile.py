@@ -91,6 +91,7 @@ def test_a_small_model_is_compiled_checked_and_verified() -> None:
     np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_an_open_target_is_this_machine_s() -> None:
     engine = compile(network(), Target("c", threads=2), cache=False)
@@ -99,6 +100,7 @@ def test_an_open_target_is_this_machine_s() -> None:
     assert engine.source == usual.source
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_an_engine_that_this_cpu_does_not_run_is_not_measured(
     monkeypatch: pytest.MonkeyPatch,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.driver import build_program
+from tilewright.driver import compile_ahead_cuda
 from tilewright.graph import compile_model, engine_cache
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import compile
@@ -32,7 +32,7 @@ GPU = "cuda:sm_90a"
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (build_program, compile_model, availability_module):
+    for module in (compile_ahead_cuda, compile_model, availability_module):
         monkeypatch.setattr(module, "availability", lambda: Unavailable("none here", "get one."))
 
 

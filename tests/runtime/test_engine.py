@@ -19,7 +19,7 @@ from tilewright.runtime.export_c import ExportError
 from ..tiny_engine import tiny_engine
 from ..tiny_program import K, M, N, expected, image
 
-pytestmark = pytest.mark.needs_cc
+pytestmark = [pytest.mark.needs_cc, pytest.mark.isa]
 
 
 @pytest.fixture

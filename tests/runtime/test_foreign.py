@@ -73,6 +73,7 @@ def test_nothing_is_compiled_for_another_kind_of_processor() -> None:
     )
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @beyond_scalar
 @pytest.mark.usefixtures("scalar_cpu")
@@ -93,6 +94,7 @@ def test_a_kernel_beyond_this_cpu_is_proved_and_written_and_refuses_to_run(verif
         )
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @beyond_scalar
 def test_an_engine_beyond_this_cpu_is_not_run_here_and_runs_where_it_is_loaded(
@@ -141,6 +143,7 @@ def tiny_like(target: str) -> tw.Engine:
     return build_program(tiny(), constants(), target)
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @beyond_scalar
 def test_an_engine_of_a_better_cpu_is_built_anew_or_refused(

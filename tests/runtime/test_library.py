@@ -16,6 +16,7 @@ from tilewright.tir.target import ISAS
 SOURCE = "int answer(void) { return 42; }\n"
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_an_entry_missing_in_the_object_is_named() -> None:
     library = Library(compile_shared(SOURCE, ISAS["scalar"]), name="matmul")
@@ -53,6 +54,7 @@ def test_code_that_this_machine_lacks_the_instructions_for_is_refused_unseen(
     )
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_an_object_says_what_it_was_compiled_for(tmp_path: Path) -> None:
     best, source = host_target(), "int answer(void) { return 7; }\n"
@@ -67,12 +69,14 @@ def test_an_object_says_what_it_was_compiled_for(tmp_path: Path) -> None:
         assert units.link().instructions == best.instructions
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_an_object_whose_file_is_gone_is_loaded_from_its_bytes(tmp_path: Path) -> None:
     shared = replace(compile_shared(SOURCE, ISAS["scalar"]), path=tmp_path / "evicted")
     assert Library(shared, name="f").entry("answer", "tw_count")() == 42
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("pinned", [False, True])

@@ -57,7 +57,8 @@ def test_each_instruction_has_its_line_of_its_file() -> None:
     addresses = range(found["second"].address, found["second"].address + found["second"].bytes)
     lines = [table.line(address, "other.c") for address in addresses]
     assert lines == sorted(lines, key=lambda line: line or 0)
-    assert set(lines) - {301, 302} == {303, 304, 305}  # a head stands on its name's line or its {
+    # a head stands on its name's line or its {, clang's return on that of its value, not of its }
+    assert {303, 304} <= set(lines) - {301, 302} <= {303, 304, 305}
     assert table.line(found["first"].address, "lines.c") in (2, 3)
     assert table.line(found["first"].address, "other.c") is None
     assert table.line(0, "lines.c") is None

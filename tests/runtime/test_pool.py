@@ -98,7 +98,7 @@ CROWDED = """\
 static atomic_int moves, last, back, drawn;
 static _Thread_local int here = 3;
 static int answer_here(void) { return here = atomic_exchange(&drawn, 0) ? 3 : here; }
-int draw(void) { return drawn = 1; }
+int draw(void) { drawn = 1; return 1; }
 static int answer_allowed(int who, size_t size, cpu_set_t *set)
 {
     (void)who, (void)size;
@@ -117,7 +117,7 @@ static int answer_move(int who, size_t size, const cpu_set_t *set)
         for (int cpu = 0; cpu < 8; cpu++)
             if (CPU_ISSET(cpu, set)) {
                 moves++;
-                here = last = cpu;
+                last = here = cpu;
             }
     return 0;
 }

@@ -80,6 +80,7 @@ def test_generated_code_goes_by_the_stride(target: str) -> None:
     assert artifact.workspace_bytes >= 3 * 53 * 4
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("steps", [apart, lambda sch: None])
 def test_c_gives_the_same_numbers(steps: Callable[[Schedule], object]) -> None:
@@ -112,6 +113,7 @@ def test_the_stride_is_that_of_the_storage_which_folding_leaves() -> None:
     assert [(b.shape, b.strides) for b in nest.allocations] == [((6, 8), (9, 1))]
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_a_staged_copy_gives_the_same_numbers_in_c() -> None:
     a = np.random.default_rng(0).standard_normal((4, 6), dtype=np.float32)

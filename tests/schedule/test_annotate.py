@@ -118,6 +118,7 @@ def test_the_c_compiler_reads_the_hint_right_before_the_loop() -> None:
     }
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_a_kernel_with_hints_computes_the_same() -> None:
     rng = np.random.default_rng(0)
@@ -175,6 +176,7 @@ def test_short_vectors_and_those_of_other_machines_stay_in_the_caches() -> None:
         assert "fence" not in source
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_a_streamed_result_has_the_same_bits_at_any_address() -> None:
     x = np.random.default_rng(0).random((3, 40), np.float32)

@@ -158,6 +158,7 @@ def test_the_schedule_does_not_depend_on_names() -> None:
     assert str(one.func).replace("Y", "other") == str(two.func)
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("rows", [1, 33])
 def test_a_kernel_has_equal_bits_for_any_number_of_threads(rows: int) -> None:

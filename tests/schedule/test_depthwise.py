@@ -100,6 +100,7 @@ def test_random_decisions_stay_right() -> None:
     assert len(seen) > 4
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", ["padded", "padded and strided", "of seven taps"])
 def test_depthwise_sums_have_the_same_bits_on_any_number_of_threads(name: str) -> None:

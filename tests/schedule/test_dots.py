@@ -102,6 +102,7 @@ def test_what_the_rule_makes_is_right(name: str) -> None:
     assert_replays(sch)
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", EDGES)
 def test_a_kernel_is_that_of_its_definition(name: str) -> None:

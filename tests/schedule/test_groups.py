@@ -96,6 +96,7 @@ def test_a_shorter_vector_is_cheaper_where_the_units_are_half_as_wide() -> None:
         assert scheduled == pytest.approx(estimate(func, target), rel=0.3)
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", ["a short end of two", "windows"])
 def test_grouped_columns_have_the_same_bits_on_any_number_of_threads(name: str) -> None:

@@ -75,6 +75,7 @@ def test_the_parts_of_a_sum_may_be_merged_though_they_add_to_the_same_elements()
     assert tw.prove(sch, AVX512).status == "proved"
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_the_merged_loops_compute_both_tensors_in_c() -> None:
     sch = Schedule(moments(5, 33)).apply(merged("S", "Q", 2))

@@ -128,6 +128,7 @@ def test_each_part_may_be_split_and_vectorized_below_one_parallel_loop() -> None
     assert tw.prove(sch, AVX512).status == "proved"
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_the_parts_compute_the_padded_tensor_in_c() -> None:
     func = pool(6, 5, 17, pad=1, stride=1)
@@ -257,6 +258,7 @@ def test_vectors_over_a_padded_tensor_need_no_masked_store() -> None:
     assert tw.prove(padded, AVX512).status == "proved"
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_a_padded_tensor_keeps_the_values_in_c() -> None:
     rng = np.random.default_rng(0)

@@ -67,6 +67,7 @@ def test_parts_are_staged_and_vectorized_apart_and_that_is_proved() -> None:
     assert not [name for name in sch.blocks() if name.endswith("_out")]  # each part is read there
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_the_parts_compute_the_product_in_c() -> None:
     rng = np.random.default_rng(0)

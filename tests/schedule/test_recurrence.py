@@ -312,6 +312,7 @@ def test_data_in_an_index_leaves_the_order_open() -> None:
     )
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("name", RIGHT)
 def test_c_computes_a_scheduled_scan(name: str) -> None:
@@ -323,6 +324,7 @@ def test_c_computes_a_scheduled_scan(name: str) -> None:
         np.testing.assert_array_equal(result, evaluate(func, arrays)[buffer.name])
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_two_states_have_the_same_bits_on_any_number_of_threads() -> None:
     func = cell(9, 43)

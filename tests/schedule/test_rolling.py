@@ -92,6 +92,7 @@ def test_a_window_may_live_in_registers_of_a_strip() -> None:
     assert tw.prove(sch, AVX512).status == "proved"
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 def test_the_window_gives_the_same_numbers_in_c() -> None:
     x = np.random.default_rng(0).standard_normal((24, 34), dtype=np.float32)

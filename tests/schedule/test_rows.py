@@ -240,6 +240,7 @@ def test_rows_that_no_cache_holds_are_streamed_unless_arithmetic_takes_longer() 
         assert not [s for s in check(func, "c:avx512").steps if "stream" in s]
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(
     "name", ["layer norm, long enough to share", "masked softmax, long enough to share", "largest"]

@@ -259,6 +259,7 @@ def test_over_no_points_all_accumulators_keep_their_identity(target: str) -> Non
         np.testing.assert_array_equal(at, np.full(3, np.iinfo(np.int64).max))
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("name", RULES)

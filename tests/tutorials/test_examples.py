@@ -62,6 +62,7 @@ def test_the_trace_of_an_example_replays(name: str, how: str) -> None:
     assert str(tw.Schedule.replay(sch.original, trace)) == str(sch)
 
 
+@pytest.mark.isa
 @pytest.mark.needs_cc
 @pytest.mark.parametrize(("name", "how"), CASES)
 def test_an_example_computes_in_c_what_numpy_computes(name: str, how: str) -> None:
