@@ -53,7 +53,7 @@ def test_an_element_that_is_not_written_is_found() -> None:
 
 def test_a_write_outside_is_found() -> None:
     check = checked("S[", "S[210] = 0, S[")
-    assert check.verdict == "it wrote outside of 'S'."
+    assert check.verdict == "it reads or writes behind 'S', where it may not."
     assert check.error is None
 
 
