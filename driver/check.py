@@ -122,7 +122,7 @@ class Checker:
         given = {**trial.given, **trial.constants}
         try:
             arrays = given_arrays(entries, given, trial.func.outputs)
-            process.check(entries, arrays, lambda: trial.expected)
+            process.check(entries, arrays, trial.prepare)
         except Fault as fault:
             raise _error(kernel.name, fault) from fault
 

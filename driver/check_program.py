@@ -84,7 +84,7 @@ class KernelChecker:
                 trial = Trial(func, given, strict=strict, sample=sample)
                 if draw is Draw.NORMAL:
                     arrays = given_arrays(entries, given)
-                    guarded = self._guarded.check(entries, arrays, lambda made=trial: made.expected)
+                    guarded = self._guarded.check(entries, arrays, trial.prepare)
                 error = max(error, trial.check(execute, THREADS_OF[draw]).ratio)
         except Fault as fault:
             ratio = None if fault.comparison is None else fault.comparison.ratio

@@ -87,6 +87,10 @@ class Trial:
             raise Fault("differs", str(comparison), comparison)
         return comparison
 
+    def prepare(self) -> Reference:
+        """Compute, before a kernel runs, what the outputs should be."""
+        return self.expected
+
     @cached_property
     def expected(self) -> Reference:
         """What the outputs should be."""
@@ -146,7 +150,8 @@ class _Place:
     def holds(self, outputs: Mapping[str, Array], pattern: int) -> bool:
         """Whether it has what it started with."""
         element = outputs[self.name][self.index]
-        return element.tobytes() == poisoned(as_dtype(element.dtype), (), pattern).tobytes()
+        began: bytes = poisoned(as_dtype(element.dtype), (), pattern).tobytes()
+        return bool(element.tobytes() == began)
 
 
 def _differing(one: Mapping[str, Array], other: Mapping[str, Array]) -> _Place | None:

@@ -12,7 +12,7 @@ from tilewright import te
 from tilewright.driver import check
 from tilewright.driver.check import CheckError, check_kernel
 from tilewright.driver.check_data import Draw, draw_arrays, draws_for, random_array
-from tilewright.driver.guarded import GuardedProcess
+from tilewright.driver.guarded import GuardedProcess, given_arrays
 from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.kernel import Kernel
 from tilewright.tir.dtype import FLOAT32, dtype
@@ -97,6 +97,24 @@ def test_threads_that_share_what_is_one_thread_s_own_are_told_whenever_they_meet
         "CheckError: check: of kernel 'sum': threads 0 and 1 write the same bytes of scratch "
         "memory that is one thread's own. [check-own]"
     )
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [("tilewright.driver.guarded.sys.executable", ""), ("tilewright.driver.guarded.MOST", 50)],
+)
+def test_a_check_says_that_it_ran_without_guard_pages(
+    place: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = handwritten.artifact()
+    shared = compile_shared(made.source, made.target)
+    given = {**CONSTANTS, "A": np.zeros((ROWS, COLUMNS), np.float32)}
+    entries = [entry for entry in (made.prepare, made.run) if entry is not None]
+    arrays = given_arrays(entries, given)
+    assert GuardedProcess(shared).check(entries, arrays)
+    monkeypatch.setattr(place, value)
+    assert not GuardedProcess(shared).check(entries, arrays)
+    assert check.describe([Draw.WIDE], False) == "wide data on 2 threads; without guard pages"
 
 
 @pytest.mark.usefixtures("no_pages")
