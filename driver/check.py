@@ -121,7 +121,8 @@ class Checker:
         entries = [entry for entry in (artifact.prepare, artifact.run) if entry is not None]
         given = {**trial.given, **trial.constants}
         try:
-            process.check(entries, given_arrays(entries, given, trial.func.outputs))
+            arrays = given_arrays(entries, given, trial.func.outputs)
+            process.check(entries, arrays, trial.prepare)
         except Fault as fault:
             raise _error(kernel.name, fault) from fault
 
@@ -169,6 +170,8 @@ def _error(name: str, fault: Fault) -> CheckError:
             return CheckError(said, code="check-page")
         case "own":
             return CheckError(said, code="check-own")
+        case "unwritten":
+            return CheckError(said, code="check-unwritten")
         case "outside":
             return CheckError(said, code="check-outside")
         case "threads":

@@ -81,9 +81,10 @@ class KernelChecker:
         try:
             for draw in draws:
                 given = draw_arrays(func, draw, np.random.default_rng(draw.value))
-                if draw is Draw.NORMAL:
-                    guarded = self._guarded.check(entries, given_arrays(entries, given))
                 trial = Trial(func, given, strict=strict, sample=sample)
+                if draw is Draw.NORMAL:
+                    arrays = given_arrays(entries, given)
+                    guarded = self._guarded.check(entries, arrays, trial.prepare)
                 error = max(error, trial.check(execute, THREADS_OF[draw]).ratio)
         except Fault as fault:
             ratio = None if fault.comparison is None else fault.comparison.ratio

@@ -69,11 +69,18 @@ class GuardedProcess:
         self._paths: tuple[str, str] | None = None
         self._stop: Callable[[], object] | None = None
 
-    def check(self, entries: Sequence[Entry], arrays: Mapping[str, Given]) -> bool:
-        """Run entries on arrays by name; whether that could be done. Raises: Fault."""
+    def check(
+        self,
+        entries: Sequence[Entry],
+        arrays: Mapping[str, Given],
+        meanwhile: Callable[[], object] = bool,
+    ) -> bool:
+        """Run entries on arrays by name; whether that could be done. meanwhile: is called once they
+        run. Raises: Fault.
+        """
         if sum(given.bytes for given in arrays.values()) > MOST:
             return False
-        ended = self._run(entries, arrays, None)
+        ended = self._run(entries, arrays, None, meanwhile)
         if ended is None or not ended.signal:
             return ended is None
         if ended.signal not in _TOUCHED:
@@ -87,7 +94,11 @@ class GuardedProcess:
         raise Fault("page", "it reads or writes where no array is")
 
     def _run(
-        self, entries: Sequence[Entry], arrays: Mapping[str, Given], only: str | None
+        self,
+        entries: Sequence[Entry],
+        arrays: Mapping[str, Given],
+        only: str | None,
+        meanwhile: Callable[[], object] = bool,
     ) -> Ended | None:
         """How the process ended that ran entries; None where it did not. only: the one array that
         has guards, "" for scratch memory, None for all.
@@ -104,6 +115,7 @@ class GuardedProcess:
         except OSError:  # it ended before
             self.close()
             return Ended()
+        meanwhile()
         said = self._heard(process)
         if said[-1:] == ["done"]:
             if said[-2].isdigit():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -65,24 +66,30 @@ class Trial:
         for turn, count in enumerate(threads[1:], 1):
             pattern = turn % PATTERNS
             found = self._run(execute, inputs, count, pattern)
-            name = _differing(first, found)
-            if name is None:
+            place = _differing(first, found)
+            if place is None:
                 continue
+            if all(place.holds(*one) for one in ((first, 0), (found, pattern))):
+                raise Fault("unwritten", f"it does not write {place}")
             again = self._run(execute, inputs, threads[0], pattern)
             if _differing(first, again) is not None:
                 raise Fault(
                     "outside",
-                    f"its '{name}' depends on what lies outside of its arrays, or on memory that "
+                    f"its {place} depends on what lies outside of its arrays, or on memory that "
                     "it did not write",
                 )
             raise Fault(
-                "threads", f"its '{name}' has other bits on {count} threads than on {threads[0]}"
+                "threads", f"its {place} has other bits on {count} threads than on {threads[0]}"
             )
         del inputs
         comparison = self.expected.compare(first)
         if not comparison:
             raise Fault("differs", str(comparison), comparison)
         return comparison
+
+    def prepare(self) -> Reference:
+        """Compute, before a kernel runs, what the outputs should be."""
+        return self.expected
 
     @cached_property
     def expected(self) -> Reference:
@@ -130,15 +137,34 @@ def _quoted(name: str) -> str:
     return name if name == SCRATCH else f"'{name}'"
 
 
-def _differing(one: Mapping[str, Array], other: Mapping[str, Array]) -> str | None:
-    """The name of the first array whose bits differ; any NaN is as good as another."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An element of an output."""
+
+    name: str
+    index: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}[{', '.join(map(str, self.index))}]" if self.index else self.name
+
+    def holds(self, outputs: Mapping[str, Array], pattern: int) -> bool:
+        """Whether it has what it started with."""
+        element = outputs[self.name][self.index]
+        began: bytes = poisoned(as_dtype(element.dtype), (), pattern).tobytes()
+        return bool(element.tobytes() == began)
+
+
+def _differing(one: Mapping[str, Array], other: Mapping[str, Array]) -> _Place | None:
+    """The first element whose bits differ; any NaN is as good as another."""
     for name, array in one.items():
         if same_bits(array, other[name]):
             continue
-        if not as_dtype(array.dtype).is_float:
-            return name
-        both_nan = np.logical_and(array != array, other[name] != other[name])
         bits = f"u{array.itemsize}"
-        if not np.all(np.logical_or(both_nan, array.view(bits) == other[name].view(bits))):
-            return name
+        same = np.equal(array.view(bits), other[name].view(bits))
+        if as_dtype(array.dtype).is_float:
+            both_nan = np.logical_and(array != array, other[name] != other[name])
+            same = np.logical_or(same, both_nan)
+        if not np.all(same):
+            at = np.unravel_index(int(np.argmin(same)), array.shape)
+            return _Place(name, tuple(int(i) for i in at))
     return None

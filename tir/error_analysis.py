@@ -30,7 +30,7 @@ from .evaluate import (
     split_quotients,
 )
 from .expr import Cast, Expr
-from .roundings import UNIT, NotFollowed, Rounded, RoundedEvaluator, roundoff
+from .roundings import UNIT, NotFollowed, Rounded, RoundedEvaluator, roundoff, rounds_nothing
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 Errors = Mapping[Buffer, Array]
@@ -77,7 +77,12 @@ def _follow(
     """The errors of what a definition defines. Raises: NotFollowed."""
     if definition.extern is not None or definition.ordered or len(definition.targets) > 1:
         raise NotFollowed(definition.block)
-    target = definition.target
+    target, adds = definition.target, definition.reducer == "sum"
+    is_known = definition.update is None or adds or definition.reducer in _LARGEST
+    if not is_known:
+        raise NotFollowed(definition.block)
+    if rounds_nothing(definition.value, errors) and not (adds and target.type.is_float):
+        return {}
     if definition.plain:
         definition = split_quotients(definition)
     extents = [axis.extent for axis in definition.axes]
@@ -85,12 +90,10 @@ def _follow(
     if definition.update is None:
         for box in boxes(definition.axes, chunk_sizes(definition.axes, POINTS)):
             into.put(box, _evaluator(box, values, errors).rounded(definition.value).error)
-    elif definition.reducer == "sum" and is_contraction(definition):
+    elif adds and is_contraction(definition):
         _follow_contraction(definition, values, errors, into)
-    elif definition.reducer == "sum" or definition.reducer in _LARGEST:
-        _follow_reduction(definition, values, errors, into)
     else:
-        raise NotFollowed(definition.block)
+        _follow_reduction(definition, values, errors, into)
     return {target: into.array.reshape(target.shape)} if into.found else {}
 
 

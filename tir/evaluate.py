@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -72,11 +73,16 @@ def evaluate(
     return {buffer.name: buffers[buffer] for buffer in kept}
 
 
-def evaluate_all(func: PrimFunc, arrays: Arrays, working: DType | None) -> dict[Buffer, Array]:
+def evaluate_all(
+    func: PrimFunc,
+    arrays: Arrays,
+    working: DType | None,
+    listed: Sequence[Definition] | None = None,
+) -> dict[Buffer, Array]:
     """Every tensor of a function of constant sizes, as `evaluate` computes it; what is read where
-    data says and nowhere else is left in its own type.
+    data says and nowhere else is left in its own type. listed: its definitions, where known.
     """
-    listed = definitions(func)
+    listed = definitions(func) if listed is None else listed
     tables = _tables(listed)
     buffers = {
         buffer: array
@@ -416,6 +422,7 @@ def contraction_chunks(
         chunks[widest] = -(-chunks[widest] // 2)
 
 
+@lru_cache(maxsize=64)
 def split_quotients(definition: Definition) -> Definition:
     """Axes v that are read as v // q, as by groups, split in two: v = g*q + r, and v // q = g."""
     for axis in definition.axes:

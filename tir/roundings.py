@@ -13,7 +13,7 @@ depend on them. `evaluate_rounded` then raises NotFollowed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,7 @@ _FORMATS = {
     (Kind.FLOAT8_E5M2, 8): (3, -16, -14, 16),
 }
 
+_EXACT_CALLS = frozenset({"abs", "max_any", "min_any", "floor", "round"})
 # ulp that the expansion of a function may be off in float32 and in float64
 _PROMISED = {
     "exp": (2, 2),
@@ -95,6 +96,29 @@ def is_exact(source: DType, target: DType) -> bool:
         return source.is_bool or source.bits <= precision(target)
     (bits, least, *_), (most, last, *_) = (_FORMATS[t.kind, t.bits] for t in (source, target))
     return bits <= most and least >= last
+
+
+def rounds_nothing(expr: Expr, inexact: Container[Buffer]) -> bool:
+    """Whether the value of an expression has no error, as that of a copy: told without computing
+    it.
+
+    inexact: the buffers whose elements have errors.
+    """
+    match expr:
+        case Load():
+            exact = expr.buffer not in inexact
+        case Cast():
+            exact = not expr.type.is_float or is_exact(expr.value.dtype, expr.type)
+        case Binary():
+            exact = expr.dtype.is_integer or isinstance(expr, Min | Max)
+        case Call():
+            exact = expr.intrinsic.name in _EXACT_CALLS
+        case Const() | Var() | Compare() | And() | Or() | Not() | Select():
+            exact = True
+        case _:
+            exact = False
+    children = (child for child in expr.children() if isinstance(child, Expr))
+    return exact and all(rounds_nothing(child, inexact) for child in children)
 
 
 def roundoff(value: Array, dtype: DType, ulps: float | Array = 0.5) -> Array:

@@ -33,6 +33,10 @@ def test_a_program_computes_what_it_means(target: str) -> None:
         got = engine(image(seed))
         np.testing.assert_allclose(got, expected(image(seed)), rtol=1e-4, atol=1e-4)
     assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
+    assert {kernel.check_ran for kernel in engine.explain().kernels} == {
+        "normal data on 1, 2 and 3 threads, wide data on 2 threads, positive data on 3 threads; "
+        "with guard pages"
+    }
 
 
 def test_a_copy_is_a_step_like_any_other() -> None:

@@ -12,7 +12,7 @@ from tilewright import te
 from tilewright.driver import check
 from tilewright.driver.check import CheckError, check_kernel
 from tilewright.driver.check_data import Draw, draw_arrays, draws_for, random_array
-from tilewright.driver.guarded import GuardedProcess
+from tilewright.driver.guarded import GuardedProcess, given_arrays
 from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.kernel import Kernel
 from tilewright.tir.dtype import FLOAT32, dtype
@@ -50,7 +50,7 @@ def refused(old: str = "", new: str = "") -> str:
 
 @pytest.fixture
 def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GuardedProcess, "check", lambda self, entries, arrays: False)
+    monkeypatch.setattr(GuardedProcess, "check", lambda self, entries, arrays, meanwhile: False)
 
 
 def test_the_kernel_itself_passes() -> None:
@@ -99,6 +99,24 @@ def test_threads_that_share_what_is_one_thread_s_own_are_told_whenever_they_meet
     )
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [("tilewright.driver.guarded.sys.executable", ""), ("tilewright.driver.guarded.MOST", 50)],
+)
+def test_a_check_says_that_it_ran_without_guard_pages(
+    place: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = handwritten.artifact()
+    shared = compile_shared(made.source, made.target)
+    given = {**CONSTANTS, "A": np.zeros((ROWS, COLUMNS), np.float32)}
+    entries = [entry for entry in (made.prepare, made.run) if entry is not None]
+    arrays = given_arrays(entries, given)
+    assert GuardedProcess(shared).check(entries, arrays)
+    monkeypatch.setattr(place, value)
+    assert not GuardedProcess(shared).check(entries, arrays)
+    assert check.describe([Draw.WIDE], False) == "wide data on 2 threads; without guard pages"
+
+
 @pytest.mark.usefixtures("no_pages")
 @pytest.mark.parametrize(
     ("new", "said"),
@@ -111,7 +129,11 @@ def test_threads_that_share_what_is_one_thread_s_own_are_told_whenever_they_meet
         (ADDITION + " y[-500] = 0;", "it wrote outside of 'Y'"),
         (ADDITION + " mine[32 * threads - 32 * thread] = 0;", "wrote outside of its scratch memo"),
         (ADDITION + " ((float *)a)[0] = 0;", "it wrote into 'A', which it may only read"),
-        ("if (threads < 3 || i < 5) " + ADDITION, "its 'Y' has other bits on 3 threads than on 1"),
+        (
+            "if (threads < 3 || i < 5) " + ADDITION,
+            "its Y[5, 0] has other bits on 3 threads than on 1",
+        ),
+        ("if (i < 5) " + ADDITION, "it does not write Y[5, 0]"),
         (ADDITION + " if (threads == 2) y[0] += 1e-6f;", "has other bits on 2 threads than on 1"),
     ],
 )
@@ -122,11 +144,14 @@ def test_a_fence_and_a_change_of_threads_find_what_shows_in_results(new: str, sa
 @pytest.mark.usefixtures("no_pages")
 def test_what_is_said_of_dependence_threads_and_inputs() -> None:
     assert refused(ADDITION, ADDITION[:-1] + " + (a[-1] > 1e30f);") == (
-        "CheckError: check: of kernel 'sum': its 'Y' depends on what lies outside of its arrays, "
-        "or on memory that it did not write. [check-outside]"
+        "CheckError: check: of kernel 'sum': its Y[0, 0] depends on what lies outside of its "
+        "arrays, or on memory that it did not write. [check-outside]"
+    )
+    assert refused(ADDITION, "if (i < 5) " + ADDITION) == (
+        "CheckError: check: of kernel 'sum': it does not write Y[5, 0]. [check-unwritten]"
     )
     assert refused(ADDITION, "if (threads < 3 || i < 5) " + ADDITION) == (
-        "CheckError: check: of kernel 'sum': its 'Y' has other bits on 3 threads than on 1. "
+        "CheckError: check: of kernel 'sum': its Y[5, 0] has other bits on 3 threads than on 1. "
         "[check-threads]"
     )
     assert refused(ADDITION, ADDITION + " ((float *)a)[0] = 0;") == (

@@ -106,7 +106,7 @@ def test_c_that_does_not_compile_is_an_error_with_the_line(source: str, said: st
     ("source", "said"),
     [
         (NEXT.replace("+ 1", "+ 2"), "[check-differs]"),
-        (NEXT.replace("i < 4", "i < 3"), "got nan"),
+        (NEXT.replace("i < 4", "i < 3"), "or on memory that it did not write. [check-outside]"),
     ],
     ids=["another value", "an element left out"],
 )
@@ -130,7 +130,7 @@ def test_a_write_beyond_an_output_is_found() -> None:
     )
     with pytest.raises(CheckError) as error:
         tw.build(Schedule(te.func(x, y, name="over")))
-    assert "kernel 'over' wrote outside of 'Y'. [check-fence]" in str(error.value)
+    assert "it reads or writes behind 'Y', where it may not. [check-page]" in str(error.value)
 
 
 def test_a_program_calls_none() -> None:

@@ -165,7 +165,7 @@ def test_a_sample_that_costs_too_much_becomes_runs_of_neighbours() -> None:
     func = attention(2, 128, 16)
     arrays = [random((2, 128, 16), seed) for seed in range(3)]
     free = reference(func, arrays)
-    bounded = reference(func, arrays, sample=sample_of(func, budget=200_000))
+    bounded = reference(func, arrays, sample=sample_of(func, budget=100_000))
     assert bounded.outputs[0].samples < free.outputs[0].samples
     assert free.outputs[0].spread / 8 < bounded.outputs[0].spread <= free.outputs[0].spread * 2
     assert bounded.compare(evaluate(func, arrays))

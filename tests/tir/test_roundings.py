@@ -14,7 +14,15 @@ from tilewright.tir.array_expr import ArrayEvaluator
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32, INT32, DType, dtype
 from tilewright.tir.expr import Cast, Expr, Let, Var, index
-from tilewright.tir.roundings import FLIP, UNIT, NotFollowed, Rounded, RoundedEvaluator, roundoff
+from tilewright.tir.roundings import (
+    FLIP,
+    UNIT,
+    NotFollowed,
+    Rounded,
+    RoundedEvaluator,
+    roundoff,
+    rounds_nothing,
+)
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 X, Z = (Buffer(name, FLOAT32, (500,)) for name in "XZ")
@@ -81,7 +89,15 @@ def test_exact_values_have_no_error() -> None:
     whole = te.cast(x, "int32")
     for expr in (x, abs(x), te.maximum(x, 0.0), te.cast(x, "float64"), whole * 3 + 1, x < z):
         assert followed(expr).error is None
+        assert rounds_nothing(expr, {})
     assert followed(x * 2.0).error is not None
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_what_rounds_is_seen_without_computing_it(name: str) -> None:
+    assert not rounds_nothing(CHAINS[name](), {}), name
+    assert rounds_nothing(x, {Z})
+    assert not rounds_nothing(te.maximum(x, z), {Z})
 
 
 def test_a_comparison_within_the_errors_of_its_operands_may_come_out_either_way() -> None:
