@@ -19,7 +19,6 @@ from ..schedule.proof.lowered.prove import prove_lowered
 from ..schedule.proof.prove import prove
 from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
-from ..schedule.source import ScheduleSource
 from ..schedule.verdict import PROVED, REFUTED, Verdict
 from ..tir.bounds import known_interval
 from ..tir.data import loose_indices
@@ -65,20 +64,16 @@ class Lowered:
 def choose_schedule(
     what: PrimFunc | Schedule,
     target: Target,
-    source: ScheduleSource | None = None,
     *,
     strict: bool = False,
     allow: Sequence[str] = (),
 ) -> tuple[Schedule, str]:
-    """The schedule to build and who made it: the caller, the source, or the rule that fits.
+    """The schedule to build and who made it: the caller, or the rule that fits.
 
     allow: the tensor intrinsics with a liberty that a rule may use.
     """
     if isinstance(what, Schedule):
         return what, what.origin
-    found = source.schedule(what, target) if source is not None else None
-    if found is not None:
-        return found, found.origin
     made = default_schedule(what, target, strict=strict, allow=allow)
     return made, rule_for(what, target, strict=strict, allow=allow).name
 
@@ -96,12 +91,11 @@ def lower_function(
     what: PrimFunc | Schedule,
     target: Target,
     *,
-    source: ScheduleSource | None = None,
     strict: bool = False,
     allow: Sequence[str] = (),
     proof_operations: int = MAX_OPERATIONS,
 ) -> Lowered:
-    """Schedule, lower and prove one function, and write its code.
+    """Schedule, lower and prove one function in one way, and write its code; `Ways` knows others.
 
     strict: no contraction, and each sum of floats in the order of its definition: the roundings are
     those of the definition. Rules keep that order; a schedule that does not is refused. allow: the
@@ -111,7 +105,7 @@ def lower_function(
     tensor; InternalError when the proof refutes what legality allowed.
     """
     clock = Clock()
-    schedule, rule = choose_schedule(what, target, source, strict=strict, allow=allow)
+    schedule, rule = choose_schedule(what, target, strict=strict, allow=allow)
     _check_data(schedule.original)
     clock.lap("schedule")
     scheduled = contraction(schedule.func, target, strict=strict)

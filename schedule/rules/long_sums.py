@@ -23,6 +23,7 @@ from .elementwise import vector_lanes
 from .questions import ask, ask_copies, ask_whether
 from .row_groups import row_axis
 from .threads import SERIAL_ELEMENTS, share_out
+from .windows import window_taps
 
 LONGEST_CHAIN = 4096  # floats that are added one after the other in one sum
 PARTS = (2, 4, 8, 16)  # of which a tuner may choose
@@ -57,17 +58,37 @@ def cut_long_sum(sch: Schedule, name: str, target: Target) -> list[Cut]:
         return [] if count == 1 else [_cut_axis(sch, block, first, count, target)]
     cuts: list[Cut] = []
     while _is_long(block, target) and not (cuts and cuts[-1].scheduled):
-        axis = _longest_axis(block)
-        cuts.append(_cut_axis(sch, block, axis, _fewest_parts(block, axis, target), target))
+        axis, count = _fewest_parts(block, _chain(block, target))
+        cuts.append(_cut_axis(sch, block, axis, count, target))
         block = sch.func.block(cuts[-1].parts)
     return cuts
 
 
+def cut_axes(sch: Schedule, name: str, longest: int) -> str:
+    """Cut a sum of floats along its axes, but that which walks memory, until a part has no more
+    than `longest` terms. Returns the block of the parts; the block itself where it is as short.
+    """
+    block = sch.func.block(name)
+    while is_reduction(block) and _adds_floats(block) and window_taps(block) > longest:
+        axis, count = _fewest_parts(block, window_taps(block))
+        if axis is row_axis(block):
+            break
+        loop = sch.loops(block.name)[-len(block.iters) :][block.iters.index(axis)]
+        if count < axis.extent:
+            _, loop = sch.split(loop, (None, count), tail="mask")
+        made = _cut(sch, block.name, loop).parts
+        block = sch.func.block(made)
+    return block.name
+
+
 def _is_long(block: Block, target: Target) -> bool:
+    return _adds_floats(block) and _chain(block, target) > LONGEST_CHAIN
+
+
+def _adds_floats(block: Block) -> bool:
     targets = targets_of(block)
     update = read_update(block) if len(targets) == 1 and targets[0].type.is_float else None
-    adds = update is not None and update.reducer in ("sum", "prod")
-    return adds and _chain(block, target) > LONGEST_CHAIN
+    return update is not None and update.reducer in ("sum", "prod")
 
 
 def _chain(block: Block, target: Target) -> int:
@@ -79,20 +100,17 @@ def _chain(block: Block, target: Target) -> int:
     return math.prod(terms)
 
 
-def _longest_axis(block: Block) -> IterVar:
-    """The axis to be cut: not the one that walks memory, as long as another one is long."""
+def _fewest_parts(block: Block, chain: int) -> tuple[IterVar, int]:
+    """The axis to be cut, the longest: not the one that walks memory, as long as another one is
+    long. About the root of the length of a chain, so that sums of parts, and the sum of these, are
+    as long; a number nearby that divides the axis, where there is one.
+    """
     reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
     row = row_axis(block)
-    return max(reduced, key=lambda it: (it is not row and it.extent > 1, it.extent))
-
-
-def _fewest_parts(block: Block, axis: IterVar, target: Target) -> int:
-    """About the root of the length of a chain: sums of parts, and the sum of these, are as long; a
-    number nearby that divides the axis, where there is one.
-    """
-    wanted = min(axis.extent, math.isqrt(_chain(block, target) - 1) + 1)
+    axis = max(reduced, key=lambda it: (it is not row and it.extent > 1, it.extent))
+    wanted = min(axis.extent, math.isqrt(chain - 1) + 1)
     sizes = range(wanted, min(axis.extent, 4 * wanted) + 1)
-    return next((n for n in sizes if axis.extent % n == 0), wanted)
+    return axis, next((n for n in sizes if axis.extent % n == 0), wanted)
 
 
 def _cut_axis(sch: Schedule, block: Block, axis: IterVar, count: int, target: Target) -> Cut:

@@ -22,7 +22,7 @@ from .structure import Contraction
 from .sum_blocks import LONG_SUM, parts_of, reduction_order
 from .threads import SERIAL_ELEMENTS
 
-LONGEST_CHAIN = 1 << 14  # products that are added one after the other; parts read every n-th step
+LONGEST_CHAIN = 1 << 15  # products that are added one after the other; parts read every n-th step
 TASK_RESULTS = 12  # vectors of a tile, about, that a thread takes at once
 
 

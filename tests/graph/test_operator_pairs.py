@@ -49,7 +49,7 @@ CHAINS: tuple[Chain, ...] = (
     ("float64", (3, 2, 2), (ReduceSum((1, 2)), Log())),
     ("float64", (3, 2, 2), (ReduceSum((2,), False), Log())),
     # sums and choices of types that a target has no vectors, or no instruction for
-    ("bfloat16", (31, 16, 5), (TopK(1, 8), Abs())),
+    ("float16", (31, 16, 5), (TopK(1, 8), Abs())),
     ("uint64", (31, 6, 8), (TopK(0, 15), Abs())),
     ("int64", (33, 31), (ReduceMax((0,), False), Abs())),
     ("uint16", (7, 13, 37), (ReduceMin((0, 1), False), Abs())),

@@ -11,6 +11,7 @@ import tilewright as tw
 from tilewright.driver.lower import lower_function
 from tilewright.schedule.rules import long_sums, split_products
 from tilewright.schedule.rules.default import default_schedule, rule_for
+from tilewright.schedule.rules.grid import rows as grid_rows
 from tilewright.tir import te
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
@@ -107,6 +108,12 @@ def test_no_sum_is_a_long_chain(name: str, target: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", SUMS)
+def test_no_sum_of_a_gpu_is_a_long_chain(name: str) -> None:
+    sch = default_schedule(SUMS[name], Target.parse("cuda:sm_90a"))
+    assert max(chains(sch.func).values()) <= 2 * long_sums.LONGEST_CHAIN
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "sizes", [(64, 64, 1_000_000), (3, 5, 1_000_003), (1, 1, 4_000_000), (20, 30, 20_000_000)]
@@ -161,6 +168,17 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_is_cut_is_right(func: PrimFunc, target: str) -> None:
     sch = check(func, target, rtol=1e-5)
+    assert len(sch.func.blocks) > len(func.blocks)
+
+
+@pytest.mark.parametrize(
+    "func",
+    [reduced((23, 29), (0, 1)), reduced((41, 19), (0,)), reduced((9, 11, 7), (0, 1), scaled=True)],
+    ids=lambda func: str(func.inputs[0].shape),
+)
+def test_what_is_cut_for_a_gpu_is_right(func: PrimFunc, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid_rows, "MOST_TERMS", 12)
+    sch = check(func, "cuda:sm_90a", rtol=1e-5)
     assert len(sch.func.blocks) > len(func.blocks)
 
 

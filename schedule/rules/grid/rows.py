@@ -19,6 +19,7 @@ from ....tir.threads import WARP
 from ....tir.work import points_of
 from ...nest import is_reduction, targets_of
 from ...schedule import Schedule
+from ..long_sums import cut_axes
 from ..questions import ask
 from ..row_groups import row_axis, row_groups
 from ..structure import inline_chains
@@ -28,6 +29,7 @@ from .shared_sums import has_shared_sums, schedule_shared_sums
 
 MOST_THREADS = 256  # that join the parts of a long reduction
 PARTS = (32768, 8192, 2048)  # of a long reduction: threads that keep a large GPU busy
+MOST_TERMS = 1 << 17  # of one element, which 32 warps share at most
 LONG = 1 << 16  # terms that take one block longer than another two kernels
 
 
@@ -49,7 +51,7 @@ class GridRowsRule:
         """Take the steps."""
         inline_chains(sch, repeated=False)
         for name in () if self.in_order else sch.blocks():
-            _cut_long(sch, name)
+            _cut_long(sch, cut_axes(sch, name, MOST_TERMS))
         plain: list[str] = []
         for group in row_groups(sch.func):
             if group.rows and row_length(sch, group) >= WARP:

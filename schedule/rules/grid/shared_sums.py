@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from ....tir.expr import TRUE
 from ....tir.stmt import Block, IterKind
 from ....tir.threads import WARP
-from ...nest import is_reduction, read_indices, target_of, targets_of
+from ...nest import is_reduction, loops_around, read_indices, target_of, targets_of
 from ...references import LoopRef
 from ...schedule import Schedule, Scope
 from ..questions import ask
@@ -58,7 +58,10 @@ def schedule_shared_sums(sch: Schedule, name: str, plain: Collection[str]) -> se
     liked = choices if few_blocks else [n for n in choices if n < WARPS[-1]]
     whole = [n for n in liked if reduced[longest] % n == 0 and 2 * n >= liked[-1]]
     warps = ask(sch, "warps of a sum", name, choices, (whole or liked)[-1])
-    _, warp = sch.split(sch.loops(name)[len(spatial) + longest], (None, warps))
+    terms = block.bindings[len(spatial) + longest]
+    around = loops_around(sch.func, block)
+    place = next(n for n, loop in enumerate(around) if loop.var is terms)
+    _, warp = sch.split(sch.loops(name)[place], (None, warps))
     parts = sch.rfactor(name, warp)
     copy = sch.cache_read(name, parts)
     *rows, column, _ = sch.loops(name)
