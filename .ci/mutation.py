@@ -1,13 +1,14 @@
-"""Mutation testing: does the net hold? Mutants of the code that decides what is legal, proved,
-lowered and planned are drawn by a fixed seed; each is run against the tests that mirror its module,
-and one that survives against the whole default suite.
+"""Mutation testing: do the tests hold? Mutants of the code that decides what is legal, proved,
+lowered, planned and checked are drawn by a seed; each is run against the tests that mirror its
+module, and one that survives against the whole default suite.
 
-    python .ci/mutation.py --count 300 --seed 0 --results mutants.jsonl   draws and runs them
-    python .ci/mutation.py --results mutants.jsonl --report               what was found so far
-    python .ci/mutation.py ... --again                                    survivors meet new tests
+    python .ci/mutation.py --count 60 --seed 1 --areas text,fusion --results mutants_1.jsonl
+    python .ci/mutation.py --results mutants_1.jsonl --again      survivors meet tests written since
+    python .ci/mutation.py --results mutants_1.jsonl --judge KEY "means the same: ..."
+    python .ci/mutation.py --results mutants_1.jsonl --report     the table beside it, .md
 
-It wants the extra "mutation" (cosmic-ray makes the mutants) and works on a clone of HEAD, never on
-the files of this one. A line of the results is one mutant
+It wants the extra "mutation" (cosmic-ray makes the mutants of Python, c_mutants.py those of C) and
+works on a clone of HEAD, never on the files of this tree. A line of the results is one mutant
 against one set of tests; what has a line is not run again. The suite begins with the folder of the
 mutated file. A mutant that differs in annotations, docstrings, the flags of a dataclass or a zip's
 `strict` alone is none: a right program does the same with it.
@@ -18,57 +19,42 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import os
 import random
-import resource
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
+import c_mutants
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
+from mutation_areas import AREAS, files, mirrors, unmirrored
+from sandbox import ROOT, Sandbox, full_hash
 
-ROOT = Path(__file__).resolve().parents[1]
-AREAS = {  # area -> files that are mutated
-    "legality": ("schedule/legality.py", "schedule/placement.py", "schedule/primitives/*.py"),
-    "proof": ("schedule/proof/*.py",),
-    "lowering": ("codegen/lower/*.py", "codegen/lower/math/*.py"),
-    "memory": ("graph/memory_plan.py", "graph/memory_check.py"),
-    "passes": ("graph/passes/*.py",),
-}
-MIRRORS = {  # file -> its tests, where they are others than the one named after it
-    "schedule/placement.py": ("compute_at", "inline", "loops", "recurrence", "rolling", "scope"),
-    "schedule/legality.py": ("kinds", "loops", "inline", "stage", "compute_at", "recurrence"),
-    "schedule/primitives/layout.py": ("layout", "padding"),
-    "codegen/lower/vector_body.py": ("vectorize", "lanes"),
-    "codegen/lower/math/build.py": ("exp", "log", "pow"),
-    "graph/passes/identity_removal.py": ("simple_passes",),
-    "graph/passes/constant_folding.py": ("simple_passes",),
-    "graph/passes/common_subexpressions.py": ("simple_passes",),
-}
 MIRROR_SECONDS = 60
 SUITE_SECONDS = 900
-SLOWDOWN = 5  # by the clock, where the machine has other work
 ALIVE = "survived"
+MIRROR, SUITE, AFTERWARDS, JUDGED = "mirror", "suite", "a test written afterwards", "judgement"
+COLUMNS = (MIRROR, SUITE, AFTERWARDS, JUDGED)
+Line = Mapping[str, object]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Mutant:
-    """The `occurrence`-th place where an operator changes a file; `line` is where it stands."""
+    """The `occurrence`-th place where an operator changes a file; `line` is where it stands, `old`
+    and `new` what it is there.
+    """
 
     area: str
     file: str
     operator: str
     occurrence: int
     line: int
+    old: str = ""
+    new: str = ""
 
     @property
     def key(self) -> str:
@@ -76,36 +62,39 @@ class Mutant:
         return f"{self.file}:{self.line}:{self.operator}:{self.occurrence}"
 
 
-def drawn(count: int, seed: int) -> list[Mutant]:
+def draw(count: int, seed: int, areas: Sequence[str]) -> list[Mutant]:
     """`count` mutants, as many from each area, no two at one place."""
+    if missing := unmirrored():
+        raise SystemExit(f"no test mirrors {', '.join(missing)}: name some in mutation_areas.py")
     chosen: list[Mutant] = []
-    for area, patterns in AREAS.items():
-        files = sorted(
-            str(path.relative_to(ROOT))
-            for pattern in patterns
-            for path in ROOT.glob(pattern)
-            if path.name != "__init__.py"
-        )
+    for number, area in enumerate(areas):
         places: dict[tuple[str, object], list[Mutant]] = {}
-        for file in files:
+        for file in files(area):
             for place, mutant in _mutants(area, file):
                 places.setdefault((file, place), []).append(mutant)
         rng = random.Random(f"{seed}/{area}")
         order = sorted(places, key=str)
         rng.shuffle(order)
-        wanted = count // len(AREAS)
+        wanted = count * (number + 1) // len(areas)
         for place in order:
-            if sum(mutant.area == area for mutant in chosen) == wanted:
+            if len(chosen) == wanted:
                 break
             candidates = places[place]
             rng.shuffle(candidates)
-            chosen += [mutant for mutant in candidates if _changes(mutant)][:1]
+            chosen += [_shown(mutant) for mutant in candidates if _changes(mutant)][:1]
     return chosen
 
 
 def _mutants(area: str, file: str) -> Iterator[tuple[object, Mutant]]:
-    tree = get_ast((ROOT / file).read_text(encoding="utf-8"))
-    nodes = list(ast_nodes(tree))
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if file.endswith(".c"):
+        counts = Counter[str]()
+        for place in c_mutants.places(text):
+            line = text.count("\n", 0, place.start) + 1
+            yield place.start, Mutant(area, file, place.operator, counts[place.operator], line)
+            counts[place.operator] += 1
+        return
+    nodes = list(ast_nodes(get_ast(text)))
     for name in operator_names():
         operator_class = get_operator(name)
         if operator_class.arguments():
@@ -118,14 +107,30 @@ def _mutants(area: str, file: str) -> Iterator[tuple[object, Mutant]]:
 
 def _mutated(mutant: Mutant) -> str | None:
     source = (ROOT / mutant.file).read_text(encoding="utf-8")
-    return mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
+    if not mutant.file.endswith(".c"):
+        return mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
+    own = [place for place in c_mutants.places(source) if place.operator == mutant.operator]
+    return c_mutants.mutated(source, own[mutant.occurrence])
+
+
+def _shown(mutant: Mutant) -> Mutant:
+    """The mutant with the lines in which it differs."""
+    source = (ROOT / mutant.file).read_text(encoding="utf-8").splitlines()
+    changed = (_mutated(mutant) or "").splitlines()
+    while source and changed and source[-1] == changed[-1]:
+        source.pop()
+        changed.pop()
+    same = next((n for n, (a, b) in enumerate(zip(source, changed)) if a != b), 0)  # noqa: B905
+    old, new = (" ".join(map(str.strip, text[same:]))[:200] for text in (source, changed))
+    place = (mutant.area, mutant.file, mutant.operator, mutant.occurrence, mutant.line)
+    return Mutant(*place, old, new)
 
 
 def _changes(mutant: Mutant) -> bool:
-    """Whether the mutant is Python and does something else."""
+    """Whether the mutant is a program and does something else."""
     text = _mutated(mutant)
-    if text is None:
-        return False
+    if text is None or mutant.file.endswith(".c"):
+        return text is not None
     try:
         return _meaning(text) != _meaning((ROOT / mutant.file).read_text(encoding="utf-8"))
     except SyntaxError:
@@ -152,23 +157,6 @@ def _meaning(source: str) -> str:
     return ast.dump(tree)
 
 
-def mirrors(file: str) -> list[str]:
-    """The test files that mirror a module."""
-    path = Path(file)
-    named = [
-        folder / f"test_{stem}.py"
-        for folder in (Path("tests") / path.parent, Path("tests") / path.parent.parent)
-        for stem in MIRRORS.get(file, (path.stem,))
-    ]
-    found = [str(name) for name in named if (ROOT / name).exists()]
-    proof = sorted((ROOT / "tests/schedule").glob("test_proof*.py"))
-    if "proof" in path.parts:
-        found += [str(name.relative_to(ROOT)) for name in proof]
-    if not found:
-        raise SystemExit(f"no test mirrors {file}: name some in MIRRORS")
-    return found
-
-
 def suite(file: str) -> list[str]:
     """The default suite, beginning with the folder of the tests that mirror a module."""
     places = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("[!_.]*"))
@@ -176,93 +164,85 @@ def suite(file: str) -> list[str]:
     return sorted(tests, key=lambda place: place != f"tests/{Path(file).parts[0]}")
 
 
-def outcome(clone: Path, tests: list[str], seconds: float) -> str:
-    """ "killed", ALIVE or "timed-out" (which counts as killed): after `seconds` of a processor."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    limit = (int(seconds), int(seconds) + 1)
-    environment = {**os.environ, "PYTHONPATH": str(clone.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    process = subprocess.Popen(
-        command,
-        cwd=clone,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, limit),
-    )
-    try:
-        status = process.wait(SLOWDOWN * seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        process.wait()
-        return "timed-out"
-    if status == -signal.SIGXCPU:
-        return "timed-out"
-    return "killed" if status else ALIVE
-
-
-def run(mutants: list[Mutant], results: Path, *, again: bool) -> None:
-    """All against their mirrors, then those that survived against the suite; a line for each.
-
-    again: what has survived its mirrors before is tried anew.
-    """
+def run(mutants: Iterable[Mutant], results: Path, by: str, commit: str) -> None:
+    """Each mutant against its mirrors, or against the suite; a line for each as it is known."""
+    limit = SUITE_SECONDS if by == SUITE else MIRROR_SECONDS
     with tempfile.TemporaryDirectory() as folder:
-        clone = Path(folder) / "tilewright"
-        subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
-        for by in ("mirror", "suite"):
-            known = read(results)
-            last = {entry["key"]: entry["verdict"] for entry in known if entry["by"] == by}
-            retried = again and by == "mirror"
-            done = {key for key, verdict in last.items() if verdict != ALIVE or not retried}
-            if by == "suite":
-                first = {
-                    entry["key"]: entry["verdict"] for entry in known if entry["by"] == "mirror"
-                }
-                mutants = [mutant for mutant in mutants if first[mutant.key] == ALIVE]
-            for number, mutant in enumerate(mutants):
-                if mutant.key not in done:
-                    entry = _tried(clone, mutant, by)
-                    with results.open("a", encoding="utf-8") as log:
-                        log.write(json.dumps(entry) + "\n")
-                    place = f"{number + 1}/{len(mutants)}"
-                    print(f"{place} {entry['verdict']} by {by} {mutant.key}", flush=True)
+        box, healthy = Sandbox(Path(folder), commit), set[str]()
+        for mutant in mutants:
+            tests = suite(mutant.file) if by == SUITE else mirrors(mutant.file)
+            if by != SUITE and mutant.file not in healthy:
+                if box.test(tests, limit).status != 0:
+                    raise SystemExit(f"{', '.join(tests)} fail, or take over {limit} s, unchanged")
+                healthy.add(mutant.file)
+            text, began = _mutated(mutant), time.monotonic()
+            assert text is not None
+            with box.changed(mutant.file, text):
+                status = box.test(tests, limit).status
+            verdict = {None: "timed-out", 0: ALIVE}.get(status, "killed")
+            took = round(time.monotonic() - began, 1)
+            found = {"verdict": verdict, "by": by, "seconds": took, "commit": commit[:7]}
+            append(results, {"key": mutant.key, **asdict(mutant), **found})
+            print(f"{verdict} by {by} {mutant.key}", flush=True)
 
 
-def _tried(clone: Path, mutant: Mutant, by: str) -> dict[str, object]:
-    """The line of the results for a mutant."""
-    file, text = clone / mutant.file, _mutated(mutant)
-    original = file.read_text(encoding="utf-8")
-    assert text is not None
-    began = time.monotonic()
-    file.write_text(text, encoding="utf-8")
-    try:
-        mirror = by == "mirror"
-        tests = mirrors(mutant.file) if mirror else suite(mutant.file)
-        verdict = outcome(clone, tests, MIRROR_SECONDS if mirror else SUITE_SECONDS)
-    finally:
-        file.write_text(original, encoding="utf-8")
-    took = round(time.monotonic() - began, 1)
-    return {"key": mutant.key, **asdict(mutant), "verdict": verdict, "by": by, "seconds": took}
+def read(results: Path) -> dict[str, list[Line]]:
+    """The lines of a file of results, those of each mutant together; none where it is not there."""
+    found: dict[str, list[Line]] = {}
+    for text in results.read_text(encoding="utf-8").splitlines() if results.exists() else ():
+        line = json.loads(text)
+        found.setdefault(line["key"], []).append(line)
+    return found
 
 
-def read(results: Path) -> list[dict[str, str]]:
-    """The lines of a file of results; none where it is not there."""
-    if not results.exists():
-        return []
-    return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+def append(results: Path, line: Line) -> None:
+    """Add a line."""
+    with results.open("a", encoding="utf-8") as log:
+        log.write(json.dumps(line) + "\n")
 
 
-def report(results: Path) -> None:
-    """Killed and survived by area, and every survivor."""
-    entries = {entry["key"]: entry for entry in read(results)}.values()  # the last word on each
-    counts = Counter((entry["area"], entry["verdict"]) for entry in entries)
-    for area in AREAS:
-        alive, dead = counts[area, ALIVE], counts[area, "killed"] + counts[area, "timed-out"]
-        share = dead / (alive + dead) if alive + dead else 0.0
-        print(f"{area}: {dead} of {alive + dead} killed ({share:.0%})")
-    for entry in entries:
-        if entry["verdict"] == ALIVE:
-            print(f"survived: {entry['key']}")
+def mutant_of(line: Line) -> Mutant:
+    """The mutant of a line. Raises: SystemExit where its file is another one now."""
+    names = ("area", "file", "operator", "occurrence", "line", "old", "new")
+    mutant = Mutant(**{name: line[name] for name in names})  # type: ignore[arg-type]
+    if _shown(mutant) != mutant:
+        raise SystemExit(f"{mutant.key}: the file has changed; draw anew")
+    return mutant
+
+
+def fate(lines: Sequence[Line]) -> str:
+    """What became of a mutant: one of COLUMNS, or ALIVE."""
+    ends = [str(line["by"]) for line in lines if line["verdict"] != ALIVE]
+    return min(ends, key=COLUMNS.index, default=ALIVE)
+
+
+def report(results: Path) -> str:
+    """A table by area, and what became of each that survived its mirrors."""
+    known = read(results)
+    counts = Counter((str(lines[0]["area"]), fate(lines)) for lines in known.values())
+    commits = sorted({str(line["commit"]) for lines in known.values() for line in lines[:1]})
+    heads = ("area", "drawn", *(f"by {c}" for c in COLUMNS[:3]), "judged equal", "alive")
+    rows = [heads, ("---",) * len(heads)]
+    for area in (*(a for a in AREAS if any(counts[a, c] for c in (*COLUMNS, ALIVE))), "all"):
+        of = [area] if area != "all" else [*AREAS]
+        numbers = [sum(counts[a, c] for a in of) for c in (*COLUMNS, ALIVE)]
+        rows.append((area, str(sum(numbers)), *map(str, numbers)))
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    killed = sum(counts[a, c] for a in AREAS for c in COLUMNS[:3])
+    mirrored = sum(counts[a, MIRROR] for a in AREAS)
+    parts = [
+        f"# Mutants of {', '.join(commits)}\n",
+        table,
+        f"\nKilled {killed} of {len(known)}; by the tests that mirror them alone {mirrored}.\n",
+        "| survived its mirrors | was | became | and then |\n| --- | --- | --- | --- |",
+    ]
+    for key, lines in known.items():
+        end = fate(lines)
+        if end != MIRROR:
+            old, new = (str(lines[0][which]).replace("|", "\\|") for which in ("old", "new"))
+            said = lines[-1].get("reason") or (ALIVE if end == ALIVE else f"killed by {end}")
+            parts.append(f"| `{key}` | `{old}` | `{new}` | {said} |")
+    return "\n".join(parts) + "\n"
 
 
 def main() -> None:
@@ -270,13 +250,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--areas", default=",".join(AREAS))
     parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--no-suite", action="store_true", help="mirrors alone")
+    parser.add_argument("--again", action="store_true", help="survivors meet their mirrors anew")
+    parser.add_argument("--judge", nargs=2, metavar=("KEY", "REASON"))
     parser.add_argument("--report", action="store_true")
-    parser.add_argument("--again", action="store_true", help="try survivors of the mirrors anew")
-    arguments = parser.parse_args()
-    if not arguments.report:
-        run(drawn(arguments.count, arguments.seed), arguments.results, again=arguments.again)
-    report(arguments.results)
+    given = parser.parse_args()
+    results: Path = given.results
+    known, commit = read(results), full_hash("HEAD")
+    alive = [lines[0] for lines in known.values() if fate(lines) == ALIVE]
+    if given.judge:
+        line = known[given.judge[0]][0]
+        append(results, {**line, "verdict": "equal", "by": JUDGED, "reason": given.judge[1]})
+    elif given.again:
+        run(map(mutant_of, alive), results, AFTERWARDS, commit)
+    elif not given.report:
+        drawn = draw(given.count, given.seed, given.areas.split(","))
+        run((mutant for mutant in drawn if mutant.key not in known), results, MIRROR, commit)
+        left = [lines for lines in read(results).values() if fate(lines) == ALIVE]
+        if not given.no_suite:
+            untried = [lines[0] for lines in left if all(x["by"] != SUITE for x in lines)]
+            run(map(mutant_of, untried), results, SUITE, commit)
+    text = report(results)
+    results.with_suffix(".md").write_text(text, encoding="utf-8")
+    print(text)
 
 
 if __name__ == "__main__":
