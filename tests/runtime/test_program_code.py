@@ -5,10 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from tilewright import te
+from tilewright.driver.build_program import build_program
+from tilewright.driver.fenced import Fenced, poisoned
 from tilewright.runtime import program_code
 from tilewright.runtime.host import host_target
 from tilewright.runtime.program_code import NativeProgram, prepare_constants
-from tilewright.tir.program import Launch
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.program import Copy, Launch, Program, Slice, Step, Tensor
 
 from ..tiny_engine import tiny_engine
 from ..tiny_program import M, N, constants, image
@@ -55,6 +60,49 @@ def test_constants_that_no_run_reads_are_dropped() -> None:
         assert (ours is None) == (theirs is None)
         if ours is not None and theirs is not None:
             assert np.array_equal(ours, theirs)
+
+
+COPIED = (1, 15, 16, 17, 63, 333, 1001)  # floats: less than a cache line, whole ones, and a rest
+
+
+def doubled(size: int) -> PrimFunc:
+    x = te.placeholder((size,), "float32", name="X")
+    return te.func(x, te.compute((size,), lambda i: x[i] * 2.0, name="Y"), name=f"doubled{size}")
+
+
+def copying() -> Program:
+    """For each size an input, its double, and copies of both."""
+    body: list[Step] = []
+    outputs: list[Tensor] = []
+    for number, size in enumerate(COPIED):
+        given = Slice("input", number, FLOAT32, (size,))
+        made, again, same = (Slice("output", len(outputs) + n, FLOAT32, (size,)) for n in range(3))
+        outputs += [Tensor(f"{name}{size}", FLOAT32, (size,)) for name in ("y", "again", "same")]
+        body += [
+            Launch(f"doubled{size}", (given, made)),
+            Copy(made, again),
+            Copy(given, same),
+        ]
+    inputs = tuple(Tensor(f"x{size}", FLOAT32, (size,)) for size in COPIED)
+    functions = tuple(map(doubled, COPIED))
+    return Program("copying", inputs, tuple(outputs), (), functions, tuple(body), 0)
+
+
+def test_threads_copy_whole_arrays_and_nothing_beside_them() -> None:
+    parts = build_program(copying(), {}).parts
+    assert parts.shared is not None
+    frame = NativeProgram(parts.artifact, parts.shared, parts.constants).frame(5)
+    given = [np.arange(1, size + 1, dtype=np.float32) for size in COPIED]
+    for threads in range(1, 6):
+        found = [Fenced(poisoned(FLOAT32, x.shape)) for x in given for _ in range(3)]
+        frame.point(given, [one.array for one in found])
+        assert frame.run(threads) == threads
+        assert all(one.intact() for one in found)
+        for number, x in enumerate(given):
+            made, again, same = (one.array for one in found[3 * number : 3 * number + 3])
+            assert np.array_equal(made, 2 * x)
+            assert np.array_equal(again, made), (threads, x.size)
+            assert np.array_equal(same, x), (threads, x.size)
 
 
 def dirty(types: Sequence[tuple[tuple[int, ...], np.dtype[np.generic]]]) -> list[np.ndarray]:
