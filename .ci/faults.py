@@ -38,6 +38,8 @@ from threading import Lock
 
 from sandbox import ROOT, Finished, Sandbox, full_hash
 
+from tilewright.runtime.host import host
+
 FAULTS = ROOT / ".ci" / "faults.toml"
 RESULTS = ROOT / "benchmarks" / "results" / "faults.json"
 TRY = ROOT / ".ci" / "fault_try.py"
@@ -96,7 +98,7 @@ class Runner:
 
     def __init__(self, commit: str, folder: Path, jobs: int) -> None:
         self.results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        fresh = {"processor": processor(), "programs": {}, "net": {}, "suite": {}}
+        fresh = {"processor": host().model, "programs": {}, "net": {}, "suite": {}}
         self.column = self.results.setdefault(commit[:7], fresh)
         self._lock = Lock()
         self._idle: SimpleQueue[Sandbox] = SimpleQueue()
@@ -207,12 +209,6 @@ def first_failure(done: Finished) -> str:
         return "out of time"
     found = [line for line in done.output.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return found[0].split(" ")[1] if found else "" if done.status == 0 else how_it_died(done)
-
-
-def processor() -> str:
-    """What /proc calls the processor."""
-    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    return next(line.split(":")[1].strip() for line in info.splitlines() if "model name" in line)
 
 
 def table(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, object]]]]) -> str:
