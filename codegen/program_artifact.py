@@ -34,6 +34,16 @@ class HasInterface(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Scratch:
+    """Scratch memory of a run on some threads: `bytes + threads * thread_bytes`, behind the arena
+    where it says where something begins.
+    """
+
+    bytes: int
+    thread_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramArtifact:
     """A model as C text.
 
@@ -43,7 +53,8 @@ class ProgramArtifact:
     those of the model's entry. `c.program_source` makes whole sources of them.
     body: what the model's entry does; launches name symbols, and slices of the space "constant"
     count in `constants`.
-    prepare: launches that compute the prepared constants, to be run once, in order.
+    prepare: launches that compute the prepared constants, to be run once, in order. scratch: where
+    the scratch memory of each launch of `body` begins; () where a file from before does not say.
     arena_bytes, workspace_bytes, thread_workspace_bytes: the parts of its scratch memory, each a
     multiple of 64.
     """
@@ -60,6 +71,7 @@ class ProgramArtifact:
     main: str
     body: tuple[Step, ...]
     prepare: tuple[Launch, ...] = ()
+    scratch: tuple[Scratch, ...] = ()
     arena_bytes: int = 0
     workspace_bytes: int = 0
     thread_workspace_bytes: int = 0

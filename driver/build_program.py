@@ -17,14 +17,15 @@ from ..runtime.cuda.availability import Unavailable, availability
 from ..runtime.engine import Engine, Reference
 from ..runtime.engine_parts import EngineParts
 from ..runtime.model import Model, StoredModel
-from ..runtime.pool import pool_object
-from ..runtime.program_code import prepare_constants
+from ..runtime.pool import pool_object, use_pool
+from ..runtime.program_code import NativeProgram, prepare_constants
 from ..runtime.report import EngineReport, KernelReport, MemoryPlan
 from ..schedule.source import ScheduleSource
 from ..tir.errors import TargetError
 from ..tir.program import Program, place_syncs, verify_program
 from ..tir.target import Target
 from .build_code import CodeOptions, build_code
+from .check_engine import EngineChecker, Oracle
 from .clock import Clock, Laps
 from .compile_ahead import CompileAhead
 from .compile_ahead_cuda import CompileAheadCuda
@@ -32,6 +33,7 @@ from .resolve_target import resolve_target
 
 Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]
 NO_GPU = "not run: no GPU"  # of the check of a kernel
+NOT_WHOLE = "not run: only engines for a CPU are run whole when they are built"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class ProgramOptions:
     program and original weights, so that a saved engine can be built anew. imported: the model as
     it was imported, for `verify`. seconds: what those who made the program took, for the report.
     tolerance: the share of an output's largest magnitude that `verify` allows where it is more than
-    usual.
+    usual. oracle: the reference beside which the whole engine is run where verify is "all", or why
+    there is none.
     """
 
     strict: bool = False
@@ -57,6 +60,7 @@ class ProgramOptions:
     max_contexts: int | None = None
     seconds: Laps = ()
     tolerance: float | None = None
+    oracle: Oracle | str = "off"
 
 
 def build_program(
@@ -125,13 +129,28 @@ def _compiled(
     code = build_code(program, target, how, compiling, clock)
     artifact, shared = code.compiled.artifact, code.compiled.shared
     bound = {i: constants[tensor.name] for i, tensor in enumerate(program.constants)}
-    kept = prepare_constants(artifact, shared, bound)
+    kept, pool = prepare_constants(artifact, shared, bound), pool_object()
     clock.lap("prepare")
-    report = _report(code.kernels, code.notes, clock, options)
+    whole = how.unchecked or "off"
+    if how.unchecked is None and options.verify == "all":
+        use_pool(pool)
+        whole = _whole(NativeProgram(artifact, shared, kept), Model(program, constants), options)
+        clock.lap("check of the engine")
+    report = _report(code.kernels, code.notes, clock, options, whole)
     plain = _plain(program, constants) if options.keep_weights else None
     weights = sum(array.nbytes for array in kept if array is not None)
     plan = _plan(artifact, weights, plain, options)
-    return EngineParts(artifact, shared, kept, report, plan, pool_object(), plain, options.imported)
+    return EngineParts(artifact, shared, kept, report, plan, pool, plain, options.imported)
+
+
+def _whole(code: NativeProgram, model: Model, options: ProgramOptions) -> str:
+    """Run the whole engine beside the reference; what was found.
+
+    Raises: ProgramCheckError, EngineCheckError.
+    """
+    if isinstance(options.oracle, str):
+        return options.oracle
+    return str(EngineChecker(code, model, options.oracle, tolerance=options.tolerance).check())
 
 
 def _for_gpu(
@@ -159,7 +178,7 @@ def _for_gpu(
         constants[parameter.name] if position in artifact.bound else None
         for position, parameter in enumerate(artifact.constants)
     )
-    report = _report(code.kernels, code.notes, clock, options)
+    report = _report(code.kernels, code.notes, clock, options, NOT_WHOLE)
     plain = _plain(program, constants) if options.keep_weights else None
     plan = _plan_on_device(artifact, plain, options)
     cubins = code.compiled.cubins
@@ -195,9 +214,10 @@ def _report(
     notes: tuple[str, ...],
     clock: Clock,
     options: ProgramOptions,
+    whole: str,
 ) -> EngineReport:
     laps = (*options.seconds, *clock.laps)
-    return EngineReport(kernels, (*options.notes, *notes), laps, options.tolerance)
+    return EngineReport(kernels, (*options.notes, *notes), laps, options.tolerance, whole)
 
 
 def _plain(program: Program, constants: Mapping[str, Array]) -> StoredModel:

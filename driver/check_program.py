@@ -18,7 +18,7 @@ from ..runtime.native import NativeEntry
 from ..tir.error_bound import reference
 from ..tir.func import PrimFunc
 from .check import CheckError, random_array, workspace_view
-from .fenced import Fenced, poisoned
+from .fenced import Fenced, poisoned, same_bits
 
 POISON = 0xFF  # every byte of scratch memory: NaN in every float type
 
@@ -101,16 +101,10 @@ def _judge(
     outside = [name for name, fenced in arrays.items() if not fenced.intact()]
     if outside:
         return f"it wrote outside of '{outside[0]}'.", None
-    changed = [name for name in given if not _same_bits(arrays[name].array, given[name])]
+    changed = [name for name in given if not same_bits(arrays[name].array, given[name])]
     if changed:
         return f"it wrote into '{changed[0]}', which it may only read.", None
     results = {buffer.name: arrays[buffer.name].array for buffer in func.outputs}
     arrays.clear()
     comparison = reference(func, given).compare(results)
     return ("ok" if comparison else f"{comparison}."), comparison.ratio
-
-
-def _same_bits(one: Array, other: Array) -> bool:
-    """Whether two arrays of one type and shape are the same, NaN for NaN."""
-    whole = f"u{one.itemsize}"
-    return np.array_equal(one.view(whole), other.view(whole))

@@ -42,3 +42,9 @@ def poisoned(dtype: DType, shape: tuple[int, ...]) -> Array:
     array = np.empty(shape, dtype.numpy)
     poison(array)
     return array
+
+
+def same_bits(one: Array, other: Array) -> bool:
+    """Whether two arrays of one shape and width are the same, NaN for NaN."""
+    whole = f"u{one.itemsize}"
+    return np.array_equal(one.view(whole), other.view(whole))

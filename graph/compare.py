@@ -6,12 +6,18 @@ evaluates both sides in float64 and compares every value that both sides compute
 on more than it touches (two equal nodes were merged; an input is never negative), so where the
 sides differ the region takes in the nodes before it and the comparison is repeated, until the sides
 agree or the region begins at the model's inputs.
+
+In float64 nothing of a rewrite rounds but the constants that it makes, each once, to its own type.
+Where the sides differ by more than half of a last place, how far that carries is measured: the new
+side is evaluated again with each element of these constants off by half of its last place, once all
+of them up, once up or down at random, and the sides may differ by ROUNDINGS times as much as that
+changes. A rewrite that makes no constant has nothing that rounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +27,8 @@ from .ops.base import Operator
 from .reference import computed
 from .types import Array, TensorType, array_of, bits_of
 
-# folding rounds each weight once to the graph's dtype; a sum of products is off by some of these
-ALLOWED_ULPS = 64
-ALLOWED_FLOAT64 = 1e-11
+ROUNDINGS = 8  # halves of a last place: a constant that is folded step by step has some
+ALLOWED_FLOAT64 = 1e-11  # of the largest element: sums in another order
 _PIECE = 1 << 20  # elements that are compared at a time
 
 
@@ -64,18 +69,70 @@ def compare(before: Graph, after: Graph, *, seed: int = 0) -> Comparison:
         region = wider
 
 
+class _Side(NamedTuple):
+    """The nodes of one graph that are in the region, and the graph that defines what they read."""
+
+    graph: Graph
+    nodes: list[Node]
+
+
 def _compared(before: Graph, after: Graph, region: Region, seed: int) -> Comparison:
-    names = [
-        value for node in _inside(before, region) for value in node.outputs if value in after.types
-    ]
+    old, new = (_Side(graph, _inside(graph, region)) for graph in (before, after))
+    names = [value for node in old.nodes for value in node.outputs if value in after.types]
     feeds = _feeds(before, after, region, seed)
-    kinds = {type_.dtype for type_ in before.types.values() if type_.is_float}
-    ulp = max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
-    allowed = max(ALLOWED_ULPS * ulp, ALLOWED_FLOAT64)
     with np.errstate(all="ignore"):
-        errors = dict(_errors(before, after, region, feeds, names))
-    worst = max(errors, key=lambda name: errors[name], default="")
-    return Comparison(len(names), errors.get(worst, 0.0), allowed, worst)
+        errors = dict(_errors(old, new, feeds, names))
+        worst = max(errors, key=lambda name: errors[name], default="")
+        error, made = errors.get(worst, 0.0), _made(before, new, names)
+        halves = (half_last_place(array.dtype) for array in made.values())
+        allowed = max([ALLOWED_FLOAT64, *halves])
+        if allowed < error < np.inf:
+            allowed += ROUNDINGS * _rounding(new, made, feeds, names, seed)
+    return Comparison(len(names), error, allowed, worst)
+
+
+def _made(before: Graph, new: _Side, names: list[str]) -> dict[str, Array]:
+    """The constants of floats that a rewrite made: those that the region reads, or that stand for
+    what it computed, and that the graph before has not.
+    """
+    known = {bits_of(constant) for constant in before.constants.values()}
+    used = {value for node in new.nodes for value in node.inputs} | set(names)
+    return {
+        name: array_of(constant)
+        for name, constant in new.graph.constants.items()
+        if name in used and new.graph.types[name].is_float and bits_of(constant) not in known
+    }
+
+
+def _rounding(
+    new: _Side, made: dict[str, Array], feeds: dict[str, Array], names: list[str], seed: int
+) -> float:
+    """By how much values change when these constants are off by half of their last place; what is
+    infinite or NaN on one side alone is no rounding.
+    """
+    if not made:
+        return 0.0
+    rest = {name: value for name, value in new.graph.constants.items() if name not in made}
+    loose = _Side(replace(new.graph, constants=rest), new.nodes)
+    most = 0.0
+    for up in (True, False):
+        off = {name: _off(array, up, seed) for name, array in made.items()}
+        errors = _errors(new, loose, {**feeds, **off}, names)
+        most = max([most, *(error for _, error in errors if error < np.inf)])
+    return most
+
+
+def _off(array: Array, up: bool, seed: int) -> Array:
+    """Every element off by half of its last place at most, in float64."""
+    signs = np.random.default_rng(seed).integers(0, 2, array.shape) * 2 - 1
+    half = half_last_place(array.dtype)
+    wide: Array = array.astype(np.float64) * (1 + half * (1 if up else signs))
+    return wide
+
+
+def half_last_place(kind: np.dtype[np.generic]) -> float:
+    """By which share of a number rounding it to a type of floats may change it."""
+    return float(np.finfo(kind.name).eps) / 2
 
 
 class _Signature(NamedTuple):
@@ -147,36 +204,36 @@ def _random(type_: TensorType, generator: np.random.Generator) -> Array:
 
 
 def _errors(
-    before: Graph, after: Graph, region: Region, feeds: dict[str, Array], names: list[str]
+    old: _Side, new: _Side, feeds: dict[str, Array], names: list[str]
 ) -> Iterator[tuple[str, float]]:
     """Each name with its error. Both sides are computed side by side, so that what was compared is
     dropped while the rest is still to come.
     """
-    folded = {name: after.constants[name] for name in names if name in after.constants}
-    others = _values(after, region, feeds, [name for name in names if name not in folded])
+    constants = new.graph.constants
+    folded = {name: constants[name] for name in names if name in constants}
+    others = _values(new, feeds, [name for name in names if name not in folded])
     ahead: dict[str, Array] = {}
-    for name, expected in _values(before, region, feeds, names):
+    for name, expected in _values(old, feeds, names):
         while name not in ahead and name not in folded:
             ahead.update((next(others),))
         got = array_of(folded[name]) if name in folded else ahead.pop(name)
-        yield name, _error(expected, got)
+        yield name, relative_error(expected, got)
         del expected, got
 
 
-def _values(
-    graph: Graph, region: Region, feeds: dict[str, Array], names: list[str]
-) -> Iterator[tuple[str, Array]]:
+def _values(side: _Side, feeds: dict[str, Array], names: list[str]) -> Iterator[tuple[str, Array]]:
     """The named values, each when it is computed."""
+    graph = side.graph
     inputs = {
         name: graph.types[name]
         for name in feeds
         if name in graph.types and name not in graph.constants
     }
-    part = make_graph(graph.name, inputs, names, _inside(graph, region), graph.constants)
+    part = make_graph(graph.name, inputs, names, side.nodes, graph.constants)
     return computed(part, {name: feeds[name] for name in inputs}, names, dtype="float64")
 
 
-def _error(expected: Array, got: Array) -> float:
+def relative_error(expected: Array, got: Array) -> float:
     """The largest |expected - got| over max |expected|, in pieces: some values are most of a
     model.
     """

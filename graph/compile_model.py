@@ -27,6 +27,7 @@ from .explain import explain
 from .importers.onnx import import_onnx
 from .ir import Graph
 from .options import BuildOptions, Shapes
+from .oracle import model_oracle
 from .plan import Planned, apart, closer, plan_model, rounding_more
 from .reference import evaluate
 from .reference_program import reference_model
@@ -176,6 +177,7 @@ def _build(job: _Job) -> _Made:
             notes=(*failed, *explain(planned)),
             lower_bound_bytes=lowered.plan.lower_bound,
             imported=reference_model(imported).stored(),
+            oracle=model_oracle(imported),
         )
         try:
             engine = build_program(

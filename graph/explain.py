@@ -21,6 +21,9 @@ def explain(planned: Planned) -> tuple[str, ...]:
 def _lines(planned: Planned) -> Iterator[str]:
     graph, program = planned.graph, planned.lowered.program
     yield from (f"pass {report}" for report in planned.passes)
+    if planned.checker is not None:
+        yield str(planned.checker)
+    yield from planned.notes
     views = [node for node in graph.nodes if is_view(node, graph.types)]
     fused = [
         part.group

@@ -19,7 +19,7 @@ from ..tir.program import Copy, Launch, Program, Slice, Step, Tensor
 from ..tir.stmt import Parameter
 from .choose import Part
 from .ir import Graph
-from .memory_check import check_plan
+from .memory_check import check_memory
 from .memory_plan import MemoryPlan, Use, plan_memory
 from .types import Array, TensorType, array_of
 from .views import storage
@@ -89,7 +89,6 @@ class _Lowering:
         arrays = {name: array_of(self.graph.constants[name]) for name in self.constants}
         weights = sum(self.graph.types[name].bytes for name in self.constants)
         plan = plan_memory(uses, sizes, weight_bytes=weights)
-        check_plan(plan, uses, sizes)
         launches = [self._launch(part, plan) for part in self.parts]
         body: list[Step] = [*launches, *(self._copy(name, plan) for name in self.copies)]
         end = max((word.position + word.bytes for word in self.words), default=plan.arena_bytes)
@@ -102,6 +101,7 @@ class _Lowering:
             tuple(body),
             end,
         )
+        check_memory(self.graph, self.parts, program)
         return LoweredModel(program, arrays, plan, uses, sizes)
 
     def _tensors(self, names: Sequence[str] | Mapping[str, int]) -> tuple[Tensor, ...]:

@@ -1,59 +1,120 @@
-"""Check a memory plan by walking through it: no step reads bytes that another tensor has taken.
+"""Check the memory of a program by walking through it beside its graph: no step reads bytes that
+another tensor has taken.
 
-It shares nothing with the planner: no lifetimes, no intervals. Each cell of the arena knows which
-tensor was written there last; a read of a tensor must find all of its cells as its writer left
-them.
+It shares nothing with the planner: no lifetimes, no list of uses. What each launch reads and writes
+is derived from the graph's nodes, where that lies from the program's own slices, and each byte of
+the arena and of the outputs knows which tensor was written there last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
-
+from ..tir.byte_owners import ByteOwners
 from ..tir.errors import InternalError
-from .memory_plan import MemoryPlan, Use
+from ..tir.in_place import overwritable_inputs
+from ..tir.program import Copy, Launch, Program, Slice, Sync
+from .choose import Part
+from .ir import Graph
+from .views import storage
 
-CELL = 64
+ALIGNMENT = 64
 
 
-def check_plan(plan: MemoryPlan, uses: Sequence[Use], sizes: Mapping[str, int]) -> None:
-    """Raise InternalError unless every step of `uses` finds in the arena what was written for it.
+def check_memory(graph: Graph, parts: Sequence[Part], program: Program) -> None:
+    """Raise InternalError unless every launch of `program`, and who reads the outputs when it has
+    run, find what the graph says that they read.
 
-    sizes: bytes of each tensor. Tensors that a step reads and writes at once must not overlap,
-    unless the plan says that the one takes the place of the other and they lie on the same bytes.
+    parts: what each launch computes, in order. A launch may write over what it reads where that is
+    the very same place, and its function reads no element there after it has written it.
     """
-    owners = np.full(-(-plan.arena_bytes // CELL), -1, dtype=np.int64)
-    numbers = {name: n for n, name in enumerate(sizes)}
-    cells: dict[str, slice] = {}
-    for item in plan.placements:
-        end = item.offset + sizes[item.name]
-        if item.offset % CELL or item.offset < 0 or end > plan.arena_bytes:
-            _refuse(f"'{item.name}' lies at bytes {item.offset} to {end} of {plan.arena_bytes}")
-        cells[item.name] = slice(item.offset // CELL, -(-end // CELL))
-    allowed = set(plan.in_place)
-    for step, use in enumerate(uses):
-        for name in use.reads:
-            if name not in cells:
-                _refuse(f"step {step} reads '{name}', which has no place")
-            if np.any(owners[cells[name]] != numbers[name]):
-                _refuse(f"step {step} reads '{name}', whose bytes were not written or are taken")
-        if use.write is None:
-            continue
-        if use.write not in cells:
-            _refuse(f"step {step} writes '{use.write}', which has no place")
-        for name in use.reads:
-            if _clash(cells[use.write], cells[name]):
-                same = cells[use.write] == cells[name] and name in use.reusable
-                if not same or (use.write, name) not in allowed:
-                    _refuse(f"step {step} writes '{use.write}' over '{name}', which it reads")
-        owners[cells[use.write]] = numbers[use.write]
+    _Walk(graph, program).run(parts)
 
 
-def _clash(a: slice, b: slice) -> bool:
-    start: int = max(a.start, b.start)
-    stop: int = min(a.stop, b.stop)
-    return start < stop
+class _Walk:
+    def __init__(self, graph: Graph, program: Program) -> None:
+        self.graph = graph
+        self.program = program
+        self.roots = storage(graph)
+        self.arena = ByteOwners()
+        self.outputs = ByteOwners()
+        # where each output of the model begins, were they one after the other
+        self.starts = [0]
+        for tensor in program.outputs:
+            self.starts.append(self.starts[-1] + tensor.bytes)
+
+    def run(self, parts: Sequence[Part]) -> None:
+        """Walk through all steps, then look at the outputs."""
+        steps = [step for step in self.program.body if not isinstance(step, Sync)]
+        if len(self.program.launches) != len(parts):
+            _refuse(f"{len(self.program.launches)} launches compute {len(parts)} groups")
+        waiting = iter(parts)
+        for number, step in enumerate(steps):
+            if isinstance(step, Launch):
+                self._launch(number, step, next(waiting))
+            else:
+                self._copy(number, step)
+        for position, name in enumerate(self.graph.outputs):
+            tensor = self.program.outputs[position]
+            item = Slice("output", position, tensor.dtype, tensor.shape)
+            self._read("whoever called it", item, self.roots[name])
+
+    def _launch(self, number: int, step: Launch, part: Part) -> None:
+        func = self.program.function(step.function)
+        values = [
+            value
+            for value, operand in zip(part.values, part.form.operands, strict=True)
+            if operand.scalar is None
+        ]
+        free = overwritable_inputs(func)
+        pairs = list(zip(func.parameters, step.arguments, strict=True))
+        read = [(p.buffer, item) for p, item in pairs if p.role != "output"]
+        written = [item for p, item in pairs if p.role == "output"]
+        for value, (_, item) in zip(values, read, strict=True):
+            self._read(f"step {number}", item, self.roots[value])
+        for item in written:
+            for buffer, source in read:
+                place = (item.position, item.bytes) == (source.position, source.bytes)
+                same = place and buffer in free
+                if item.overlaps(source) and not same:
+                    _refuse(f"step {number} writes {item} over {source}, which it reads")
+        result, *words = written
+        self._write(number, result, self.roots[part.group.output], ALIGNMENT)
+        for item in words:
+            self._write(number, item, f"a check of step {number}", item.bytes)
+
+    def _copy(self, number: int, step: Copy) -> None:
+        name = self.graph.outputs[step.target.position]
+        self._read(f"step {number}", step.source, self.roots[name])
+        self._write(number, step.target, self.roots[name], ALIGNMENT)
+
+    def _read(self, who: str, item: Slice, root: str) -> None:
+        """Who reads a tensor finds it there."""
+        match item.space:
+            case "input":
+                found = self.program.inputs[item.position].name == root
+            case "constant":
+                found = self.program.constants[item.position].name == root
+            case "arena":
+                found = self.arena.holds(item.position, item.position + item.bytes, root)
+            case _:
+                start = self.starts[item.position]
+                found = self.outputs.holds(start, start + item.bytes, root)
+        if not found:
+            _refuse(f"{who} reads '{root}' in {item}, which was not written there or is taken")
+
+    def _write(self, number: int, item: Slice, root: str, alignment: int) -> None:
+        if item.space == "output":
+            start = self.starts[item.position]
+            self.outputs.write(start, start + item.bytes, root)
+            return
+        end, size = item.position + item.bytes, self.program.arena_bytes
+        if item.space != "arena" or end > size or item.position % alignment:
+            _refuse(
+                f"step {number} writes '{root}' to {item}; expected a multiple of {alignment} in "
+                f"an arena of {size} bytes"
+            )
+        self.arena.write(item.position, end, root)
 
 
 def _refuse(problem: str) -> None:

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 from ..driver.clock import Clock, Laps
 from ..schedule.source import ScheduleSource
+from ..tir.errors import InternalError
 from ..tir.target import Target
+from .check_functions import FunctionChecker
 from .choose import Decision, Part, choose, chosen_parts, taken_apart, without
 from .fusion import Fusion, fuse
 from .groups import ROUNDING_MORE
@@ -25,7 +27,9 @@ class Planned:
     """A model, planned.
 
     imported: as it was read; graph: after the passes; passes: what each did. decisions: for each
-    group of the fusion, what was priced and what was taken. seconds: what each stage took.
+    group of the fusion, what was priced and what was taken. checker: what compared the kernels'
+    functions with their operators, None where nobody asked. notes: what was taken apart, and why.
+    seconds: what each stage took.
     """
 
     imported: Graph
@@ -35,6 +39,8 @@ class Planned:
     decisions: tuple[Decision, ...]
     lowered: LoweredModel
     pricer: Pricer
+    checker: FunctionChecker | None
+    notes: tuple[str, ...]
     seconds: Laps
 
 
@@ -53,8 +59,9 @@ def plan_model(
     source: times and schedules that are known. passes: those of the pipeline by default. check:
     compare the graph before and after each pass on random numbers. strict: no algorithm or pass
     that sums in another order than the operators say. tolerance: of the expected error of an
-    algorithm that rounds more; None: no such one. Raises: InternalError where an invariant does not
-    hold.
+    algorithm that rounds more; None: no such one. Where `check`, the function of each kernel is
+    also compared with the NumPy references of its operators. Raises: InternalError where an
+    invariant does not hold.
     """
     clock = Clock()
     pipeline = STRICT_PIPELINE if strict else PIPELINE
@@ -64,9 +71,47 @@ def plan_model(
     pricer = Pricer(target, source, strict=strict, tolerance=tolerance)
     decisions = choose(graph, fusion.groups, pricer)
     clock.lap("choose")
+    checker = FunctionChecker(graph) if check else None
+    decisions, notes = _checked(graph, decisions, pricer, checker)
+    clock.lap("check of functions")
     lowered = lower(graph, chosen_parts(graph, decisions))
     clock.lap("plan")
-    return Planned(imported, graph, reports, fusion, decisions, lowered, pricer, clock.laps)
+    return Planned(
+        imported, graph, reports, fusion, decisions, lowered, pricer, checker, notes, clock.laps
+    )
+
+
+def _checked(
+    graph: Graph,
+    decisions: Sequence[Decision],
+    pricer: Pricer,
+    checker: FunctionChecker | None,
+) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
+    """The decisions, each group whose function is wrong taken apart, and a note of each.
+
+    Raises: InternalError where the function of one operator is wrong.
+    """
+    if checker is None:
+        return tuple(decisions), ()
+    found, notes = [], list[str]()
+    for decision in decisions:
+        wrong = checker.wrong(decision.chosen.parts)
+        if wrong:
+            single = taken_apart(graph, decision.group, pricer)
+            left = checker.wrong(single.parts)
+            for group, reason in left.items():
+                raise InternalError(
+                    f"plan: the function of {group.title} ({group.label}) does not compute what "
+                    f"NumPy does: {reason}.",
+                    code="plan-function",
+                )
+            decision = replace(decision, chosen=single)
+        notes += [
+            f"{group.title} ({group.label}) was taken apart: its function is wrong: {reason}"
+            for group, reason in wrong.items()
+        ]
+        found.append(decision)
+    return tuple(found), tuple(notes)
 
 
 def apart(planned: Planned, functions: Sequence[str]) -> Planned:
@@ -106,5 +151,6 @@ def closer(planned: Planned) -> Planned:
 
 
 def _decided(planned: Planned, decisions: Sequence[Decision]) -> Planned:
-    parts = chosen_parts(planned.graph, tuple(decisions))
-    return replace(planned, decisions=tuple(decisions), lowered=lower(planned.graph, parts))
+    checked, notes = _checked(planned.graph, decisions, planned.pricer, planned.checker)
+    lowered = lower(planned.graph, chosen_parts(planned.graph, checked))
+    return replace(planned, decisions=checked, lowered=lowered, notes=(*planned.notes, *notes))

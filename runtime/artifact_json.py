@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from ..codegen.artifact import Artifact, Entry, Parameter
-from ..codegen.program_artifact import ProgramArtifact
+from ..codegen.check_memory import check_memory
+from ..codegen.program_artifact import ProgramArtifact, Scratch
 from ..tir.dtype import UINT64
 from ..tir.errors import IRError
 from ..tir.gpu import GPUS
@@ -36,6 +37,7 @@ def artifact_to_json(artifact: ProgramArtifact) -> dict[str, Json]:
         "kernels": [_entry_to_json(kernel) for kernel in artifact.kernels],
         "body": [step_to_json(step) for step in artifact.body],
         "prepare": [step_to_json(launch) for launch in artifact.prepare],
+        "scratch": [[place.bytes, place.thread_bytes] for place in artifact.scratch],
         "arena_bytes": artifact.arena_bytes,
         "workspace_bytes": artifact.workspace_bytes,
         "thread_workspace_bytes": artifact.thread_workspace_bytes,
@@ -47,6 +49,7 @@ def artifact_from_json(data: Reader, sources: tuple[str, ...]) -> ProgramArtifac
 
     sources: a text for each kernel, then the main one.
     """
+    scratch = data.optional("scratch")
     artifact = ProgramArtifact(
         name=data["name"].text(),
         symbol=data["symbol"].text(SYMBOL),
@@ -60,12 +63,18 @@ def artifact_from_json(data: Reader, sources: tuple[str, ...]) -> ProgramArtifac
         main=sources[-1],
         body=tuple(step_from_json(item) for item in data["body"].items()),
         prepare=tuple(launch_from_json(item) for item in data["prepare"].items()),
+        scratch=() if scratch is None else tuple(map(_scratch, scratch.items())),
         arena_bytes=data["arena_bytes"].integer(),
         workspace_bytes=data["workspace_bytes"].integer(),
         thread_workspace_bytes=data["thread_workspace_bytes"].integer(),
     )
     _check(artifact)
     return artifact
+
+
+def _scratch(data: Reader) -> Scratch:
+    bytes_, thread_bytes = data.items(2)
+    return Scratch(bytes_.integer(), thread_bytes.integer())
 
 
 def kernel_to_json(artifact: Artifact) -> dict[str, Json]:
@@ -100,18 +109,20 @@ def report_to_json(report: EngineReport) -> Json:
         "notes": list(report.notes),
         "seconds": [[name, seconds] for name, seconds in report.seconds],
         "tolerance": report.tolerance,
+        "whole": report.whole,
     }
 
 
 def report_from_json(data: Reader) -> EngineReport:
     """The report that `report_to_json` wrote. Raises: IRError."""
     pairs = [list(item.items(2)) for item in data["seconds"].items()]
-    tolerance = data["tolerance"]
+    tolerance, whole = data["tolerance"], data.optional("whole")
     return EngineReport(
         tuple(_kernel_report(item) for item in data["kernels"].items()),
         tuple(item.text(1 << 16) for item in data["notes"].items()),
         tuple((pair[0].text(), pair[-1].number()) for pair in pairs if pair),
         None if tolerance.value is None else tolerance.number(),
+        "off" if whole is None else whole.text(),
     )
 
 
@@ -232,6 +243,10 @@ def _check(artifact: ProgramArtifact) -> None:
     for launch in artifact.prepare:
         if any(item.space != "constant" for item in launch.arguments):
             raise wrong("'prepare' touches more than constants")
+    launches = sum(isinstance(step, Launch) for step in artifact.body)
+    if artifact.scratch and len(artifact.scratch) != launches:
+        raise wrong(f"{launches} launches have scratch memory in {len(artifact.scratch)} places")
+    check_memory(artifact)
 
 
 def check_steps(steps: Iterable[Step], counts: Mapping[str, int]) -> None:

@@ -15,7 +15,7 @@ from ..codegen.program_artifact import ProgramArtifact
 from ..tir.errors import TargetError
 from ..tir.program import Copy, Launch, Slice, Step, Sync
 from ..tir.target import covers
-from .arrays import Array, empty_aligned, memory
+from .arrays import ALIGNMENT, Array, empty_aligned, memory
 from .host import default_threads, host
 from .index_checks import check_indices
 from .interface import Interface
@@ -63,9 +63,12 @@ class NativeProgram:
             assert array is not None, position
             self.pointers.append(memory(array))
 
-    def frame(self, threads: int) -> Frame:
-        """Memory for runs on up to `threads` threads; more when a run asks for them."""
-        return Frame(self, threads)
+    def frame(self, threads: int, fence: int = 0) -> Frame:
+        """Memory for runs on up to `threads` threads; more when a run asks for them.
+
+        fence: bytes on either side of its scratch memory that no run may touch, for checks.
+        """
+        return Frame(self, threads, fence)
 
     def kernel_function(self, symbol: str) -> Pointer:
         """The address of one kernel's entry."""
@@ -75,8 +78,9 @@ class NativeProgram:
 class Frame:
     """The memory of one run at a time."""
 
-    def __init__(self, program: NativeProgram, threads: int) -> None:
+    def __init__(self, program: NativeProgram, threads: int, fence: int = 0) -> None:
         self.program = program
+        self._fence = -(-fence // ALIGNMENT) * ALIGNMENT
         artifact = program.artifact
         self._outputs_at = len(artifact.inputs) + len(program.pointers)
         self._scratch_at = self._outputs_at + len(artifact.outputs)
@@ -99,9 +103,7 @@ class Frame:
 
         Raises: IndexRangeError after a run in which an index lay outside of its range.
         """
-        needed = self.program.artifact.scratch_bytes(threads)
-        if needed > self._scratch.size:
-            self._reserve(needed)
+        self._enough(threads)
         took_part = int(pool_run()(self.program.function, self._arguments, threads))
         for item in self._checks:
             word = int(ffi.cast(_WORDS, self._pointer(item.word))[0])
@@ -115,20 +117,29 @@ class Frame:
         name, steps = self.program.artifact.name, self.steps(threads)
         return profile_steps(name, steps, lambda: self.run(threads), threads, rounds)
 
+    @property
+    def scratch(self) -> Array:
+        """Every byte of the scratch memory, the arena first."""
+        size = self._scratch.size - 2 * self._fence
+        return np.frombuffer(ffi.buffer(self._base, size), np.uint8)
+
+    @property
+    def fences(self) -> tuple[Array, Array]:
+        """The bytes on either side of the scratch memory."""
+        whole = np.frombuffer(ffi.buffer(self._scratch.pointer, self._scratch.size), np.uint8)
+        return whole[: self._fence], whole[whole.size - self._fence :]
+
     def steps(self, threads: int) -> list[tuple[Step, Callable[[], object]]]:
         """Each step of the program as a call of its own, on the arrays pointed to."""
-        needed = self.program.artifact.scratch_bytes(threads)
-        if needed > self._scratch.size:
-            self._reserve(needed)
+        self._enough(threads)
         return [(step, self._alone(step, threads)) for step in self.program.artifact.body]
 
     def _alone(self, step: Step, threads: int) -> Callable[[], object]:
         match step:
             case Launch():
                 function = self.program.kernel_function(step.function)
-                workspace = ffi.cast(_CHARS, self._scratch.pointer)
                 pointers = [self._pointer(item) for item in step.arguments]
-                pointers.append(workspace + self.program.artifact.arena_bytes)
+                pointers.append(self._base + self.program.artifact.arena_bytes)
                 arguments = ffi.new(_POINTERS, pointers)
                 return lambda: pool_run()(function, arguments, threads)
             case Copy():
@@ -141,7 +152,7 @@ class Frame:
         artifact = self.program.artifact
         match item.space:
             case "arena":
-                return ffi.cast(_CHARS, self._scratch.pointer) + item.position
+                return self._base + item.position
             case "input":
                 return self._arguments[item.position]
             case "constant":
@@ -149,9 +160,15 @@ class Frame:
             case _:
                 return self._arguments[self._outputs_at + item.position]
 
+    def _enough(self, threads: int) -> None:
+        needed = self.program.artifact.scratch_bytes(threads)
+        if needed > self._scratch.size - 2 * self._fence:
+            self._reserve(needed)
+
     def _reserve(self, size: int) -> None:
-        self._scratch = Workspace(size)
-        self._arguments[self._scratch_at] = self._scratch.pointer
+        self._scratch = Workspace(size + 2 * self._fence)
+        self._base = ffi.cast(_CHARS, self._scratch.pointer) + self._fence
+        self._arguments[self._scratch_at] = self._base
 
 
 def prepare_constants(

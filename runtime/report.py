@@ -51,13 +51,15 @@ class EngineReport:
     notes: lines of those who made the program, such as each fusion that was missed, and why.
     seconds: what each part of the build took, by name; all but those "beside the others" add up.
     tolerance: the error of an output, as a share of its largest magnitude, that was accepted when
-    it was built; None: the usual one.
+    it was built; None: the usual one. whole: what the run of the whole engine beside the model's
+    reference found, "off" where it was not made.
     """
 
     kernels: tuple[KernelReport, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: tuple[tuple[str, float], ...] = ()
     tolerance: float | None = None
+    whole: str = "off"
 
     @property
     def proofs(self) -> dict[str, int]:
@@ -72,6 +74,7 @@ class EngineReport:
     def __str__(self) -> str:
         lines = [str(self.coverage)]
         lines.append(f"proofs: {_counts(self.proofs.items())}")
+        lines.append(f"whole engine: check {self.whole}")
         lines += [f"  {kernel}" for kernel in self.kernels]
         lines += [f"note: {note}" for note in self.notes]
         if self.seconds:
@@ -91,7 +94,7 @@ class EngineReport:
             )
             for kernel in self.kernels
         ]
-        table = html_table(heads, rows)
+        table = html_table(heads, rows) + f"<p>whole engine: check {escape(self.whole)}</p>"
         if not self.notes:
             return table
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)

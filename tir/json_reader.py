@@ -44,6 +44,10 @@ class Reader:
             raise self._error(f"an object with '{name}'")
         return Reader(self.value[name], f"{self.where}.{name}")
 
+    def optional(self, name: str) -> Reader | None:
+        """The field `name` of an object; None where older files have none."""
+        return self[name] if isinstance(self.value, dict) and name in self.value else None
+
     def items(self, most: int = _MOST_ITEMS) -> Iterator[Reader]:
         """The items of a list of at most `most`."""
         if not isinstance(self.value, list) or len(self.value) > most:

@@ -11,7 +11,8 @@ from ...tir.func import PrimFunc
 from ...tir.program import Copy, Launch, Program, Slice, Step, Sync, Tensor, verify_program
 from ...tir.target import Target
 from ..artifact import Entry, Parameter
-from ..program_artifact import ProgramArtifact
+from ..check_memory import check_memory
+from ..program_artifact import ProgramArtifact, Scratch
 from .build import entry, using
 from .emit import emit_function
 from .names import mangle
@@ -20,14 +21,6 @@ from .program_source import plain
 from .workspace import ALIGNMENT
 
 _LABEL_LENGTH = 70
-
-
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """Where a launch's scratch memory begins: `bytes + threads * thread_bytes` after the arena."""
-
-    bytes: int
-    thread_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +94,13 @@ def emit_program(
         main="",
         body=body,
         prepare=tuple(replace(p, function=symbols[p.function]) for p in program.prepare),
+        scratch=offsets,
         arena_bytes=_aligned(program.arena_bytes),
         workspace_bytes=most.bytes,
         thread_workspace_bytes=most.thread_bytes,
     )
-    return replace(made, main=_entry_text(made, offsets))
+    check_memory(made)
+    return replace(made, main=_entry_text(made))
 
 
 def program_symbol(name: str) -> str:
@@ -167,9 +162,9 @@ def _scratch(
     return tuple(offsets), most
 
 
-def _entry_text(artifact: ProgramArtifact, offsets: Sequence[Scratch]) -> str:
+def _entry_text(artifact: ProgramArtifact) -> str:
     """The model's entry."""
-    rest = iter(offsets)
+    rest = iter(artifact.scratch)
     lines: list[str] = []
     for step in artifact.body:
         match step:

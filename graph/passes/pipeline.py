@@ -23,6 +23,8 @@ from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
 from .reshape_motion import ReshapeMotion
 
+CHECKED_BYTES = 1 << 32  # of all values of a model in float64 that is still evaluated
+
 Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
 
 
@@ -104,7 +106,7 @@ def optimise(
     passes: tuple[Pass, ...] = PIPELINE,
     *,
     check: bool = True,
-    check_bytes: int = 1 << 32,
+    check_bytes: int = CHECKED_BYTES,
     seed: int = 0,
 ) -> tuple[Graph, tuple[PassReport, ...]]:
     """Run `passes` in order and report each.
@@ -130,7 +132,7 @@ def _run(one: Pass, graph: Graph, check_bytes: int, seed: int) -> tuple[Graph, P
     operators = _changed_counts(graph, after)
     comparison = None
     problem = _invalid(graph, after)
-    check = not problem and _double_bytes(after) <= check_bytes
+    check = not problem and double_bytes(after) <= check_bytes
     began = time.perf_counter()
     if check:
         comparison = compare(graph, after, seed=seed)
@@ -147,7 +149,7 @@ def _run(one: Pass, graph: Graph, check_bytes: int, seed: int) -> tuple[Graph, P
     return after, PassReport(name, verdict, operators, took, comparison, check_seconds=checking)
 
 
-def _double_bytes(graph: Graph) -> int:
+def double_bytes(graph: Graph) -> int:
     """Bytes of all values of `graph` in float64, an upper bound on what comparing it may hold."""
     return 8 * sum(type_.elements for type_ in graph.types.values())
 

@@ -138,3 +138,56 @@ def test_large_values_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPatc
         assert not result.equal
         assert result.worst == "y"
         assert result.error > 0.01
+
+
+def folded(kind: str, factor: float) -> tuple[Graph, Graph]:
+    """x * k * m, and x * (k m) with the product rounded to `kind`, then times `factor`."""
+    rng = np.random.default_rng(0)
+    k, m = (rng.uniform(1, 2, (3, 3)).astype(kind) for _ in range(2))
+    type_ = TensorType(kind, (3, 3))
+    graphs = []
+    for product in (None, (k.astype(np.float64) * m * factor).astype(kind)):
+        b = GraphBuilder("g")
+        b.input("x", type_)
+        if product is None:
+            b.add(Mul(), b.add(Mul(), "x", b.constant("k", k), output="a"), b.constant("m", m),
+                  output="y")  # fmt: skip
+        else:
+            b.add(Mul(), "x", b.constant("km", product), output="y")
+        graphs.append(b.finish(("y",)))
+    return graphs[0], graphs[1]
+
+
+@pytest.mark.parametrize(("kind", "last_place"), [("float32", 2.0**-23), ("float16", 2.0**-10)])
+def test_a_constant_that_was_rounded_once_may_be_off_by_that_and_no_more(
+    kind: str, last_place: float
+) -> None:
+    right = compare(*folded(kind, 1.0))
+    assert right.equal
+    assert right.error > 1e-11
+    assert compare(*folded(kind, 1 + 2 * last_place)).equal
+    wrong = compare(*folded(kind, 1 + 16 * last_place))
+    assert not wrong.equal
+    assert last_place < wrong.allowed < 10 * last_place
+
+
+def test_one_value_in_float16_does_not_loosen_the_check_of_the_others() -> None:
+    """A rewrite of float32 values, in a graph whose other half is float16."""
+    graphs = []
+    for scale in (0.5, 0.5 * (1 + 1e-4)):
+        b = GraphBuilder("g")
+        b.input("x", X)
+        half = b.input("h", TensorType("float16", (3, 3)))
+        b.add(Mul(), "x", b.constant("c", Splat(scale, "float32", ())), output="y")
+        b.add(Relu(), half, output="z")
+        graphs.append(b.finish(("y", "z")))
+    result = compare(*graphs)
+    assert not result.equal
+    assert result.allowed < 1e-6
+
+
+def test_a_rewrite_that_makes_no_constant_has_nothing_that_rounds() -> None:
+    """x * c + x * c beside x + x: as far as the fault goes, no constant is to blame."""
+    before = graph_of((Mul(), "x c", "a"), (Add(), "a a", "y"))
+    after = graph_of((Mul(), "x c", "a"), (Add(), "a x", "y"))
+    assert compare(before, after).allowed == 1e-11

@@ -44,6 +44,7 @@ def plain(lines: tuple[str, ...]) -> list[str]:
 
 def test_every_fact_has_a_line() -> None:
     assert plain(explain(plan_model(network(), TARGET, passes=()))) == [
+        "functions: 3 compared with the NumPy references of their operators, in float64",
         "5 nodes: 3 launches of 3 functions, 2 nodes in 1 fused groups, 1 views, 1 copies",
         "fused: Conv+Sum: conv, y",
         "priced: conv, y: took Conv+Sum: estimated # us; not Conv | Sum: estimated # us",

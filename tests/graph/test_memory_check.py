@@ -1,101 +1,169 @@
-"""The check of a plan finds every planted overlap, by walking through the steps."""
+"""The check of a program's memory finds every planted overlap, by walking beside the graph."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
-from tilewright.graph.memory_check import check_plan
-from tilewright.graph.memory_plan import MemoryPlan, Placement, Use
+from tilewright.graph import lowering
+from tilewright.graph.build import GraphBuilder
+from tilewright.graph.choose import Part, choose, chosen_parts
+from tilewright.graph.fusion import fuse
+from tilewright.graph.ir import Graph
+from tilewright.graph.memory_check import check_memory
+from tilewright.graph.memory_plan import MemoryPlan, Use, plan_memory
+from tilewright.graph.ops.arithmetic import Add
+from tilewright.graph.ops.matmul import MatMul
+from tilewright.graph.ops.movement import Reshape
+from tilewright.graph.pricing import Pricer
+from tilewright.graph.types import TensorType
 from tilewright.tir.errors import InternalError
+from tilewright.tir.program import Program, Slice, Step
+from tilewright.tir.target import Target
 
-SIZES = {"a": 100, "b": 100, "c": 64}
-USES = (Use((), "a"), Use(("a",), "b", ("a",)), Use(("a", "b"), "c"), Use(("c",), None))
+BYTES = 1024
 HINT = "\n  Hint: this is a defect of tilewright; please report it with the program that led here."
 
 
-def plan(
-    a: int, b: int, c: int, arena: int = 512, in_place: tuple[tuple[str, str], ...] = ()
-) -> MemoryPlan:
-    offsets = {"a": a, "b": b, "c": c}
-    placements = tuple(Placement(n, at, SIZES[n], 0, 0) for n, at in offsets.items())
-    return MemoryPlan(arena, 0, "by hand", placements, in_place)
+def network() -> Graph:
+    """a = x x, b = a a, c = a b, y = c c; z is a view of a."""
+    b = GraphBuilder("g")
+    x = b.input("x", TensorType("float32", (16, 16)))
+    first = b.add(MatMul(), x, x, output="a")
+    second = b.add(MatMul(), first, first, output="b")
+    third = b.add(MatMul(), first, second, output="c")
+    b.add(MatMul(), third, third, output="y")
+    b.add(Reshape((256,)), first, output="z")
+    return b.finish(("y",))
 
 
-def refusal(wrong: MemoryPlan, uses: tuple[Use, ...] = USES) -> str:
+def parts_of(graph: Graph) -> tuple[Part, ...]:
+    pricer = Pricer(Target.parse("c:avx2"))
+    return chosen_parts(graph, choose(graph, fuse(graph).groups, pricer))
+
+
+GRAPH = network()
+PARTS = parts_of(GRAPH)
+PROGRAM = lowering.lower(GRAPH, PARTS).program
+
+
+def moved(change: Callable[[int, int, Slice], Slice]) -> Program:
+    """The program with its slices changed: launch, argument, slice -> slice."""
+    body: list[Step] = []
+    for number, launch in enumerate(PROGRAM.launches):
+        arguments = (change(number, n, item) for n, item in enumerate(launch.arguments))
+        body.append(replace(launch, arguments=tuple(arguments)))
+    return replace(PROGRAM, body=tuple(body), arena_bytes=PROGRAM.arena_bytes)
+
+
+def refusal(program: Program) -> str:
     with pytest.raises(InternalError) as caught:
-        check_plan(wrong, uses, SIZES)
+        check_memory(GRAPH, PARTS, program)
     return str(caught.value)
 
 
-def test_tensors_apart_are_fine() -> None:
-    check_plan(plan(0, 128, 256), USES, SIZES)
+def test_what_lowering_makes_passes() -> None:
+    check_memory(GRAPH, PARTS, PROGRAM)
 
 
-def test_a_place_may_be_used_again_when_its_tensor_is_dead() -> None:
-    uses = (Use((), "a"), Use(("a",), "b"), Use(("b",), "c"), Use(("c",), None))
-    check_plan(plan(0, 128, 0), uses, SIZES)
+def test_a_tensor_whose_place_is_given_away_too_early_is_found() -> None:
+    """b takes the place of a, which c still reads."""
+    a = PROGRAM.launches[0].arguments[-1]
 
+    def change(launch: int, argument: int, item: Slice) -> Slice:
+        of_b = item == PROGRAM.launches[1].arguments[-1]
+        return replace(item, position=a.position) if of_b and launch else item
 
-@pytest.mark.parametrize("at", [0, 64])
-def test_a_tensor_that_is_overwritten_before_its_last_read_is_found(at: int) -> None:
-    assert refusal(plan(0, at, 256), (Use((), "a"), Use((), "b"), Use(("a",), None))) == (
-        "InternalError: memory plan: step 2 reads 'a', whose bytes were not written or are taken. "
-        "[plan-check]" + HINT
+    assert refusal(moved(change)) == (
+        "InternalError: memory plan: step 1 writes arena[0]: float32[16, 16] over arena[0]: "
+        "float32[16, 16], which it reads. [plan-check]" + HINT
     )
 
 
-def test_a_tensor_is_found_to_be_lost_whichever_comes_first() -> None:
-    uses = (Use((), "b"), Use((), "a"), Use(("b",), None))
-    assert "step 2 reads 'b', whose bytes were not written or are taken" in refusal(
-        plan(0, 0, 256), uses
+@pytest.mark.parametrize("far", [-64, 64, BYTES - 64])
+def test_tensors_that_share_some_bytes_are_found(far: int) -> None:
+    b = PROGRAM.launches[1].arguments[-1].position
+
+    def change(launch: int, argument: int, item: Slice) -> Slice:
+        if item.space != "arena" or launch == 0:
+            return item
+        place = b - far if item.position == b else item.position
+        return replace(item, position=place if place >= 0 else item.position + 64)
+
+    program = replace(moved(change), arena_bytes=8 * BYTES)
+    assert "[plan-check]" in refusal(program)
+
+
+def test_a_launch_that_is_given_another_tensor_is_found() -> None:
+    def change(launch: int, argument: int, item: Slice) -> Slice:
+        return PROGRAM.launches[0].arguments[-1] if (launch, argument) == (2, 1) else item
+
+    assert "step 2 reads 'b' in arena[0]: float32[16, 16], which was not written there" in refusal(
+        moved(change)
     )
 
 
-def test_a_tensor_that_was_never_written_is_found() -> None:
-    assert "step 0 reads 'a', whose bytes were not written" in refusal(
-        plan(0, 128, 256), (Use(("a",), None),)
-    )
+def test_a_result_outside_of_the_arena_or_unaligned_is_found() -> None:
+    end = PROGRAM.arena_bytes
+
+    def beyond(launch: int, argument: int, item: Slice) -> Slice:
+        return replace(item, position=end - 64) if (launch, argument) == (0, 1) else item
+
+    def odd(launch: int, argument: int, item: Slice) -> Slice:
+        return replace(item, position=8) if (launch, argument) == (0, 1) else item
+
+    expected = f"expected a multiple of 64 in an arena of {end} bytes"
+    assert expected in refusal(moved(beyond))
+    assert expected in refusal(moved(odd))
 
 
-def test_the_last_bytes_of_the_arena_are_looked_at_too() -> None:
-    uses = (Use((), "a"), Use((), "c"), Use(("a",), None))
-    wrong = MemoryPlan(
-        128, 0, "by hand", (Placement("a", 0, 100, 0, 0), Placement("c", 64, 64, 0, 0))
-    )
-    assert "step 2 reads 'a', whose bytes were not written or are taken" in refusal(wrong, uses)
+def test_a_launch_that_is_missing_is_found() -> None:
+    fewer = replace(PROGRAM, body=PROGRAM.launches[:-1])
+    assert "3 launches compute 4 groups" in refusal(fewer)
 
 
-def test_an_arena_of_one_cell_is_looked_at_too() -> None:
-    places = (Placement("a", 0, 64, 0, 0), Placement("b", 0, 64, 0, 0))
-    uses = (Use((), "a"), Use((), "b"), Use(("a",), None))
-    with pytest.raises(InternalError, match="step 2 reads 'a'"):
-        check_plan(MemoryPlan(64, 0, "by hand", places), uses, {"a": 64, "b": 64})
+def test_an_output_that_is_not_written_is_found() -> None:
+    def change(launch: int, argument: int, item: Slice) -> Slice:
+        return Slice("arena", 0, item.dtype, item.shape) if item.space == "output" else item
+
+    assert "whoever called it reads 'y' in output[0]" in refusal(moved(change))
 
 
-def test_a_result_over_an_input_of_the_same_step_is_found() -> None:
-    assert "step 1 writes 'b' over 'a', which it reads" in refusal(plan(0, 64, 256))
-    assert "step 2 writes 'c' over 'b', which it reads" in refusal(plan(0, 128, 192))
+def test_a_wrong_input_is_found() -> None:
+    b = GraphBuilder("g")
+    kind = TensorType("float32", (8,))
+    x, y = b.input("x", kind), b.input("y", kind)
+    graph = b.finish((b.add(Add(), x, y, output="s"),))
+    parts = parts_of(graph)
+    program = lowering.lower(graph, parts).program
+    (launch,) = program.launches
+    first, second, result = launch.arguments
+    wrong = replace(program, body=(replace(launch, arguments=(second, first, result)),))
+    with pytest.raises(InternalError, match="step 0 reads 'x' in input"):
+        check_memory(graph, parts, wrong)
 
 
-def test_a_result_may_take_the_place_of_an_input_that_dies() -> None:
-    uses = (Use((), "a"), Use(("a",), "b", ("a",)), Use(("b",), "c"), Use(("c",), None))
-    check_plan(plan(0, 0, 256, in_place=(("b", "a"),)), uses, SIZES)
-    assert "step 1 writes 'b' over 'a'" in refusal(plan(0, 0, 256), uses)
-    unsafe = (uses[0], Use(("a",), "b"), *uses[2:])
-    assert "step 1 writes 'b' over 'a'" in refusal(plan(0, 0, 256, in_place=(("b", "a"),)), unsafe)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(lambda uses, sizes: (uses, dict.fromkeys(sizes, 64)), id="sizes too small"),
+        pytest.param(
+            lambda uses, sizes: ([replace(use, reads=use.reads[:1]) for use in uses], sizes),
+            id="uses forget a read",
+        ),
+        pytest.param(
+            lambda uses, sizes: ([Use((), use.write) for use in uses], sizes), id="no lifetimes"
+        ),
+    ],
+)
+def test_a_planner_that_is_told_less_than_the_truth_is_found_out(
+    fault: Callable[..., tuple[list[Use], dict[str, int]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(uses: list[Use], sizes: dict[str, int], *, weight_bytes: int = 0) -> MemoryPlan:
+        return plan_memory(*fault(uses, sizes), weight_bytes=weight_bytes)
 
-
-def test_a_result_in_place_of_an_input_that_is_read_again_is_found() -> None:
-    wrong = plan(0, 0, 256, in_place=(("b", "a"),))
-    assert "step 2 reads 'a'" in refusal(wrong)
-
-
-def test_places_outside_the_arena_or_not_aligned_are_found() -> None:
-    assert "'c' lies at bytes 512 to 576 of 512" in refusal(plan(0, 128, 512))
-    assert "'b' lies at bytes 130 to 230 of 512" in refusal(plan(0, 130, 256))
-
-
-def test_a_tensor_without_a_place_is_found() -> None:
-    part = MemoryPlan(512, 0, "by hand", plan(0, 128, 256).placements[:2])
-    assert "step 2 writes 'c', which has no place" in refusal(part)
-    assert "step 0 reads 'x', which has no place" in refusal(part, (Use(("x",), None),))
+    monkeypatch.setattr(lowering, "plan_memory", wrong)
+    with pytest.raises(InternalError, match="memory plan: "):
+        lowering.lower(GRAPH, PARTS)

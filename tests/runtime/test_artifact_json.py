@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.codegen.artifact import Entry, Parameter
-from tilewright.codegen.program_artifact import ProgramArtifact
+from tilewright.codegen.program_artifact import ProgramArtifact, Scratch
 from tilewright.runtime.artifact_json import (
     artifact_from_json,
     artifact_to_json,
@@ -39,7 +39,7 @@ MADE = ProgramArtifact(
     constants=(W, P),
     read=(1,),
     outputs=(Y,),
-    kernels=(Entry("k", (X, P, Y), 64, 128), Entry("k_prepare", (W, P))),
+    kernels=(Entry("k", (X, P, Y), 64, 128), Entry("k_prepare", (W, replace(P, role="output")))),
     texts=("one", "two"),
     main="three",
     body=(
@@ -48,6 +48,7 @@ MADE = ProgramArtifact(
         Copy(piece("arena"), piece("output")),
     ),
     prepare=(Launch("k_prepare", (piece("constant"), piece("constant", 1))),),
+    scratch=(Scratch(0, 0),),
     arena_bytes=64,
     workspace_bytes=64,
     thread_workspace_bytes=128,
@@ -93,14 +94,34 @@ def test_a_check_whose_word_is_something_else_is_refused() -> None:
     assert str(caught.value) == ("IRError: program: a check is no single uint64. [artifact-json]")
 
 
+def test_an_artifact_from_before_says_nothing_of_scratch_memory() -> None:
+    data = artifact_to_json(MADE)
+    del data["scratch"]
+    assert artifact_from_json(through_text(data), SOURCES) == replace(MADE, scratch=())
+
+
+def test_an_artifact_whose_memory_is_used_wrongly_is_refused() -> None:
+    data = artifact_to_json(MADE)
+    data["scratch"] = [[64, 0]]
+    with pytest.raises(IRError, match="memory of a run: the scratch memory of"):
+        artifact_from_json(through_text(data), SOURCES)
+
+
 def test_a_report_and_a_plan_survive() -> None:
     kernel = KernelReport("k", "s", ("a", "b"), "rule", "tuned", PROOF, 0.1, "ok", 0.2, 0.3)
     unchecked = KernelReport("l", "t", (), "rule", "rule", "unknown (...)")
     report = EngineReport((kernel, unchecked), ("note",), (("lower", 0.5),))
-    for one in (report, replace(report, tolerance=1e-4)):
+    for one in (report, replace(report, tolerance=1e-4), replace(report, whole="ok on 1 thread")):
         assert report_from_json(through_text(report_to_json(one))) == one
     for plan in (MemoryPlan(1, 2, 3, 4, 5, 6), MemoryPlan(1, 2, 3, 4)):
         assert plan_from_json(through_text(plan_to_json(plan))) == plan
+
+
+def test_a_report_from_before_whole_engines_were_run_says_that_none_was() -> None:
+    data = report_to_json(EngineReport((), whole="ok"))
+    assert isinstance(data, dict)
+    del data["whole"]
+    assert report_from_json(through_text(data)).whole == "off"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +132,7 @@ def test_a_report_and_a_plan_survive() -> None:
         ("outputs", [], "output[0]: float32[4] does not exist"),
         ("kernels", [], "0 kernels have 2 sources"),
         ("prepare", "body", "'prepare' touches more than constants"),
+        ("scratch", [[0, 0]] * 2, "1 launches have scratch memory in 2 places"),
     ],
 )
 def test_an_artifact_that_contradicts_itself_is_refused(

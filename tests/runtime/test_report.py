@@ -14,6 +14,7 @@ def test_a_report_counts_and_lists() -> None:
     assert str(REPORT) == (
         "kernels 2: tuned 1, default 1\n"
         "proofs: proved 1, unknown 1\n"
+        "whole engine: check off\n"
         f"  conv x 2: contraction (tuned); {PROOF}; check ok (0.25 of the bound)\n"
         "  relu x 1: elementwise (rule); unknown (P1 to P5, 0 questions); check off\n"
         "note: a & b\n"

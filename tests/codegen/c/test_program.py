@@ -8,14 +8,16 @@ from tilewright.codegen.c.program_source import program_source
 from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.codegen.lower.pipeline import lower
 from tilewright.codegen.program_artifact import ProgramArtifact
+from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.parser import parse
-from tilewright.tir.program import Copy, Launch, Program, Sync, place_syncs
+from tilewright.tir.program import Copy, Launch, Program, Sync, Tensor, place_syncs
 from tilewright.tir.target import Target
 
-from ...tiny_program import SIZE, piece, relu, tiny
+from ...tiny_program import SIZE, M, N, piece, relu, tiny
 
 SCALAR = Target.parse("c:scalar")
+SAME = (Tensor("x", FLOAT32, (N, M)),)  # an input of the shape that relu takes
 
 # each thread has a row of its own, all share `total`
 WITH_SCRATCH = """
@@ -92,7 +94,7 @@ def test_only_constants_that_a_run_reads_are_arguments() -> None:
                     arguments=(
                         first.arguments[0],
                         replace(first.arguments[1], position=1),
-                        first.arguments[2],
+                        piece("output", 0),
                     ),
                 ),
             ),
@@ -105,12 +107,12 @@ def test_only_constants_that_a_run_reads_are_arguments() -> None:
 def test_launches_that_may_overlap_have_scratch_memory_of_their_own() -> None:
     functions = tuple(parse(WITH_SCRATCH.format(name=name)) for name in ("one", "two"))
     body = (
-        Launch("one", (piece("arena", 0), piece("arena", SIZE))),
-        Launch("two", (piece("arena", 0), piece("arena", 2 * SIZE))),
+        Launch("one", (piece("input", 0), piece("arena", SIZE))),
+        Launch("two", (piece("input", 0), piece("arena", 2 * SIZE))),
         Sync(),
         Launch("one", (piece("arena", SIZE), piece("output", 0))),
     )
-    program = replace(tiny(), functions=functions, body=body)
+    program = replace(tiny(), inputs=SAME, functions=functions, body=body)
     made = emit_program(
         replace(program, functions=tuple(lower(f, SCALAR) for f in functions)), SCALAR
     )
@@ -149,8 +151,8 @@ def test_names_of_a_model_never_reach_the_source_as_they_are() -> None:
 def test_symbols_are_all_different_whatever_functions_are_called() -> None:
     names = ("a_body", "a", "a b", "a_b", "a_b_body")
     functions = tuple(replace(relu(), name=name) for name in names)
-    body = tuple(Launch(name, (piece("arena", 0), piece("output", 0))) for name in names)
-    made = artifact(place_syncs(replace(tiny(), functions=functions, body=body)))
+    body = tuple(Launch(name, (piece("input", 0), piece("output", 0))) for name in names)
+    made = artifact(place_syncs(replace(tiny(), inputs=SAME, functions=functions, body=body)))
     symbols = [kernel.symbol for kernel in made.kernels]
     bodies = [f"{symbol}_body" for symbol in symbols]
     assert len({*symbols, *bodies}) == 2 * len(names)

@@ -1,0 +1,281 @@
+"""The check of a whole engine: it runs beside the model's own reference, in float64.
+
+Kernels are proved and checked one by one; what joins them is not: the plan of the memory, scratch
+memory beside it, copies, barriers, the shares of the threads. So the engine is run as it will be,
+on 1, 2 and 3 threads, its memory filled with NaN and between fences, inputs and outputs between
+fences too, and
+
+- the bits of the outputs are the same on any number of threads,
+- no fence, no input and no constant has changed,
+- every output is as near to the reference as rounding explains: its error may be the share of its
+  largest magnitude that `Engine.verify` allows, or SPREAD times what the reference itself strays
+  when NumPy computes it in the model's own types; what leaves these types on the way (a sum that is
+  infinite in float32) is not compared.
+
+That is done on random data, and once more on data that is not kind: zeros of both signs, tiny and
+large numbers, the ends of the integers.
+
+Where an output is further off, the engine runs launch by launch: what is wrong is named. A model
+that decides on rounded values (the larger of two, say) may rightly decide otherwise than its
+reference where they are all but equal; its launches must be right one by one then, each on what the
+ones before it gave, and give the bits that the whole run gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+from zlib import crc32
+
+import numpy as np
+
+from ..codegen.artifact import Parameter
+from ..runtime.arrays import Array
+from ..runtime.index_checks import IndexRangeError
+from ..runtime.model import Model
+from ..runtime.program_code import Frame, NativeProgram
+from ..runtime.verification import allowed_share
+from ..tir.number import integer_range
+from .check import CheckError
+from .check_program import ProgramCheckError
+from .fenced import Fenced, poisoned, same_bits
+from .wrong_launches import wrong_launches
+
+THREADS = (1, 2, 3)
+FENCE = 4096
+SPREAD = 8.0
+_EACH_RIGHT = "run alone, each of its launches is right on what it is given."
+_POISON = 0xFF  # every byte of scratch memory and its fences: NaN in every float type
+_EXTREME = (0.0, -0.0, 1e-30, -1e-30, 1e-6, -1e-6, 1e3, -1e3)
+
+
+class EngineCheckError(CheckError):
+    """An engine as a whole does not compute what its model does."""
+
+
+class Oracle(Protocol):
+    """The reference of a model: its outputs by name for inputs by name.
+
+    decides: whether an operator of it makes a great difference of a small one.
+    """
+
+    @property
+    def decides(self) -> bool: ...
+
+    def __call__(self, inputs: Mapping[str, Array], *, exact: bool) -> Mapping[str, Array]:
+        """exact: with every float in float64; else each value in the model's own type."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCheck:
+    """What was found. shares: the largest error over what is allowed, for each kind of data; None
+    where it was compared launch by launch.
+    """
+
+    shares: Mapping[str, float | None]
+
+    def __str__(self) -> str:
+        threads = f"{', '.join(map(str, THREADS[:-1]))} and {THREADS[-1]} threads"
+        found = (
+            f"{title} data launch by launch" if share is None else f"{title} data {share:.2g}"
+            for title, share in self.shares.items()
+        )
+        return f"ok on {threads}, equal bits; error over bound: {', '.join(found)}"
+
+
+class EngineChecker:
+    """Runs one engine."""
+
+    def __init__(
+        self,
+        program: NativeProgram,
+        model: Model,
+        oracle: Oracle,
+        *,
+        tolerance: float | None = None,
+    ) -> None:
+        """model: the program before schedules, launch for launch, with its constants. tolerance:
+        the share of an output's largest magnitude that may be allowed.
+        """
+        self._program = program
+        self._model = model
+        self._oracle = oracle
+        self._tolerance = tolerance
+
+    def check(self, seed: int = 0) -> EngineCheck:
+        """Run it on each kind of data.
+
+        Raises: ProgramCheckError naming the functions whose kernels are wrong on what they were
+        given; EngineCheckError where each of them is right, and the engine is not.
+        """
+        shares: dict[str, float | None] = {}
+        for title, draw in (("random", _random), ("extreme", _extreme)):
+            rng = np.random.default_rng(seed)
+            inputs = [draw(rng, p) for p in self._program.artifact.inputs]
+            shares[title] = self._on(inputs, title)
+        return EngineCheck(shares)
+
+    def _on(self, inputs: Sequence[Array], title: str) -> float | None:
+        """Run it on these inputs; the largest error over what is allowed."""
+        artifact = self._program.artifact
+        first, *others = (self._run(inputs, threads, title) for threads in THREADS)
+        for threads, outputs in zip(THREADS[1:], others, strict=True):
+            for parameter, one, other in zip(artifact.outputs, first, outputs, strict=True):
+                if not same_bits(one, other):
+                    self._launches(inputs, title)
+                    raise self._error(
+                        f"output '{parameter.name}' has other bits on {threads} threads than on "
+                        f"one, on {title} data",
+                        _EACH_RIGHT,
+                    )
+        named = {p.name: array for p, array in zip(artifact.inputs, inputs, strict=True)}
+        exact = self._oracle(named, exact=True)
+        worst = self._worst(first, exact, None)
+        if worst.share > 1:
+            worst = self._worst(first, exact, self._oracle(named, exact=False))
+        if worst.share <= 1:
+            return worst.share
+        alone = self._launches(inputs, title)
+        same = all(same_bits(one, other) for one, other in zip(first, alone, strict=True))
+        if same and self._oracle.decides:
+            return None
+        raise self._error(f"on {title} data {worst}", _EACH_RIGHT)
+
+    def _run(self, inputs: Sequence[Array], threads: int, title: str) -> list[Array]:
+        """The outputs of a run on so many threads."""
+        artifact = self._program.artifact
+        given = [Fenced(array) for array in inputs]
+        made = [Fenced(poisoned(p.dtype, p.shape)) for p in artifact.outputs]
+        frame, before = self._frame(given, made, threads), self._digest()
+        with suppress(IndexRangeError):  # it has run all the same, with the nearest index
+            frame.run(threads)
+        where = f"on {threads} thread{'s' * (threads > 1)}, on {title} data"
+        if not all(bool((fence == _POISON).all()) for fence in frame.fences):
+            raise self._error(f"it wrote outside of its scratch memory {where}")
+        for parameter, fenced in zip(
+            (*artifact.inputs, *artifact.outputs), (*given, *made), strict=True
+        ):
+            if not fenced.intact():
+                raise self._error(f"it wrote outside of '{parameter.name}' {where}")
+        for parameter, fenced, array in zip(artifact.inputs, given, inputs, strict=True):
+            if not same_bits(fenced.array, array):
+                raise self._error(f"it wrote into its input '{parameter.name}' {where}")
+        if self._digest() != before:
+            raise self._error(f"it wrote into its weights {where}")
+        return [fenced.array for fenced in made]
+
+    def _frame(self, given: Sequence[Fenced], made: Sequence[Fenced], threads: int) -> Frame:
+        """Memory for a run, all of its bits set, and its fences' too."""
+        frame = self._program.frame(threads, FENCE)
+        for memory in (frame.scratch, *frame.fences):
+            memory[...] = _POISON
+        frame.point([fenced.array for fenced in given], [fenced.array for fenced in made])
+        return frame
+
+    def _digest(self) -> tuple[int, ...]:
+        kept = (array for array in self._program.constants if array is not None)
+        return tuple(crc32(array.reshape(-1).view(np.uint8).data) for array in kept)
+
+    def _worst(
+        self,
+        outputs: Sequence[Array],
+        exact: Mapping[str, Array],
+        rounded: Mapping[str, Array] | None,
+    ) -> _Output:
+        """The output that is furthest from the reference, by what it may be off."""
+        found = [_Output("", 0.0, 0.0, 0.0)]
+        for parameter, array in zip(self._program.artifact.outputs, outputs, strict=True):
+            own = None if rounded is None else rounded[parameter.name]
+            share = allowed_share(str(parameter.dtype), tolerance=self._tolerance)
+            found.append(_compare(parameter.name, array, exact[parameter.name], own, share))
+        return max(found, key=lambda output: output.share)
+
+    def _launches(self, inputs: Sequence[Array], title: str) -> list[Array]:
+        """The outputs of a run launch by launch.
+
+        Raises: ProgramCheckError for those that are wrong on what they are given.
+        """
+        given = [Fenced(array) for array in inputs]
+        made = [Fenced(poisoned(p.dtype, p.shape)) for p in self._program.artifact.outputs]
+        threads = max(THREADS)
+        frame = self._frame(given, made, threads)
+        outputs = [fenced.array for fenced in made]
+        arrays = [fenced.array for fenced in given]
+        found = wrong_launches(frame, self._model, arrays, outputs, threads)
+        if found.lost:
+            raise self._error(
+                f"on {title} data something writes over {found.lost[0]}",
+                "the plan of the memory, or a kernel that writes elsewhere, is to blame.",
+            )
+        if found.wrong:
+            raise ProgramCheckError(self._program.artifact.name, found.wrong)
+        return outputs
+
+    def _error(self, problem: str, *notes: str) -> EngineCheckError:
+        return EngineCheckError(
+            f"check: the engine of '{self._program.artifact.name}' is wrong: {problem}.",
+            code="check-engine",
+            notes=notes,
+            hints=(
+                "this is a defect of tilewright, please report it; verify='kernels' builds the "
+                "engine without this check.",
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """How one output compares: its largest error, and that over what is allowed."""
+
+    name: str
+    error: float
+    allowed: float
+    share: float
+
+    def __str__(self) -> str:
+        return (
+            f"output '{self.name}' is off by {self.error:.3g}; rounding explains {self.allowed:.3g}"
+        )
+
+
+def _compare(name: str, got: Array, exact: Array, own: Array | None, relative: float) -> _Output:
+    """own: the reference in the model's own types, where that is to explain an error."""
+    found, wanted = got.astype(np.float64), exact.astype(np.float64)
+    finite = np.isfinite(wanted)
+    magnitude = float(np.max(np.abs(wanted), initial=0.0, where=finite))
+    allowed, judged = relative * magnitude, np.ones(wanted.shape, np.bool_)
+    with np.errstate(all="ignore"):
+        if own is not None:
+            near = own.astype(np.float64)
+            judged = finite == np.isfinite(near)
+            strays = np.abs(near - wanted)
+            spread = float(np.max(strays, initial=0.0, where=np.isfinite(strays)))
+            allowed = max(allowed, SPREAD * spread)
+        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        error = np.where(same | ~judged, 0.0, np.abs(found - wanted))
+    error = np.where(np.isfinite(error), error, np.inf)
+    largest = float(np.max(error, initial=0.0))
+    share = largest / allowed if allowed else (np.inf if largest else 0.0)
+    return _Output(name, largest, allowed, float(share))
+
+
+def _random(rng: np.random.Generator, parameter: Parameter) -> Array:
+    """Normal numbers, small whole ones, truth values."""
+    kind, shape = parameter.dtype, parameter.shape
+    if kind.is_float:
+        return rng.standard_normal(shape).astype(kind.numpy)
+    high = 1 if kind.is_bool else min(100, integer_range(kind)[1])
+    return rng.integers(0, high, shape, endpoint=True).astype(kind.numpy)
+
+
+def _extreme(rng: np.random.Generator, parameter: Parameter) -> Array:
+    """Half of the numbers as `_random` draws them, the others zeros, tiny, large, or ends."""
+    kind, shape = parameter.dtype, parameter.shape
+    plain = _random(rng, parameter)
+    if kind.is_bool:
+        return plain
+    few = np.array(_EXTREME if kind.is_float else integer_range(kind)).astype(kind.numpy)
+    chosen = few[rng.integers(0, len(few), shape)]
+    return np.where(rng.integers(0, 2, shape) == 0, plain, chosen)
