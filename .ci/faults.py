@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
 import time
@@ -36,7 +35,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
 
-from sandbox import ROOT, Finished, Sandbox, full_hash
+from sandbox import ROOT, Finished, Sandbox, first_failure, full_hash, how_it_died
+
+from tilewright.runtime.host import host
 
 FAULTS = ROOT / ".ci" / "faults.toml"
 RESULTS = ROOT / "benchmarks" / "results" / "faults.json"
@@ -96,7 +97,7 @@ class Runner:
 
     def __init__(self, commit: str, folder: Path, jobs: int) -> None:
         self.results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        fresh = {"processor": processor(), "programs": {}, "net": {}, "suite": {}}
+        fresh = {"processor": host().model, "programs": {}, "net": {}, "suite": {}}
         self.column = self.results.setdefault(commit[:7], fresh)
         self._lock = Lock()
         self._idle: SimpleQueue[Sandbox] = SimpleQueue()
@@ -190,29 +191,6 @@ def judged(done: Finished, seconds: float, usual: Sequence[object], name: str = 
     new = [str(line) for line in reported(done.output) if line not in usual]
     doubts = [line for line in new if any(word in line for word in DOUBTS)]
     return Outcome("undone", doubts[0], took) if doubts else Outcome("right", name, took)
-
-
-def how_it_died(done: Finished) -> str:
-    """A signal, the last line of a traceback, or that it took too long."""
-    if done.status is None:
-        return "out of time"
-    if done.status < 0:
-        return signal.Signals(-done.status).name
-    return done.errors.strip().splitlines()[-1][:200]
-
-
-def first_failure(done: Finished) -> str:
-    """The name of the first test that failed."""
-    if done.status is None:
-        return "out of time"
-    found = [line for line in done.output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return found[0].split(" ")[1] if found else "" if done.status == 0 else how_it_died(done)
-
-
-def processor() -> str:
-    """What /proc calls the processor."""
-    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    return next(line.split(":")[1].strip() for line in info.splitlines() if "model name" in line)
 
 
 def table(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, object]]]]) -> str:

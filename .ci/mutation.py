@@ -32,7 +32,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 from mutation_areas import AREAS, files, mirrors, unmirrored
-from sandbox import ROOT, Sandbox, full_hash
+from sandbox import ROOT, Sandbox, first_failure, full_hash
 
 MIRROR_SECONDS = 60
 SUITE_SECONDS = 900
@@ -164,24 +164,29 @@ def suite(file: str) -> list[str]:
     return sorted(tests, key=lambda place: place != f"tests/{Path(file).parts[0]}")
 
 
-def run(mutants: Iterable[Mutant], results: Path, by: str, commit: str) -> None:
-    """Each mutant against its mirrors, or against the suite; a line for each as it is known."""
+def run(
+    mutants: Iterable[Mutant], results: Path, by: str, commit: str, without: Sequence[str]
+) -> None:
+    """Each mutant against its mirrors, or against the suite, but for tests `without`; a line for
+    each as it is known.
+    """
     limit = SUITE_SECONDS if by == SUITE else MIRROR_SECONDS
     with tempfile.TemporaryDirectory() as folder:
         box, healthy = Sandbox(Path(folder), commit), set[str]()
         for mutant in mutants:
             tests = suite(mutant.file) if by == SUITE else mirrors(mutant.file)
             if by != SUITE and mutant.file not in healthy:
-                if box.test(tests, limit).status != 0:
+                if box.test(tests, limit, without).status != 0:
                     raise SystemExit(f"{', '.join(tests)} fail, or take over {limit} s, unchanged")
                 healthy.add(mutant.file)
             text, began = _mutated(mutant), time.monotonic()
             assert text is not None
             with box.changed(mutant.file, text):
-                status = box.test(tests, limit).status
-            verdict = {None: "timed-out", 0: ALIVE}.get(status, "killed")
+                done = box.test(tests, limit, without)
+            verdict = {None: "timed-out", 0: ALIVE}.get(done.status, "killed")
             took = round(time.monotonic() - began, 1)
-            found = {"verdict": verdict, "by": by, "seconds": took, "commit": commit[:7]}
+            found = {"verdict": verdict, "by": by, "test": first_failure(done), "seconds": took}
+            found |= {"commit": commit[:7]}
             append(results, {"key": mutant.key, **asdict(mutant), **found})
             print(f"{verdict} by {by} {mutant.key}", flush=True)
 
@@ -253,6 +258,7 @@ def main() -> None:
     parser.add_argument("--areas", default=",".join(AREAS))
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--no-suite", action="store_true", help="mirrors alone")
+    parser.add_argument("--without", nargs="*", default=[], help="tests that a busy machine fails")
     parser.add_argument("--again", action="store_true", help="survivors meet their mirrors anew")
     parser.add_argument("--judge", nargs=2, metavar=("KEY", "REASON"))
     parser.add_argument("--report", action="store_true")
@@ -264,14 +270,15 @@ def main() -> None:
         line = known[given.judge[0]][0]
         append(results, {**line, "verdict": "equal", "by": JUDGED, "reason": given.judge[1]})
     elif given.again:
-        run(map(mutant_of, alive), results, AFTERWARDS, commit)
+        run(map(mutant_of, alive), results, AFTERWARDS, commit, given.without)
     elif not given.report:
         drawn = draw(given.count, given.seed, given.areas.split(","))
-        run((mutant for mutant in drawn if mutant.key not in known), results, MIRROR, commit)
+        fresh = (mutant for mutant in drawn if mutant.key not in known)
+        run(fresh, results, MIRROR, commit, given.without)
         left = [lines for lines in read(results).values() if fate(lines) == ALIVE]
         if not given.no_suite:
             untried = [lines[0] for lines in left if all(x["by"] != SUITE for x in lines)]
-            run(map(mutant_of, untried), results, SUITE, commit)
+            run(map(mutant_of, untried), results, SUITE, commit, given.without)
     text = report(results)
     results.with_suffix(".md").write_text(text, encoding="utf-8")
     print(text)

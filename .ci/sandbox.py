@@ -78,10 +78,29 @@ class Sandbox:
                 status = process.returncode
                 return Finished(None if status == -signal.SIGXCPU else status, output, errors)
 
-    def test(self, files: Sequence[str], seconds: int) -> Finished:
-        """Run tests until the first one fails."""
+    def test(self, files: Sequence[str], seconds: int, without: Sequence[str] = ()) -> Finished:
+        """Run tests until the first one fails, but for those `without`."""
         options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+        options += [f"--deselect={name}" for name in without]
         return self.run(["-m", "pytest", *options, *files], seconds)
+
+
+def how_it_died(done: Finished) -> str:
+    """A signal, the last line of a traceback, or that it took too long."""
+    if done.status is None:
+        return "out of time"
+    if done.status < 0:
+        return signal.Signals(-done.status).name
+    said = done.errors.strip() or done.output.strip() or f"status {done.status}"
+    return said.splitlines()[-1][:200]
+
+
+def first_failure(done: Finished) -> str:
+    """The name of the first test that failed."""
+    if done.status is None:
+        return "out of time"
+    found = [line for line in done.output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return found[0].split(" ")[1] if found else "" if done.status == 0 else how_it_died(done)
 
 
 def ticks(session: int) -> int:

@@ -34,6 +34,7 @@ import tilewright as tw
 from tilewright.cli.arguments import counts
 from tilewright.cli.comparison import OURS
 from tilewright.cli.peers import Peer, installed
+from tilewright.runtime.rounds import is_disturbed
 
 from . import report
 from .chains import Chain, Slopes, slopes
@@ -308,7 +309,8 @@ def table(rows: Sequence[Row]) -> str:
             f"{row.gflops:.0f}",
             f"{row.share:.0%}",
             *(f"{row.peers[name]:.2f}" for name in names),
-            f"{row.best:.2f} ({row.best_low:.2f} to {row.best_high:.2f})",
+            f"{report.ratio_text(row.best, row.best_low, row.best_high)} "
+            f"({row.best_low:.2f} to {row.best_high:.2f})",
         )
         for row in rows
     ]
@@ -316,9 +318,11 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Geometric mean and least of the best peer's time over ours, by model, kind and threads."""
+    """Geometric mean and least of the best peer's time over ours, by model, kind and threads, but
+    for those of disturbed rounds.
+    """
     groups: dict[tuple[str, str, int], list[Row]] = {}
-    for row in rows:
+    for row in (row for row in rows if not is_disturbed(row.best_low, row.best_high)):
         kind = "depthwise" if row.depthwise else "other"
         for model in (row.model, "both"):
             groups.setdefault((model, kind, row.threads), []).append(row)

@@ -26,7 +26,7 @@ from tilewright.cli.arguments import counts
 from tilewright.cli.comparison import OURS
 from tilewright.cli.peers import Peer, installed
 from tilewright.runtime.limits import read_peak
-from tilewright.runtime.rounds import Rounds
+from tilewright.runtime.rounds import Rounds, is_disturbed
 
 from . import report
 from .functions import product
@@ -172,7 +172,7 @@ def _over_ours(timed: Rounds, name: str, passes: float) -> tuple[float, float, f
 
 def table(rows: Sequence[Row]) -> str:
     """One line for each shape, number of threads and state of the cache, the best peer beside us;
-    the geometric mean of its ratios at the end.
+    the geometric mean of its ratios, but for those of disturbed rounds, at the end.
     """
     groups: dict[tuple[str, int, str], dict[str, Row]] = {}
     for row in rows:
@@ -187,8 +187,10 @@ def table(rows: Sequence[Row]) -> str:
         peers = [row for name, row in systems.items() if name not in (OURS, READ)]
         if peers:
             best = min(peers, key=lambda row: row.over_ours)
-            line += [best.system, f"{best.over_ours:.2f}", f"{best.low:.2f} to {best.high:.2f}"]
-            ratios.setdefault((threads, cache), []).append(best.over_ours)
+            told = report.ratio_text(best.over_ours, best.low, best.high)
+            line += [best.system, told, f"{best.low:.2f} to {best.high:.2f}"]
+            if not is_disturbed(best.low, best.high):
+                ratios.setdefault((threads, cache), []).append(best.over_ours)
         lines.append(line + [""] * (len(head) - len(line)))
     for (threads, cache), group in sorted(ratios.items(), key=str):
         mean = math.exp(sum(map(math.log, group)) / len(group))

@@ -4,8 +4,9 @@ weights, and the files in the folder that TILEWRIGHT_MODELS names.
     python -m benchmarks.models [NAME ...] [--threads 1,2] [--rounds 7] [--nodes 10] [--no-cold]
         [--torch] [--logs FOLDER] [--write]
 
-Latency is the median of the rounds, on arrays bound beforehand, and percentiles of all calls;
-"times ours" is a system's time over ours, the median of the rounds' own ratios with its interval.
+Latency is the median of the rounds, on arrays bound beforehand, and percentiles of all calls, the
+higher ones where there are a hundred; "times ours" is a system's time over ours, the median of the
+rounds' own ratios with its interval, and "disturbed" where the ends of that are twice apart.
 "barrier" is that of a round, in the median: where it doubles, the CPUs share no last-level cache,
 and two threads are slower in all systems. Systems and rounds are those of `tilewright bench`. Every
 system's output is compared with the float64 reference before anything is timed. Before that each
@@ -36,6 +37,7 @@ from tilewright.cli.peers import Peer, Session, installed
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.reference import evaluate
 from tilewright.graph.samples import Sample
+from tilewright.runtime.rounds import Rounds
 
 from . import compiling, report
 from .exported import EXPORTED, NAMES, one_of, sample_of
@@ -61,8 +63,8 @@ class Row:
     low: float
     high: float
     p50: float
-    p95: float
-    p99: float
+    p95: float | None
+    p99: float | None
     error: float
     share: float
     barrier_seconds: float | None
@@ -162,13 +164,20 @@ def _rows(
             ratios[system].median,
             ratios[system].low,
             ratios[system].high,
-            *(found.percentile(system, percent) * 1e3 for percent in (50, 95, 99)),
+            *_percentiles(found, system),
             errors[system],
             result.share,
             barrier,
         )
         for system, result in results.items()
     ]
+
+
+def _percentiles(found: Rounds, system: str) -> tuple[float, float | None, float | None]:
+    """Of all calls, milliseconds; None for those that few calls do not have."""
+    high = (found.percentile(system, percent) for percent in (95, 99))
+    p95, p99 = (None if seconds is None else seconds * 1e3 for seconds in high)
+    return median(c for calls in found.seconds[system] for c in calls) * 1e3, p95, p99
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -191,9 +200,9 @@ def _table(rows: Sequence[Row]) -> str:
             row.threads,
             row.system,
             f"{row.milliseconds:.2f}",
-            f"{row.over_ours:.2f}",
+            report.ratio_text(row.over_ours, row.low, row.high),
             f"{row.low:.2f} to {row.high:.2f}",
-            f"{row.p50:.2f} / {row.p95:.2f} / {row.p99:.2f}",
+            " / ".join(f"{p:.2f}" for p in (row.p50, row.p95, row.p99) if p is not None),
             f"{row.error:.1e}",
             f"{row.share:.0%}",
             "" if row.barrier_seconds is None else f"{row.barrier_seconds * 1e9:.0f}",

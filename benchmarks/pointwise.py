@@ -43,6 +43,7 @@ from tilewright.graph.passes.pipeline import PIPELINE
 from tilewright.graph.passes.reshape_motion import ReshapeMotion
 from tilewright.runtime.arrays import Array
 from tilewright.runtime.limits import limits
+from tilewright.runtime.rounds import is_disturbed
 from tilewright.tir.program import Launch
 
 from . import report
@@ -201,7 +202,9 @@ def measure(
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as Markdown, and the geometric mean of the ratios at each number of threads."""
+    """The rows as Markdown, and the geometric mean of the ratios at each number of threads, but for
+    those of disturbed rounds.
+    """
     systems = list(rows[0].microseconds)
     head = ("case", "shape", "threads", *(f"{s}, us" for s in systems))
     head += ("best peer / ours", "interval", "GB/s", "of the level's bandwidth")
@@ -211,7 +214,7 @@ def table(rows: Sequence[Row]) -> str:
             f"{row.rows} x {row.columns}",
             row.threads,
             *(f"{row.microseconds[system]:.1f}" for system in systems),
-            f"{row.ratio:.2f}",
+            report.ratio_text(row.ratio, row.low, row.high),
             f"{row.low:.2f} to {row.high:.2f}",
             f"{row.gb_per_s:.0f}",
             f"{row.gb_per_s / row.limit_gb_per_s:.0%}",
@@ -219,8 +222,9 @@ def table(rows: Sequence[Row]) -> str:
         for row in rows
     ]
     means = []
-    for threads in dict.fromkeys(row.threads for row in rows):
-        ratios = [row.ratio for row in rows if row.threads == threads]
+    calm = [row for row in rows if not is_disturbed(row.low, row.high)]
+    for threads in dict.fromkeys(row.threads for row in calm):
+        ratios = [row.ratio for row in calm if row.threads == threads]
         means.append(
             f"At {threads} thread(s) the geometric mean of best peer / ours is "
             f"{statistics.geometric_mean(ratios):.2f}, the least {min(ratios):.2f}."

@@ -12,6 +12,7 @@ from pathlib import Path
 from tilewright.cli.conditions import conditions
 from tilewright.cli.peers import Peer
 from tilewright.runtime.host import host
+from tilewright.runtime.rounds import is_disturbed
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -26,6 +27,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def ratio_text(median: float, low: float, high: float) -> str:
+    """A time over ours; "disturbed" where the rounds agree too little for a figure."""
+    return "disturbed" if is_disturbed(low, high) else f"{median:.2f}"
 
 
 def write(name: str, text: str, rows: Sequence[object], peers: Sequence[Peer]) -> None:

@@ -70,9 +70,9 @@ class Block:
 
 
 def outcome(ratio: Ratio) -> str:
-    """What a peer's time over ours means for us."""
+    """What a peer's time over ours means for us; "disturbed" where the rounds cannot tell."""
     if ratio.is_tie:
-        return "tie"
+        return "disturbed" if ratio.is_disturbed else "tie"
     return "win" if ratio.median > 1 else "loss"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..runtime.rounds import Rounds
@@ -12,7 +12,7 @@ from .comparison import OURS, Block, outcome
 from .peers import Peer
 from .text import bad, good, paragraph, table
 
-HEADS = ("system", "median", "95 % interval", "p50", "p95", "p99")
+HEADS = ("system", "median", "95 % interval")
 RATIO_HEADS = ("over ours", "median", "95 % interval", "for us")
 _PERCENTS = (50, 95, 99)
 
@@ -112,27 +112,31 @@ def _latency(threads: int, rounds: Rounds) -> Iterator[str]:
     number = len(rounds.seconds[OURS])
     again = f"; {rounds.repeated} slow ones repeated" if rounds.repeated else ""
     yield f"{_threads(threads)}: {number} rounds of {count} calls of each system in turns{again}"
-    yield from table(HEADS, [_row(rounds, system) for system in rounds.seconds]).splitlines()
+    percents = [p for p in _PERCENTS if rounds.percentile(OURS, p) is not None]
+    rows = [_row(rounds, system, percents) for system in rounds.seconds]
+    yield from table((*HEADS, *(f"p{percent}" for percent in percents)), rows).splitlines()
     ratios = [_ratio_row(rounds, system) for system in rounds.seconds if system != OURS]
     yield from table(RATIO_HEADS, ratios).splitlines()
     first, *tied = rounds.fastest()
     yield f"fastest: {first}{', a tie with ' if tied else ''}{' and '.join(tied)}"
 
 
-def _row(rounds: Rounds, system: str) -> tuple[str, ...]:
+def _row(rounds: Rounds, system: str, percents: Sequence[int]) -> tuple[str, ...]:
     timing = rounds.timing(system)
+    found = (rounds.percentile(system, percent) for percent in percents)
     return (
         system,
         seconds_text(timing.median),
         f"{seconds_text(timing.low)} to {seconds_text(timing.high)}",
-        *(seconds_text(rounds.percentile(system, percent)) for percent in _PERCENTS),
+        *("" if seconds is None else seconds_text(seconds) for seconds in found),
     )
 
 
 def _ratio_row(rounds: Rounds, system: str) -> tuple[str, ...]:
     ratio = rounds.ratio(system, OURS)
     interval = f"{ratio.low:.3f} to {ratio.high:.3f}"
-    return system, f"{ratio.median:.3f}", interval, outcome(ratio)
+    median = "" if ratio.is_disturbed else f"{ratio.median:.3f}"
+    return system, median, interval, outcome(ratio)
 
 
 def _check_json(report: Report) -> dict[str, object]:

@@ -27,6 +27,8 @@ _GATE = 0.92  # of threads times the best single-thread rate
 _REST = 0.1  # seconds between one system and the next: onnxruntime's threads spin for half of it
 _PAUSE = 0.3  # seconds that a slow machine is given
 _PROBED = 2  # calls of the probe
+_FEWEST = 100  # calls, below which the slowest few say nothing
+_DISTURBED = 2.0  # the ends of an interval are that many times apart
 _PASSED = 3  # calls of the probe of barriers, the least of which counts: others may take a CPU
 
 
@@ -45,6 +47,18 @@ class Ratio:
     def is_tie(self) -> bool:
         """Whether the interval holds 1.0."""
         return self.low <= 1.0 <= self.high
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the rounds agree so little that their median is no figure."""
+        return is_disturbed(self.low, self.high)
+
+
+def is_disturbed(low: float, high: float) -> bool:
+    """Whether an interval of ratios is too wide to be told by its middle: something else ran beside
+    one of the systems.
+    """
+    return high > _DISTURBED * low
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +85,13 @@ class Rounds:
         found = summarise([mine / other for mine, other in pairs])
         return Ratio(found.median, found.low, found.high, found.samples)
 
-    def percentile(self, name: str, percent: float) -> float:
-        """The seconds that `percent` of a system's calls, of all rounds, do not exceed."""
+    def percentile(self, name: str, percent: float) -> float | None:
+        """The seconds that `percent` of a system's calls, of all rounds, do not exceed; None for
+        the slower ones of fewer than 100 calls.
+        """
         ordered = sorted(call for calls in self.seconds[name] for call in calls)
+        if percent > 50 and len(ordered) < _FEWEST:
+            return None
         return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
 
     def fastest(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import callers, pointwise
+from benchmarks import callers, models, pointwise
 from benchmarks.exported import one_of
 from benchmarks.low_precision import arrays, check
 
@@ -85,6 +85,16 @@ def test_a_product_of_bytes_that_is_off_by_one_is_refused() -> None:
     right[2, 3] += 1
     with pytest.raises(ArithmeticError, match="ours is wrong"):
         check("vpdpbusd", "ours", right, a, b)
+
+
+def test_a_table_tells_no_ratio_of_disturbed_rounds_and_no_percentile_of_few_calls() -> None:
+    def row(system: str, over: tuple[float, float, float], p95: float | None) -> models.Row:
+        return models.Row("net", 2, system, 8.17, *over, 8.17, p95, p95, 0.0, 0.14, None)
+
+    few, many = row("first", (3.47, 0.78, 3.81), None), row("second", (1.2, 1.1, 1.3), 9.0)
+    lines = [line.split(" | ") for line in models._table([few, many]).splitlines()[2:]]
+    assert [line[4] for line in lines] == ["disturbed", "1.20"]
+    assert [line[6] for line in lines] == ["8.17", "8.17 / 9.00 / 9.00"]
 
 
 def test_calls_in_turn_are_as_many_of_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,9 +180,12 @@ def test_the_calls_of_a_round_fit_the_duration(
         (0.8, 0.9, 0.99, "loss"),
         (0.9, 1.1, 1.2, "tie"),
         (0.9, 0.95, 1.0, "tie"),
+        (0.78, 3.47, 3.81, "disturbed"),
+        (1.1, 2.0, 2.3, "win"),
+        (0.1, 0.3, 0.4, "loss"),
     ],
 )
-def test_a_ratio_is_a_win_a_loss_or_a_tie(
+def test_a_ratio_is_a_win_a_loss_a_tie_or_disturbed(
     low: float, median: float, high: float, expected: str
 ) -> None:
     assert outcome(Ratio(median, low, high, ())) == expected

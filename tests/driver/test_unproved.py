@@ -124,8 +124,8 @@ def test_a_given_schedule_that_is_neither_proved_nor_checked_gives_way_to_the_ru
     engine = build_program(tiny(), constants(), "c:scalar", source=as_source(given), options=OFF)
     report = engine.explain()
     assert report.notes == (
-        "kernel 'relu': its schedule (tuned) gave way: its kernel is neither proved nor checked; it "
-        "is scheduled by rule 'elementwise'",
+        "kernel 'relu': its schedule (tuned) gave way: its kernel is neither proved nor checked; "
+        "it is scheduled by rule 'elementwise'",
     )
     assert report.proofs == {"proved": 3}
     np.testing.assert_allclose(engine(image()), expected(image()), rtol=1e-4, atol=1e-4)

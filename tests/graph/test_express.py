@@ -11,7 +11,7 @@ from tilewright.graph.form import form_of
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Graph
 from tilewright.graph.ops.activation import Relu
-from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sub
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.reference import evaluate
 from tilewright.graph.types import TensorType
@@ -70,6 +70,21 @@ def test_a_fused_convolution_computes_what_its_nodes_do() -> None:
     arrays = (feeds["x"], graph.constants["w"], graph.constants["b"], feeds["r"])
     (got,) = interpret(func, *arrays, checked=True)  # type: ignore[arg-type]
     np.testing.assert_allclose(got, evaluate(graph, feeds)["y"], rtol=1e-5, atol=1e-5)
+
+
+def test_operands_keep_their_order() -> None:
+    """(x - y) / 2 - (3 - x), by operators that no operand may be exchanged in."""
+    builder = GraphBuilder("g")
+    x, y = (builder.input(name, TensorType("float32", (2, 4))) for name in "xy")
+    two, three = (builder.constant(f"c{n}", np.array(n, np.float32)) for n in (2, 3))
+    half = builder.add(Div(), builder.add(Sub(), x, y), two)
+    z = builder.add(Sub(), half, builder.add(Sub(), three, x), output="z")
+    graph = builder.finish((z,))
+    func = express(form_of(graph, Group(graph.nodes))[0])
+    assert [p.name for p in func.inputs] == ["x", "y"]
+    one, other = np.arange(8, dtype=np.float32).reshape(2, 4), np.full((2, 4), 5, np.float32)
+    (got,) = interpret(func, one, other, checked=True)
+    np.testing.assert_array_equal(got, (one - other) / 2 - (3 - one))
 
 
 def test_a_convolution_reads_data_that_lies_in_another_layout() -> None:

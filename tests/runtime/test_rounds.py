@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.runtime import rounds, timing
 from tilewright.runtime.limits import Probe
-from tilewright.runtime.rounds import Gate, Ratio, Rounds, interleave
+from tilewright.runtime.rounds import Gate, Ratio, Rounds, interleave, is_disturbed
 
 
 class Clock:
@@ -116,6 +116,23 @@ def test_a_percentile_is_a_call_of_any_round(percent: int, seconds: int) -> None
     calls = [float(value) for value in range(100, 0, -1)]
     found = Rounds({"a": (tuple(calls[:40]), tuple(calls[40:]))})
     assert found.percentile("a", percent) == seconds
+
+
+def test_the_slower_percentiles_of_few_calls_are_not_told() -> None:
+    for count, known in ((99, False), (100, True)):
+        found = Rounds({"a": (tuple(map(float, range(count))),)})
+        assert [found.percentile("a", percent) is not None for percent in (50, 95, 99)] == [
+            True,
+            known,
+            known,
+        ]
+
+
+def test_a_ratio_whose_interval_is_twice_as_high_as_low_is_disturbed() -> None:
+    assert Ratio(3.47, 0.78, 3.81, ()).is_disturbed
+    assert not Ratio(1.5, 1.0, 2.0, ()).is_disturbed
+    assert not is_disturbed(0.9, 1.7)
+    assert is_disturbed(0.9, 1.9)
 
 
 def test_a_tie_is_a_ratio_whose_interval_holds_one() -> None:

@@ -216,6 +216,14 @@ def test_moves_that_follow_one_another_are_joined(apply: Apply, lines: Lines) ->
     assert lines(after) == ["shaped = Reshape[shape=(6, 4)](x)", "t = Relu(x)", "r = Relu(x)"]
 
 
+def test_of_two_transposes_the_first_one_is_done_first(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    swapped = b.add(Transpose((1, 0, 2)), x)
+    b.add(Transpose((0, 2, 1)), swapped, output="y")
+    after = apply(DeadCode(), apply(IdentityRemoval(), b.finish(("y",))))
+    assert lines(after) == ["y = Transpose[permutation=(1, 2, 0)](x)"]
+
+
 def test_an_output_takes_the_name_of_the_identity_that_made_it(apply: Apply, lines: Lines) -> None:
     b, x = start()
     r = b.add(Relu(), x, output="r")
