@@ -24,7 +24,7 @@ from ..tir.stmt import Block, For, Role, Seq, Store
 from ..tir.visit import blocks, enclosing_path, substitute, walk
 from .canonical import origin_of
 from .clash import Orders, clash_notes, in_other_iterations
-from .errors import refuse
+from .errors import Kind, refuse
 from .nest import (
     bound,
     buffers_read,
@@ -39,6 +39,8 @@ from .nest import (
 from .proof.affine import variable
 from .proof.nest import Access
 from .proof.order import ANY, Order, orders_not_before
+
+SEEN = ", as far as can be seen"  # where isl cannot tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ def check_siblings(func: PrimFunc, first: For, second: For) -> None:
             f"merge: loop '{first.var.name}' has {first.extent} iterations and loop "
             f"'{second.var.name}' {second.extent}; expected equal extents.",
             code="merge-extent",
+            kind=Kind.LIMIT,
             hints=("loop_partition or split cuts the longer one.",),
         )
     path = enclosing_path(func.body, first)
@@ -83,6 +86,7 @@ def check_siblings(func: PrimFunc, first: For, second: For) -> None:
             func,
             f"merge: loop '{second.var.name}' does not follow loop '{first.var.name}' directly.",
             code="merge-siblings",
+            kind=Kind.LIMIT,
             hints=("compute_at and reverse_compute_at move a block below a loop of another.",),
         )
 
@@ -120,24 +124,37 @@ def _check_merged(func: PrimFunc, first: For, second: For, one: Touch, two: Touc
     def earlier(a: Access, b: Access) -> Sequence[Order]:
         return later(b, a)
 
+    hints = (
+        "merge loops over axes of which both blocks touch the same element; compute_at computes "
+        "what a reader needs.",
+    )
     notes = clash_notes(func, later, ((late, early),))
-    carries = notes is None
-    if notes is None:
-        notes = clash_notes(func, earlier, ((early, late),))
-    if notes is None:
-        return
-    raise refuse(
-        func,
+    if notes is not None:
+        raise refuse(
+            func,
+            f"{_meet(first, second, one, two, 'another')}{'' if notes else SEEN}.",
+            code="merge-order",
+            kind=Kind.CONFLICT,
+            notes=notes,
+            hints=hints,
+        )
+    notes = clash_notes(func, earlier, ((early, late),))
+    if notes is not None:  # in order still, but folded storage keeps what one iteration touches
+        raise refuse(
+            func,
+            f"{_meet(first, second, one, two, 'an earlier')}{'' if notes else SEEN}.",
+            code="merge-carries",
+            kind=Kind.LIMIT,
+            notes=notes,
+            hints=hints,
+        )
+
+
+def _meet(first: For, second: For, one: Touch, two: Touch, which: str) -> str:
+    return (
         f"merge: block '{two.block.name}' {two.verb} in one iteration of loop "
-        f"'{second.var.name}' what block '{one.block.name}' {one.verb} of "
-        f"'{one.buffer.name}' in {'an earlier' if carries else 'another'} one of loop "
-        f"'{first.var.name}'{'' if notes else ', as far as can be seen'}.",
-        code="merge-carries" if carries else "merge-order",
-        notes=notes,
-        hints=(
-            "merge loops over axes of which both blocks touch the same element; compute_at "
-            "computes what a reader needs.",
-        ),
+        f"'{second.var.name}' what block '{one.block.name}' {one.verb} of '{one.buffer.name}' in "
+        f"{which} one of loop '{first.var.name}'"
     )
 
 
@@ -197,8 +214,9 @@ def _check_not_carried(
         func,
         f"{primitive}: block '{two.block.name}' reads in one iteration of loop '{loop.var.name}' "
         f"what block '{one.block.name}' writes to '{one.buffer.name}' in another"
-        f"{'' if notes else ', as far as can be seen'}.",
+        f"{'' if notes else SEEN}.",
         code="loop-carries",
+        kind=Kind.CONFLICT,
         notes=notes,
         hints=(f"choose a loop outside of '{loop.var.name}'.",),
     )
@@ -221,9 +239,10 @@ def check_complete(
         raise refuse(
             before,
             f"{primitive}: '{tensor.name}' would be read before it is complete"
-            f"{'' if notes else ', as far as can be seen'}; expected its readers after all of its "
+            f"{'' if notes else SEEN}; expected its readers after all of its "
             "writers.",
             code="reader-early",
+            kind=Kind.CONFLICT,
             notes=notes,
             hints=(
                 f"call {primitive} before the step that brought them together "

@@ -14,7 +14,7 @@ from ...tir.simplify import simplify
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_stmt, substitute, transform
 from .. import placement, recurrence
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     loops_around,
@@ -145,6 +145,7 @@ def _check_free(func: PrimFunc, block: Block, primitive: str) -> None:
         f"{primitive}: block '{block.name}' does not stand alone in one serial loop over each of "
         "its axes, in their order.",
         code="axes-loops",
+        kind=Kind.LIMIT,
         hints=(f"call {primitive} before the steps that change its loops.",),
     )
 
@@ -163,6 +164,7 @@ def _check_groups(func: PrimFunc, block: Block, groups: Sequence[Sequence[int]])
                 f"join_axes: {names} of block '{block.name}' cannot be counted as one; expected "
                 "variables that are all kept, or all reduced over, in any order.",
                 code="axes-kinds",
+                kind=Kind.ARGUMENT,
             )
     spatial = [it.kind is IterKind.SPATIAL for it in block.iters]
     kept = [spatial[group[0]] for group in groups] if once else []
@@ -177,6 +179,7 @@ def _check_groups(func: PrimFunc, block: Block, groups: Sequence[Sequence[int]])
         f"{len(block.iters)} variables; expected the number of each variable once, those that it "
         "keeps first; those of a sum change their order only where some are joined.",
         code="axes-groups",
+        kind=Kind.ARGUMENT,
         hints=(f"its variables are {names}.",),
     )
 
@@ -193,6 +196,7 @@ def _check_digits(func: PrimFunc, block: Block, axis: int, factor: int) -> None:
         f"split_axis: variable {axis!r} by {factor!r} of block '{block.name}'; expected the number "
         "of a variable and a divisor of its extent.",
         code="axes-factor",
+        kind=Kind.ARGUMENT,
         hints=(f"its variables are {sizes}.",),
     )
 
@@ -206,6 +210,8 @@ def _check_numbers(func: PrimFunc, block: Block, primitive: str) -> None:
                 f"{primitive}: a call decides the size '{it.dim.name}' of '{it.var.name}' of block "
                 f"'{block.name}'; expected variables whose sizes are numbers.",
                 code="axes-dim",
+                kind=Kind.LIMIT,
+                hints=("split and fuse take the block's loops.",),
             )
 
 

@@ -12,8 +12,8 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Block, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
-from .. import legality, placement
-from ..errors import refuse
+from .. import completeness, legality, placement
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     buffers_read,
@@ -47,7 +47,7 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
     placement.check_unstaged(func, producer, "compute_inline")
     for reader in readers(func, target):
         root = root_statement(func, reader)
-        placement.check_operands(func, producer, root, "compute_inline", same_points=True)
+        completeness.check_operands(func, producer, root, "compute_inline", same_points=True)
         placement.check_storage_around(func, producer, reader, "compute_inline", read=True)
     indices = write_indices(producer, target)[0]
     value = stores(producer.body)[0].value
@@ -121,6 +121,7 @@ def _sole_producer(func: PrimFunc, consumer: Block) -> Block:
             f"reverse_compute_inline: block '{consumer.name}' needs one producer block, got "
             f"{names}.",
             code="inline-producer",
+            kind=Kind.ARGUMENT,
             hints=("compute_inline of a producer takes it into all its consumers.",),
         )
     return found[0]
@@ -140,6 +141,7 @@ def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source:
             f"reverse_compute_inline: block '{producer.name}' computes {what}; "
             f"expected each element of '{target_of(consumer).name}' once.",
             code="inline-shape",
+            kind=Kind.LIMIT,
             hints=(f"compute_inline('{producer.name}') computes what is read.",),
         )
     raise refuse(
@@ -148,6 +150,7 @@ def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source:
         f"'{source.name}' "
         "at its own element.",
         code="inline-element",
+        kind=Kind.ARGUMENT,
         hints=(f"compute_inline('{producer.name}') copies the expression into every reader.",),
     )
 

@@ -17,7 +17,7 @@ from ...tir.simplify import provable, simplify
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_stmt, stores, substitute, transform
 from .. import legality, placement
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..index_map import IndexMap
 from ..nest import (
     Rewrite,
@@ -73,6 +73,7 @@ def _check_multiples(func: PrimFunc, buffer: Buffer, multiples: Sequence[int]) -
         f"pad: multiples ({', '.join(map(str, multiples))}) of '{buffer.name}', which has "
         f"{len(buffer.shape)} axes; expected a positive integer for each.",
         code="pad-multiples",
+        kind=Kind.ARGUMENT,
         hints=("1 leaves an axis as it is.",),
     )
 
@@ -121,6 +122,7 @@ def _sole_writer(func: PrimFunc, buffer: Buffer, primitive: str) -> Block:
             func,
             f"{primitive}: '{buffer.name}' is not written by one block in a nest of its own.",
             code="layout-writer",
+            kind=Kind.LIMIT,
             hints=(f"call {primitive} right after cache_read or cache_write.",),
         )
     legality.check_pointwise(func, found[0], primitive)

@@ -12,7 +12,7 @@ from ...tir.simplify import simplify
 from ...tir.stmt import Block, For, ForKind, IterVar, Stmt, seq
 from ...tir.visit import free_vars, fresh_copy, replace_stmt, stores
 from .. import legality, placement
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import Rewrite, loop_of, unique_name
 
 Box = dict[Var, tuple[int, int]]
@@ -61,6 +61,7 @@ def _check_padding(func: PrimFunc, block: Block) -> Expr:
         f"decompose_padding: block '{block.name}' does not pad; expected one "
         "select(inside, x, constant) per element.",
         code="padding-block",
+        kind=Kind.ARGUMENT,
     )
 
 
@@ -88,6 +89,7 @@ def _check_plain(
         f"decompose_padding: block '{block.name}' does not stand below loop '{node.var.name}' in "
         "serial loops over one whole axis each.",
         code="padding-loops",
+        kind=Kind.LIMIT,
         hints=("call decompose_padding before split, fuse, vectorize and parallel.",),
     )
 
@@ -122,6 +124,7 @@ def _check_box(
         f"decompose_padding: the condition of block '{block.name}' does not cut a box out of "
         f"{names}, the axes at and inside loop '{loop.name}'.",
         code="padding-box",
+        kind=Kind.LIMIT,
         hints=("choose a loop around those over the padded axes.",),
     )
 

@@ -15,8 +15,8 @@ from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store, seq
 from ...tir.update import Update, read_update
 from ...tir.visit import free_vars, replace_stmt, stores, substitute, transform
-from .. import legality, placement
-from ..errors import refuse
+from .. import completeness, legality, placement
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     insert_beside,
@@ -54,7 +54,7 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     update = _combination(func, whole)
     targets = targets_of(whole)
     for target in targets:
-        placement.check_readers_after(func, whole, target, "rfactor")
+        completeness.check_readers_after(func, whole, target, "rfactor")
     name = unique_name(func, f"{block}_rf")
     names = (name, *(unique_name(func, f"{target.name}_rf") for target in targets[1:]))
     parts = {
@@ -80,6 +80,7 @@ def _combination(func: PrimFunc, block: Block) -> Update:
             f"rfactor: block '{block.name}' does not show what it combines; expected a sum, "
             "product, minimum, maximum, any, all, or the Lets of a reducer around its values.",
             code="rfactor-update",
+            kind=Kind.LIMIT,
             hints=("call rfactor before the steps that rewrite the block's expressions.",),
         )
     return update
@@ -110,6 +111,7 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
             func,
             f"rfactor: block '{block.name}' is not a reduction with its initialisation inside.",
             code="rfactor-block",
+            kind=Kind.LIMIT,
             hints=("call rfactor before stage and decompose_reduction.",),
         )
     around = ranges_of(loops_around(func, block))
@@ -135,6 +137,7 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
         f"rfactor: loop '{node.var.name}' does not step through a reduction axis of block "
         f"'{block.name}' exactly.",
         code="rfactor-loop",
+        kind=Kind.LIMIT,
         hints=(
             "split the reduction loop by a divisor of its extent and factor the outermost or the "
             "innermost part.",

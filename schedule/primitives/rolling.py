@@ -12,7 +12,7 @@ from ...tir.regions import disjoint, region
 from ...tir.stmt import Block, For, ForKind, Stmt, seq
 from ...tir.visit import enclosing_path, fresh_copy, replace_stmt, substitute
 from .. import legality, placement
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     bound,
@@ -99,6 +99,7 @@ def _check_window(func: PrimFunc, block: Block, node: For) -> Window:
         f"rolling_buffer: iterations of loop '{node.var.name}' do not each need, along one axis, "
         f"elements of block '{block.name}' that the iteration before has made.",
         code="rolling-window",
+        kind=Kind.ARGUMENT,
         hints=(f"compute_at('{block.name}', {node.var.name}) first, before other steps on it.",),
     )
 
