@@ -2,7 +2,8 @@
 
 The theorems: a block that moves finds its operands written (`check_operands`), the parts that it
 is cut into do not overlap (`check_parts`), and a copy of a tensor is made after all of its writers
-and before all of its readers (`check_before`, `check_only_read`, `check_readers_after`).
+and before all of its readers (`check_before`, `check_only_read`, `check_readers_after`); what runs
+ahead of a loop reads nothing that the loop computes (`check_ahead`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from ..tir.func import PrimFunc, split_allocations
 from ..tir.regions import Span, disjoint
 from ..tir.stmt import Block, For, Stmt
 from ..tir.visit import blocks
-from .clash import flow_notes, runs_twice
+from .clash import SEEN, clash_notes, flow_notes, runs_twice
 from .errors import Kind, refuse
-from .nest import buffers_read, readers, root_statement, writers
+from .nest import buffers_read, readers, root_statement, targets_of, writers
+from .proof.nest import Access
+from .proof.order import ANY, Order
 
 
 def check_operands(
@@ -85,12 +88,41 @@ def check_parts(
     raise refuse(
         func,
         f"reverse_compute_at: iterations of loop '{still.var.name}' do not complete separate parts "
-        f"of '{tensor.name}'{'' if notes else ', as far as can be seen'}: its reader would run "
+        f"of '{tensor.name}'{'' if notes else SEEN}: its reader would run "
         "more than once for an element.",
         code="reverse-overlap",
         kind=Kind.CONFLICT,
         notes=notes,
         hints=(f"choose a loop outside of '{still.var.name}'.",),
+    )
+
+
+def check_ahead(func: PrimFunc, after: PrimFunc, first: Block, loop: For) -> None:
+    """In `after`, the part of a window that now runs ahead of `loop` reads nothing that the loop
+    computes.
+
+    func: the function before the step; first: the block of that part in `after`.
+    """
+    inside = {block.name for block in blocks(loop)}
+
+    def orders(a: Access, b: Access) -> Sequence[Order]:
+        later = a.write and a.statement.block.name in inside
+        return (ANY,) if later and not b.write and b.statement.block.name == first.name else ()
+
+    operands = {target.name for b in blocks(loop) for target in targets_of(b)}
+    read = [buffer.name for buffer in buffers_read(first) if buffer.name in operands]
+    notes = clash_notes(after, orders) if read else None
+    if notes is None:
+        return
+    raise refuse(
+        func,
+        f"rolling_buffer: block '{first.name}' would read '{read[0]}' ahead of loop "
+        f"'{loop.var.name}', which computes it{'' if notes else SEEN}; expected it to be complete "
+        "before.",
+        code="operand-ahead",
+        kind=Kind.CONFLICT,
+        notes=notes,
+        hints=(f"call rolling_buffer of '{read[0]}' first: along a chain, from its beginning.",),
     )
 
 

@@ -23,7 +23,7 @@ from ..tir.simplify import simplify
 from ..tir.stmt import Block, For, Role, Seq, Store
 from ..tir.visit import blocks, enclosing_path, substitute, walk
 from .canonical import origin_of
-from .clash import Orders, clash_notes, in_other_iterations
+from .clash import SEEN, Orders, clash_notes, in_other_iterations
 from .errors import Kind, refuse
 from .nest import (
     bound,
@@ -39,8 +39,6 @@ from .nest import (
 from .proof.affine import variable
 from .proof.nest import Access
 from .proof.order import ANY, Order, orders_not_before
-
-SEEN = ", as far as can be seen"  # where isl cannot tell
 
 
 @dataclass(frozen=True, slots=True)

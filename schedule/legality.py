@@ -20,7 +20,7 @@ from ..tir.printer import print_expr
 from ..tir.simplify import provable
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
 from ..tir.visit import blocks, enclosing_path, free_vars, statements, walk
-from .clash import clash_notes, witness, written_twice
+from .clash import SEEN, clash_notes, witness, written_twice
 from .dependence import writes_apart
 from .errors import Kind, ScheduleError, refuse
 from .nest import (
@@ -295,7 +295,7 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
     return refuse(
         func,
         f"{primitive}: iterations of loop '{loop.var.name}' write the same element"
-        f"{'' if notes else ', as far as can be seen'}: block '{block.name}' {why}.",
+        f"{'' if notes else SEEN}: block '{block.name}' {why}.",
         code="loop-clash",
         kind=Kind.CONFLICT,
         notes=notes,

@@ -114,7 +114,8 @@ def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
             code="consumer-outside",
             kind=Kind.LIMIT,
             hints=(
-                "choose a loop around all of them, or move the other consumers below it first.",
+                "choose a loop around all of them, or move the other consumers below it first (of "
+                "a chain of windows, all blocks; then rolling_buffer, from its beginning).",
             ),
         )
     if producer in blocks(node):

@@ -11,7 +11,7 @@ from ...tir.linear import linear
 from ...tir.regions import disjoint, region
 from ...tir.stmt import Block, For, ForKind, Stmt, seq
 from ...tir.visit import enclosing_path, fresh_copy, replace_stmt, substitute
-from .. import legality, placement
+from .. import completeness, legality, placement
 from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
@@ -52,7 +52,8 @@ def rolling_buffer(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     What only the first iteration makes stands in front of the loop, in a new block of the same
     family. Lowering keeps no more elements than an iteration touches: the indices go round.
     Requires: a block that compute_at moved below `loop`, whose parts overlap along one axis; a
-    serial loop; storage that outlives an iteration. Returns the new block. Raises: ScheduleError.
+    serial loop; storage that outlives an iteration; operands that the loop does not compute, so
+    that a chain of windows rolls from its beginning. Returns the new block. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     moved = func.block(block)
@@ -71,7 +72,9 @@ def rolling_buffer(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     )
     changed = replace_stmt(node, window.nest, steady)
     body = replace_stmt(func.body, node, seq(fresh_copy(ahead), changed))
-    return Rewrite(func.with_body(body), blocks=(first.name,))
+    rolled = func.with_body(body)
+    completeness.check_ahead(func, rolled, rolled.block(first.name), node)
+    return Rewrite(rolled, blocks=(first.name,))
 
 
 def _over(window: Window, old: Block, new: Block, extent: int, values: Mapping[Var, Expr]) -> Stmt:

@@ -57,6 +57,7 @@ OFF: dict[str, list[tuple[object, str, object]]] = {
     "loop-carries": [(dependence, "check_reads_own", _no)],
     "loop-clash": [(legality, "check_independent", _none)],
     "merge-order": [(dependence, "check_together", _no)],
+    "operand-ahead": [(completeness, "check_ahead", _no)],
     "operand-later": [(completeness, "check_operands", _no)],
     "reader-early": [(dependence, "check_complete", _no)],
     "reader-inside": [(completeness, "check_readers_after", _no)],

@@ -24,6 +24,7 @@ from .test_errors import codes_of
 from .test_merge import mirrored, shifted
 from .test_recurrence import WRONG as SCANS
 from .test_reduction import CASES as REDUCTIONS
+from .test_rolling import CASES as WINDOWS
 from .test_rolling import rolled
 from .test_scope import CASES as SCOPES
 
@@ -75,6 +76,7 @@ CASES: dict[str, tuple[PrimFunc, Steps]] = {
     "merge-order: another way": (mirrored(4), _merged_mirror),
     "merge-order: a reduction": (matmul_relu(3, 3, 3), _merged_reduction),
     "init-inside": (matmul(3, 4, 3), _accumulators_anew),
+    "operand-ahead": WINDOWS["operand-ahead: the second window of a chain first"],
     "operand-later": MOVES["reverse_compute_at: operand-later"],
     "reader-early": MOVES["reorder: reader-early"],
     "reader-inside": COPIES["cache_write: reader-inside"],
