@@ -66,16 +66,7 @@ def touches(loop: For) -> Iterator[Touch]:
 
 
 def check_siblings(func: PrimFunc, first: For, second: For) -> None:
-    """The second loop follows the first, with nothing between, and has its extent."""
-    if first.extent != second.extent:
-        raise refuse(
-            func,
-            f"merge: loop '{first.var.name}' has {first.extent} iterations and loop "
-            f"'{second.var.name}' {second.extent}; expected equal extents.",
-            code="merge-extent",
-            kind=Kind.LIMIT,
-            hints=("loop_partition or split cuts the longer one.",),
-        )
+    """The second loop follows the first, with nothing between."""
     path = enclosing_path(func.body, first)
     around = path[-1] if path else None
     position = _position(around, first)
@@ -284,9 +275,9 @@ def apart(func: PrimFunc, first: For, second: For, one: Touch, two: Touch) -> bo
     """Whether the box of `one` in an iteration of `first` and that of `two` in any other iteration
     of `second` share no element: their lows are far enough apart along one axis.
     """
-    if first.extent < 2:
+    step, last = Var("step"), max(first.extent, second.extent) - 1
+    if last < 1:
         return True
-    step, last = Var("step"), first.extent - 1
     own = ranges_of(loops_around(func, first))
     a = _box(one, first, {**own, first.var: (0, last)})
     b = _box(two, second, {**own, second.var: (0, last)})

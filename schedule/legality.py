@@ -42,9 +42,9 @@ from .recurrence import check_carries_nothing, check_no_recurrence
 UNROLL_LIMIT = 512
 
 
-def check_serial(func: PrimFunc, loop: For, primitive: str) -> None:
-    """The loop has no kind yet: a kind is given last."""
-    if loop.kind is ForKind.SERIAL:
+def check_serial(func: PrimFunc, loop: For, primitive: str, also: Sequence[ForKind] = ()) -> None:
+    """The loop has no kind yet, or one of those that the step keeps."""
+    if loop.kind in (ForKind.SERIAL, *also):
         return
     raise refuse(
         func,

@@ -270,8 +270,8 @@ PAD_CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "pad-multiples: zero": (chain(2, 3), lambda s: s.pad("P", (0, 8))),
     "pad-multiples: no integer": (chain(2, 3), lambda s: s.pad("P", (1, 1.5))),  # type: ignore[arg-type]
     "not-intermediate": (chain(2, 3), lambda s: s.pad("X", (1, 8))),
-    "not-pointwise": (matmul_relu(2, 3, 2), lambda s: s.pad("C", (1, 8))),
-    "layout-writer": (
+    "pad-writer: a sum": (matmul_relu(2, 3, 2), lambda s: s.pad("C", (1, 8))),
+    "pad-writer: in parts": (
         shifted(3, 1, 1),
         lambda s: (s.decompose_padding("P", s.loops("P")[0]), s.pad("P", (8,))),
     ),
