@@ -20,7 +20,6 @@ from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     insert_beside,
-    is_reduction,
     loop_of,
     loops_around,
     ranges_of,
@@ -105,15 +104,7 @@ class _Cut:
 
 def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
     """The reduction axis that the loop steps through, and what is left of it in a part."""
-    staged = any(target.origin is not None for target in targets_of(block))
-    if not is_reduction(block) or block.init is None or staged:
-        raise refuse(
-            func,
-            f"rfactor: block '{block.name}' is not a reduction with its initialisation inside.",
-            code="rfactor-block",
-            kind=Kind.LIMIT,
-            hints=("call rfactor before stage and decompose_reduction.",),
-        )
+    _check_reduces(func, block, node)
     around = ranges_of(loops_around(func, block))
     ranges = narrowed(around, block.predicate)
     count = node.extent
@@ -143,6 +134,27 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
             "innermost part.",
         ),
     )
+
+
+def _check_reduces(func: PrimFunc, block: Block, node: For) -> None:
+    """The block reduces over the loop, and holds its initialisation; its tensors are not staged."""
+    if not legality.runs_over(block, node.var, IterKind.REDUCE):
+        raise refuse(
+            func,
+            f"rfactor: block '{block.name}' does not reduce over loop '{node.var.name}'; expected "
+            "a loop over a reduction axis.",
+            code="rfactor-kept",
+            kind=Kind.ARGUMENT,
+        )
+    staged = any(target.origin is not None for target in targets_of(block))
+    if block.init is None or staged:
+        raise refuse(
+            func,
+            f"rfactor: block '{block.name}' is not a reduction with its initialisation inside.",
+            code="rfactor-block",
+            kind=Kind.LIMIT,
+            hints=("call rfactor before stage and decompose_reduction.",),
+        )
 
 
 def _tail(block: Block, form: Linear, axis: IterVar) -> Expr | None:
