@@ -24,6 +24,7 @@ _EXAMPLES = """\
   tilewright fuzz --seconds 10 --no-compile --json          interpreter and proof only
 """
 _SHOWN_LINES = 12  # of a failure's message
+_SHOWN_RULES = 24
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -115,19 +116,29 @@ def _text(summary: Summary) -> str:
 
 
 def _refusals(summary: Summary) -> list[str]:
-    """The rules of order that refused steps, each with the share of its refusals that name two
-    iterations; the rules of form in one line.
-    """
-    from ..schedule.errors import ORDER_RULES  # start-up
-
-    rows = [
-        (code, str(count), str(shown := summary.witnessed[code]), f"{100 * shown / count:.0f} %")
-        for code, count in summary.rules.most_common()
-        if code in ORDER_RULES
+    """How many steps were refused for each kind of reason, and by which rules most."""
+    counted = [
+        (count, kind, code)
+        for kind, codes in summary.kinds.items()
+        for code, count in codes.items()
     ]
-    others = [count for code, count in summary.rules.items() if code not in ORDER_RULES]
-    lines = table(("rule of order", "refusals", "witness", "share"), rows).splitlines()
-    return [*(lines if rows else ()), f"{sum(others)} by {len(others)} rules of form"]
+    total = sum(count for count, _, _ in counted)
+    if not total:
+        return ["none"]
+    kinds = (
+        f"{codes.total()} {kind} ({_share(codes.total(), total)})"
+        for kind, codes in summary.kinds.items()
+    )
+    counted.sort(key=lambda rule: (-rule[0], *rule[1:]))
+    shown, rest = counted[:_SHOWN_RULES], counted[_SHOWN_RULES:]
+    rows = [(code, kind, str(count), _share(count, total)) for count, kind, code in shown]
+    lines = table(("rule", "kind", "refusals", "share"), rows).splitlines()
+    more = [f"{sum(count for count, *_ in rest)} by {len(rest)} other rules"] if rest else []
+    return [", ".join(kinds), *lines, *more]
+
+
+def _share(count: int, total: int) -> str:
+    return f"{100 * count / total:.1f} %"
 
 
 def _failures(summary: Summary) -> list[str]:
@@ -156,8 +167,7 @@ def _json(summary: Summary) -> dict[str, object]:
         "isas": summary.isas,
         "applied": summary.applied,
         "refused": summary.refused,
-        "rules": summary.rules,
-        "witnessed": summary.witnessed,
+        "refusals": summary.kinds,
         "cases_with": summary.present,
         "depths": {str(depth): count for depth, count in sorted(summary.depths.items())},
         "proofs": summary.proofs,

@@ -28,6 +28,7 @@ from .proof.witness import element_text, iteration, runs_of
 from .verdict import Iteration
 
 MAX_OPERATIONS = 2_000_000  # of isl: some tenths of a second
+SEEN = ", as far as can be seen"  # in a message where it cannot be told
 
 Orders = Callable[[Access, Access], Sequence[Order]]
 

@@ -23,8 +23,8 @@ from ..tir.simplify import simplify
 from ..tir.stmt import Block, For, Role, Seq, Store
 from ..tir.visit import blocks, enclosing_path, substitute, walk
 from .canonical import origin_of
-from .clash import Orders, clash_notes, in_other_iterations
-from .errors import refuse
+from .clash import SEEN, Orders, clash_notes, in_other_iterations
+from .errors import Kind, refuse
 from .nest import (
     bound,
     buffers_read,
@@ -66,15 +66,7 @@ def touches(loop: For) -> Iterator[Touch]:
 
 
 def check_siblings(func: PrimFunc, first: For, second: For) -> None:
-    """The second loop follows the first, with nothing between, and has its extent."""
-    if first.extent != second.extent:
-        raise refuse(
-            func,
-            f"merge: loop '{first.var.name}' has {first.extent} iterations and loop "
-            f"'{second.var.name}' {second.extent}; expected equal extents.",
-            code="merge-extent",
-            hints=("loop_partition or split cuts the longer one.",),
-        )
+    """The second loop follows the first, with nothing between."""
     path = enclosing_path(func.body, first)
     around = path[-1] if path else None
     position = _position(around, first)
@@ -83,6 +75,7 @@ def check_siblings(func: PrimFunc, first: For, second: For) -> None:
             func,
             f"merge: loop '{second.var.name}' does not follow loop '{first.var.name}' directly.",
             code="merge-siblings",
+            kind=Kind.LIMIT,
             hints=("compute_at and reverse_compute_at move a block below a loop of another.",),
         )
 
@@ -120,24 +113,37 @@ def _check_merged(func: PrimFunc, first: For, second: For, one: Touch, two: Touc
     def earlier(a: Access, b: Access) -> Sequence[Order]:
         return later(b, a)
 
+    hints = (
+        "merge loops over axes of which both blocks touch the same element; compute_at computes "
+        "what a reader needs.",
+    )
     notes = clash_notes(func, later, ((late, early),))
-    carries = notes is None
-    if notes is None:
-        notes = clash_notes(func, earlier, ((early, late),))
-    if notes is None:
-        return
-    raise refuse(
-        func,
+    if notes is not None:
+        raise refuse(
+            func,
+            f"{_meet(first, second, one, two, 'another')}{'' if notes else SEEN}.",
+            code="merge-order",
+            kind=Kind.CONFLICT,
+            notes=notes,
+            hints=hints,
+        )
+    notes = clash_notes(func, earlier, ((early, late),))
+    if notes is not None:  # in order still, but folded storage keeps what one iteration touches
+        raise refuse(
+            func,
+            f"{_meet(first, second, one, two, 'an earlier')}{'' if notes else SEEN}.",
+            code="merge-carries",
+            kind=Kind.LIMIT,
+            notes=notes,
+            hints=hints,
+        )
+
+
+def _meet(first: For, second: For, one: Touch, two: Touch, which: str) -> str:
+    return (
         f"merge: block '{two.block.name}' {two.verb} in one iteration of loop "
-        f"'{second.var.name}' what block '{one.block.name}' {one.verb} of "
-        f"'{one.buffer.name}' in {'an earlier' if carries else 'another'} one of loop "
-        f"'{first.var.name}'{'' if notes else ', as far as can be seen'}.",
-        code="merge-carries" if carries else "merge-order",
-        notes=notes,
-        hints=(
-            "merge loops over axes of which both blocks touch the same element; compute_at "
-            "computes what a reader needs.",
-        ),
+        f"'{second.var.name}' what block '{one.block.name}' {one.verb} of '{one.buffer.name}' in "
+        f"{which} one of loop '{first.var.name}'"
     )
 
 
@@ -197,8 +203,9 @@ def _check_not_carried(
         func,
         f"{primitive}: block '{two.block.name}' reads in one iteration of loop '{loop.var.name}' "
         f"what block '{one.block.name}' writes to '{one.buffer.name}' in another"
-        f"{'' if notes else ', as far as can be seen'}.",
+        f"{'' if notes else SEEN}.",
         code="loop-carries",
+        kind=Kind.CONFLICT,
         notes=notes,
         hints=(f"choose a loop outside of '{loop.var.name}'.",),
     )
@@ -221,9 +228,10 @@ def check_complete(
         raise refuse(
             before,
             f"{primitive}: '{tensor.name}' would be read before it is complete"
-            f"{'' if notes else ', as far as can be seen'}; expected its readers after all of its "
+            f"{'' if notes else SEEN}; expected its readers after all of its "
             "writers.",
             code="reader-early",
+            kind=Kind.CONFLICT,
             notes=notes,
             hints=(
                 f"call {primitive} before the step that brought them together "
@@ -267,9 +275,9 @@ def apart(func: PrimFunc, first: For, second: For, one: Touch, two: Touch) -> bo
     """Whether the box of `one` in an iteration of `first` and that of `two` in any other iteration
     of `second` share no element: their lows are far enough apart along one axis.
     """
-    if first.extent < 2:
+    step, last = Var("step"), max(first.extent, second.extent) - 1
+    if last < 1:
         return True
-    step, last = Var("step"), first.extent - 1
     own = ranges_of(loops_around(func, first))
     a = _box(one, first, {**own, first.var: (0, last)})
     b = _box(two, second, {**own, second.var: (0, last)})

@@ -1,39 +1,54 @@
-"""The errors of scheduling, with the loop nest in them: rendered only when somebody reads them."""
+"""The errors of scheduling, with the loop nest in them: rendered only when somebody reads them.
+
+A step is refused for one of three reasons (`Kind`): it was asked for what it does not take, it
+would change what the function means, or tilewright cannot carry it out, or not decide it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
-from ..tir.errors import TilewrightError
+from ..tir.errors import TilewrightError, Where
 from ..tir.func import PrimFunc
 
-# The codes of the rules about the order in which elements are written and read, and about who
-# shares them: such a refusal names two iterations that would clash and the element. Every other
-# rule is about a form that a step does not take, or about the work that it would repeat.
-ORDER_RULES = frozenset(
-    {
-        "init-inside",
-        "loop-carries",
-        "loop-clash",
-        "merge-order",
-        "operand-later",
-        "reader-early",
-        "reader-inside",
-        "reduction-open",
-        "reverse-overlap",
-        "scan-carries",
-        "scan-order",
-        "scope-carries",
-        "storage-elsewhere",
-        "writer-inside",
-    }
-)
+
+class Kind(Enum):
+    """Why a step is refused.
+
+    ARGUMENT: what it was given does not exist, or is nothing that the step takes.
+    CONFLICT: it would change the result; a note names two iterations and the element that both
+    touch, or what the first one has not finished.
+    LIMIT: it may well keep the meaning; tilewright has no rewrite for it, or cannot tell.
+    """
+
+    ARGUMENT = "argument"
+    CONFLICT = "conflict"
+    LIMIT = "limit"
+
+
+LIMIT_NOTE = "a limit of tilewright: the step may well keep the meaning."
 
 
 class ScheduleError(TilewrightError, ValueError):
-    """A schedule step that cannot be applied: what it names does not exist, or it would change the
-    meaning.
+    """A schedule step that is refused. A conflict that names no iterations is none that was seen:
+    it counts as a limit.
     """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        kind: Kind = Kind.ARGUMENT,
+        where: Where = None,
+        notes: Sequence[str] = (),
+        hints: Sequence[str] = (),
+    ) -> None:
+        self.kind = Kind.LIMIT if kind is Kind.CONFLICT and not notes else kind
+        if self.kind is Kind.LIMIT:
+            notes = (*notes, LIMIT_NOTE)
+        super().__init__(message, code=code, where=where, notes=notes, hints=hints)
 
 
 class ScheduleTypeError(ScheduleError, TypeError):
@@ -41,9 +56,20 @@ class ScheduleTypeError(ScheduleError, TypeError):
 
 
 def refuse(
-    func: PrimFunc, message: str, *, code: str, notes: Sequence[str] = (), hints: Sequence[str] = ()
+    func: PrimFunc,
+    message: str,
+    *,
+    code: str,
+    kind: Kind,
+    notes: Sequence[str] = (),
+    hints: Sequence[str] = (),
 ) -> ScheduleError:
     """A ScheduleError that shows the function as it stood before the step."""
     return ScheduleError(
-        message, code=code, where=lambda: f"in {func.name}:\n{func}", notes=notes, hints=hints
+        message,
+        code=code,
+        kind=kind,
+        where=lambda: f"in {func.name}:\n{func}",
+        notes=notes,
+        hints=hints,
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ..tir.func import PrimFunc
 from ..tir.stmt import Alloc, Block, Extern, Seq, Stmt
-from .errors import ScheduleError, refuse
+from .errors import Kind, ScheduleError, refuse
 
 
 def extern_of(block: Block) -> Extern | None:
@@ -28,6 +28,7 @@ def check_loops(func: PrimFunc, name: str, primitive: str) -> None:
             f"{primitive}: block '{name}' calls the C function '{call.function.symbol}', which is "
             "one step; expected a block of loops.",
             code="extern-block",
+            kind=Kind.LIMIT,
             hints=("the blocks before and after it can be scheduled.",),
         )
 
@@ -42,6 +43,7 @@ def check_no_calls(func: PrimFunc) -> None:
                 f"'{call.function.symbol}' makes, and no rule schedules around one; expected a "
                 "schedule of your own.",
                 code="extern-rule",
+                kind=Kind.LIMIT,
                 hints=("tw.build(tw.Schedule(func)) builds it as it stands, to begin with.",),
             )
 
@@ -58,6 +60,7 @@ def check_calls(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
                 f"'{call.function.symbol}', and the step would change '{lost}' there; expected "
                 "its tensors as they were defined.",
                 code="extern-changed",
+                kind=Kind.LIMIT,
                 hints=(
                     "cache_read and cache_write give other blocks a copy that a schedule may "
                     "rearrange.",

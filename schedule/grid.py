@@ -12,7 +12,7 @@ from ..tir.target import Target
 from ..tir.threads import WARP, reduces_over
 from ..tir.update import read_update
 from ..tir.visit import blocks, statements
-from .errors import refuse
+from .errors import Kind, refuse
 from .nest import loops_around, loops_below
 
 
@@ -25,6 +25,7 @@ def check_axis(func: PrimFunc, loop: For, axis: str) -> None:
         f"bind: axis {axis!r} of loop '{loop.var.name}'; expected one of "
         f"{known_names(str(axis), AXES)}.",
         code="bind-axis",
+        kind=Kind.ARGUMENT,
     )
 
 
@@ -40,6 +41,7 @@ def check_place(func: PrimFunc, loop: For, axis: str) -> None:
                 f"bind: loop '{other.var.name}', in the same nest as loop '{loop.var.name}', is "
                 "parallel; expected a grid, or threads of a CPU, and not both.",
                 code="bind-parallel",
+                kind=Kind.ARGUMENT,
             )
         if other.axis == axis:
             raise refuse(
@@ -47,6 +49,7 @@ def check_place(func: PrimFunc, loop: For, axis: str) -> None:
                 f"bind: loop '{other.var.name}', in the same nest as loop '{loop.var.name}', is "
                 f"bound to {axis} already.",
                 code="bind-twice",
+                kind=Kind.ARGUMENT,
                 hints=(f"bind one of them to another axis, or fuse them: {', '.join(AXES)}.",),
             )
     if axis in BLOCK_AXES:
@@ -57,6 +60,7 @@ def check_place(func: PrimFunc, loop: For, axis: str) -> None:
                 f"bind: loop '{loop.var.name}' stands inside loop '{outer.var.name}'; expected "
                 "loops of blocks alone around a loop of blocks.",
                 code="bind-inside",
+                kind=Kind.LIMIT,
                 hints=(f"reorder '{loop.var.name}' outside of '{outer.var.name}' first.",),
             )
 
@@ -77,6 +81,8 @@ def joins(func: PrimFunc, loop: For, axis: str) -> bool:
             f"bind: block '{block.name}' reduces over loop '{loop.var.name}', and threads along "
             f"{axis} are no neighbours; expected {THREAD_AXES[0]} for those that join values.",
             code="join-axis",
+            kind=Kind.LIMIT,
+            hints=(f"bind it to {THREAD_AXES[0]}, and the kept axes to others.",),
         )
     if loop.extent > WARP or loop.extent & (loop.extent - 1):
         raise refuse(
@@ -84,6 +90,7 @@ def joins(func: PrimFunc, loop: For, axis: str) -> bool:
             f"bind: block '{block.name}' reduces over the {loop.extent} iterations of loop "
             f"'{loop.var.name}'; expected a power of two up to {WARP}, the threads of a warp.",
             code="join-lanes",
+            kind=Kind.LIMIT,
             hints=(f"split it, rfactor the part of {WARP}, and bind the loop over the parts.",),
         )
     around = (*loops_around(func, loop), loop)
@@ -97,6 +104,7 @@ def joins(func: PrimFunc, loop: For, axis: str) -> bool:
             f"which reduces over {names}; expected a block that reduces over this loop alone, the "
             "innermost, with its initialisation inside.",
             code="join-block",
+            kind=Kind.LIMIT,
             hints=("rfactor first: the new block joins one part of each thread.",),
         )
     return True
@@ -116,6 +124,7 @@ def check_limits(func: PrimFunc, loop: For, target: Target | None) -> None:
                 f"bind: loop '{loop.var.name}' has {loop.extent} iterations; expected at most "
                 f"{most} along {axis} of {target.isa}.",
                 code="bind-extent",
+                kind=Kind.ARGUMENT,
                 hints=(f"split it first: split({loop.var.name}, (None, {most})).",),
             )
     count = threads[0] * threads[1] * threads[2]
@@ -125,6 +134,7 @@ def check_limits(func: PrimFunc, loop: For, target: Target | None) -> None:
             f"bind: with loop '{loop.var.name}' a block has {' x '.join(map(str, threads))} = "
             f"{count} threads; expected at most {target.gpu.threads_per_block} on {target.isa}.",
             code="bind-threads",
+            kind=Kind.ARGUMENT,
             hints=("bind a loop of fewer iterations: split it, and let a thread run a part.",),
         )
 
@@ -153,5 +163,6 @@ def check_team(func: PrimFunc, tensor: Buffer, loop: For, primitive: str) -> Non
         f"{primitive}: '{tensor.name}' is to be shared by the threads of a block, but {what}; "
         "expected a loop of blocks around, and the loops of threads inside.",
         code="scope-team",
+        kind=Kind.LIMIT,
         hints=("bind the loop of blocks first; compute_at a loop outside of those of threads.",),
     )

@@ -19,7 +19,7 @@ from ..tir.expr import Expr, Var, index, is_const
 from ..tir.printer import Names, print_expr
 from ..tir.regions import Digit, digit_of
 from ..tir.visit import substitute
-from .errors import ScheduleError
+from .errors import Kind, ScheduleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,7 @@ class IndexMap:
             "index; "
             "expected i, i // c, i % c, i // c % d or 0.",
             code="layout-digit",
+            kind=Kind.LIMIT,
             hints=("lambda k, n: (n // 48, k, n % 48) packs n into panels of 48.",),
         )
 

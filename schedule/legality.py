@@ -20,9 +20,9 @@ from ..tir.printer import print_expr
 from ..tir.simplify import provable
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
 from ..tir.visit import blocks, enclosing_path, free_vars, statements, walk
-from .clash import clash_notes, witness, written_twice
+from .clash import SEEN, clash_notes, witness, written_twice
 from .dependence import writes_apart
-from .errors import ScheduleError, refuse
+from .errors import Kind, ScheduleError, refuse
 from .nest import (
     bound,
     buffers_read,
@@ -42,14 +42,15 @@ from .recurrence import check_carries_nothing, check_no_recurrence
 UNROLL_LIMIT = 512
 
 
-def check_serial(func: PrimFunc, loop: For, primitive: str) -> None:
-    """The loop has no kind yet: a kind is given last."""
-    if loop.kind is ForKind.SERIAL:
+def check_serial(func: PrimFunc, loop: For, primitive: str, also: Sequence[ForKind] = ()) -> None:
+    """The loop has no kind yet, or one of those that the step keeps."""
+    if loop.kind in (ForKind.SERIAL, *also):
         return
     raise refuse(
         func,
         f"{primitive}: loop '{loop.var.name}' is {loop.kind.value}; expected a serial loop.",
         code="loop-kind",
+        kind=Kind.LIMIT,
         hints=(f"call {primitive} before the step that made it {loop.kind.value}.",),
     )
 
@@ -65,6 +66,7 @@ def check_factors(func: PrimFunc, loop: For, factors: Sequence[int | None]) -> t
             f"split: factors ({shown}) of loop '{loop.var.name}'; expected positive integers, "
             "at most one None.",
             code="split-factors",
+            kind=Kind.ARGUMENT,
         )
     product = math.prod(known)
     if len(known) < len(factors):
@@ -77,6 +79,7 @@ def check_factors(func: PrimFunc, loop: For, factors: Sequence[int | None]) -> t
             f"split: factors ({shown}) do not cover loop '{loop.var.name}': "
             f"{formula} = {product}, extent {loop.extent}.",
             code="split-cover",
+            kind=Kind.ARGUMENT,
             hints=(f"leave one factor None to have it inferred: factors=(None, {known[-1]}).",),
         )
     return tuple(known)
@@ -92,6 +95,7 @@ def check_points(func: PrimFunc, loop: For, points: Sequence[int]) -> None:
         f"loop_partition: points ({', '.join(map(str, points))}) of loop '{loop.var.name}'; "
         f"expected rising integers between 0 and its extent, {loop.extent}.",
         code="partition-points",
+        kind=Kind.ARGUMENT,
         hints=(f"loop_partition({loop.var.name}, (p,)) makes loops of p and of the rest.",),
     )
 
@@ -103,6 +107,7 @@ def check_directly_nested(func: PrimFunc, loops: Sequence[For]) -> None:
             func,
             "fuse: no loop is named; expected one or more.",
             code="fuse-none",
+            kind=Kind.ARGUMENT,
             hints=("i_j = sch.fuse(i, j)",),
         )
     for outer, inner in itertools.pairwise(loops):
@@ -111,6 +116,7 @@ def check_directly_nested(func: PrimFunc, loops: Sequence[For]) -> None:
                 func,
                 f"fuse: loop '{inner.var.name}' is not directly inside loop '{outer.var.name}'.",
                 code="fuse-nested",
+                kind=Kind.LIMIT,
                 hints=("name the loops from the outermost inwards; reorder brings them together.",),
             )
 
@@ -122,7 +128,10 @@ def check_chain(func: PrimFunc, loops: Sequence[For]) -> list[For]:
     names = [loop.var.name for loop in loops]
     if len(set(names)) < len(names) and len({loop.var for loop in loops}) < len(loops):
         raise refuse(
-            func, f"reorder: a loop is named twice: {', '.join(names)}.", code="reorder-twice"
+            func,
+            f"reorder: a loop is named twice: {', '.join(names)}.",
+            code="reorder-twice",
+            kind=Kind.ARGUMENT,
         )
     depth = {loop.var: len(enclosing_path(func.body, loop)) for loop in loops}
     outer = min(loops, key=lambda loop: depth[loop.var])
@@ -143,6 +152,7 @@ def check_chain(func: PrimFunc, loops: Sequence[For]) -> list[For]:
         f"reorder: loop '{stray.var.name}' is not on one chain with loop '{outer.var.name}': "
         f"loop '{node.var.name}' holds other statements.",
         code="reorder-chain",
+        kind=Kind.LIMIT,
         hints=(
             "reorder before the step that put another statement there (stage, compute_at, "
             "prefetch).",
@@ -167,6 +177,7 @@ def check_kinds_in_order(func: PrimFunc, chain: Sequence[For]) -> None:
                 f"expected {kind} loop '{place.var.name}' to stay "
                 f"{'outermost' if parallel else 'innermost'}.",
                 code="reorder-kind",
+                kind=Kind.LIMIT,
                 hints=(f"reorder before the step that made '{place.var.name}' {kind}.",),
             )
 
@@ -180,6 +191,7 @@ def check_innermost(func: PrimFunc, loop: For) -> None:
             f"vectorize: loop '{loop.var.name}' holds loop '{inner[0].var.name}'; expected an "
             "innermost loop.",
             code="vectorize-innermost",
+            kind=Kind.LIMIT,
             hints=(
                 f"reorder '{loop.var.name}' inside '{inner[-1].var.name}', or vectorize that one.",
             ),
@@ -194,6 +206,7 @@ def check_unrollable(func: PrimFunc, loop: For) -> None:
             f"unroll: loop '{loop.var.name}' has {loop.extent} iterations; expected at most "
             f"{UNROLL_LIMIT}.",
             code="unroll-limit",
+            kind=Kind.LIMIT,
             hints=(
                 f"split it first and unroll the inner part: split({loop.var.name}, (None, 8)).",
             ),
@@ -282,8 +295,9 @@ def _clash(func: PrimFunc, loop: For, block: Block, primitive: str) -> ScheduleE
     return refuse(
         func,
         f"{primitive}: iterations of loop '{loop.var.name}' write the same element"
-        f"{'' if notes else ', as far as can be seen'}: block '{block.name}' {why}.",
+        f"{'' if notes else SEEN}: block '{block.name}' {why}.",
         code="loop-clash",
+        kind=Kind.CONFLICT,
         notes=notes,
         hints=(f"choose a loop over an axis of '{block.name}' that is not reduced.",),
     )
@@ -310,6 +324,7 @@ def check_not_mirrored(func: PrimFunc, loop: For, primitive: str) -> None:
                     f"{primitive}: loop '{loop.var.name}' is repeated by the copies of staged "
                     f"'{node.buffer.name}'.",
                     code="stage-mirrored",
+                    kind=Kind.LIMIT,
                     hints=(
                         f"call {primitive} before stage: the copies take over the loops as "
                         "they are then.",
@@ -325,6 +340,7 @@ def check_holds(func: PrimFunc, loop: For, block: Block, primitive: str) -> None
             func,
             f"{primitive}: block '{block.name}' is not inside loop '{loop.var.name}'.",
             code="block-outside",
+            kind=Kind.ARGUMENT,
             hints=(f"its loops are {around}.",),
         )
 
@@ -338,6 +354,7 @@ def check_fixed_size(func: PrimFunc, buffer: Buffer, primitive: str) -> None:
                 f"{primitive}: a call decides the size '{dim.name}' of '{buffer.name}'; expected a "
                 "tensor whose size is a number.",
                 code="layout-dim",
+                kind=Kind.LIMIT,
                 hints=(f"{primitive} a tensor without '{dim.name}', such as the weights.",),
             )
 
@@ -349,6 +366,7 @@ def check_accesses(func: PrimFunc, block: Block, buffer: Buffer, primitive: str)
             func,
             f"{primitive}: block '{block.name}' does not access '{buffer.name}'.",
             code="block-access",
+            kind=Kind.ARGUMENT,
             hints=(f"it accesses {', '.join(sorted(repr(n) for n in accessed_names(block)))}.",),
         )
 
@@ -361,6 +379,7 @@ def check_reads(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) ->
             func,
             f"{primitive}: block '{block.name}' does not read '{buffer.name}'; it reads {names}.",
             code="block-reads",
+            kind=Kind.ARGUMENT,
         )
 
 
@@ -381,6 +400,7 @@ def check_one_access(func: PrimFunc, block: Block, buffer: Buffer) -> tuple[Expr
         func,
         f"reindex: block '{block.name}' reads '{buffer.name}' {what}: {shown}.",
         code="reindex-access",
+        kind=Kind.LIMIT,
         hints=("cache_read copies the tensor as it is.",),
     )
 
@@ -417,6 +437,7 @@ def check_complete(func: PrimFunc, producer: Block, loop: For, primitive: str) -
         f"'{loop.var.name}': "
         f"it reduces over loop '{unfinished[0].var.name}' outside.",
         code="reduction-open",
+        kind=Kind.CONFLICT,
         notes=()
         if found is None
         else (
@@ -438,6 +459,7 @@ def check_single(func: PrimFunc, block: Block, primitive: str) -> None:
         f"{primitive}: block '{block.name}' computes {names} together; expected a block of one "
         "tensor.",
         code="several-tensors",
+        kind=Kind.LIMIT,
         hints=("stage, compute_at and reverse_compute_at take blocks of several tensors.",),
     )
 
@@ -458,6 +480,7 @@ def check_pointwise(func: PrimFunc, block: Block, primitive: str) -> None:
         f"{primitive}: block '{block.name}' is not one expression per element (it reduces, or "
         "stores to other indices).",
         code="not-pointwise",
+        kind=Kind.ARGUMENT,
         hints=("compute_at keeps the block and moves it below a loop of its consumer.",),
     )
 
@@ -471,5 +494,6 @@ def check_intermediate(func: PrimFunc, buffer: Buffer, primitive: str) -> None:
         f"{primitive}: '{buffer.name}' is a parameter of the function or a staged copy; "
         "expected an intermediate tensor.",
         code="not-intermediate",
+        kind=Kind.ARGUMENT,
         hints=("cache_read or cache_write makes an intermediate copy whose form is free.",),
     )

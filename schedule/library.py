@@ -9,7 +9,7 @@ from typing import Protocol
 from ..tir.func import PrimFunc
 from ..tir.stmt import IterKind
 from ..tir.target import Target
-from .errors import refuse
+from .errors import Kind, refuse
 from .legality import runs_over
 from .nest import loops_around, readers
 from .references import LoopRef
@@ -57,6 +57,7 @@ def pack(sch: Packer, buffer: str, width: int, name: str | None = None) -> str:
             func,
             f"pack: '{buffer}' is read by {names}; expected exactly one block.",
             code="pack-readers",
+            kind=Kind.LIMIT,
             hints=("cache_read and transform_layout pack it for one block at a time.",),
         )
     if not tensor.shape or width < 1:
@@ -65,6 +66,7 @@ def pack(sch: Packer, buffer: str, width: int, name: str | None = None) -> str:
             f"pack: panels of {width} of '{buffer}', which has {len(tensor.shape)} axes; expected "
             "a positive width and one axis or more.",
             code="pack-width",
+            kind=Kind.ARGUMENT,
         )
     block = sch.cache_read(users[0].name, buffer, name or f"{buffer}_packed")
     axes = [f"i{axis}" for axis in range(len(tensor.shape))]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..tir.buffer import Buffer
+from ..tir.conditions import all_of
 from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc
 from ..tir.linear import Interval
@@ -69,6 +70,13 @@ def map_blocks(stmt: Stmt, change: Callable[[Block], Stmt]) -> Stmt:
     result = visit(stmt)
     assert isinstance(result, Stmt)
     return result
+
+
+def guarded(stmt: Stmt, condition: Expr) -> Stmt:
+    """The statement, whose blocks run only where a condition on loops holds."""
+    return map_blocks(
+        stmt, lambda block: replace(block, predicate=all_of(block.predicate, condition))
+    )
 
 
 def bound(block: Block, expr: Expr) -> Expr:

@@ -1,8 +1,7 @@
 """What a block, a tensor or a loop must be so that a step may move it: checks, as in `legality`.
 
-The theorems: a block that moves finds its operands written (`check_operands`), the parts that it
-is cut into do not overlap (`check_parts`), storage that lives below a loop is not used outside of
-it (`check_unstaged`, `check_not_staged`), and only loops at the root are shared out (`check_root`).
+The theorems: storage that lives below a loop is not used outside of it (`check_unstaged`,
+`check_not_staged`), and only loops at the root are shared out (`check_root`).
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..tir.buffer import Buffer
-from ..tir.func import PrimFunc, split_allocations
+from ..tir.func import PrimFunc
 from ..tir.initialise import outer_condition
 from ..tir.printer import print_expr
-from ..tir.regions import Span, disjoint
-from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt
+from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role
 from ..tir.visit import accesses, blocks, enclosing_path, statements
-from .clash import flow_notes, runs_twice, witness, written_twice
-from .errors import ORDER_RULES, ScheduleError, refuse
+from .clash import flow_notes, witness, written_twice
+from .errors import Kind, refuse
 from .legality import allocated_in, reduction_loops, runs_over
 from .nest import (
     buffers_read,
@@ -25,7 +23,6 @@ from .nest import (
     loops_around,
     loops_below,
     readers,
-    root_statement,
     target_of,
     targets_of,
     writers,
@@ -51,6 +48,7 @@ def check_role(func: PrimFunc, block: Block, primitive: str) -> None:
         f"{primitive}: block '{block.name}' {verb} '{block.family}'; expected a block that "
         "computes a tensor.",
         code="block-role",
+        kind=Kind.LIMIT,
         hints=(f"call {primitive} before the step that made it.",),
     )
 
@@ -64,6 +62,7 @@ def check_whole(func: PrimFunc, block: Block, primitive: str) -> None:
             f"{primitive}: block '{block.name}' computes a part of its tensor only; its parts are "
             f"{', '.join(map(repr, family))}.",
             code="block-part",
+            kind=Kind.LIMIT,
             hints=(
                 "decompose_padding and loop_partition come after the steps that take a whole "
                 "block.",
@@ -89,6 +88,7 @@ def check_init_inside(func: PrimFunc, block: Block, primitive: str) -> None:
         func,
         f"{primitive}: the initialisation of block '{block.name}' has been placed already.",
         code="init-placed",
+        kind=Kind.LIMIT,
         hints=(f"call {primitive} before decompose_reduction.",),
     )
 
@@ -106,6 +106,7 @@ def check_begins_once(func: PrimFunc, block: Block, loop: For) -> None:
         "is reduced over; "
         "the accumulators would start anew in each of its iterations.",
         code="init-inside",
+        kind=Kind.CONFLICT,
         notes=()
         if found is None
         else (
@@ -125,6 +126,7 @@ def check_unstaged(func: PrimFunc, block: Block, primitive: str) -> None:
                 f"{primitive}: block '{block.name}' uses staged '{access.buffer.name}', which "
                 "exists below one loop only.",
                 code="block-staged",
+                kind=Kind.LIMIT,
                 hints=(f"call {primitive} before stage.",),
             )
 
@@ -137,6 +139,7 @@ def check_not_staged(func: PrimFunc, tensor: Buffer, primitive: str) -> None:
                 func,
                 f"{primitive}: '{tensor.name}' is staged as '{staged.name}'.",
                 code="tensor-staged",
+                kind=Kind.LIMIT,
                 hints=(f"call {primitive} before stage.",),
             )
 
@@ -151,6 +154,7 @@ def check_not_vectorized(func: PrimFunc, loop: For, primitive: str) -> None:
         f"{primitive}: loop '{lanes[0].var.name}' is vectorized; expected a loop that may hold "
         "other statements.",
         code="loop-vectorized",
+        kind=Kind.LIMIT,
         hints=("choose the loop around it.",),
     )
 
@@ -166,6 +170,7 @@ def check_root(func: PrimFunc, loop: For) -> None:
                 f"parallel: loop '{loop.var.name}' stands inside loop '{outer.var.name}'; expected "
                 "an outermost loop: only those are shared out among threads.",
                 code="parallel-inside",
+                kind=Kind.LIMIT,
                 hints=(f"reorder '{loop.var.name}' outside of '{outer.var.name}' first.",),
             )
     for node in enclosing_path(func.body, loop):
@@ -175,6 +180,7 @@ def check_root(func: PrimFunc, loop: For) -> None:
                 f"parallel: the iterations of loop '{loop.var.name}' share "
                 f"'{node.buffer.name}', which belongs to one thread.",
                 code="parallel-staged",
+                kind=Kind.LIMIT,
                 hints=("stage, or set_scope, below the parallel loop.",),
             )
 
@@ -188,6 +194,7 @@ def check_no_parallel_inside(func: PrimFunc, loop: For, tensor: str, primitive: 
                 f"{primitive}: '{tensor}' would be shared by the iterations of parallel loop "
                 f"'{inner.var.name}'; expected a loop at or below it.",
                 code="stage-parallel",
+                kind=Kind.LIMIT,
                 hints=(
                     f"stage at '{inner.var.name}' or at a loop inside it."
                     if primitive == "stage"
@@ -205,6 +212,7 @@ def check_allocated_outside(func: PrimFunc, loop: For, tensor: Buffer, primitive
         f"{primitive}: '{tensor.name}' has storage of its own in each iteration of loop "
         f"'{loop.var.name}' already.",
         code="stage-inside",
+        kind=Kind.LIMIT,
         hints=(
             "stage it at a loop further in."
             if primitive == "stage"
@@ -223,6 +231,7 @@ def check_nothing_allocated(func: PrimFunc, loop: For, primitive: str) -> None:
         f"{primitive}: '{inner.buffer.name}' has storage of its own below loop "
         f"'{loop.var.name}'; expected a loop that holds none.",
         code="partition-storage",
+        kind=Kind.LIMIT,
         hints=(f"call {primitive} before the step that made it (stage, set_scope, parallel).",),
     )
 
@@ -247,6 +256,7 @@ def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
                 f"{primitive}: iterations of loop '{loop.var.name}', the outermost that holds all "
                 f"accesses to '{tensor.name}', go on with the same elements.",
                 code="scope-carries",
+                kind=Kind.CONFLICT,
                 notes=notes,
                 hints=(f"reorder '{loop.var.name}' inside of a loop over the elements.",),
             )
@@ -260,6 +270,7 @@ def check_one_loop(func: PrimFunc, tensor: Buffer, primitive: str) -> For:
         f"{primitive}: no loop holds all accesses to '{tensor.name}' and gives it new elements in "
         f"each iteration; blocks {names} touch it.",
         code="scope-loop",
+        kind=Kind.ARGUMENT,
         hints=("compute_at moves the block that writes it below a loop of its reader.",),
     )
 
@@ -292,6 +303,7 @@ def check_storage_around(
             f"{primitive}: '{holder.buffer.name}' has storage of its own in each iteration of a "
             f"loop that does not hold {name}.",
             code="storage-elsewhere",
+            kind=Kind.CONFLICT,
             notes=flow_notes(func, holder.buffer, (block,), readers(func, holder.buffer)),
             hints=(f"call {primitive} before the step that made it (set_scope, parallel).",),
         )
@@ -311,6 +323,8 @@ def check_unmixed(func: PrimFunc, loops: Sequence[For]) -> None:
                 f"over loop '{kept[0].var.name}'; expected loops over kept axes, or over reduced "
                 "ones.",
                 code="fuse-mixed",
+                kind=Kind.LIMIT,
+                hints=("fuse the kept loops and the reduced ones apart.",),
             )
 
 
@@ -330,6 +344,7 @@ def check_kept_or_reduced(
                 "which a kept axis runs over as well; expected loops over kept axes, or over "
                 "reduced ones.",
                 code="loop-mixed",
+                kind=Kind.LIMIT,
                 hints=(f"call {primitive} before the fuse that made '{loop.var.name}'.",),
             )
 
@@ -343,6 +358,7 @@ def check_once(func: PrimFunc, block: Block, primitive: str) -> None:
         f"{primitive}: block '{block.name}' computes elements more than once since compute_at "
         "moved it.",
         code="block-recomputed",
+        kind=Kind.LIMIT,
         hints=(f"call {primitive} before that compute_at.",),
     )
 
@@ -359,135 +375,6 @@ def check_predicate(
             f"{primitive}: block '{block.name}' runs where {print_expr(block.predicate)}, which "
             f"cannot be told apart outside of its loops below loop '{where}'.",
             code="predicate-open",
+            kind=Kind.LIMIT,
             hints=("choose a loop further in.",),
         )
-
-
-def check_operands(
-    func: PrimFunc,
-    block: Block,
-    destination: Stmt,
-    primitive: str,
-    *,
-    given: Sequence[Buffer] = (),
-    same_points: bool = False,
-) -> None:
-    """What the block reads is written before it would run inside the root statement `destination`.
-
-    An operand (other than those `given`) comes from a root statement before the destination. One of
-    the block's own nest may be there only in the parts that the nest reads, which later steps would
-    take for a whole tensor; so it may come from that nest only where the block stays and reads the
-    `same_points` there.
-    """
-    own = root_statement(func, block)
-    order = {id(statement): n for n, statement in enumerate(split_allocations(func.body)[1])}
-    for buffer in buffers_read(block):
-        for writer in writers(func, buffer) if buffer not in given else ():
-            source = root_statement(func, writer)
-            if source is own:
-                if same_points and destination is own:
-                    continue
-                raise refuse(
-                    func,
-                    f"{primitive}: block '{block.name}' reads '{buffer.name}', which block "
-                    f"'{writer.name}' computes in its nest; expected it to be complete before.",
-                    code="operand-inside",
-                    hints=(f"move or inline '{writer.name}' first.",),
-                )
-            if order[id(source)] >= order[id(destination)]:
-                raise refuse(
-                    func,
-                    f"{primitive}: block '{block.name}' reads '{buffer.name}', which block "
-                    f"'{writer.name}' computes later; expected it to be complete before.",
-                    code="operand-later",
-                    notes=flow_notes(func, buffer, (writer,), (block,)),
-                    hints=(f"move or inline '{writer.name}' first.",),
-                )
-
-
-def check_parts(
-    func: PrimFunc,
-    after: PrimFunc,
-    reader: Block,
-    tensor: Buffer,
-    parts: Sequence[Span],
-    loops: Sequence[For],
-) -> None:
-    """Different iterations of `loops` complete different parts of a tensor: in `after`, where its
-    reader has moved below them, it runs once for each of its points.
-    """
-    if disjoint(parts, [(loop.var, loop.extent) for loop in loops]):
-        return
-    notes = runs_twice(after, reader.name, tensor, [loop.var for loop in loops])
-    if notes is None:
-        return
-    still = next(
-        (x for x in reversed(loops) if not disjoint(parts, [(x.var, x.extent)])), loops[-1]
-    )
-    raise refuse(
-        func,
-        f"reverse_compute_at: iterations of loop '{still.var.name}' do not complete separate parts "
-        f"of '{tensor.name}'{'' if notes else ', as far as can be seen'}: its reader would run "
-        "more than once for an element.",
-        code="reverse-overlap",
-        notes=notes,
-        hints=(f"choose a loop outside of '{still.var.name}'.",),
-    )
-
-
-def check_before(func: PrimFunc, block: Block, tensor: Buffer, primitive: str) -> None:
-    """Everyone who writes the tensor has done so before the nest of the block begins."""
-    own = root_statement(func, block)
-    for writer in writers(func, tensor):
-        if root_statement(func, writer) is own:
-            raise _not_before(func, block, tensor, writer, primitive, "writer-inside")
-
-
-def check_only_read(func: PrimFunc, block: Block, tensor: Buffer, loop: For) -> None:
-    """Nobody writes the tensor in the nest of the block, which is to be staged at `loop` as one
-    that is read.
-    """
-    own = root_statement(func, block)
-    for writer in writers(func, tensor):
-        if writer in blocks(loop):
-            raise refuse(
-                func,
-                f"stage: block '{block.name}' reads '{tensor.name}', which block '{writer.name}' "
-                f"writes below loop '{loop.var.name}'; expected the block that writes it.",
-                code="stage-reader",
-                hints=(
-                    f"stage it for '{writer.name}': what stands below the loop reads the staged "
-                    "buffer too.",
-                ),
-            )
-        if root_statement(func, writer) is own:
-            raise _not_before(func, block, tensor, writer, "stage", "writer-beside")
-
-
-def _not_before(
-    func: PrimFunc, block: Block, tensor: Buffer, writer: Block, primitive: str, code: str
-) -> ScheduleError:
-    notes = flow_notes(func, tensor, (writer,), (block,)) if code in ORDER_RULES else ()
-    return refuse(
-        func,
-        f"{primitive}: block '{writer.name}' writes '{tensor.name}' in the nest of block "
-        f"'{block.name}'; expected it to be complete before the nest begins.",
-        code=code,
-        notes=notes,
-        hints=(f"call {primitive} before '{writer.name}' is moved there.",),
-    )
-
-
-def check_readers_after(func: PrimFunc, block: Block, tensor: Buffer, primitive: str) -> None:
-    """Everyone who reads the tensor does so after the nest of the block."""
-    own = root_statement(func, block)
-    for reader in readers(func, tensor):
-        if root_statement(func, reader) is own:
-            raise refuse(
-                func,
-                f"{primitive}: block '{reader.name}' reads '{tensor.name}' in the nest of block "
-                f"'{block.name}'; expected readers to stand after the nest.",
-                code="reader-inside",
-                notes=flow_notes(func, tensor, (block,), (reader,)),
-                hints=(f"call {primitive} before '{reader.name}' is moved there.",),
-            )

@@ -15,7 +15,7 @@ from ..tir.func import PrimFunc
 from ..tir.stmt import Block, For
 from ..tir.visit import blocks
 from .clash import Clash, Orders, find_clash, in_other_iterations
-from .errors import ScheduleError, refuse
+from .errors import Kind, ScheduleError, refuse
 from .proof.affine import Undecided
 from .proof.nest import Access
 from .proof.order import Order, orders_not_before
@@ -34,6 +34,7 @@ def check_order(before: PrimFunc, after: PrimFunc, moved: Iterable[Block], primi
             f"{primitive}: block '{found.second.run.block}' would read '{found.element}' before "
             "it is computed; expected its steps in order.",
             code="scan-order",
+            kind=Kind.CONFLICT,
             notes=(
                 f"iteration {found.second.run} reads {found.element}, which iteration "
                 f"{found.first.run} writes.",
@@ -54,6 +55,7 @@ def check_carries_nothing(func: PrimFunc, loop: For, primitive: str) -> None:
             f"{primitive}: iterations of loop '{loop.var.name}' depend on each other: block "
             f"'{found.second.run.block}' reads in one of them what it computes in another.",
             code="scan-carries",
+            kind=Kind.CONFLICT,
             notes=(
                 f"iteration {found.second.run} reads {found.element}, which iteration "
                 f"{found.first.run} writes.",
@@ -88,6 +90,7 @@ def check_no_recurrence(func: PrimFunc, block: Block, primitive: str) -> None:
         f"{primitive}: block '{block.name}' is a recurrence, which reads its own earlier steps; "
         "expected a block whose elements do not depend on each other.",
         code="scan-block",
+        kind=Kind.LIMIT,
         hints=(
             "split, reorder, fuse, parallel, vectorize and unroll take its loops; "
             "reverse_compute_at brings its readers to it.",
@@ -119,5 +122,6 @@ def _unclear(func: PrimFunc, primitive: str, reason: str) -> ScheduleError:
         func,
         f"{primitive}: whether the steps of a recurrence stay in order cannot be shown: {reason}.",
         code="scan-undecided",
+        kind=Kind.LIMIT,
         hints=(f"leave out this {primitive}.",),
     )

@@ -16,7 +16,7 @@ from ..tir.expr import Var
 from ..tir.func import PrimFunc
 from ..tir.stmt import For
 from ..tir.visit import statements
-from .errors import ScheduleError, refuse
+from .errors import Kind, ScheduleError, refuse
 from .nest import Rewrite, loops_around, targets_of
 
 
@@ -95,6 +95,7 @@ class References:
             func,
             f"{primitive}: the handle of loop '{ref.name}' is stale: {why}.",
             code="stale-loop",
+            kind=Kind.ARGUMENT,
             hints=("sch.loops(block) lists the loops as they are now.",),
         )
 
@@ -112,6 +113,7 @@ class References:
             f"{primitive}: no block '{name}'; '{func.name}' has "
             f"{known_names(str(name), self.blocks.values())}.",
             code="no-block",
+            kind=Kind.ARGUMENT,
         )
 
     def tensor_key(self, func: PrimFunc, name: str, primitive: str) -> str:
@@ -131,6 +133,7 @@ class References:
             f"{primitive}: no tensor '{name}'; '{func.name}' has "
             f"{known_names(str(name), tensors)}.",
             code="no-tensor",
+            kind=Kind.ARGUMENT,
         )
 
     def tensor(self, func: PrimFunc, key: str) -> Buffer:

@@ -22,7 +22,7 @@ from ..tir.tensor_match import Match, Mismatch, match_intrinsic
 from ..tir.visit import blocks, free_vars, statements
 from ..tir.warp_match import WarpMatch, match_warp_product
 from ..tir.warp_products import WarpProduct
-from .errors import refuse
+from .errors import Kind, refuse
 from .nest import bound, loops_around, loops_below, ranges_of
 
 Shape = tuple[tuple[tuple[Var, int, ForKind], ...], tuple[str, ...]]
@@ -36,6 +36,7 @@ def check_intrinsic(func: PrimFunc, name: str, target: Target | None) -> Instruc
             f"tensorize: no intrinsic {name!r}; expected one of "
             f"{known_names(str(name), INSTRUCTIONS)}.",
             code="tensorize-intrinsic",
+            kind=Kind.ARGUMENT,
         )
     intrinsic = INSTRUCTIONS[name]
     if target is not None and not intrinsic.is_on(target):
@@ -43,6 +44,7 @@ def check_intrinsic(func: PrimFunc, name: str, target: Target | None) -> Instruc
             func,
             f"tensorize: target '{target}' lacks '{name}'; expected {intrinsic.needs}.",
             code="tensorize-target",
+            kind=Kind.ARGUMENT,
             hints=(intrinsic.hint,),
         )
     return intrinsic
@@ -61,6 +63,7 @@ def check_one_block(func: PrimFunc, loop: For, primitive: str) -> None:
         f"{primitive}: loop '{loop.var.name}' does not hold one block alone below its loops; "
         f"it holds {names}.",
         code="unit-block",
+        kind=Kind.ARGUMENT,
         hints=("name a loop further in.",),
     )
 
@@ -82,6 +85,7 @@ def check_definition(func: PrimFunc, loop: For, intrinsic: Instruction, primitiv
             f"{primitive}: the nest of loop '{loop.var.name}' is not '{intrinsic.name}': "
             f"{found.found}; expected {found.expected}.",
             code="tensorize-match",
+            kind=Kind.ARGUMENT,
             hints=(found.hint,) if found.hint else (),
         )
     guards = (*conjuncts(block.predicate), *conjuncts(bound(block, block.counts)))
@@ -97,6 +101,7 @@ def check_definition(func: PrimFunc, loop: For, intrinsic: Instruction, primitiv
                 f"{primitive}: block '{block.name}' runs only where {print_expr(guard)}; expected "
                 "no condition on the loops of an instruction but that of a tail that is cut.",
                 code="tensorize-guard",
+                kind=Kind.LIMIT,
                 hints=(
                     'split with tail="mask", or by divisors of the extents, and keep each loop '
                     "inside of the one that it was split from.",
@@ -115,6 +120,7 @@ def _check_whole(
                 f"{primitive}: block '{block.name}' runs only where {print_expr(guard)}; expected "
                 "no condition on the loops of a warp's product.",
                 code="tensorize-warp-guard",
+                kind=Kind.LIMIT,
                 hints=("pad_axes lets the block run over whole tiles, of padded factors.",),
             )
 
@@ -160,6 +166,7 @@ def check_kept(before: PrimFunc, after: PrimFunc, primitive: str) -> None:
                 f"{primitive}: loop '{loop.var.name}' is {loop.kind.value}, and the step would "
                 "change what is inside; expected it to stay as it is.",
                 code="unit-changed",
+                kind=Kind.LIMIT,
                 hints=(f"call {primitive} before the step that made it {loop.kind.value}.",),
             )
     for loop in found.values():

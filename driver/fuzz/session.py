@@ -19,7 +19,7 @@ from ...runtime.host import host
 from .case import ISAS, Case, draw
 from .examine import Failure
 from .shrink import shrink
-from .steps import Tally
+from .steps import Tally, refusals_by_kind
 
 BATCH = 12  # cases that are compiled together
 CASE_SECONDS = 60.0  # that one case may take
@@ -55,8 +55,7 @@ class Summary:
     interrupted: bool = False
     applied: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    rules: Counter[str] = field(default_factory=Counter)  # refusals by the code of the rule
-    witnessed: Counter[str] = field(default_factory=Counter)  # those of them with a witness
+    kinds: dict[str, Counter[str]] = field(default_factory=refusals_by_kind)  # then by code
     present: Counter[str] = field(default_factory=Counter)  # cases in which a primitive applied
     depths: Counter[int] = field(default_factory=Counter)
     proofs: Counter[str] = field(default_factory=Counter)
@@ -69,18 +68,16 @@ class Summary:
         self.depths[int(str(entry["steps"]))] += 1
         if entry["proof"]:
             self.proofs[str(entry["proof"])] += 1
-        counters = {
-            "applied": self.applied,
-            "refused": self.refused,
-            "rules": self.rules,
-            "witnessed": self.witnessed,
-        }
-        for name, counter in counters.items():
+        for name, counter in (("applied", self.applied), ("refused", self.refused)):
             counted = entry[name]
             assert isinstance(counted, dict)
             counter.update(counted)
             if name == "applied":
                 self.present.update(counted.keys())
+        kinds = entry["kinds"]
+        assert isinstance(kinds, dict)
+        for kind, codes in kinds.items():
+            self.kinds[kind].update(codes)
         refused = entry["target_refused"]
         assert isinstance(refused, dict)
         self.target_refused.update(refused.values())
@@ -204,8 +201,7 @@ class _Run:
             "steps": len(case.trace.steps),
             "applied": dict(tally.applied),
             "refused": dict(tally.refused),
-            "rules": dict(tally.rules),
-            "witnessed": dict(tally.witnessed),
+            "kinds": {kind: dict(codes) for kind, codes in tally.kinds.items()},
             "proof": "",
             "target_refused": {},
             "failure": {"stage": "process", "kind": reason, "message": f"the worker {reason}"},

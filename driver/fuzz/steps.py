@@ -10,12 +10,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-from ...schedule.errors import ScheduleError
+from ...schedule.errors import Kind, ScheduleError
 from ...schedule.references import LoopRef
 from ...schedule.schedule import Schedule
 from ...schedule.trace import Step, Trace
 from ...tir.func import PrimFunc
 from .arguments import STEPS, Arguments, NothingToTry, computed_and_used
+
+
+def refusals_by_kind() -> dict[str, Counter[str]]:
+    """A counter of codes for each kind of refusal."""
+    return {kind.value: Counter() for kind in Kind}
 
 
 class StepFailed(Exception):
@@ -32,22 +37,19 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How often each primitive was applied and refused; how often each rule refused, by its code,
-    and how often with a witness.
+    """How often each primitive was applied and refused, and how often each rule refused: by the
+    kind of the refusal, then by its code.
     """
 
     applied: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    rules: Counter[str] = field(default_factory=Counter)
-    witnessed: Counter[str] = field(default_factory=Counter)
+    kinds: dict[str, Counter[str]] = field(default_factory=refusals_by_kind)
 
     def refusal(self, primitive: str, error: ScheduleError) -> None:
         """Count a refusal."""
         str(error)  # the text is made lazily; it must not fail
         self.refused[primitive] += 1
-        self.rules[error.code] += 1
-        if error.notes:
-            self.witnessed[error.code] += 1
+        self.kinds[error.kind.value][error.code] += 1
 
 
 def random_schedule(rng: Random, func: PrimFunc, depth: int, tally: Tally) -> Schedule:

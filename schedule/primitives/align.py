@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...tir.buffer import Alignment, Buffer
 from ...tir.func import PrimFunc
 from ...tir.visit import replace_buffers
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import Rewrite, buffers_read, targets_of
 
 
@@ -53,6 +53,7 @@ def _check_allocated(func: PrimFunc, buffer: Buffer) -> None:
         func,
         f"storage_align: '{buffer.name}' {wrong}; expected memory that each call allocates.",
         code="align-storage",
+        kind=Kind.ARGUMENT,
         hints=(hint,),
     )
 
@@ -78,6 +79,7 @@ def _check_axis(func: PrimFunc, buffer: Buffer, axis: int) -> None:
         f"storage_align: axis {axis!r} of '{buffer.name}' of rank {last + 1}; expected {known}: "
         "the elements of the last axis stay neighbours.",
         code="align-axis",
+        kind=Kind.ARGUMENT,
     )
 
 
@@ -91,5 +93,6 @@ def _check_factor(func: PrimFunc, buffer: Buffer, factor: int, offset: int) -> N
         f"storage_align: factor is {factor!r} and offset {offset!r} for '{buffer.name}'; expected "
         "integers with 0 <= offset < factor.",
         code="align-factor",
+        kind=Kind.ARGUMENT,
         hints=("a stride of n * factor + offset elements is what they ask for.",),
     )

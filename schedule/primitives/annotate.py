@@ -8,7 +8,7 @@ from ...tir.expr import Var
 from ...tir.fetched import fetched
 from ...tir.func import PrimFunc
 from ...tir.stmt import ANNOTATIONS, For, ForKind
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import Rewrite, loop_of, replace_loop
 
 
@@ -41,12 +41,14 @@ def _check_hint(func: PrimFunc, loop: For, key: str, value: int) -> None:
             f"annotate: no hint {key!r} for loop '{loop.var.name}'; expected "
             f"{', '.join(map(repr, ANNOTATIONS))}.",
             code="annotate-key",
+            kind=Kind.ARGUMENT,
         )
     if type(value) is not int or value < 1:
         raise refuse(
             func,
             f"annotate: {key} of loop '{loop.var.name}' is {value!r}; expected a positive integer.",
             code="annotate-value",
+            kind=Kind.ARGUMENT,
         )
     if key == "stages" and isinstance(problem := fetched(loop), str):
         raise refuse(
@@ -54,6 +56,7 @@ def _check_hint(func: PrimFunc, loop: For, key: str, value: int) -> None:
             f"annotate: loop '{loop.var.name}' has nothing to fetch ahead: {problem}; expected "
             "copies into shared memory of its own, then their use.",
             code="annotate-stages",
+            kind=Kind.ARGUMENT,
             hints=("compute_at puts copies below the loop, set_scope('team') shares them.",),
         )
     if loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
@@ -62,5 +65,6 @@ def _check_hint(func: PrimFunc, loop: For, key: str, value: int) -> None:
             f"annotate: loop '{loop.var.name}' is {loop.kind.value}; expected a serial or "
             "parallel loop, which is one in C.",
             code="annotate-kind",
+            kind=Kind.ARGUMENT,
             hints=("annotate the loop around it.",),
         )

@@ -14,11 +14,12 @@ from ...tir.simplify import simplify
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_stmt, substitute, transform
 from .. import placement, recurrence
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     loops_around,
     map_blocks,
+    ranges_of,
     reads,
     root_statement,
     targets_of,
@@ -38,9 +39,11 @@ def join_axes(func: PrimFunc, block: str, groups: Sequence[Sequence[int]]) -> Re
     groups: the numbers of the variables, each once, in the order that the block then has.
     An intermediate tensor that the block stores at its own variables takes their new order, and its
     readers follow; an output keeps its form, and the block stores at digits.
-    Requires: the block stands in plain loops over whole axes, not moved yet; the variables of a
-    group are of one kind, not ordered, of sizes that no call decides. Returns the new loops.
-    Raises: ScheduleError.
+    A block alone in one plain loop over each of its axes gets loops over the new variables. Any
+    other keeps its loops: each point has one number in either count, and runs when it ran.
+    Requires: the variables of a group are of one kind, not ordered, of sizes that no call decides;
+    nothing of the tensor is staged. Returns the new loops; none where they stay. Raises:
+    ScheduleError.
     """
     whole = func.block(block)
     _check_free(func, whole, "join_axes")
@@ -54,8 +57,8 @@ def split_axis(func: PrimFunc, block: str, axis: int, factor: int) -> Rewrite:
 
     C[i] = f(i)   ->   C[a, b] = f(a*5 + b), by 5; who read C[i] reads C[i // 5, i % 5]
 
-    Tensors and loops as for join_axes. Requires: as join_axes; `factor` divides the extent. Returns
-    the new loops. Raises: ScheduleError.
+    Tensors, loops and what is returned as for join_axes. Requires: as join_axes; `factor` divides
+    the extent. Raises: ScheduleError.
     """
     whole = func.block(block)
     _check_free(func, whole, "split_axis")
@@ -67,7 +70,7 @@ def split_axis(func: PrimFunc, block: str, axis: int, factor: int) -> Rewrite:
 @dataclass(frozen=True, slots=True)
 class _Count:
     """How a block counts: by `iters`. values: of each of the old variables; renewed: of old spatial
-    indices the new ones.
+    indices, or of what all variables are bound to, the new ones.
     """
 
     iters: tuple[IterVar, ...]
@@ -124,13 +127,17 @@ def _taken_apart(iters: Sequence[IterVar], axis: int, factor: int) -> _Count:
 
 
 def _check_free(func: PrimFunc, block: Block, primitive: str) -> None:
-    """The block stands at the root in one plain loop over each whole axis."""
+    """The block is whole: no other one computes, initialises or keeps a part of its tensors."""
     placement.check_compute(func, block, primitive)
     recurrence.check_no_recurrence(func, block, primitive)
     placement.check_init_inside(func, block, primitive)
     placement.check_unstaged(func, block, primitive)
     for tensor in targets_of(block):
         placement.check_not_staged(func, tensor, primitive)
+
+
+def _is_alone(func: PrimFunc, block: Block) -> bool:
+    """Whether the block stands at the root in one plain loop over each whole axis."""
     around = loops_around(func, block)
     plain = [(x.var, x.extent, x.kind) for x in around] == [
         (binding, it.extent, ForKind.SERIAL)
@@ -138,15 +145,7 @@ def _check_free(func: PrimFunc, block: Block, primitive: str) -> None:
     ]
     alone = not around or root_statement(func, block) is around[0]
     inside = all(isinstance(x.body, For) or x.body is block for x in around)
-    if plain and alone and inside and block.predicate == TRUE:
-        return
-    raise refuse(
-        func,
-        f"{primitive}: block '{block.name}' does not stand alone in one serial loop over each of "
-        "its axes, in their order.",
-        code="axes-loops",
-        hints=(f"call {primitive} before the steps that change its loops.",),
-    )
+    return plain and alone and inside and block.predicate == TRUE
 
 
 def _check_groups(func: PrimFunc, block: Block, groups: Sequence[Sequence[int]]) -> None:
@@ -163,6 +162,7 @@ def _check_groups(func: PrimFunc, block: Block, groups: Sequence[Sequence[int]])
                 f"join_axes: {names} of block '{block.name}' cannot be counted as one; expected "
                 "variables that are all kept, or all reduced over, in any order.",
                 code="axes-kinds",
+                kind=Kind.ARGUMENT,
             )
     spatial = [it.kind is IterKind.SPATIAL for it in block.iters]
     kept = [spatial[group[0]] for group in groups] if once else []
@@ -177,6 +177,7 @@ def _check_groups(func: PrimFunc, block: Block, groups: Sequence[Sequence[int]])
         f"{len(block.iters)} variables; expected the number of each variable once, those that it "
         "keeps first; those of a sum change their order only where some are joined.",
         code="axes-groups",
+        kind=Kind.ARGUMENT,
         hints=(f"its variables are {names}.",),
     )
 
@@ -193,6 +194,7 @@ def _check_digits(func: PrimFunc, block: Block, axis: int, factor: int) -> None:
         f"split_axis: variable {axis!r} by {factor!r} of block '{block.name}'; expected the number "
         "of a variable and a divisor of its extent.",
         code="axes-factor",
+        kind=Kind.ARGUMENT,
         hints=(f"its variables are {sizes}.",),
     )
 
@@ -206,6 +208,8 @@ def _check_numbers(func: PrimFunc, block: Block, primitive: str) -> None:
                 f"{primitive}: a call decides the size '{it.dim.name}' of '{it.var.name}' of block "
                 f"'{block.name}'; expected variables whose sizes are numbers.",
                 code="axes-dim",
+                kind=Kind.LIMIT,
+                hints=("split and fuse take the block's loops.",),
             )
 
 
@@ -218,8 +222,17 @@ def _counted(func: PrimFunc, block: Block, count: _Count) -> Rewrite:
         for tensor in targets_of(block)
         if tensor in func.allocations and all(at == own for at in write_indices(block, tensor))
     }
-    nest, variables = _over(block, count, moved)
-    body = replace_stmt(func.body, root_statement(func, block), nest)
+    counted = _by(block, count, moved)
+    variables: tuple[Var, ...] = ()
+    forward: dict[Var, tuple[Var, ...]] | None = None
+    if _is_alone(func, block):
+        nest, variables = _over(counted)
+        forward = {loop.var: variables for loop in loops_around(func, block)}
+        body = replace_stmt(func.body, root_statement(func, block), nest)
+    else:
+        ranges = ranges_of(loops_around(func, block))
+        places = tuple(simplify(at, ranges) for at in count.renewed(block.bindings))
+        body = replace_stmt(func.body, block, replace(counted, bindings=places))
 
     def follow(other: Block) -> Stmt:
         if other.name == block.name or not any(reads(other, tensor) for tensor in moved):
@@ -234,28 +247,29 @@ def _counted(func: PrimFunc, block: Block, count: _Count) -> Rewrite:
     changed = map_blocks(body, follow)
     for tensor in moved:
         changed = without_prefetches(changed, tensor)
-    forward = {loop.var: variables for loop in loops_around(func, block)}
     return Rewrite(func.with_body(transform(changed, allocate)), variables, forward=forward)
 
 
-def _over(
-    block: Block, count: _Count, moved: Mapping[Buffer, Buffer]
-) -> tuple[Stmt, tuple[Var, ...]]:
-    """The block in loops over its new variables, and the loops."""
+def _by(block: Block, count: _Count, moved: Mapping[Buffer, Buffer]) -> Block:
+    """The block of the new variables, not bound yet."""
     values = count.values
-    variables = tuple(Var(it.var.name.removeprefix("v")) for it in count.iters)
     own = tuple(it.var for it in count.iters if it.kind is IterKind.SPATIAL)
     kept = _followed(block, moved, lambda _: own, block.iters)
     init = None if kept.init is None else _plain(substitute(kept.init, values), count.iters)
-    nest: Stmt = replace(
+    return replace(
         kept,
         iters=count.iters,
-        bindings=variables,
         body=_plain(substitute(kept.body, values), count.iters),
         init=init,
         counts=substitute(kept.counts, values),
     )
-    for variable, it in zip(reversed(variables), reversed(count.iters), strict=True):
+
+
+def _over(block: Block) -> tuple[Stmt, tuple[Var, ...]]:
+    """The block in loops over its variables, and the loops."""
+    variables = tuple(Var(it.var.name.removeprefix("v")) for it in block.iters)
+    nest: Stmt = replace(block, bindings=variables)
+    for variable, it in zip(reversed(variables), reversed(block.iters), strict=True):
         nest = For(variable, it.extent, ForKind.SERIAL, nest)
     return nest, variables
 

@@ -13,8 +13,8 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, Store, elements_of
 from ...tir.visit import free_vars, replace_buffers, replace_stmt, substitute, transform
-from .. import legality, placement
-from ..errors import refuse
+from .. import completeness, legality, placement
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     buffers_read,
@@ -45,7 +45,7 @@ def cache_read(
     reader = func.block(block)
     placement.check_compute(func, reader, "cache_read")
     legality.check_reads(func, reader, buffer, "cache_read")
-    placement.check_before(func, reader, buffer, "cache_read")
+    completeness.check_before(func, reader, buffer, "cache_read")
     _check_stored(func, buffer)
     copy_name = unique_name(func, name or f"{buffer.name}_cache")
     copy = array(copy_name, buffer.type, buffer.extents)
@@ -73,7 +73,7 @@ def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
     legality.check_single(func, writer, "cache_write")
     target = target_of(writer)
     placement.check_unstaged(func, writer, "cache_write")
-    placement.check_readers_after(func, writer, target, "cache_write")
+    completeness.check_readers_after(func, writer, target, "cache_write")
     _check_own_places(func, writer, target)
     cache_name = unique_name(func, name or f"{target.name}_cache")
     cache = array(cache_name, target.type, target.extents)
@@ -105,7 +105,7 @@ def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> Rew
     reader = func.block(block)
     placement.check_compute(func, reader, "reindex")
     legality.check_reads(func, reader, buffer, "reindex")
-    placement.check_before(func, reader, buffer, "reindex")
+    completeness.check_before(func, reader, buffer, "reindex")
     access = legality.check_one_access(func, reader, buffer)
     mentioned = frozenset[Var]().union(*(free_vars(item) for item in access))
     own = [it for it in reader.iters if it.var in mentioned]
@@ -141,6 +141,7 @@ def _check_stored(func: PrimFunc, tensor: Buffer) -> None:
                 f"cache_read: '{tensor.name}' lacks the part that block '{made[0]}' computes, "
                 f"which stays in '{staged.name}'; expected a tensor that is stored whole.",
                 code="cache-part",
+                kind=Kind.LIMIT,
                 hints=("call cache_read before the stage.",),
             )
 
@@ -156,6 +157,7 @@ def _check_own_places(func: PrimFunc, writer: Block, target: Buffer) -> None:
         f"cache_write: block '{writer.name}' stores '{target.name}' at digits of its variables; "
         "expected each index to be one of them.",
         code="cache-digits",
+        kind=Kind.LIMIT,
         hints=("call cache_write before join_axes and split_axis.",),
     )
 

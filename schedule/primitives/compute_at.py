@@ -24,9 +24,9 @@ from ...tir.visit import (
     stores,
     substitute,
 )
-from .. import legality, placement, recurrence
+from .. import completeness, legality, placement, recurrence
 from ..clash import runs_twice
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     allocate_below,
@@ -69,7 +69,7 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     placement.check_unstaged(func, producer, "compute_at")
     placement.check_not_vectorized(func, node, "compute_at")
     _check_consumers_below(func, producer, node)
-    placement.check_operands(func, producer, root_statement(func, node), "compute_at")
+    completeness.check_operands(func, producer, root_statement(func, node), "compute_at")
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     moving = ranges_of(loops_below(node.body))
@@ -92,6 +92,7 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
             f"'{target.name}', "
             f"and block '{block}' is a reduction; expected parts that do not overlap.",
             code="recompute-reduction",
+            kind=Kind.LIMIT,
             notes=runs_twice(changed, block, target, [x.var for x in around]) or (),
             hints=(f"choose an outer loop, or leave '{block}' at the root.",),
         )
@@ -111,8 +112,10 @@ def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
             f"compute_at: not all consumers of '{producer.name}' stand below loop "
             f"'{node.var.name}'; they are {names}.",
             code="consumer-outside",
+            kind=Kind.LIMIT,
             hints=(
-                "choose a loop around all of them, or move the other consumers below it first.",
+                "choose a loop around all of them, or move the other consumers below it first (of "
+                "a chain of windows, all blocks; then rolling_buffer, from its beginning).",
             ),
         )
     if producer in blocks(node):
@@ -120,6 +123,7 @@ def _check_consumers_below(func: PrimFunc, producer: Block, node: For) -> None:
             func,
             f"compute_at: block '{producer.name}' already stands below loop '{node.var.name}'.",
             code="already-below",
+            kind=Kind.ARGUMENT,
         )
 
 
@@ -203,7 +207,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     if at == "each":
         legality.check_complete(func, producer, node, "reverse_compute_at")
     root = root_statement(func, node)
-    placement.check_operands(func, consumer, root, "reverse_compute_at", given=tensors)
+    completeness.check_operands(func, consumer, root, "reverse_compute_at", given=tensors)
     open_loops = legality.reduction_loops(func, producer, node)
     guard = all_of(*(compare(EQ, x.var, index(x.extent - 1)) for x in open_loops))
     around = (*loops_around(func, node), node)
@@ -218,7 +222,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     placement.check_kept_or_reduced(func, blocks(moved)[0], around, "reverse_compute_at")
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
-    placement.check_parts(func, changed, consumer, tensor, box, outer)
+    completeness.check_parts(func, changed, consumer, tensor, box, outer)
     recurrence.check_order(func, changed, (consumer,), "reverse_compute_at")
     for shared in (x for x in around if x.kind in SHARED_OUT):
         legality.check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")
@@ -242,6 +246,7 @@ def _producer_below(func: PrimFunc, consumer: Block, node: For) -> Block:
             f"'{node.var.name}'; "
             f"expected exactly one, got {names}.",
             code="producer-below",
+            kind=Kind.ARGUMENT,
             hints=("choose a loop around the block that computes what it reads.",),
         )
     return found[0]
@@ -267,6 +272,7 @@ def _consumer_spans(
                     f"'{tensor.name}' element by element; "
                     "expected each index to be one spatial axis of at most its extent.",
                     code="not-elementwise",
+                    kind=Kind.LIMIT,
                     hints=("compute_at moves the producer below a loop of this block instead.",),
                 )
             if isinstance(item, Var) and not whole:

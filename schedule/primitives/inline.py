@@ -5,6 +5,7 @@ tensor disappears.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
@@ -12,8 +13,8 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Block, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
-from .. import legality, placement
-from ..errors import refuse
+from .. import completeness, legality, placement
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     buffers_read,
@@ -35,20 +36,22 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
 
     P[i] = f(i); C[j] = g(P[h(j)])   ->   C[j] = g(f(h(j)))
 
-    Requires: the block is one expression per element of an intermediate tensor. Raises:
+    Where several blocks compute parts of the tensor, they are one family of one expression, and all
+    of them go. Requires: the block is one expression per element of an intermediate tensor. Raises:
     ScheduleError.
     """
     producer = func.block(block)
     target = target_of(producer)
-    placement.check_compute(func, producer, "compute_inline")
+    placement.check_role(func, producer, "compute_inline")
     legality.check_pointwise(func, producer, "compute_inline")
     legality.check_intermediate(func, target, "compute_inline")
     placement.check_not_staged(func, target, "compute_inline")
-    placement.check_unstaged(func, producer, "compute_inline")
-    for reader in readers(func, target):
+    parts = writers(func, target)
+    for part, reader in product(parts, readers(func, target)):
+        placement.check_unstaged(func, part, "compute_inline")
         root = root_statement(func, reader)
-        placement.check_operands(func, producer, root, "compute_inline", same_points=True)
-        placement.check_storage_around(func, producer, reader, "compute_inline", read=True)
+        completeness.check_operands(func, part, root, "compute_inline", same_points=True)
+        placement.check_storage_around(func, part, reader, "compute_inline", read=True)
     indices = write_indices(producer, target)[0]
     value = stores(producer.body)[0].value
 
@@ -61,8 +64,11 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
     def inline(consumer: Block) -> Stmt:
         return transform(consumer, expand) if reads(consumer, target) else consumer
 
-    left = remove(func.body, producer)
-    assert left is not None
+    left = func.body
+    for part in parts:
+        kept = remove(left, part)
+        assert kept is not None
+        left = kept
     return Rewrite(func.with_body(_without(map_blocks(left, inline), target)))
 
 
@@ -121,6 +127,7 @@ def _sole_producer(func: PrimFunc, consumer: Block) -> Block:
             f"reverse_compute_inline: block '{consumer.name}' needs one producer block, got "
             f"{names}.",
             code="inline-producer",
+            kind=Kind.ARGUMENT,
             hints=("compute_inline of a producer takes it into all its consumers.",),
         )
     return found[0]
@@ -140,6 +147,7 @@ def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source:
             f"reverse_compute_inline: block '{producer.name}' computes {what}; "
             f"expected each element of '{target_of(consumer).name}' once.",
             code="inline-shape",
+            kind=Kind.LIMIT,
             hints=(f"compute_inline('{producer.name}') computes what is read.",),
         )
     raise refuse(
@@ -148,6 +156,7 @@ def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source:
         f"'{source.name}' "
         "at its own element.",
         code="inline-element",
+        kind=Kind.ARGUMENT,
         hints=(f"compute_inline('{producer.name}') copies the expression into every reader.",),
     )
 

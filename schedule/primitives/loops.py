@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...tir.conditions import all_of
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
-from ...tir.stmt import Block, For, ForKind, Stmt, Tail
+from ...tir.stmt import For, ForKind, Stmt, Tail
 from ...tir.visit import blocks, replace_stmt, substitute
 from .. import dependence, legality, placement, recurrence
-from ..nest import Rewrite, loop_of, map_blocks, replace_loop
+from ..nest import Rewrite, guarded, loop_of, replace_loop
+
+_INHERITED = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)
 
 
 def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) -> Rewrite:
@@ -23,10 +24,12 @@ def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) 
 
     Where a*b > n the blocks below run only for i_0*b + i_1 < n, and the loops are marked with
     `tail`: how a late pass cuts the incomplete iteration. The innermost loop takes over the hints.
-    Requires: the loop is serial; the factors cover the extent. Raises: ScheduleError.
+    A parallel loop leaves a parallel outermost one: iterations that share nothing may be taken
+    several at a time; a vectorized or unrolled one, an innermost one of its kind. Requires: no loop
+    of a grid or of an instruction; the factors cover the extent. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
-    legality.check_serial(func, node, "split")
+    legality.check_serial(func, node, "split", _INHERITED)
     legality.check_not_mirrored(func, node, "split")
     extents = legality.check_factors(func, node, factors)
     variables = [Var(f"{loop.name}_{n}") for n in range(len(extents))]
@@ -36,22 +39,17 @@ def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) 
     body: Stmt = substitute(node.body, {loop: value})
     exact = math.prod(extents) == node.extent
     if not exact:
-        body = _guarded(body, value < node.extent)
+        body = guarded(body, value < node.extent)
     for position in reversed(range(len(extents))):
         inner = position == len(extents) - 1
         mark = node.tail if exact else None if inner else tail
         hints = node.annotations if inner else ()
-        body = For(variables[position], extents[position], ForKind.SERIAL, body, mark, hints)
+        heir = position == 0 if node.kind is ForKind.PARALLEL else inner
+        kind = node.kind if heir else ForKind.SERIAL
+        body = For(variables[position], extents[position], kind, body, mark, hints)
     return Rewrite(
         replace_loop(func, node, body), tuple(variables), forward={loop: tuple(variables)}
     )
-
-
-def _guarded(stmt: Stmt, condition: Expr) -> Stmt:
-    def guard(block: Block) -> Block:
-        return replace(block, predicate=all_of(block.predicate, condition))
-
-    return map_blocks(stmt, guard)
 
 
 def fuse(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:

@@ -6,24 +6,28 @@ from dataclasses import replace
 
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
-from ...tir.stmt import Alloc, For, Stmt, seq
+from ...tir.stmt import Alloc, For, ForKind, Stmt, seq
 from ...tir.visit import statements, substitute
 from .. import dependence, legality, placement
-from ..nest import Rewrite, loop_of, remove, replace_loop
+from ..nest import Rewrite, allocate_below, guarded, loop_of, remove, replace_loop
+
+_SHARED = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)  # kinds that two loops may share
 
 
 def merge(func: PrimFunc, first: Var, second: Var) -> Rewrite:
-    """Join two loops that follow each other, of equal extent, into one.
+    """Join two loops that follow each other into one, as long as the longer one.
 
-    for i in range(n): s;  for j in range(n): t   ->   for i in range(n): { s; t[j := i] }
+    for i in range(n): s;  for j in range(m): t
+    ->  for i in range(max(n, m)): { s if i < n; t[j := i] if i < m }
 
-    Requires: both are serial, and what both touch, one of them writing, they touch in the same
-    iteration; storage of a thread in one meets no parallel loop in the other. The loop takes over
-    the hints of the first. Returns the loop. Raises: ScheduleError.
+    Requires: both are serial, or of one kind, which the loop keeps; what both touch, one of them
+    writing, they touch in the same iteration; storage of a thread in one meets no parallel loop in
+    the other. The loop takes over the hints of the first. Returns the loop. Raises: ScheduleError.
     """
     one, two = loop_of(func, first), loop_of(func, second)
+    shared = _SHARED if one.kind is two.kind else ()
     for node in (one, two):
-        legality.check_serial(func, node, "merge")
+        legality.check_serial(func, node, "merge", shared)
         legality.check_not_mirrored(func, node, "merge")
     dependence.check_siblings(func, one, two)
     for node, other in ((one, two), (two, one)):
@@ -32,18 +36,23 @@ def merge(func: PrimFunc, first: Var, second: Var) -> Rewrite:
                 placement.check_no_parallel_inside(func, other, held.name, "merge")
     dependence.check_together(func, one, two)
     fused = Var(first.name)
-    joined = For(
-        fused,
-        one.extent,
-        one.kind,
-        _joined(substitute(one.body, {first: fused}), substitute(two.body, {second: fused})),
-        one.tail or two.tail,
-        one.annotations,
-    )
+    extent = max(one.extent, two.extent)
+    bodies = []
+    for node in (one, two):
+        body: Stmt = substitute(node.body, {node.var: fused})
+        bodies.append(guarded(body, fused < node.extent) if node.extent < extent else body)
+    mark = one.tail or two.tail
+    joined = For(fused, extent, one.kind, _joined(*bodies), mark, one.annotations)
     left = remove(replace_loop(func, one, joined).body, two)
     assert left is not None
+    changed = func.with_body(left)
+    if one.kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
+        node = loop_of(changed, fused)
+        for tensor in legality.check_independent(changed, node, "merge"):
+            changed = allocate_below(changed, fused, tensor)
+        dependence.check_reads_own(changed, node, "merge")
     forward: dict[Var, tuple[Var, ...]] = dict.fromkeys((first, second), (fused,))
-    return Rewrite(func.with_body(left), (fused,), forward=forward)
+    return Rewrite(changed, (fused,), forward=forward)
 
 
 def _joined(first: Stmt, second: Stmt) -> Stmt:

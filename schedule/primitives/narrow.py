@@ -12,7 +12,7 @@ from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, Stmt, Store
 from ...tir.visit import replace_stmt, stores, transform
 from .. import legality, placement
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import Rewrite, map_blocks, reads, without_prefetches, writers
 
 
@@ -36,6 +36,7 @@ def narrow(func: PrimFunc, buffer: Buffer) -> Rewrite:
             f"narrow: '{buffer.name}' is more than elements of a narrower type that are moved; "
             f"expected a cast to {buffer.type} alone, or one that a condition chooses.",
             code="narrow-value",
+            kind=Kind.ARGUMENT,
             hints=("compute_inline brings casts and conditions into one block.",),
         )
     (writer,) = found

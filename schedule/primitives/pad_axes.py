@@ -12,7 +12,7 @@ from ...tir.simplify import simplify
 from ...tir.stmt import Block, For, ForKind, IterKind, IterVar, Stmt
 from ...tir.visit import free_vars, loads, replace_buffers, replace_stmt, stores
 from .. import legality, placement, recurrence
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     loops_around,
@@ -70,6 +70,7 @@ def _check_multiples(func: PrimFunc, block: Block, multiples: Sequence[int]) -> 
         f"pad_axes: multiples ({', '.join(map(str, multiples))}) of block '{block.name}', which "
         f"has {len(block.iters)} axes; expected a positive integer for each.",
         code="pad-axes-multiples",
+        kind=Kind.ARGUMENT,
         hints=("1 leaves an axis as it is.",),
     )
 
@@ -94,6 +95,7 @@ def _check_plain(func: PrimFunc, block: Block) -> tuple[For, ...]:
         f"pad_axes: block '{block.name}' does not stand in a nest of its own, of one serial loop "
         "for each axis.",
         code="pad-axes-loops",
+        kind=Kind.LIMIT,
         hints=("call pad_axes before split, fuse, reorder and compute_at.",),
     )
 
@@ -120,6 +122,7 @@ def _check_room(
             f"pad_axes: block '{block.name}' reads '{load.buffer.name}' along dimension {axis}, "
             f"with {what}; expected one of its axes, and {needed} elements or more.",
             code="pad-axes-room",
+            kind=Kind.ARGUMENT,
             hints=(f"cache_read('{block.name}', '{load.buffer.name}'), then pad the copy.",),
         )
 
@@ -150,6 +153,7 @@ def _check_zeros(func: PrimFunc, block: Block, tensor: Buffer, axis: IterVar) ->
         f"pad_axes: block '{block.name}' would go on over '{axis.var.name}' beyond "
         f"{axis.extent - 1}; expected a sum of products of tensors that are 0 there.",
         code="pad-axes-zeros",
+        kind=Kind.LIMIT,
         hints=("cache_read and pad both factors, or leave the reduction as it is: 1.",),
     )
 

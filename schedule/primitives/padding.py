@@ -7,15 +7,17 @@ from dataclasses import replace
 
 from ...tir.expr import Const, Expr, Select, Var, is_const
 from ...tir.func import PrimFunc
+from ...tir.linear import linear
 from ...tir.narrow import narrowed
 from ...tir.simplify import simplify
 from ...tir.stmt import Block, For, ForKind, IterVar, Stmt, seq
 from ...tir.visit import free_vars, fresh_copy, replace_stmt, stores
 from .. import legality, placement
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import Rewrite, loop_of, unique_name
 
 Box = dict[Var, tuple[int, int]]
+_KEPT = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)
 
 
 def decompose_padding(func: PrimFunc, block: str, loop: Var) -> Rewrite:
@@ -29,17 +31,18 @@ def decompose_padding(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     Each axis of `loop` and of the loops inside it is cut where the condition changes: into a slab
     before, one after and the rest. The blocks are one family, so each keeps the whole expression,
     of which lowering leaves the side that holds there; a condition on an axis further out stays.
-    Requires: select(inside, x, constant) per element, plain serial loops, and a condition that is a
-    box. Returns the blocks of the border. Raises: ScheduleError.
+    The block may be such a part itself, its loops of any kind that iterations keep one by one: each
+    element is still made once, by an iteration of its own, where it was.
+    Requires: select(inside, x, constant) per element, loops over one piece of an axis each, and a
+    condition that is a box. Returns the blocks of the border. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     whole = func.block(block)
     legality.check_holds(func, node, whole, "decompose_padding")
-    placement.check_compute(func, whole, "decompose_padding")
-    placement.check_unstaged(func, whole, "decompose_padding")
     inside = _check_padding(func, whole)
-    chain, axes = _check_plain(func, whole, node)
-    slabs, rest = _check_box(func, whole, inside, axes, loop)
+    placement.check_role(func, whole, "decompose_padding")
+    chain, axes, own = _check_plain(func, whole, node)
+    slabs, rest = _check_box(func, whole, inside, axes, own)
     fills: list[Stmt] = []
     names: list[str] = []
     for number, slab in enumerate(slabs):
@@ -52,53 +55,67 @@ def decompose_padding(func: PrimFunc, block: str, loop: Var) -> Rewrite:
 
 def _check_padding(func: PrimFunc, block: Block) -> Expr:
     """The block stores select(inside, x, constant) at each element. Returns the condition."""
-    legality.check_pointwise(func, block, "decompose_padding")
     value = stores(block.body)[0].value
     if isinstance(value, Select) and isinstance(value.on_false, Const):
+        legality.check_pointwise(func, block, "decompose_padding")
         return value.condition
     raise refuse(
         func,
         f"decompose_padding: block '{block.name}' does not pad; expected one "
         "select(inside, x, constant) per element.",
         code="padding-block",
+        kind=Kind.ARGUMENT,
     )
 
 
 def _check_plain(
     func: PrimFunc, block: Block, node: For
-) -> tuple[tuple[For, ...], tuple[IterVar, ...]]:
-    """The block stands below `node` with nothing but serial loops between, each over one whole
-    axis. Returns the loops and their axes.
+) -> tuple[tuple[For, ...], tuple[IterVar, ...], Box]:
+    """The block stands below `node` with nothing but loops between, each over one piece of an axis.
+    Returns the loops, their axes and the pieces.
     """
     chain: list[For] = []
     axes: list[IterVar] = []
-    bound = {b: it for it, b in zip(block.iters, block.bindings, strict=True)}
+    box: Box = {}
+    starts = _starts(block)
     inner: Stmt = node
-    while isinstance(inner, For):
-        axis = bound.get(inner.var)
-        if axis is None or axis.extent != inner.extent or inner.kind is not ForKind.SERIAL:
-            break
+    while isinstance(inner, For) and inner.var in starts and inner.kind in _KEPT:
+        axis, low = starts[inner.var]
         chain.append(inner)
         axes.append(axis)
+        box[axis.var] = (low, low + inner.extent - 1)
         inner = inner.body
     if inner is block and not free_vars(block.predicate) & {x.var for x in chain}:
-        return tuple(chain), tuple(axes)
+        return tuple(chain), tuple(axes), box
     raise refuse(
         func,
         f"decompose_padding: block '{block.name}' does not stand below loop '{node.var.name}' in "
-        "serial loops over one whole axis each.",
+        "loops over one piece of an axis each.",
         code="padding-loops",
-        hints=("call decompose_padding before split, fuse, vectorize and parallel.",),
+        kind=Kind.LIMIT,
+        hints=("call decompose_padding before split, fuse and stage.",),
     )
 
 
+def _starts(block: Block) -> dict[Var, tuple[IterVar, int]]:
+    """The loops that run over one axis of the block alone, one by one, and where they start."""
+    found: dict[Var, tuple[IterVar, int]] = {}
+    for it, binding in zip(block.iters, block.bindings, strict=True):
+        form = linear(binding)
+        if len(form.terms) == 1:
+            ((loop, step),) = form.terms
+            if isinstance(loop, Var) and step == 1:
+                found[loop] = (it, form.constant)
+    return found
+
+
 def _check_box(
-    func: PrimFunc, block: Block, inside: Expr, axes: Sequence[IterVar], loop: Var
+    func: PrimFunc, block: Block, inside: Expr, axes: Sequence[IterVar], own: Box
 ) -> tuple[list[Box], Box]:
-    """The condition is a box of the axes, and cuts one of them. Returns the slabs of the border,
-    disjoint, and the rest.
+    """The condition is a box of the axes, and cuts one of them in the block's own piece. Returns
+    the slabs of the border, disjoint, and the rest.
     """
-    everywhere: Box = {it.var: (0, it.extent - 1) for it in block.iters}
+    everywhere: Box = {it.var: (0, it.extent - 1) for it in block.iters} | own
     found = narrowed(everywhere, inside)
     slabs: list[Box] = []
     rest: Box = dict(everywhere)
@@ -106,22 +123,25 @@ def _check_box(
         low, high = found[axis.var]
         assert low is not None
         assert high is not None
-        if low > 0:
-            slabs.append({**rest, axis.var: (0, low - 1)})
-        if high < axis.extent - 1:
-            slabs.append({**rest, axis.var: (high + 1, axis.extent - 1)})
+        first, last = everywhere[axis.var]
+        if low > first:
+            slabs.append({**rest, axis.var: (first, low - 1)})
+        if high < last:
+            slabs.append({**rest, axis.var: (high + 1, last)})
         rest[axis.var] = (low, high)
     left = simplify(inside, rest)
     known = all(is_const(simplify(inside, slab), 0) for slab in slabs)
     some = all(low <= high for low, high in rest.values())
-    if slabs and some and known and not free_vars(left) & {axis.var for axis in axes}:
+    is_box = known and not free_vars(left) & {axis.var for axis in axes}
+    if slabs and some and is_box:
         return slabs, rest
     names = ", ".join(f"'{axis.var.name}'" for axis in axes)
     raise refuse(
         func,
         f"decompose_padding: the condition of block '{block.name}' does not cut a box out of "
-        f"{names}, the axes at and inside loop '{loop.name}'.",
+        f"what it computes of {names}, the axes at and inside the loop.",
         code="padding-box",
+        kind=Kind.ARGUMENT if is_box else Kind.LIMIT,
         hints=("choose a loop around those over the padded axes.",),
     )
 

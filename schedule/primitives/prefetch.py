@@ -17,7 +17,7 @@ from ...tir.simplify import simplify
 from ...tir.stmt import For, Prefetch, seq
 from ...tir.visit import accesses, blocks, substitute
 from .. import placement
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import Rewrite, bound, loop_of, loops_around, loops_below, ranges_of, replace_loop
 
 LINE_BYTES = 64
@@ -149,6 +149,7 @@ def _check_few(func: PrimFunc, buffer: Buffer, at: Var, lines: int, slots: int, 
             f"'{at.name}' touches, shared out over {slots} iterations, are {each} in each; "
             f"expected at most {MAX_REQUESTS}.",
             code="prefetch-many",
+            kind=Kind.LIMIT,
             hints=("name more loops in spread=(...).",),
         )
 
@@ -163,6 +164,7 @@ def _check_spread(func: PrimFunc, at: For, spread: Sequence[For]) -> None:
             f"prefetch: the loops to spread over are {names}; expected loops inside "
             f"'{at.var.name}', each inside the one before it.",
             code="prefetch-spread",
+            kind=Kind.ARGUMENT,
         )
     placement.check_not_vectorized(func, chain[-1], "prefetch")
 
@@ -182,6 +184,7 @@ def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
             f"prefetch: no element of '{buffer.name}' that loop '{at.name}' selects is touched "
             "below it.",
             code="prefetch-untouched",
+            kind=Kind.ARGUMENT,
         )
     around = (*loops_around(func, node), node)
     return region(found, ranges_of(loops_below(node.body)), ranges_of(around), buffer.shape)

@@ -10,7 +10,7 @@ from ...tir.initialise import init_nest
 from ...tir.stmt import seq
 from ...tir.visit import blocks, replace_stmt
 from .. import legality, placement
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import Rewrite, is_reduction, loop_of, loops_around, loops_below, targets_of
 
 
@@ -30,6 +30,7 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
             func,
             f"decompose_reduction: block '{block}' has no initialisation to place.",
             code="no-init",
+            kind=Kind.ARGUMENT,
         )
     placement.check_begins_once(func, update, node)
     staged = (x for x in targets_of(update) if legality.allocated_in(node, x))
@@ -40,6 +41,7 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
             f"decompose_reduction: the accumulators of block '{block}' are staged as "
             f"'{accumulator.name}' inside loop '{loop.name}'; expected a loop below the stage.",
             code="init-staged",
+            kind=Kind.LIMIT,
             hints=("call decompose_reduction before stage.",),
         )
     inner = [x for x in loops_around(func, update) if x is node or x in loops_below(node.body)]

@@ -15,12 +15,11 @@ from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store, seq
 from ...tir.update import Update, read_update
 from ...tir.visit import free_vars, replace_stmt, stores, substitute, transform
-from .. import legality, placement
-from ..errors import refuse
+from .. import completeness, legality, placement
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     insert_beside,
-    is_reduction,
     loop_of,
     loops_around,
     ranges_of,
@@ -54,7 +53,7 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     update = _combination(func, whole)
     targets = targets_of(whole)
     for target in targets:
-        placement.check_readers_after(func, whole, target, "rfactor")
+        completeness.check_readers_after(func, whole, target, "rfactor")
     name = unique_name(func, f"{block}_rf")
     names = (name, *(unique_name(func, f"{target.name}_rf") for target in targets[1:]))
     parts = {
@@ -80,6 +79,7 @@ def _combination(func: PrimFunc, block: Block) -> Update:
             f"rfactor: block '{block.name}' does not show what it combines; expected a sum, "
             "product, minimum, maximum, any, all, or the Lets of a reducer around its values.",
             code="rfactor-update",
+            kind=Kind.LIMIT,
             hints=("call rfactor before the steps that rewrite the block's expressions.",),
         )
     return update
@@ -104,14 +104,7 @@ class _Cut:
 
 def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
     """The reduction axis that the loop steps through, and what is left of it in a part."""
-    staged = any(target.origin is not None for target in targets_of(block))
-    if not is_reduction(block) or block.init is None or staged:
-        raise refuse(
-            func,
-            f"rfactor: block '{block.name}' is not a reduction with its initialisation inside.",
-            code="rfactor-block",
-            hints=("call rfactor before stage and decompose_reduction.",),
-        )
+    _check_reduces(func, block, node)
     around = ranges_of(loops_around(func, block))
     ranges = narrowed(around, block.predicate)
     count = node.extent
@@ -135,11 +128,33 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
         f"rfactor: loop '{node.var.name}' does not step through a reduction axis of block "
         f"'{block.name}' exactly.",
         code="rfactor-loop",
+        kind=Kind.LIMIT,
         hints=(
             "split the reduction loop by a divisor of its extent and factor the outermost or the "
             "innermost part.",
         ),
     )
+
+
+def _check_reduces(func: PrimFunc, block: Block, node: For) -> None:
+    """The block reduces over the loop, and holds its initialisation; its tensors are not staged."""
+    if not legality.runs_over(block, node.var, IterKind.REDUCE):
+        raise refuse(
+            func,
+            f"rfactor: block '{block.name}' does not reduce over loop '{node.var.name}'; expected "
+            "a loop over a reduction axis.",
+            code="rfactor-kept",
+            kind=Kind.ARGUMENT,
+        )
+    staged = any(target.origin is not None for target in targets_of(block))
+    if block.init is None or staged:
+        raise refuse(
+            func,
+            f"rfactor: block '{block.name}' is not a reduction with its initialisation inside.",
+            code="rfactor-block",
+            kind=Kind.LIMIT,
+            hints=("call rfactor before stage and decompose_reduction.",),
+        )
 
 
 def _tail(block: Block, form: Linear, axis: IterVar) -> Expr | None:

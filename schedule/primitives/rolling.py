@@ -11,8 +11,8 @@ from ...tir.linear import linear
 from ...tir.regions import disjoint, region
 from ...tir.stmt import Block, For, ForKind, Stmt, seq
 from ...tir.visit import enclosing_path, fresh_copy, replace_stmt, substitute
-from .. import legality, placement
-from ..errors import refuse
+from .. import completeness, legality, placement
+from ..errors import Kind, refuse
 from ..nest import (
     Rewrite,
     bound,
@@ -52,7 +52,8 @@ def rolling_buffer(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     What only the first iteration makes stands in front of the loop, in a new block of the same
     family. Lowering keeps no more elements than an iteration touches: the indices go round.
     Requires: a block that compute_at moved below `loop`, whose parts overlap along one axis; a
-    serial loop; storage that outlives an iteration. Returns the new block. Raises: ScheduleError.
+    serial loop; storage that outlives an iteration; operands that the loop does not compute, so
+    that a chain of windows rolls from its beginning. Returns the new block. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     moved = func.block(block)
@@ -71,7 +72,9 @@ def rolling_buffer(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     )
     changed = replace_stmt(node, window.nest, steady)
     body = replace_stmt(func.body, node, seq(fresh_copy(ahead), changed))
-    return Rewrite(func.with_body(body), blocks=(first.name,))
+    rolled = func.with_body(body)
+    completeness.check_ahead(func, rolled, rolled.block(first.name), node)
+    return Rewrite(rolled, blocks=(first.name,))
 
 
 def _over(window: Window, old: Block, new: Block, extent: int, values: Mapping[Var, Expr]) -> Stmt:
@@ -99,6 +102,7 @@ def _check_window(func: PrimFunc, block: Block, node: For) -> Window:
         f"rolling_buffer: iterations of loop '{node.var.name}' do not each need, along one axis, "
         f"elements of block '{block.name}' that the iteration before has made.",
         code="rolling-window",
+        kind=Kind.ARGUMENT,
         hints=(f"compute_at('{block.name}', {node.var.name}) first, before other steps on it.",),
     )
 

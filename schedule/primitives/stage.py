@@ -24,7 +24,7 @@ from ...tir.stmt import (
     seq,
 )
 from ...tir.visit import blocks, replace_buffers
-from .. import dependence, legality, placement, recurrence
+from .. import completeness, dependence, legality, placement, recurrence
 from ..nest import (
     Rewrite,
     bound,
@@ -150,7 +150,7 @@ def _read(
     func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For
 ) -> tuple[Stmt, tuple[Var, ...]]:
     """The copy of a tensor that is only read: loops over the box that the loop's body reads."""
-    placement.check_only_read(func, block, buffer, node)
+    completeness.check_only_read(func, block, buffer, node)
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
     moving = ranges_of(loops_below(node.body))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.visit import replace_buffers
-from ..errors import refuse
+from ..errors import Kind, refuse
 from ..nest import Rewrite
 
 
@@ -28,6 +28,7 @@ def swizzle(func: PrimFunc, buffer: Buffer) -> Rewrite:
             f"swizzle: '{buffer.name}' is in scope '{buffer.scope}'; expected 'team', memory that "
             "the threads of a block share.",
             code="swizzle-scope",
+            kind=Kind.ARGUMENT,
             hints=(f"sch.set_scope('{buffer.name}', 'team') first.",),
         )
     if buffer.aligned:
@@ -35,6 +36,7 @@ def swizzle(func: PrimFunc, buffer: Buffer) -> Rewrite:
             func,
             f"swizzle: the rows of '{buffer.name}' lie apart; expected dense ones.",
             code="swizzle-aligned",
+            kind=Kind.LIMIT,
             hints=("leave out storage_align: either one keeps rows out of each other's banks.",),
         )
     moved = replace(buffer, swizzled=True)

@@ -31,8 +31,11 @@ def summary(*failures: Found) -> Summary:
         cases=10,
         applied=Counter(split=12, fuse=3),
         refused=Counter(fuse=5),
-        rules=Counter({"loop-clash": 4, "fuse-none": 1}),
-        witnessed=Counter({"loop-clash": 3}),
+        kinds={
+            "argument": Counter({"fuse-none": 1}),
+            "conflict": Counter({"loop-clash": 3}),
+            "limit": Counter({"loop-clash": 1}),
+        },
         present=Counter(split=8, fuse=2),
         depths=Counter({2: 4, 7: 6}),
         proofs=Counter(proved=10),
@@ -67,9 +70,11 @@ def test_the_table_of_a_run_with_a_failure(
         "steps      primitive  applied  refused  in cases\n"
         "           fuse             3        5      20 %\n"
         "           split           12        0      80 %\n"
-        "refusals   rule of order  refusals  witness  share\n"
-        "           loop-clash            4        3   75 %\n"
-        "           1 by 1 rules of form\n"
+        "refusals   1 argument (20.0 %), 3 conflict (60.0 %), 1 limit (20.0 %)\n"
+        "           rule        kind      refusals   share\n"
+        "           loop-clash  conflict         3  60.0 %\n"
+        "           fuse-none   argument         1  20.0 %\n"
+        "           loop-clash  limit            1  20.0 %\n"
         "depth      60 % of cases have 6 steps or more\n"
         "           2: 4, 7: 6\n"
         "proofs     10 proved\n"
@@ -92,8 +97,11 @@ def test_json_holds_the_cases_that_failed(
     assert done.code == 1
     assert held["cases"] == 10
     assert held["applied"] == {"split": 12, "fuse": 3}
-    assert held["rules"] == {"loop-clash": 4, "fuse-none": 1}
-    assert held["witnessed"] == {"loop-clash": 3}
+    assert held["refusals"] == {
+        "argument": {"fuse-none": 1},
+        "conflict": {"loop-clash": 3},
+        "limit": {"loop-clash": 1},
+    }
     assert held["failures"][0]["case"] == {"function": FUNCTION, "steps": []}
 
 

@@ -14,9 +14,9 @@ from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.driver.fuzz import steps
 from tilewright.driver.fuzz.arguments import Arguments
 from tilewright.driver.fuzz.case import arrays, named
-from tilewright.schedule import dependence, legality, placement, recurrence
+from tilewright.schedule import completeness, dependence, legality, placement, recurrence
 from tilewright.schedule.canonical import canonical_form
-from tilewright.schedule.errors import ORDER_RULES, ScheduleError
+from tilewright.schedule.errors import Kind, ScheduleError
 from tilewright.schedule.nest import loops_around, readers, writers
 from tilewright.schedule.proof import prove
 from tilewright.schedule.schedule import Schedule
@@ -56,16 +56,17 @@ OFF: dict[str, list[tuple[object, str, object]]] = {
     "loop-carries": [(dependence, "check_reads_own", _no)],
     "loop-clash": [(legality, "check_independent", _none)],
     "merge-order": [(dependence, "check_together", _no)],
-    "operand-later": [(placement, "check_operands", _no)],
+    "operand-ahead": [(completeness, "check_ahead", _no)],
+    "operand-later": [(completeness, "check_operands", _no)],
     "reader-early": [(dependence, "check_complete", _no)],
-    "reader-inside": [(placement, "check_readers_after", _no)],
-    "reduction-open": [(legality, "reduction_loops", _none), (placement, "check_parts", _no)],
-    "reverse-overlap": [(placement, "check_parts", _no)],
+    "reader-inside": [(completeness, "check_readers_after", _no)],
+    "reduction-open": [(legality, "reduction_loops", _none), (completeness, "check_parts", _no)],
+    "reverse-overlap": [(completeness, "check_parts", _no)],
     "scan-carries": [(legality, "check_independent", _none)],
     "scan-order": [(recurrence, "check_order", _no)],
     "scope-carries": [(placement, "check_one_loop", _innermost)],
     "storage-elsewhere": [(placement, "check_storage_around", _no)],
-    "writer-inside": [(placement, "check_before", _no)],
+    "writer-inside": [(completeness, "check_before", _no)],
 }
 
 
@@ -95,14 +96,14 @@ _PERFORM: Callable[[Schedule, str, Arguments], object] = steps.perform
 
 
 def recorded(patch: pytest.MonkeyPatch) -> list[Refusal]:
-    """The refusals by rules of order of all random steps that are taken from now on."""
+    """The conflicts that random steps meet from now on."""
     found: list[Refusal] = []
 
     def perform(sch: Schedule, name: str, arguments: Arguments) -> object:
         try:
             return _PERFORM(sch, name, arguments)
         except ScheduleError as error:
-            if error.code in ORDER_RULES:
+            if error.kind is Kind.CONFLICT and error.code in OFF:
                 found.append(Refusal(sch.copy(), name, arguments, error))
             raise
 
@@ -112,7 +113,7 @@ def recorded(patch: pytest.MonkeyPatch) -> list[Refusal]:
 
 def tensor_of(error: ScheduleError) -> str:
     """The tensor of a refusal's witness, which names two iterations and one element."""
-    (note,) = error.notes
+    note = error.notes[0]
     assert len(PLACE.findall(note)) == 2, note
     (tensor,) = set(ELEMENT.findall(note))
     return str(tensor)

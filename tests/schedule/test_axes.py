@@ -82,9 +82,39 @@ def test_a_digit_of_one_value_is_a_variable_like_others() -> None:
     assert "P[vi_0, vi_1, vj_0, vj_1] = X[" in text
 
 
-def _split_first(sch: Schedule) -> None:
-    sch.split(sch.loops("C")[0], (None, 2))
-    sch.join_axes("C", ((0, 1), (2,)))
+def test_a_block_in_loops_of_its_own_form_keeps_them() -> None:
+    def steps(sch: Schedule) -> None:
+        i, j, k = sch.loops("C")
+        inner = sch.split(i, (None, 2))
+        sch.reorder(k, *inner, j)
+        sch.vectorize(j)
+        assert sch.join_axes("C", ((0, 1), (2,))) == ()
+        assert sch.split_axis("C", 1, 2) == ()
+
+    sch = scheduled(matmul_relu(4, 3, 6), steps)
+    lines = body_of(sch).splitlines()
+    assert lines[:8] == [
+        'C = alloc(float32[12], "global")',
+        "for k in range(6):",
+        "    for i_0 in range(2):",
+        "        for i_1 in range(2):",
+        "            for j in vectorized(3):",
+        '                with block("C", vi_j=spatial(12, i_0 * 6 + i_1 * 3 + j), '
+        "vk_0=reduce(3, k // 2), vk_1=reduce(2, k % 2)):",
+        "                    with init():",
+        "                        C[vi_j] = 0.0",
+    ]
+    assert tw.prove(sch, "c:avx512").status == "proved"
+
+
+def test_a_block_below_a_loop_of_its_reader_counts_anew() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.compute_at("P", sch.loops("Q")[0])
+        sch.split_axis("P", 1, 2)
+
+    sch = scheduled(chain(2, 4), steps)
+    assert "Q[vi, vj] = max(P[vi, vj // 2, vj % 2], 0.0)" in body_of(sch)
+    assert tw.prove(sch, "c:avx512").status == "proved"
 
 
 def _staged(sch: Schedule) -> None:
@@ -99,7 +129,6 @@ def _sized() -> PrimFunc:
 
 
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
-    "join_axes: axes-loops": (matmul(4, 3, 2), _split_first),
     "join_axes: axes-kinds": (matmul(4, 3, 2), lambda s: s.join_axes("C", ((0,), (1, 2)))),
     "join_axes: one is missing": (matmul(4, 3, 2), lambda s: s.join_axes("C", ((0, 1),))),
     "join_axes: sums first": (matmul(4, 3, 2), lambda s: s.join_axes("C", ((2,), (0, 1)))),

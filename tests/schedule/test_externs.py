@@ -183,6 +183,7 @@ def test_no_rule_schedules_around_a_call() -> None:
             "ScheduleError: rule: tensor 'S' of 'between' is what the C function 'sort_rows' "
             "makes, and no rule schedules around one; expected a schedule of your own. "
             "[extern-rule]\n"
+            "  Note: a limit of tilewright: the step may well keep the meaning.\n"
             "  Hint: tw.build(tw.Schedule(func)) builds it as it stands, to begin with."
         )
 

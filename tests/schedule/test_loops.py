@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+import tilewright as tw
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
@@ -22,6 +23,9 @@ def double(n: int) -> PrimFunc:
 
 def split(sch: Schedule, *factors: int | None, tail: str = "guard") -> None:
     sch.split(sch.loops("B")[0], factors, tail=tail)  # type: ignore[arg-type]
+
+
+KINDS: tuple[tuple[str, int], ...] = (("parallel", 0), ("vectorize", -1), ("unroll", -1))
 
 
 # -- split -----------------------------------------------------------------------------------------
@@ -47,6 +51,24 @@ def test_split_guards_and_marks_when_the_factors_do_not_divide(tail: str) -> Non
         "            where(i_0 * 4 + i_1 < 13)\n"
         "            B[vi] = A[vi] * 2.0"
     )
+
+
+@pytest.mark.parametrize(("kind", "heir"), KINDS)
+@pytest.mark.parametrize("factors", [(None, 4), (3, None), (2, None, 3)])
+def test_a_part_of_a_loop_takes_over_its_kind(
+    kind: str, heir: int, factors: tuple[int | None, ...]
+) -> None:
+    def before(sch: Schedule) -> None:
+        getattr(sch, kind)(sch.loops("B")[0])
+        split(sch, *factors, tail="mask")
+
+    def after(sch: Schedule) -> None:
+        split(sch, *factors, tail="mask")
+        getattr(sch, kind)(sch.loops("B")[heir])
+
+    sch = scheduled(double(13), before)
+    assert body_of(sch) == body_of(Schedule(double(13)).apply(after))
+    assert tw.prove(sch, "c:avx512").status == "proved"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +217,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "split-factors: zero": (double(8), lambda s: split(s, 0, 8)),
     "split-cover": (double(8), lambda s: split(s, 3, 2)),
     "split-tail": (double(8), lambda s: split(s, None, 2, tail="peel")),
-    "loop-kind": (double(8), lambda s: (s.unroll(s.loops("B")[0]), split(s, None, 2))),
+    "loop-kind": (double(8), lambda s: (s.blockize(s.loops("B")[0]), split(s, None, 2))),
     "stage-mirrored": (matmul(2, 3, 2), _stage_then_split),
     "stage-mirrored: reorder": (matmul(2, 3, 2), _stage_then_reorder),
     "fuse-nested": (matmul(2, 3, 2), lambda s: s.fuse(s.loops("C")[0], s.loops("C")[2])),

@@ -51,6 +51,51 @@ def test_a_reader_at_the_same_element_joins_its_producer() -> None:
     assert tw.prove(sch, AVX512).status == "proved"
 
 
+def stairs(n: int, m: int) -> PrimFunc:
+    """Two tensors of two lengths, the second from the first elements of X."""
+    x = te.placeholder((max(n, m),), "float32", name="X")
+    p = te.compute((n,), lambda i: x[i] * 2.0, name="P")
+    q = te.compute((m,), lambda i: x[i] + 1.0, name="Q")
+    return te.func(x, p, q, name="stairs")
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 3), (3, 5)])
+def test_the_shorter_loop_runs_in_the_first_iterations_of_the_longer_one(n: int, m: int) -> None:
+    sch = scheduled(stairs(n, m), merged("P", "Q", 1))
+    lines = body_of(sch).splitlines()
+    assert lines[0] == "for i in range(5):"
+    short = lines.index(f'    with block("{"Q" if m < n else "P"}", vi=spatial(3, i)):')
+    assert lines[short + 1] == "        where(i < 3)"
+    assert body_of(sch).count("where") == 1
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
+def test_a_reduction_may_be_the_shorter_loop() -> None:
+    x = te.placeholder((3, 7), "float32", name="X")
+    k, t = te.reduce_axis(5, name="k"), te.reduce_axis(7, name="t")
+    s = te.compute((3,), lambda i: te.sum(x[i, k], axis=k), name="S")
+    q = te.compute((3,), lambda i: te.sum(x[i, t] * x[i, t], axis=t), name="Q")
+    sch = scheduled(te.func(x, s, q, name="sums"), merged("S", "Q", 2))
+    assert "where(k < 5)" in body_of(sch)
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
+@pytest.mark.parametrize("kind", ["parallel", "vectorize", "unroll"])
+def test_two_loops_of_one_kind_become_one_of_that_kind(kind: str) -> None:
+    def before(sch: Schedule) -> None:
+        for name in ("P", "Q"):
+            getattr(sch, kind)(sch.loops(name)[0])
+        merged("P", "Q", 1)(sch)
+
+    def after(sch: Schedule) -> None:
+        merged("P", "Q", 1)(sch)
+        getattr(sch, kind)(sch.loops("P")[0])
+
+    sch = scheduled(stairs(6, 4), before)
+    assert body_of(sch) == body_of(Schedule(stairs(6, 4)).apply(after))
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
 def test_storage_of_either_loop_stays_that_of_an_iteration() -> None:
     def steps(sch: Schedule) -> None:
         for name in ("S", "Q"):
@@ -108,9 +153,14 @@ def _beside_storage_of_a_thread(sch: Schedule) -> None:
     sch.merge(sch.loops("Q")[0], sch.loops("Y")[0])
 
 
+def _of_two_kinds(sch: Schedule) -> None:
+    sch.parallel(sch.loops("P")[0])
+    sch.merge(sch.loops("P")[0], sch.loops("Q")[0])
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "stage-parallel": (chain(1, 4), _beside_storage_of_a_thread),
-    "merge-extent": (blur(3, 4), merged("R", "Y", 1)),
+    "loop-kind: two kinds": (chain(2, 4), _of_two_kinds),
     "merge-carries": (shifted(3), merged("P", "Y", 1)),
     "merge-siblings: not next to each other": (chain(2, 3), merged("P", "Y", 1)),
     "merge-siblings: the other way round": (chain(2, 3), merged("Q", "P", 1)),

@@ -156,9 +156,53 @@ def _twice(sch: Schedule) -> None:
     sch.decompose_padding("P", sch.loops("P")[0])
 
 
-def _part_inlined(sch: Schedule) -> None:
-    sch.decompose_padding("P", sch.loops("P")[0])
-    sch.compute_inline("P")
+def test_a_tensor_in_parts_is_inlined_whole() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.decompose_padding("P", sch.loops("P")[0])
+        sch.compute_inline("P_fill1")
+
+    sch = scheduled(shifted(3, 1, 1), steps)
+    assert sch.blocks() == ("Y",)
+    assert body_of(sch) == body_of(
+        Schedule(shifted(3, 1, 1)).apply(lambda s: s.compute_inline("P"))
+    )
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
+def test_a_part_has_the_border_that_lies_in_its_piece() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.loop_partition(sch.loops("X_pad")[2], (3,))
+        for name in ("X_pad", "X_pad_part1"):
+            assert len(sch.decompose_padding(name, sch.loops(name)[2])) == 1
+            assert sch.extent(sch.loops(name)[2]) == 2
+
+    sch = scheduled(pool(3, 4, 2, pad=1, stride=1), steps)
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
+@pytest.mark.parametrize("kind", ["parallel", "vectorize", "unroll"])
+def test_the_parts_of_a_loop_keep_its_kind(kind: str) -> None:
+    def steps(sch: Schedule) -> None:
+        getattr(sch, kind)(sch.loops("P")[0])
+        sch.decompose_padding("P", sch.loops("P")[0])
+
+    def later(sch: Schedule) -> None:
+        for block in ("P", *sch.decompose_padding("P", sch.loops("P")[0])):
+            getattr(sch, kind)(sch.loops(block)[0])
+
+    sch = scheduled(shifted(6, 1, 1), steps)
+    assert body_of(sch) == body_of(Schedule(shifted(6, 1, 1)).apply(later))
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
+def test_the_border_of_a_staged_tensor_is_filled_in_its_copy() -> None:
+    def steps(sch: Schedule) -> None:
+        h = sch.loops("X_pad")[1]
+        sch.stage("X_pad", "X_pad", h, "thread")
+        sch.decompose_padding("X_pad", sch.loops("X_pad")[2])
+
+    sch = scheduled(pool(3, 4, 2, pad=1, stride=1), steps)
+    assert tw.prove(sch, AVX512).status == "proved"
 
 
 def _reader_of_a_part(sch: Schedule) -> None:
@@ -195,8 +239,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "padding-box: nothing inside": (shifted(0, 1, 1), decomposed("P", 0)),
     "not-pointwise": (matmul(2, 2, 2), decomposed("C", 0)),
     "block-outside": (shifted(3, 1, 1), _elsewhere),
-    "block-part: twice": (shifted(3, 1, 1), _twice),
-    "block-part: a part is moved": (shifted(3, 1, 1), _part_inlined),
+    "padding-box: nothing is left to cut": (shifted(3, 1, 1), _twice),
     "block-part: its reader is moved": (shifted(3, 1, 1), _reader_of_a_part),
 }
 
@@ -272,8 +315,8 @@ PAD_CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "pad-multiples: zero": (chain(2, 3), lambda s: s.pad("P", (0, 8))),
     "pad-multiples: no integer": (chain(2, 3), lambda s: s.pad("P", (1, 1.5))),  # type: ignore[arg-type]
     "not-intermediate": (chain(2, 3), lambda s: s.pad("X", (1, 8))),
-    "not-pointwise": (matmul_relu(2, 3, 2), lambda s: s.pad("C", (1, 8))),
-    "layout-writer": (
+    "pad-writer: a sum": (matmul_relu(2, 3, 2), lambda s: s.pad("C", (1, 8))),
+    "pad-writer: in parts": (
         shifted(3, 1, 1),
         lambda s: (s.decompose_padding("P", s.loops("P")[0]), s.pad("P", (8,))),
     ),

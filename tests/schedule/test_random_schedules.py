@@ -14,29 +14,26 @@ from tilewright.driver.fuzz.arguments import STEPS
 from tilewright.driver.fuzz.case import Case, draw
 from tilewright.driver.fuzz.examine import UNDECIDED, examine
 from tilewright.driver.fuzz.steps import Tally, random_schedule, take_random
-from tilewright.schedule.errors import ORDER_RULES
 from tilewright.schedule.recorder import RECORDED
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
 
 from .programs import bag, gathered, in_instructions, packed_dots
-from .switched_off import Refusal, clash, recorded, refuted, tensor_of
+from .switched_off import OFF, Refusal, clash, recorded, refuted, tensor_of
 
 GATHERS: tuple[Callable[[Random], PrimFunc], ...] = (
     lambda rng: gathered(rng.randint(1, 5), rng.randint(1, 9), rng.randint(1, 7)),
     lambda rng: bag(rng.randint(1, 5), rng.randint(1, 9), rng.randint(1, 4)),
 )
 DECISIONS = {"sample_categorical"}
-# their witnesses show work that is done again, and what may come to clash later
-WORK_RULES = {"recompute-reduction", "merge-carries"}
 # a random program is no instruction, has no grid and nothing narrow: drawn and refused
 SELDOM = {"tensorize", "swizzle", "narrow"}
 
 
 def run(first: int, cases: int, patch: pytest.MonkeyPatch, *, undecided: float = 0.0) -> None:
     """Examine cases; then each primitive, but for the seldom ones, has applied in 5 % of them, half
-    have 6 steps, and the refusals of the rules of order name two iterations and the element.
+    have 6 steps, and the refusals by rules of order name two iterations and the element.
 
     undecided: the share of proofs that may be.
     """
@@ -57,15 +54,12 @@ def run(first: int, cases: int, patch: pytest.MonkeyPatch, *, undecided: float =
         share = 100 * present[name] / cases
         print(f"  {name:24}{tally.applied[name]:6}{tally.refused[name]:6}{share:6.1f} %")
     print("refusals by rule, with a witness, share")
-    for code, count in tally.rules.most_common():
-        share = 100 * tally.witnessed[code] / count
-        print(f"  {code:24}{count:6}{tally.witnessed[code]:6}{share:6.1f} %")
+    for kind, codes in tally.kinds.items():
+        print(f"  {kind}: {codes.total()}: {dict(codes.most_common())}")
     print(f"  proofs {dict(proofs)}")
     print(f"  depths {sorted(Counter(depths).items())}")
-    assert tally.witnessed.keys() <= ORDER_RULES | WORK_RULES
-    ordered = {code: count for code, count in tally.rules.items() if code in ORDER_RULES}
-    without = sum(ordered.values()) - sum(tally.witnessed[code] for code in ordered)
-    assert without <= 0.05 * sum(ordered.values())
+    undecidable = sum(tally.kinds["limit"][code] for code in OFF)
+    assert undecidable <= 0.05 * tally.kinds["conflict"].total()
     check_witnesses(refusals)
     assert set(proofs) <= {"proved", UNDECIDED}
     assert proofs[UNDECIDED] <= undecided * cases
@@ -77,8 +71,6 @@ def check_witnesses(refusals: Sequence[Refusal]) -> None:
     """Each witness is true: with the rule switched off the clash is met."""
     met: Counter[str] = Counter()
     for refusal in refusals:
-        if not refusal.error.notes:
-            continue
         tensor_of(refusal.error)
         sch = refusal.applied()
         if sch is None:

@@ -243,3 +243,13 @@ def test_rfactor_refuses_a_reduction_whose_initialisation_has_been_placed() -> N
     assert str(caught.value).splitlines()[-1] == (
         "  Hint: call rfactor before stage and decompose_reduction."
     )
+
+
+def test_rfactor_refuses_a_loop_over_an_axis_that_the_block_keeps() -> None:
+    sch = tw.Schedule(row_sums())
+    with pytest.raises(tw.ScheduleError) as caught:
+        sch.rfactor("Y", sch.loops("Y")[0])
+    assert str(caught.value).splitlines()[0] == (
+        "ScheduleError: rfactor: block 'Y' does not reduce over loop 'i'; expected a loop over a "
+        "reduction axis. [rfactor-kept]"
+    )

@@ -117,6 +117,35 @@ def _staged_window(sch: Schedule) -> None:
     sch.stage("R", "R", sch.loops("R")[0], "thread")
 
 
+def windows(rows: int, columns: int) -> PrimFunc:
+    """Sums over three rows of sums over three rows."""
+    x = te.placeholder((rows + 4, columns), "float32", name="X")
+    p = te.compute((rows + 4, columns), lambda i, j: x[i, j] * 2.0, name="P")
+    r = te.compute((rows + 2, columns), lambda i, j: p[i, j] + p[i + 1, j] + p[i + 2, j], name="R")
+    y = te.compute((rows, columns), lambda i, j: r[i, j] + r[i + 1, j] + r[i + 2, j], name="Y")
+    return te.func(x, y, name="windows")
+
+
+def _both_rolled(first: str, second: str) -> Callable[[Schedule], None]:
+    def steps(sch: Schedule) -> None:
+        y, _ = sch.loops("Y")
+        sch.compute_at("R", y)
+        sch.compute_at("P", y)
+        sch.rolling_buffer(first, y)
+        sch.rolling_buffer(second, y)
+
+    return steps
+
+
+def test_the_windows_of_a_chain_roll_from_its_beginning() -> None:
+    sch = scheduled(windows(6, 2), _both_rolled("P", "R"))
+    made = {name: sch.extent(sch.loops(name)[-2]) for name in ("P_first", "R_first", "P", "R")}
+    assert made == {"P_first": 4, "R_first": 2, "P": 1, "R": 1}
+    text = print_stmt(assert_meaning_kept(sch).body)
+    assert 'R = alloc(float32[3, 2], "global")' in text
+    assert tw.prove(sch, AVX512).status == "proved"
+
+
 def _own_storage(sch: Schedule) -> None:
     y = sch.loops("Y")[0]
     sch.compute_at("R", y)
@@ -171,6 +200,10 @@ def _out_of_turn(sch: Schedule) -> None:
 
 
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
+    "operand-ahead: the second window of a chain first": (
+        windows(3, 2),
+        _both_rolled("R", "P"),
+    ),
     "reader-early: reorder": (blur(4, 3), _out_of_turn),
     "rolling-window: nothing is shared": (
         chain(2, 3),

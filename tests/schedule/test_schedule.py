@@ -86,7 +86,7 @@ def test_apply_takes_all_steps_or_none() -> None:
 
     def broken(s: Schedule) -> None:
         tile(s)
-        s.split(s.loops("C")[0], (None, 2))
+        s.fuse(*s.loops("C")[:2])
 
     with pytest.raises(ScheduleError, match=r"\[loop-kind\]"):
         sch.apply(broken)

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from tilewright.schedule import dependence
-from tilewright.schedule.errors import ORDER_RULES, ScheduleError
+from tilewright.schedule.errors import Kind, ScheduleError
 from tilewright.schedule.references import LoopRef
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
@@ -19,9 +20,11 @@ from .programs import Steps, assert_same_values, blur, matmul, matmul_relu
 from .switched_off import OFF, clash, tensor_of
 from .test_cache import CASES as COPIES
 from .test_compute_at import CASES as MOVES
+from .test_errors import codes_of
 from .test_merge import mirrored, shifted
 from .test_recurrence import WRONG as SCANS
 from .test_reduction import CASES as REDUCTIONS
+from .test_rolling import CASES as WINDOWS
 from .test_rolling import rolled
 from .test_scope import CASES as SCOPES
 
@@ -73,6 +76,7 @@ CASES: dict[str, tuple[PrimFunc, Steps]] = {
     "merge-order: another way": (mirrored(4), _merged_mirror),
     "merge-order: a reduction": (matmul_relu(3, 3, 3), _merged_reduction),
     "init-inside": (matmul(3, 4, 3), _accumulators_anew),
+    "operand-ahead": WINDOWS["operand-ahead: the second window of a chain first"],
     "operand-later": MOVES["reverse_compute_at: operand-later"],
     "reader-early": MOVES["reorder: reader-early"],
     "reader-inside": COPIES["cache_write: reader-inside"],
@@ -102,7 +106,7 @@ def test_the_witness_of_a_refusal_is_met_when_the_rule_is_off(
 ) -> None:
     func, steps = CASES[name]
     error = refusal(func, steps)
-    assert error.code == name.split(":")[0]
+    assert (error.code, error.kind) == (name.split(":")[0], Kind.CONFLICT)
     tensor = tensor_of(error)
     for module, rule, instead in OFF[error.code]:
         monkeypatch.setattr(module, rule, instead)
@@ -111,8 +115,9 @@ def test_the_witness_of_a_refusal_is_met_when_the_rule_is_off(
     assert any(re.search(rf"\b{known}(_\w+)?\b", met) for known in (tensor, *outputs)), met
 
 
-def test_every_rule_of_order_is_switched_off_once() -> None:
-    assert {name.split(":")[0] for name in CASES} == ORDER_RULES == OFF.keys()
+def test_every_rule_of_order_is_switched_off_once(sources: tuple[Path, ...]) -> None:
+    conflicts = codes_of(Kind.CONFLICT, sources)
+    assert {name.split(":")[0] for name in CASES} == conflicts == OFF.keys()
 
 
 def test_what_a_merged_loop_carries_is_lost_where_storage_is_folded(
