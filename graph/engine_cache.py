@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -28,6 +29,7 @@ from ..runtime.host import host
 from ..runtime.log import log
 from ..runtime.version import tool_version
 from ..tir.target import Target
+from .options import LARGEST_MODEL
 
 ENGINES, MODELS = "engines", "models"  # kinds of entries
 _PIECE = 1 << 22  # bytes of a model file that are read at a time
@@ -106,7 +108,10 @@ def _gpu_identity() -> str:
 
 def _file_digest(path: Path) -> str | None:
     try:
-        before = _identity(path.stat())
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_MODEL:
+            return None
+        before = _identity(status)
         memo = cache_key(os.path.realpath(path), str(before))
         known = user_cache().get(MODELS, memo)
         if known is None:
@@ -116,7 +121,7 @@ def _file_digest(path: Path) -> str | None:
             latest = max(after.st_mtime_ns, after.st_ctime_ns)
             if _identity(after) == before and time.time_ns() - latest > _SETTLED_NS:
                 user_cache().put(MODELS, memo, known)
-    except OSError:
+    except (OSError, ValueError):
         return None  # the importer says what is wrong with the file
     return known.decode() or None
 

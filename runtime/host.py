@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ..tir.errors import TilewrightError
 from ..tir.target import FEATURES, ISAS, Target
+from .cgroups import cgroup_folders, read_text
 
 THREADS_VARIABLE = "TILEWRIGHT_NUM_THREADS"
 
@@ -74,7 +75,7 @@ class Host:
 
 def read_host(root: Path = Path("/")) -> Host:
     """Read the host from the proc and sys file systems below `root`."""
-    cpu = _cpuinfo(_text(root / "proc/cpuinfo"))
+    cpu = _cpuinfo(read_text(root / "proc/cpuinfo"))
     features = frozenset(f"{cpu.get('flags', '')} {cpu.get('Features', '')}".split())
     l1, l2, l3 = _caches(root / "sys/devices/system/cpu/cpu0/cache")
     isas = tuple(isa for isa, needed in _ISA_FEATURES if needed <= features)
@@ -169,13 +170,6 @@ def host_target() -> Target:
     )
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 def _cpuinfo(text: str) -> dict[str, str]:
     """The entries of the first processor."""
     pairs = (line.partition(":") for line in text.split("\n\n", 1)[0].splitlines())
@@ -183,7 +177,7 @@ def _cpuinfo(text: str) -> dict[str, str]:
 
 
 def _clock_ghz(root: Path, cpu: dict[str, str]) -> float:
-    khz = _text(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
+    khz = read_text(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
     if khz.isdecimal():
         return round(int(khz) / 1e6, 3)
     mhz = cpu.get("cpu MHz", "")
@@ -194,7 +188,7 @@ def _caches(folder: Path) -> tuple[int, int, int]:
     """Bytes of the first core's data or unified caches of level 1, 2 and 3."""
     sizes = {1: 0, 2: 0, 3: 0}
     for entry in sorted(folder.glob("index*")):
-        level, kind, size = (_text(entry / name).strip() for name in ("level", "type", "size"))
+        level, kind, size = (read_text(entry / name).strip() for name in ("level", "type", "size"))
         match = re.fullmatch(r"(\d+)([KM]?)", size)
         if match is None or kind == "Instruction" or level not in ("1", "2", "3"):
             continue
@@ -203,33 +197,18 @@ def _caches(folder: Path) -> tuple[int, int, int]:
 
 
 def _quota(root: Path) -> float | None:
-    """The smallest CPU quota of the process's cgroup and of those around it, version 1 or 2."""
-    quotas: list[float] = []
-    mount = root / "sys/fs/cgroup"
-    for line in _text(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        names = controllers.split(",")
-        if controllers and "cpu" not in names:
-            continue
-        base = mount if not controllers else mount / controllers
-        if controllers and not base.is_dir():
-            base = mount / "cpu"
-        parts = Path(path.lstrip("/")).parts
-        quotas += [
-            quota
-            for depth in range(len(parts) + 1)
-            if (quota := _group_quota(base.joinpath(*parts[:depth]))) is not None
-        ]
-    return min(quotas, default=None)
+    """The smallest CPU quota of the process's cgroup and of those around it."""
+    quotas = map(_group_quota, cgroup_folders(root, "cpu"))
+    return min((quota for quota in quotas if quota is not None), default=None)
 
 
 def _group_quota(group: Path) -> float | None:
     """CPUs' worth of time of one cgroup: cpu.max (version 2) or cfs_quota over cfs_period (version
     1).
     """
-    fields = _text(group / "cpu.max").split()
+    fields = read_text(group / "cpu.max").split()
     if not fields:
-        fields = [_text(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+        fields = [read_text(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
     if len(fields) != 2 or not all(field.isdecimal() for field in fields):
         return None  # "max" and "-1" mean that there is no limit
     quota, period = (int(field) for field in fields)

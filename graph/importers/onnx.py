@@ -8,6 +8,7 @@ operator for are refused together.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
+from ...tir.errors import InternalError
 from ..build import GraphBuilder
 from ..errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOperator
 from ..ir import Graph, Node
@@ -57,26 +59,44 @@ def _parsed(model: Source, limits: Limits) -> tuple[ModelProto, Path | None]:
     else:
         path = Path(model)
         folder = path.parent
-        try:
-            if path.stat().st_size > limits.file_bytes:
-                raise ModelFileError(
-                    f"model: file '{path}' has {path.stat().st_size} bytes; expected at most "
-                    f"{limits.file_bytes}.",
-                    code="onnx-file-size",
-                )
-            data = path.read_bytes()
-        except OSError as error:
-            if isinstance(error, ModelFileError):
-                raise
-            raise ModelFileError(
-                f"model: file '{path}' cannot be read: {error.strerror}.", code="onnx-file"
-            ) from error
+        data = _read(path, limits)
     proto = ModelProto()
     try:
         proto.ParseFromString(data)
     except DecodeError as error:
         raise ModelError("model: the bytes are not an ONNX model.", code="onnx-bytes") from error
     return proto, folder
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A descriptor, without waiting for who might write to a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _read(path: Path, limits: Limits) -> bytes:
+    """The bytes of a regular file of at most `limits.file_bytes`."""
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ModelFileError(
+                    f"model: file '{path}' cannot be read: it is not a regular file.",
+                    code="onnx-file-kind",
+                )
+            if status.st_size > limits.file_bytes:
+                raise ModelFileError(
+                    f"model: file '{path}' has {status.st_size} bytes; expected at most "
+                    f"{limits.file_bytes}.",
+                    code="onnx-file-size",
+                )
+            return file.read(limits.file_bytes)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ModelFileError(
+            f"model: file '{path}' cannot be read: {reason}.", code="onnx-file"
+        ) from error
 
 
 class _Importer:
@@ -103,6 +123,11 @@ class _Importer:
         declared = [
             _declared(item) for item in self.proto.input if item.name not in self.builder.constants
         ]
+        names = [item.name for item in declared]
+        if len(set(names)) != len(names):
+            raise ModelError(
+                f"model: inputs are {names}; expected distinct names.", code="onnx-inputs"
+            )
         for name, shape in resolve(declared, shapes).items():
             dtype = next(item.dtype for item in declared if item.name == name)
             self.builder.input(name, checked_type(f"input '{name}'", dtype, shape, self.limits))
@@ -216,6 +241,13 @@ class _Importer:
             if reader.title not in error.message:
                 error.where = error.where or f"in {reader.title}"
             raise
+        except (NotSupported, MemoryError):
+            raise
+        except Exception as error:
+            raise InternalError(
+                f"import: the rule of {reader.title} failed: {type(error).__name__}: {error}.",
+                code="onnx-rule",
+            ) from error
 
 
 def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[Rule, int]:

@@ -17,7 +17,7 @@ from onnx import TensorProto
 
 from ..errors import ModelError, ModelFileError
 from ..types import Array, TensorType, frozen
-from .limits import Limits, checked_type
+from .limits import Account, Limits, checked_type
 
 DTYPES: dict[int, str] = {
     TensorProto.BOOL: "bool",
@@ -60,7 +60,7 @@ class TensorReader:
     def __init__(self, folder: Path | None, limits: Limits) -> None:
         self.folder = folder
         self.limits = limits
-        self.bytes_read = 0
+        self.account = Account(limits)
 
     def read(self, tensor: TensorProto, what: str) -> Array:
         """The elements of `tensor`; `what` names it in messages.
@@ -68,13 +68,7 @@ class TensorReader:
         Raises: ModelError, ModelFileError.
         """
         type_ = checked_type(what, dtype_name(tensor.data_type), tuple(tensor.dims), self.limits)
-        self.bytes_read += type_.bytes
-        if self.bytes_read > self.limits.constant_bytes:
-            raise ModelError(
-                f"model: constants take more than {self.limits.constant_bytes} bytes together, at "
-                f"{what}.",
-                code="model-constant-bytes",
-            )
+        self.account.store(what, type_)
         if tensor.data_location == TensorProto.EXTERNAL:
             return self._external(tensor, type_, what)
         if tensor.HasField("raw_data"):

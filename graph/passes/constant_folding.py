@@ -11,6 +11,7 @@ from ..ops.elementwise import Elementwise
 from ..ops.movement import Concat, Identity, Reshape, Transpose
 from ..ops.repetition import Expand, Tile
 from ..ops.slicing import Slice
+from ..reference import apply
 from ..types import Constant, Splat, TensorType, array_of, owned
 
 
@@ -46,7 +47,7 @@ class ConstantFolding:
 
 
 def _computed(node: Node, operands: tuple[Constant, ...]) -> tuple[Constant, ...]:
-    return tuple(owned(array) for array in node.op.reference(*map(array_of, operands)))
+    return tuple(owned(array) for array in apply(node.op, *map(array_of, operands)))
 
 
 def _splat(node: Node, operands: tuple[Constant, ...], type_: TensorType) -> Splat | None:
@@ -57,7 +58,7 @@ def _splat(node: Node, operands: tuple[Constant, ...], type_: TensorType) -> Spl
     match node.op:
         case Elementwise():
             scalars = [np.asarray(splat.value, dtype=splat.dtype) for splat in splats]
-            return Splat(node.op.reference(*scalars)[0].item(), type_.dtype, type_.shape)
+            return Splat(apply(node.op, *scalars)[0].item(), type_.dtype, type_.shape)
         case Expand() | Identity() | Reshape() | Slice() | Tile() | Transpose():
             return Splat(splats[0].value, type_.dtype, type_.shape)
         case Concat() if len({splat.value for splat in splats}) == 1:

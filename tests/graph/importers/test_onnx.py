@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,15 @@ import onnx
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError, ModelFileError, UnsupportedOperator
 from tilewright.graph.importers.limits import Limits
 from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.rules.table import RULES
 from tilewright.graph.types import Splat
 from tilewright.graph.verify import verify
+from tilewright.runtime.memory import process_memory
+from tilewright.tir.errors import InternalError
 
 Shape = tuple[int | str | None, ...]
 Golden = Callable[[str, str], None]
@@ -44,6 +50,7 @@ def tensor(name: str, values: object, dtype: str = "int64") -> TensorProto:
 
 
 RELU = node("Relu", "x")
+WIDE = Limits(value_bytes=1 << 35, constant_bytes=1 << 35)  # whatever this machine has
 
 
 def refusal(model: object, error: type[ModelError] = ModelError, **options: object) -> str:
@@ -214,7 +221,12 @@ def _models() -> dict[str, ModelProto]:
     negative.dims[0] = -2
     typed = helper.make_tensor("c", TensorProto.FLOAT, [2], [1.0, 2.0])
     typed.float_data.append(3.0)
-    long_list = tensor("c", np.zeros((1 << 20) + 1))
+    long_list = tensor("c", np.zeros((1 << 10) + 1))
+    two_inputs = model_of(RELU)
+    two_inputs.graph.input.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]))
+    transposed = node("ConvTranspose", "x w", strides=[1, 1, 1])
+    ends = tuple(tensor(name, n, "float32") for name, n in (("a", 0), ("b", 2.0**31), ("s", 1)))
+    scales = tensor("w", np.array([1, 1, 1.0000001, 3e-38]), "float32")
     deep = tensor("c", np.zeros((1,) * 17))
     return {
         "onnx-attribute-kind": model_of(node("LRN", "x", size=[5])),
@@ -223,12 +235,25 @@ def _models() -> dict[str, ModelProto]:
         "onnx-constant-of-shape": model_of(
             node("ConstantOfShape", "c", value=tensor("v", [1, 2])), constants=(tensor("c", [3]),)
         ),
+        "onnx-attribute-count": model_of(transposed, constants=(weights,)),
         "onnx-cycle": model_of(node("Add", "x b", "a"), node("Relu", "a", "b"), RELU),
         "onnx-graph": ModelProto(ir_version=8),
         "onnx-input-kind": sequence,
         "onnx-input-list": model_of(node("Reshape", "x s"), constants=(scalar,)),
         "onnx-input-missing": model_of(helper.make_node("Add", ["", "x"], ["y"], name="sum")),
         "onnx-input-size": model_of(node("Reshape", "x c"), constants=(long_list,)),
+        "onnx-input-whole": model_of(node("CumSum", "x c"), constants=(tensor("c", [], "int64"),)),
+        "onnx-inputs": two_inputs,
+        "onnx-number": model_of(node("HardSigmoid", "x"), elem_type=TensorProto.INT32),
+        "onnx-pads-cut": model_of(
+            node("Pad", "x c"), constants=(tensor("c", [0, 0, 0, -(2**63), 0, 0, 0, 0]),)
+        ),
+        "onnx-pads-reflect": model_of(
+            node("Pad", "x c", mode="reflect"), constants=(tensor("c", [0, 100, *[0] * 6]),)
+        ),
+        "onnx-resize-places": model_of(
+            helper.make_node("Resize", ["x", "", "w"], ["y"], name="n_y"), constants=(scales,)
+        ),
         "onnx-kernel-shape": model_of(conv, constants=(weights,)),
         "onnx-no-output": no_output,
         "onnx-opset": model_of(RELU, opset=6),
@@ -243,6 +268,7 @@ def _models() -> dict[str, ModelProto]:
         "model-rank": model_of(RELU, constants=(deep,)),
         "model-shape": model_of(RELU, constants=(negative,)),
         "model-tensor-size": model_of(RELU, constants=(short,)),
+        "model-computed-bytes": model_of(node("Range", "a b s"), RELU, constants=ends),
         "model-bytes": model_of(
             node("ConstantOfShape", "c"), constants=(tensor("c", [1 << 40, 1 << 40]),)
         ),
@@ -255,7 +281,9 @@ def _models() -> dict[str, ModelProto]:
 def test_malformed_models_are_refused_word_for_word(golden: Golden) -> None:
     texts = []
     for code, model in _models().items():
-        text = refusal(model).replace(f"to {onnx.defs.onnx_opset_version()}.", "to NEWEST.")
+        text = refusal(model, limits=WIDE).replace(
+            f"to {onnx.defs.onnx_opset_version()}.", "to NEWEST."
+        )
         assert f"[{code}]" in text
         texts.append(text)
     golden("errors/onnx_malformed.txt", "\n\n".join(texts))
@@ -298,6 +326,52 @@ def test_files_that_are_no_models_are_refused(tmp_path: Path, golden: Golden) ->
     golden("errors/onnx_files.txt", "\n\n".join([missing, garbage, refusal(bad_name)]))
     with pytest.raises(OSError, match="cannot be read"):
         import_onnx(tmp_path)
+
+
+def test_what_is_no_regular_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("/dev/zero"), tmp_path / "pipe"):
+        for read in (import_onnx, compile):
+            with pytest.raises(ModelFileError) as caught:
+                read(path)
+            assert str(caught.value) == (
+                f"ModelFileError: model: file '{path}' cannot be read: it is not a regular file. "
+                "[onnx-file-kind]"
+            )
+
+
+def test_a_file_that_is_larger_than_a_model_can_be_is_not_read(tmp_path: Path) -> None:
+    sparse = tmp_path / "sparse.onnx"
+    with sparse.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ModelFileError, match=r"expected at most 2147483647. \[onnx-file-size\]"):
+        compile(sparse)
+
+
+def test_a_path_that_no_file_can_have_is_refused() -> None:
+    for read in (import_onnx, compile):
+        with pytest.raises(ModelFileError, match=r"embedded null byte. \[onnx-file\]"):
+            read("model\0.onnx")
+
+
+def test_a_rule_that_fails_is_our_defect_and_names_its_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def build(node: object) -> object:
+        raise ValueError("two and two are five")
+
+    monkeypatch.setitem(RULES, "Relu", replace(RULES["Relu"], build=build))
+    with pytest.raises(InternalError) as caught:
+        import_onnx(model_of(RELU))
+    assert str(caught.value).splitlines()[0] == (
+        "InternalError: import: the rule of node 'n_y' (Relu) failed: ValueError: two and two are "
+        "five. [onnx-rule]"
+    )
+
+
+def test_limits_are_those_of_the_memory_of_this_process() -> None:
+    limits = Limits()
+    assert limits.value_bytes == limits.constant_bytes == min(1 << 35, process_memory())
 
 
 def test_open_sizes_are_refused_with_the_line_to_type(golden: Golden) -> None:

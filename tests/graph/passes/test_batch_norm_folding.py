@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +13,7 @@ from tilewright.graph.ir import Graph
 from tilewright.graph.ops.registry import Add, BatchNormalization, Conv, Mul, Relu
 from tilewright.graph.passes.batch_norm_folding import BatchNormFolding
 from tilewright.graph.passes.pipeline import Pass
-from tilewright.graph.types import Splat, TensorType
+from tilewright.graph.types import Splat, TensorType, array_of
 
 Apply = Callable[[Pass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
@@ -127,3 +128,16 @@ def test_splats_stay_splats_when_every_channel_is_alike(apply: Apply) -> None:
     after = apply(BatchNormFolding(), b.finish((y,)))
     assert after.constants["w.folded"] == Splat(0.5, "float32", (8, 3, 1, 1))
     assert after.constants["w.bias"] == Splat(-2.0, "float32", (8,))
+
+
+def test_a_variance_below_zero_gives_nan_and_no_warning(apply: Apply) -> None:
+    b = Network()
+    value = b.conv(b.x)
+    names = [b.random(n, 4) for n in ("scale", "shift", "mean")]
+    names.append(b.constant("variance", np.array([1, -1, 1, 1], np.float32)))
+    graph = b.finish((b.add(BatchNormalization(1e-3), value, *names, output="y"),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        after = apply(BatchNormFolding(), graph)
+    assert np.isnan(array_of(after.constants["w.folded"])[1]).all()
+    assert np.isfinite(array_of(after.constants["w.folded"])[[0, 2, 3]]).all()
