@@ -11,7 +11,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Layout, Operator, check_arity, check_float, listed, refuse
+from .base import Layout, Operator, Work, check_arity, check_float, listed, refuse
 from .window import channel_axis
 
 
@@ -94,6 +94,11 @@ class LRN(Operator):
         """Channels seen before and after each of `channels`, no more than there are."""
         before, most = (self.size - 1) // 2, max(0, channels - 1)
         return min(before, most), min(self.size - 1 - before, most)
+
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        (x,), base = types, Operator.work(self, types)
+        window = 1 + sum(self.reach(x.shape[channel_axis(self.layout, x.rank)]))
+        return Work(3 * base.held, base.steps + x.elements * window)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays

@@ -4,6 +4,7 @@ function of the model and a source of random choices; `mutant(seed)` draws some.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 
@@ -235,10 +236,8 @@ def change_tensor_values(model: ModelProto, draw: random.Random) -> None:
     if tensor is None or tensor.data_type not in (TensorProto.INT64, TensorProto.FLOAT):
         return
     values = INTEGERS if tensor.data_type == TensorProto.INT64 else REALS
-    count = 1
-    for size in tensor.dims:
-        count *= max(0, size)
-    if count > 1000:
+    count = math.prod(tensor.dims)
+    if min(tensor.dims, default=0) < 0 or count > 1000:
         return
     name = tensor.name
     drawn = [draw.choice(values) for _ in range(count)]

@@ -4,8 +4,8 @@
 
 The same seed draws the same mutants of the same seed models (see seeds.py). What must not come out
 (an exception that is not ours, a defect of ours, more than two gigabytes, more than ten seconds, a
-process that died) is printed with its number and kept as a model. The models in corpus/ are
-failures of earlier runs; they come first.
+process that died) is printed with its number and kept as a model. What was written by hand, and the
+failures of earlier runs, which lie in corpus/, come first.
 Exit code 1 where something failed.
 """
 
@@ -17,10 +17,14 @@ import os
 import selectors
 import subprocess
 import sys
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .hostile import models
 from .mutate import mutant
 from .seeds import add_folder
 
@@ -52,7 +56,8 @@ class Worker:
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        with suppress(BrokenPipeError):  # it says nothing then, either
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
         data = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
@@ -134,8 +139,9 @@ def run(
     tallies = Tally("corpus"), Tally("imports"), Tally("compiles")
     corpus, imported, compiled = tallies
     try:
-        for path in sorted(CORPUS.glob("*.onnx")):
-            corpus.add(path.name, worker.ask({"file": str(path), "compile": True}))
+        with corpus_files() as paths:
+            for path in paths:
+                corpus.add(path.name, worker.ask({"file": str(path), "compile": True}))
         first = seed * _SEEDS
         for tally, count, start in ((imported, imports, 0), (compiled, compiles, _SEEDS // 2)):
             for number in range(first + start, first + start + count):
@@ -146,6 +152,15 @@ def run(
     finally:
         worker.stop()
     return tallies
+
+
+@contextmanager
+def corpus_files() -> Iterator[list[Path]]:
+    """The models of the corpus, and those that are written by hand, as files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, model in models().items():
+            Path(folder, f"{name}.onnx").write_bytes(model.SerializeToString())
+        yield [*sorted(CORPUS.glob("*.onnx")), *sorted(Path(folder).glob("*.onnx"))]
 
 
 def _keep(folder: Path | None, number: int) -> None:

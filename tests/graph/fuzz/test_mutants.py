@@ -13,6 +13,7 @@ from tilewright.tir.errors import InternalError
 
 from . import examine as examining
 from .examine import Overtime, examine
+from .hostile import models
 from .mutate import CHANGES, mutant
 from .run import CORPUS, Tally, run
 
@@ -21,7 +22,7 @@ def test_only_errors_about_the_model_come_out_of_mutants() -> None:
     corpus, imports, compiles = run(400, 60)
     for tally in (corpus, imports, compiles):
         assert not tally.failures, str(tally)
-    assert corpus.outcomes.total() == len(list(CORPUS.glob("*.onnx")))
+    assert corpus.outcomes.total() == len(list(CORPUS.glob("*.onnx"))) + len(models())
     assert imports.outcomes.total() == 400
     assert imports.outcomes["accepted"] > 20
     assert len(imports.codes) > 20
