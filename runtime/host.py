@@ -38,6 +38,7 @@ class HostError(TilewrightError, ValueError):
 
 _ARM = ("aarch64", "arm64")
 _USUAL_L3 = 32 << 20
+_DIGITS = 40  # of a number that somebody typed, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +135,26 @@ def allowed_cpus() -> int:
     return count if quota is None else max(1, min(count, int(quota)))
 
 
+def most_threads() -> int:
+    """The most threads that a run may ask for: four for each CPU of the machine, at least 64. Each
+    stays alive, and more of them only wait for one another.
+    """
+    return max(64, 4 * (os.cpu_count() or 1))
+
+
 def default_threads() -> int:
     """Threads of a run that does not say: TILEWRIGHT_NUM_THREADS, else the CPUs allowed now.
 
-    Raises: HostError when the variable is not a positive whole number.
+    Raises: HostError when the variable is not a whole number from 1 to `most_threads()`.
     """
     text = os.environ.get(THREADS_VARIABLE)
     if not text:
         return allowed_cpus()
-    if not text.isdecimal() or int(text) == 0:
+    most = most_threads()
+    if not text.isdecimal() or len(text) > _DIGITS or not 1 <= int(text) <= most:
         raise HostError(
-            f"threads: {THREADS_VARIABLE} is '{text}'; expected a whole number of at least 1.",
+            f"threads: {THREADS_VARIABLE} is '{text[:_DIGITS]}'; expected a whole number from 1 to "
+            f"{most}.",
             code="host-threads",
             hints=(f"export {THREADS_VARIABLE}={allowed_cpus()}",),
         )

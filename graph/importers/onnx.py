@@ -89,7 +89,7 @@ def _read(path: Path, limits: Limits) -> bytes:
                     f"{limits.file_bytes}.",
                     code="onnx-file-size",
                 )
-            return file.read(limits.file_bytes)
+            return file.read(status.st_size)
     except (OSError, ValueError) as error:
         if isinstance(error, ModelFileError):
             raise

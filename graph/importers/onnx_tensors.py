@@ -110,7 +110,7 @@ def _check_count(got: int, expected: int, unit: str, type_: TensorType, what: st
         )
 
 
-def _from_bytes(data: bytes, type_: TensorType, what: str) -> Array:
+def _from_bytes(data: bytes | Array, type_: TensorType, what: str) -> Array:
     _check_count(len(data), type_.bytes, "bytes", type_, what)
     stored = np.frombuffer(data, np.dtype(type_.dtype).newbyteorder("<"))
     array = stored.astype(type_.dtype, copy=False).reshape(type_.shape)
@@ -169,12 +169,15 @@ def _opened(folder: Path, location: str, what: str) -> Iterator[int]:
         os.close(current)
 
 
-def _read_at(descriptor: int, offset: int, length: int) -> bytes:
-    pieces = []
-    while length > 0:
-        piece = os.pread(descriptor, min(length, 1 << 30), offset)
-        if not piece:
+def _read_at(descriptor: int, offset: int, length: int) -> Array:
+    """Bytes of a file, read to where they stay; fewer where the file ends. A map of the file would
+    take less memory, and end the process where somebody cuts the file short.
+    """
+    data = np.empty(length, np.uint8)
+    view, done = memoryview(data), 0
+    while done < length:
+        count = os.preadv(descriptor, [view[done : done + (1 << 30)]], offset + done)
+        if not count:
             break
-        pieces.append(piece)
-        offset, length = offset + len(piece), length - len(piece)
-    return b"".join(pieces)
+        done += count
+    return data[:done]

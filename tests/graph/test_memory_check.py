@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
-from tilewright.graph.memory_check import check_plan
+from tilewright.graph.memory_check import CELL, check_plan
 from tilewright.graph.memory_plan import MemoryPlan, Placement, Use
 from tilewright.tir.errors import InternalError
 
@@ -99,3 +101,18 @@ def test_a_tensor_without_a_place_is_found() -> None:
     part = MemoryPlan(512, 0, "by hand", plan(0, 128, 256).placements[:2])
     assert "step 2 writes 'c', which has no place" in refusal(part)
     assert "step 0 reads 'x', which has no place" in refusal(part, (Use(("x",), None),))
+
+
+def test_an_arena_of_any_size_is_checked_in_little_memory() -> None:
+    huge = 1 << 45
+    sizes = dict.fromkeys("abc", huge)
+    placements = tuple(Placement(n, at * huge, huge, 0, 0) for at, n in enumerate("abc"))
+    tracemalloc.start()
+    check_plan(MemoryPlan(3 * huge, 0, "by hand", placements, ()), USES, sizes)
+    over = (*placements[:2], Placement("c", huge + CELL, huge, 0, 0))
+    uses = (Use((), "a"), Use((), "b"), Use(("a",), "c"), Use(("b",), None))
+    with pytest.raises(InternalError, match="step 3 reads 'b', whose bytes were not written"):
+        check_plan(MemoryPlan(3 * huge, 0, "by hand", over, ()), uses, sizes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
