@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ..codegen.cuda.program_artifact import CudaProgram
     from .cuda.compile import Cubin
 
-_MOST_SECTIONS = 1 << 10
+_MOST_SECTIONS = 1 << 14  # one for each kernel's source, and few others
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
 _SIGNATURE = b"PK\x03\x04"
 _LARGEST_MANIFEST = 1 << 22  # bytes

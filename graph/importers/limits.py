@@ -35,7 +35,7 @@ class Limits:
 
     nodes: int = 200_000
     rank: int = 16
-    name_characters: int = 4096  # of a name; an engine's file takes no longer ones
+    name_characters: int = 1024  # of a name; what passes make of it is longer
     file_bytes: int = LARGEST_MODEL
     value_bytes: int = field(default_factory=_memory)  # of one value, stored or not
     constant_bytes: int = field(default_factory=_memory)  # of all stored constants together

@@ -30,6 +30,7 @@ from .rules.table import RULES
 from .symbols import Declared, Shapes, resolve, unnamed
 
 OLDEST_OPSET = 7
+_TITLE = 200  # characters of a model's name
 Source = str | os.PathLike[str] | bytes | ModelProto
 
 
@@ -109,7 +110,8 @@ class _Importer:
         self.opsets = {item.domain or "ai.onnx": item.version for item in proto.opset_import}
         self.tensors = tensors
         self.limits = tensors.limits
-        self.builder = GraphBuilder(proto.graph.name or "model")
+        # nobody calls a model by its name: a long one is cut
+        self.builder = GraphBuilder((proto.graph.name or "model")[:_TITLE])
         self.builder.reserved = frozenset(
             name for node in self.proto.node for name in (*node.input, *node.output)
         )
@@ -164,9 +166,17 @@ class _Importer:
                     "a newer onnx package knows newer opsets.",
                 ),
             )
-        for text in _texts(self.proto):
+        for text in (self.proto.name, *_texts(self.proto)):
             if type(text) is not str:  # protobuf gives bytes for what is not UTF-8
                 raise ModelError(f"model: the name {text!r} is not UTF-8 text.", code="onnx-text")
+        most = self.limits.name_characters
+        for text in _texts(self.proto):
+            if len(text) > most:
+                raise ModelError(
+                    f"model: the name '{text[:40]}...' has {len(text)} characters; expected at "
+                    f"most {most}.",
+                    code="onnx-name",
+                )
         count = len(self.proto.node)
         if count > self.limits.nodes:
             raise ModelError(
@@ -271,9 +281,8 @@ def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[Rule, int]:
     return rule, version
 
 
-def _texts(graph: GraphProto) -> Iterator[object]:
-    """Every text of a model that is used."""
-    yield graph.name
+def _texts(graph: GraphProto) -> Iterator[str]:
+    """Every text of a model that is used, but for its own name."""
     for node in graph.node:
         yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)

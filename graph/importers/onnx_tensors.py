@@ -174,7 +174,7 @@ def _read_at(descriptor: int, offset: int, length: int) -> Array:
     take less memory, and end the process where somebody cuts the file short.
     """
     data = np.empty(length, np.uint8)
-    view, done = memoryview(data), 0
+    view, done = data.data, 0
     while done < length:
         count = os.preadv(descriptor, [view[done : done + (1 << 30)]], offset + done)
         if not count:
