@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..tir.display import printable
 from ..tir.dtype import dtype
 from ..tir.errors import TilewrightError
 from ..tir.number import integer_range
@@ -45,7 +46,9 @@ class OutputReport:
 
     def __str__(self) -> str:
         at = ", ".join(map(str, self.place))
-        return f"{self.name}: error {self.error:.3g} at [{at}], {self.share:.2g} of the allowed"
+        return printable(
+            f"{self.name}: error {self.error:.3g} at [{at}], {self.share:.2g} of the allowed"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Report:
         return all(output.share <= 1 for output in self.outputs)
 
     def __str__(self) -> str:
-        head = f"{self.engine}: {'equal within bounds' if self else 'different'}"
+        head = printable(f"{self.engine}: {'equal within bounds' if self else 'different'}")
         return "\n".join([head, *(f"  {output}" for output in self.outputs)])
 
     def _repr_html_(self) -> str:
