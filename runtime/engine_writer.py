@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import secrets
+import os
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -49,6 +49,7 @@ from .engine_format import (
 )
 from .engine_parts import EngineParts
 from .model import StoredModel
+from .replacement import replacing
 from .safetensors import SafetensorsWriter
 from .version import tool_version
 
@@ -62,18 +63,17 @@ _LOCAL_HEADER = 30
 _CORNER = 4  # elements along each axis by which most arrays differ already
 
 
-def write_file(parts: EngineParts, path: Path, *, keep_weights: bool = True) -> None:
+def write_file(
+    parts: EngineParts, path: Path, *, keep_weights: bool = True, sync: bool = True
+) -> None:
     """Write the file beside its place, then move it there in one step.
 
-    keep_weights: with the plain program, its weights and the reference.
+    keep_weights: with the plain program, its weights and the reference. sync: see that it is on the
+    disk before it takes the place of another.
     """
-    fresh = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    try:
-        with fresh.open("xb") as file:
-            _write(parts, file, keep_weights)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    place = Path(os.path.realpath(path))
+    with replacing(place, sync=sync) as file:
+        _write(parts, file, keep_weights)
 
 
 def to_bytes(parts: EngineParts, *, keep_weights: bool = True) -> bytes:
