@@ -243,8 +243,7 @@ class _Importer:
                 return
             made = result.results if isinstance(result, Several) else (result,)
             for output, (op, inputs) in zip(proto.output, made, strict=False):
-                if "" in inputs:
-                    reader.value(inputs.index(""))
+                reader.check_present(inputs)
                 if output:
                     reader.define(Node(op, inputs, (output,), proto.name))
         except ModelError as error:

@@ -69,12 +69,21 @@ class NodeReader:
             f"model: {self.title} lacks its input {position}.", code="onnx-input-missing"
         )
 
+    def check_present(self, inputs: tuple[str, ...]) -> None:
+        """Refuse inputs of which the model leaves one out."""
+        if "" in inputs:
+            self.value(self.inputs.index(""))
+
     def type(self, position: int) -> TensorType:
         """The type of the input at `position`."""
         return self.builder.types[self.value(position)]
 
     def emit(self, op: Operator, *inputs: str) -> str:
-        """Add a node of the graph on the way to this one's result; its value's name is made up."""
+        """Add a node of the graph on the way to this one's result; its value's name is made up.
+
+        Raises: ModelError where an input that it needs is left out.
+        """
+        self.check_present(inputs)
         name = self.builder.fresh(f"{node_name(self.proto)}.{op.title.lower()}")
         self.define(Node(op, inputs, (name,), self.proto.name))
         return name

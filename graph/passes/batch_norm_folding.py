@@ -92,9 +92,8 @@ def _affine(graph: Graph, node: Node) -> Affine | None:
             if any(value not in graph.constants for value in node.inputs[1:]):
                 return None
             scale, bias, mean, variance = (_doubles(graph, value) for value in node.inputs[1:])
-            with np.errstate(all="ignore"):  # a variance below 0 gives NaN, here as in the model
-                factor = scale / np.sqrt(variance + epsilon)
-                return Affine(node, node.inputs[0], factor, bias - mean * factor)
+            factor = scale / np.sqrt(variance + epsilon)
+            return Affine(node, node.inputs[0], factor, bias - mean * factor)
         case Add() | Mul():
             return _scale_or_shift(graph, node)
     return None

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import numpy as np
+
 from ...tir.errors import InternalError
 from ..compare import Comparison, compare
 from ..effort import TooLarge, check_limits
@@ -127,7 +129,8 @@ def optimise(
 def _run(one: Pass, graph: Graph, limits: Work | None, seed: int) -> tuple[Graph, PassReport]:
     """Run one pass; limits: what checking it may take, None where it is not checked."""
     name, start = type(one).__name__, time.perf_counter()
-    after = one(graph)
+    with np.errstate(all="ignore"):  # what has no value is NaN, as in the model; nobody is warned
+        after = one(graph)
     if after is graph:
         return graph, PassReport(name, "unchanged", seconds=time.perf_counter() - start)
     operators = _changed_counts(graph, after)

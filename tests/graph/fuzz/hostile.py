@@ -42,10 +42,13 @@ def _range(start: float, limit: float, step: float, dtype: str = "float32") -> M
 
 def models() -> Mapping[str, ModelProto]:
     """The models by what they do."""
+    return {**_windows(), **_repetitions(), **_malformed()}
+
+
+def _windows() -> dict[str, ModelProto]:
+    """Ranges and windows that reach far."""
     ones = np.ones((1, 1, 3, 3), np.float32)
     one = np.ones((1, 1, 1, 1), np.float32)
-    bits = {"elem_type": TensorProto.INT8, "x": (1, 1)}
-    filled = _node("ConstantOfShape", "shape", "c")
     return {
         "range to 2**32": _range(0, 2**32 - 1, 1),
         "range to infinity": _range(0, np.inf, 1),
@@ -74,6 +77,14 @@ def models() -> Mapping[str, ModelProto]:
         "mean of 2**13 squared": _model(
             _node("AveragePool", "x", kernel_shape=[2**13, 2**13], pads=[2**12] * 4)
         ),
+    }
+
+
+def _repetitions() -> dict[str, ModelProto]:
+    """Values that are far larger than what they are made of."""
+    bits = {"elem_type": TensorProto.INT8, "x": (1, 1)}
+    filled = _node("ConstantOfShape", "shape", "c")
+    return {
         "tile of 2**24": _model(_node("Tile", "x n"), x=(1, 4), n=[1, 2**24 + 2]),
         "tile of 2**33 bytes": _model(_node("Tile", "x n"), n=[2**16, 2**17], **bits),
         "expansion to 2**33 bytes": _model(_node("Expand", "x n"), n=[2**16, 2**17], **bits),
@@ -99,6 +110,16 @@ def models() -> Mapping[str, ModelProto]:
         "resize by the smallest number": _model(
             _node("Resize", "x  s"), s=np.array([1, 1, 1, 1e-38], np.float32)
         ),
+        "product of 2**20 rows and columns": _model(
+            _node("Transpose", "x", "t"), _node("MatMul", "x t"), x=(2**16, 2)
+        ),
+    }
+
+
+def _malformed() -> dict[str, ModelProto]:
+    """Numbers that no element type, axis or list has."""
+    bits = {"elem_type": TensorProto.INT8, "x": (1, 1)}
+    return {
         "padding by -2**63": _model(_node("Pad", "x p"), x=(2,), p=[-(2**63), 0]),
         "reflection of 100 of 2": _model(_node("Pad", "x p", mode="reflect"), x=(2,), p=[100, 0]),
         "wrapping around 2**32 times": _model(
@@ -111,9 +132,6 @@ def models() -> Mapping[str, ModelProto]:
         "shape of a million axes": _model(_node("Reshape", "x s"), s=np.full(1 << 20, 2**62)),
         "axes of no elements and 2**62": _model(
             _node("Reshape", "x s"), x=(0, 4), s=[0, 2**62], opset=13
-        ),
-        "product of 2**20 rows and columns": _model(
-            _node("Transpose", "x", "t"), _node("MatMul", "x t"), x=(2**16, 2)
         ),
         "blocks of 2**31": _model(_node("DepthToSpace", "x", blocksize=2**31)),
         "clip of bytes by floats": _model(

@@ -77,95 +77,118 @@ def write_node_tests(folder: Path) -> int:
 @cache
 def hand_made() -> tuple[ModelProto, ...]:
     """Models of several nodes: what passes, fusion and plans have work with."""
-    return (
-        _model(
-            [
-                _node("Conv", "x w b", "c", pads=[1, 1, 1, 1]),
-                _node("BatchNormalization", "c s s s s", "n"),
-                _node("Relu", "n", "r"),
-                _node("MaxPool", "r", "p", kernel_shape=[2, 2], strides=[2, 2]),
-                _node("GlobalAveragePool", "p", "g"),
-                _node("Flatten", "g", "f"),
-                _node("Gemm", "f m", "y", transB=1),
-            ],
-            {"x": (1, 3, 8, 8)},
-            {"w": _floats(4, 3, 3, 3), "b": _floats(4), "s": _floats(4), "m": _floats(5, 4)},
-        ),
-        _model(
-            [
-                _node("MatMul", "x w", "h"),
-                _node("Add", "h b", "a"),
-                _node("LayerNormalization", "a b b", "l"),
-                _node("Gelu", "l", "g"),
-                _node("Softmax", "g", "y", axis=-1),
-            ],
-            {"x": (2, 3, 8)},
-            {"w": _floats(8, 6), "b": _floats(6)},
-            opset=20,
-        ),
-        _model(
-            [
-                _node("Shape", "x", "s"),
-                _node("Gather", "s zero", "n"),
-                _node("Unsqueeze", "n axis", "u"),
-                _node("Concat", "u rest", "t", axis=0),
-                _node("Reshape", "x t", "r"),
-                _node("Transpose", "r", "y", perm=[0, 2, 1]),
-            ],
-            {"x": (2, 3, 4)},
-            {"zero": np.array(0), "axis": np.array([0]), "rest": np.array([-1, 2])},
-        ),
-        _model(
-            [
-                _node("Split", "x", "a b", axis=1),
-                _node("Sigmoid", "a", "c"),
-                _node("Mul", "b c", "d"),
-                _node("Concat", "d a", "e", axis=1),
-                _node("ReduceMean", "e", "y", axes=[-1], keepdims=0),
-            ],
-            {"x": (2, 6, 5)},
-            {},
-            opset=13,
-        ),
-        _model(
-            [
-                _node("ConstantOfShape", "shape", "z"),
-                _node("Range", "zero four one", "i"),
-                _node("Gather", "table i", "e"),
-                _node("Expand", "x shape", "t"),
-                _node("Tile", "t two", "v"),
-                _node("Add", "v z", "o"),
-                _node("Pad", "o pads", "y"),
-                _node("CumSum", "e zero", "q"),
-            ],
-            {"x": (1, 4)},
-            {
-                "shape": np.array([2, 4]),
-                "zero": np.array(0),
-                "four": np.array(4),
-                "one": np.array(1),
-                "two": np.array([1, 1]),
-                "pads": np.array([0, 1, 2, 0]),
-                "table": _floats(6, 3),
-            },
-        ),
-        _model(
-            [
-                _node("ConvTranspose", "x w", "c", strides=[2, 2], pads=[1, 1, 0, 0]),
-                _node("Resize", "c  scales", "r", mode="linear"),
-                _node("LRN", "r", "l", size=3),
-                _node("TopK", "l k", "t i"),
-                _node("ArgMax", "l", "y", axis=1),
-                _node("InstanceNormalization", "c s s", "n"),
-            ],
-            {"x": (1, 2, 4, 4)},
-            {
-                "w": _floats(2, 3, 3, 3),
-                "scales": np.array([1, 1, 1.5, 2], np.float32),
-                "k": np.array([2]),
-                "s": _floats(3),
-            },
-        ),
+    return (_convolutions(), _products(), _shapes(), _halves(), _constants(), _odd_ones())
+
+
+def _convolutions() -> ModelProto:
+    """A convolution, what follows it, and a product."""
+    return _model(
+        [
+            _node("Conv", "x w b", "c", pads=[1, 1, 1, 1]),
+            _node("BatchNormalization", "c s s s s", "n"),
+            _node("Relu", "n", "r"),
+            _node("MaxPool", "r", "p", kernel_shape=[2, 2], strides=[2, 2]),
+            _node("GlobalAveragePool", "p", "g"),
+            _node("Flatten", "g", "f"),
+            _node("Gemm", "f m", "y", transB=1),
+        ],
+        {"x": (1, 3, 8, 8)},
+        {"w": _floats(4, 3, 3, 3), "b": _floats(4), "s": _floats(4), "m": _floats(5, 4)},
+    )
+
+
+def _products() -> ModelProto:
+    """A product with a normalised row."""
+    return _model(
+        [
+            _node("MatMul", "x w", "h"),
+            _node("Add", "h b", "a"),
+            _node("LayerNormalization", "a b b", "l"),
+            _node("Gelu", "l", "g"),
+            _node("Softmax", "g", "y", axis=-1),
+        ],
+        {"x": (2, 3, 8)},
+        {"w": _floats(8, 6), "b": _floats(6)},
+        opset=20,
+    )
+
+
+def _shapes() -> ModelProto:
+    """Shapes that a model computes."""
+    return _model(
+        [
+            _node("Shape", "x", "s"),
+            _node("Gather", "s zero", "n"),
+            _node("Unsqueeze", "n axis", "u"),
+            _node("Concat", "u rest", "t", axis=0),
+            _node("Reshape", "x t", "r"),
+            _node("Transpose", "r", "y", perm=[0, 2, 1]),
+        ],
+        {"x": (2, 3, 4)},
+        {"zero": np.array(0), "axis": np.array([0]), "rest": np.array([-1, 2])},
+    )
+
+
+def _halves() -> ModelProto:
+    """Two halves that meet again."""
+    return _model(
+        [
+            _node("Split", "x", "a b", axis=1),
+            _node("Sigmoid", "a", "c"),
+            _node("Mul", "b c", "d"),
+            _node("Concat", "d a", "e", axis=1),
+            _node("ReduceMean", "e", "y", axes=[-1], keepdims=0),
+        ],
+        {"x": (2, 6, 5)},
+        {},
+        opset=13,
+    )
+
+
+def _constants() -> ModelProto:
+    """Constants that a model makes, and gathers from."""
+    return _model(
+        [
+            _node("ConstantOfShape", "shape", "z"),
+            _node("Range", "zero four one", "i"),
+            _node("Gather", "table i", "e"),
+            _node("Expand", "x shape", "t"),
+            _node("Tile", "t two", "v"),
+            _node("Add", "v z", "o"),
+            _node("Pad", "o pads", "y"),
+            _node("CumSum", "e zero", "q"),
+        ],
+        {"x": (1, 4)},
+        {
+            "shape": np.array([2, 4]),
+            "zero": np.array(0),
+            "four": np.array(4),
+            "one": np.array(1),
+            "two": np.array([1, 1]),
+            "pads": np.array([0, 1, 2, 0]),
+            "table": _floats(6, 3),
+        },
+    )
+
+
+def _odd_ones() -> ModelProto:
+    """Operators that are made of others."""
+    return _model(
+        [
+            _node("ConvTranspose", "x w", "c", strides=[2, 2], pads=[1, 1, 0, 0]),
+            _node("Resize", "c  scales", "r", mode="linear"),
+            _node("LRN", "r", "l", size=3),
+            _node("TopK", "l k", "t i"),
+            _node("ArgMax", "l", "y", axis=1),
+            _node("InstanceNormalization", "c s s", "n"),
+        ],
+        {"x": (1, 2, 4, 4)},
+        {
+            "w": _floats(2, 3, 3, 3),
+            "scales": np.array([1, 1, 1.5, 2], np.float32),
+            "k": np.array([2]),
+            "s": _floats(3),
+        },
     )
 
 

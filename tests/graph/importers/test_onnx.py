@@ -206,6 +206,11 @@ def test_a_version_that_nobody_has_read_yet_is_refused(monkeypatch: pytest.Monke
 
 def _models() -> dict[str, ModelProto]:
     """A model for each code of the importer."""
+    return {**_odd_graphs(), **_odd_numbers()}
+
+
+def _odd_graphs() -> dict[str, ModelProto]:
+    """What is wrong with values, nodes and types."""
     scalar = tensor("s", 1.0, "float32")
     conv = node("Conv", "x w", kernel_shape=[3, 3])
     weights = tensor("w", np.ones((2, 2, 1, 1)), "float32")
@@ -222,11 +227,6 @@ def _models() -> dict[str, ModelProto]:
     typed = helper.make_tensor("c", TensorProto.FLOAT, [2], [1.0, 2.0])
     typed.float_data.append(3.0)
     long_list = tensor("c", np.zeros((1 << 10) + 1))
-    two_inputs = model_of(RELU)
-    two_inputs.graph.input.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]))
-    transposed = node("ConvTranspose", "x w", strides=[1, 1, 1])
-    ends = tuple(tensor(name, n, "float32") for name, n in (("a", 0), ("b", 2.0**31), ("s", 1)))
-    scales = tensor("w", np.array([1, 1, 1.0000001, 3e-38]), "float32")
     deep = tensor("c", np.zeros((1,) * 17))
     return {
         "onnx-attribute-kind": model_of(node("LRN", "x", size=[5])),
@@ -235,25 +235,12 @@ def _models() -> dict[str, ModelProto]:
         "onnx-constant-of-shape": model_of(
             node("ConstantOfShape", "c", value=tensor("v", [1, 2])), constants=(tensor("c", [3]),)
         ),
-        "onnx-attribute-count": model_of(transposed, constants=(weights,)),
         "onnx-cycle": model_of(node("Add", "x b", "a"), node("Relu", "a", "b"), RELU),
         "onnx-graph": ModelProto(ir_version=8),
         "onnx-input-kind": sequence,
         "onnx-input-list": model_of(node("Reshape", "x s"), constants=(scalar,)),
         "onnx-input-missing": model_of(helper.make_node("Add", ["", "x"], ["y"], name="sum")),
         "onnx-input-size": model_of(node("Reshape", "x c"), constants=(long_list,)),
-        "onnx-input-whole": model_of(node("CumSum", "x c"), constants=(tensor("c", [], "int64"),)),
-        "onnx-inputs": two_inputs,
-        "onnx-number": model_of(node("HardSigmoid", "x"), elem_type=TensorProto.INT32),
-        "onnx-pads-cut": model_of(
-            node("Pad", "x c"), constants=(tensor("c", [0, 0, 0, -(2**63), 0, 0, 0, 0]),)
-        ),
-        "onnx-pads-reflect": model_of(
-            node("Pad", "x c", mode="reflect"), constants=(tensor("c", [0, 100, *[0] * 6]),)
-        ),
-        "onnx-resize-places": model_of(
-            helper.make_node("Resize", ["x", "", "w"], ["y"], name="n_y"), constants=(scales,)
-        ),
         "onnx-kernel-shape": model_of(conv, constants=(weights,)),
         "onnx-no-output": no_output,
         "onnx-opset": model_of(RELU, opset=6),
@@ -268,7 +255,6 @@ def _models() -> dict[str, ModelProto]:
         "model-rank": model_of(RELU, constants=(deep,)),
         "model-shape": model_of(RELU, constants=(negative,)),
         "model-tensor-size": model_of(RELU, constants=(short,)),
-        "model-computed-bytes": model_of(node("Range", "a b s"), RELU, constants=ends),
         "model-bytes": model_of(
             node("ConstantOfShape", "c"), constants=(tensor("c", [1 << 40, 1 << 40]),)
         ),
@@ -278,13 +264,42 @@ def _models() -> dict[str, ModelProto]:
     }
 
 
+def _odd_numbers() -> dict[str, ModelProto]:
+    """What is wrong with how many there are of something, and with how large it is."""
+    weights = tensor("w", np.ones((2, 2, 1, 1)), "float32")
+    two_inputs = model_of(RELU)
+    two_inputs.graph.input.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]))
+    transposed = node("ConvTranspose", "x w", strides=[1, 1, 1])
+    ends = tuple(tensor(name, n, "float32") for name, n in (("a", 0), ("b", 2.0**31), ("s", 1)))
+    scales = tensor("w", np.array([1, 1, 1.0000001, 3e-38]), "float32")
+    return {
+        "onnx-attribute-count": model_of(transposed, constants=(weights,)),
+        "onnx-input-missing of two": model_of(
+            helper.make_node("Mean", ["x", "", "x"], ["y"], name="mean")
+        ),
+        "onnx-input-whole": model_of(node("CumSum", "x c"), constants=(tensor("c", [], "int64"),)),
+        "onnx-inputs": two_inputs,
+        "onnx-number": model_of(node("HardSigmoid", "x"), elem_type=TensorProto.INT32),
+        "onnx-pads-cut": model_of(
+            node("Pad", "x c"), constants=(tensor("c", [0, 0, 0, -(2**63), 0, 0, 0, 0]),)
+        ),
+        "onnx-pads-reflect": model_of(
+            node("Pad", "x c", mode="reflect"), constants=(tensor("c", [0, 100, *[0] * 6]),)
+        ),
+        "onnx-resize-places": model_of(
+            helper.make_node("Resize", ["x", "", "w"], ["y"], name="n_y"), constants=(scales,)
+        ),
+        "model-computed-bytes": model_of(node("Range", "a b s"), RELU, constants=ends),
+    }
+
+
 def test_malformed_models_are_refused_word_for_word(golden: Golden) -> None:
     texts = []
     for code, model in _models().items():
         text = refusal(model, limits=WIDE).replace(
             f"to {onnx.defs.onnx_opset_version()}.", "to NEWEST."
         )
-        assert f"[{code}]" in text
+        assert f"[{code.split()[0]}]" in text
         texts.append(text)
     golden("errors/onnx_malformed.txt", "\n\n".join(texts))
 
