@@ -41,6 +41,7 @@ from .engine_parts import EngineParts
 from .library import SharedObject
 from .model import StoredModel
 from .pages import ask_for_large_pages
+from .regular_file import open_regular
 from .safetensors import read_safetensors, stored_type
 
 if TYPE_CHECKING:
@@ -151,7 +152,9 @@ class EngineFile:
             if isinstance(source, bytes):
                 with zipfile.ZipFile(io.BytesIO(source)) as archive:
                     return _sections(memoryview(source), archive)
-            with source.open("rb") as file:
+            with open_regular(source) as file:
+                if file is None:
+                    raise self._no_engine("it is not a regular file")
                 size = file.seek(0, 2)
                 if not size:
                     raise self._no_engine("it is empty")

@@ -8,7 +8,6 @@ operator for are refused together.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
+from ...runtime.regular_file import open_regular
 from ...tir.errors import InternalError
 from ..build import GraphBuilder
 from ..errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOperator
@@ -69,28 +69,22 @@ def _parsed(model: Source, limits: Limits) -> tuple[ModelProto, Path | None]:
     return proto, folder
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    """A descriptor, without waiting for who might write to a pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
 def _read(path: Path, limits: Limits) -> bytes:
     """The bytes of a regular file of at most `limits.file_bytes`."""
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
+        with open_regular(path) as file:
+            if file is None:
                 raise ModelFileError(
                     f"model: file '{path}' cannot be read: it is not a regular file.",
                     code="onnx-file-kind",
                 )
-            if status.st_size > limits.file_bytes:
+            size = os.fstat(file.fileno()).st_size
+            if size > limits.file_bytes:
                 raise ModelFileError(
-                    f"model: file '{path}' has {status.st_size} bytes; expected at most "
-                    f"{limits.file_bytes}.",
+                    f"model: file '{path}' has {size} bytes; expected at most {limits.file_bytes}.",
                     code="onnx-file-size",
                 )
-            return file.read(status.st_size)
+            return file.read(size)
     except (OSError, ValueError) as error:
         if isinstance(error, ModelFileError):
             raise

@@ -160,3 +160,12 @@ def test_a_link_is_followed(path: Path, tmp_path: Path) -> None:
 def test_a_name_of_any_length_is_saved(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 250 + ".twe")
     assert np.array_equal(load(tiny_engine().save(path))(image()), tiny_engine()(image()))
+
+
+def test_what_has_no_end_is_no_engine(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(EngineFileError, match=r"is not an engine: it is not a regular file\."):
+            load(path)
+    with pytest.raises(EngineFileError, match="embedded null byte"):
+        load("engine\0.twe")
