@@ -16,6 +16,7 @@ _CODES = {
     "VerifyError": MISMATCH,
     "CompileFailed": ENVIRONMENT,
     "CompilerNotFound": ENVIRONMENT,
+    "DiskFull": ENVIRONMENT,
     "HostError": ENVIRONMENT,
     "LibraryError": ENVIRONMENT,
     "LogError": ENVIRONMENT,

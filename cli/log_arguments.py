@@ -8,6 +8,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from ..tir.display import printable
 from .errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def read(arguments: argparse.Namespace) -> Contents:
 def tell_problems(known: Contents) -> None:
     """Say on stderr which lines are no records."""
     for problem in known.problems:
-        print(f"tilewright: {problem}", file=sys.stderr)
+        print(f"tilewright: {printable(str(problem))}", file=sys.stderr)
 
 
 def _only(known: Contents, wanted: str) -> Contents:

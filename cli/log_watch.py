@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..tir.display import printable
 from .arguments import add_verb, described_by, seconds
 from .errors import OK
+from .guarded import unguarded
 from .log_arguments import VERB
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     follower = Follower(Path(arguments.log))
     ends = float("inf") if arguments.seconds is None else time.monotonic() + arguments.seconds
     if not follower.path.exists():
-        print(f"tilewright: waiting for '{follower.path}'", file=sys.stderr)
+        print(f"tilewright: waiting for '{printable(str(follower.path))}'", file=sys.stderr)
     told = 0
     try:
         with _shown(as_json=arguments.json) as show:
@@ -64,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
                 for record in follower.read():
                     show(record)
                 for problem in follower.problems[told:]:
-                    print(f"tilewright: {problem}", file=sys.stderr)
+                    print(f"tilewright: {printable(str(problem))}", file=sys.stderr)
                 told = len(follower.problems)
                 if time.monotonic() >= ends:
                     return OK
@@ -82,7 +84,7 @@ def _shown(*, as_json: bool) -> Iterator[Callable[[Record], object]]:
     from ..autotune.board import Board  # start-up
     from .tuning_progress import Progress
 
-    with Progress(Board(), sys.stdout) as progress:
+    with Progress(Board(), unguarded(sys.stdout)) as progress:
         yield progress
 
 

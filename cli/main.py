@@ -9,9 +9,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from ..tir.display import printable
 from ..tir.errors import TilewrightError
 from . import bench, compile, demo, doctor, explain, export_c, fuzz, log, run, tune
 from .errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, exit_code
+from .guarded import guarded_output
 
 VERBS = (demo, run, bench, compile, export_c, explain, tune, log, fuzz, doctor)
 
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.verb is None:
         made.print_help(sys.stderr)
         return USAGE
-    with _logging(verbose=parsed.verbose):
+    with _logging(verbose=parsed.verbose), guarded_output():
         try:
             code = int(parsed.run(parsed))
             sys.stdout.flush()
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return OK
         except OSError as error:
-            print(f"tilewright: {error}", file=sys.stderr)
+            print(f"tilewright: {printable(str(error))}", file=sys.stderr)
             return ENVIRONMENT
         except KeyboardInterrupt:
             print("tilewright: interrupted", file=sys.stderr)
@@ -82,12 +84,19 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Plain(logging.Formatter):
+    """Writes records as text, whatever names they hold."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
 @contextmanager
 def _logging(*, verbose: bool) -> Iterator[None]:
     """Show the package's warnings, or all that it logs, on stderr."""
     package = logging.getLogger("tilewright")
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("tilewright: %(levelname)s: %(message)s"))
+    handler.setFormatter(_Plain("tilewright: %(levelname)s: %(message)s"))
     before = package.level
     package.addHandler(handler)
     package.setLevel(logging.DEBUG if verbose else logging.WARNING)

@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from ..tir.display import printable
+
 WIDTH = 100
 _LABEL = 11  # columns of the label before a paragraph
 _NUMERIC = frozenset("0123456789-+")
@@ -88,8 +90,9 @@ def working(what: str) -> Iterator[Callable[[str], object]]:
         return
     from rich.console import Console  # start-up: only a terminal needs it
 
-    with Console(stderr=True).status(what) as status:
-        yield lambda stage: status.update(f"{what}: {stage}")
+    what = printable(what)
+    with Console(stderr=True, markup=False).status(what) as status:
+        yield lambda stage: status.update(f"{what}: {printable(stage)}")
 
 
 def _wrapped(line: str) -> list[str]:

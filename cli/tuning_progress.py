@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ..autotune.board import Board, Row
 from ..runtime.timing import seconds_text
+from ..tir.display import printable
 from .text import duration_text
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Progress:
             from rich.console import Console  # start-up: only a terminal needs it
             from rich.live import Live
 
-            console = Console(file=self._stream)
+            console = Console(file=self._stream, markup=False)
             self._live = Live(
                 get_renderable=self.table, console=console, refresh_per_second=_PER_SECOND
             )
@@ -85,7 +86,7 @@ class Progress:
 
     def _say(self, what: str) -> None:
         self._told = time.monotonic()
-        print(f"tilewright: {self._title()}: {what}", file=self._stream, flush=True)
+        print(printable(f"tilewright: {self._title()}: {what}"), file=self._stream, flush=True)
 
     def _title(self) -> str:
         failed = sum(row.failed for row in self._board.all_rows)
@@ -104,7 +105,9 @@ class Progress:
         """The functions that were tried last."""
         from rich.table import Table
 
-        made = Table(title=self._title(), title_justify="left", title_style="bold", box=None)
+        made = Table(
+            title=printable(self._title()), title_justify="left", title_style="bold", box=None
+        )
         made.add_column("function", no_wrap=True, overflow="ellipsis")
         for head in ("places", "trials", "failed", "default", "best", "gain", "of limit"):
             made.add_column(head, justify="right", no_wrap=True)
@@ -114,7 +117,9 @@ class Progress:
             made.add_column("setting", overflow="ellipsis", no_wrap=True)
         for row in rows[:_SHOWN]:
             style = "green" if row.gain is not None and row.gain > 1 else ""
-            made.add_row(*_cells(row), *([str(row.setting or "")] if several else []), style=style)
+            made.add_row(
+                *_cells(row), *([printable(str(row.setting or ""))] if several else []), style=style
+            )
         if len(rows) > _SHOWN:
             made.caption, made.caption_justify = f"and {len(rows) - _SHOWN} more", "left"
         return made
@@ -122,7 +127,7 @@ class Progress:
 
 def _cells(row: Row) -> tuple[str, ...]:
     return (
-        row.name,
+        printable(row.name),
         "" if row.places is None else str(row.places),
         str(row.trials),
         str(row.failed),

@@ -28,11 +28,19 @@ def load(
     *,
     threads: int | None = None,
     on_mismatch: OnMismatch = "rebuild",
+    copy: bool = False,
 ) -> Engine:
     """The engine that `Engine.save` wrote.
 
+    The weights stay in the file, which is mapped, so that processes share them and a start does not
+    read them all. Replace a file that may be in use by renaming another one to its name, as
+    `Engine.save` and `mv` on one file system do: those who loaded the old one keep it. Writing into
+    it (`cp new live`) changes the results of engines that are running, and cutting it short ends
+    their processes.
+
     threads: of runs that do not say. on_mismatch: what to do where the compiled code does not fit
-    this machine: build it anew from the kept weights, or refuse.
+    this machine: build it anew from the kept weights, or refuse. copy: read the whole file into
+    memory, after which it may become anything.
     Raises: LoadError for another `on_mismatch`; OSError; EngineFileError for a file that is
     damaged, or that does not fit and is not rebuilt. Loading an engine runs its code: load only
     files that you trust.
@@ -42,7 +50,7 @@ def load(
         raise LoadError(
             f"load: on_mismatch is {on_mismatch!r}; expected {known}.", code="load-mismatch"
         )
-    file = EngineFile(Path(path))
+    file = EngineFile(Path(path), copy=copy)
     missing = file.missing(host().instructions)
     if not missing:
         return Engine(file.parts(), threads=threads)

@@ -25,12 +25,12 @@ from ..tir.number import integer_range
 from ..tir.visit import transform
 from .choose import Part
 from .compare import ALLOWED_FLOAT64, ROUNDINGS, half_last_place, relative_error
+from .effort import TooLarge, check_limits, check_within, effort
 from .groups import Group
 from .ir import Graph, make_graph
 from .reference import evaluate
 from .types import Array, TensorType
 
-MOST_BYTES = 1 << 31  # of a function's arrays in float64
 _SMALL = 100
 _DYADIC = 4096  # constants that are a multiple of its inverse are held as they are
 UNCHECKED = "unchecked: too large"
@@ -67,8 +67,9 @@ class FunctionChecker:
         )
 
     def _verdict(self, part: Part) -> str:
-        form = part.form
-        if 8 * sum(type_.elements for type_ in form.types) > MOST_BYTES:
+        try:
+            check_within(effort(part.group.nodes, self._graph.types), check_limits())
+        except TooLarge:
             return UNCHECKED
         rng = np.random.default_rng(self._seed)
         for positive in (False, True):

@@ -22,8 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .effort import check_within, effort
 from .ir import Graph, Node, make_graph
-from .ops.base import Operator
+from .ops.base import Operator, Work
 from .reference import computed
 from .types import Array, TensorType, array_of, bits_of
 
@@ -52,8 +53,13 @@ class Comparison:
         return self.error <= self.allowed
 
 
-def compare(before: Graph, after: Graph, *, seed: int = 0) -> Comparison:
-    """Evaluate the nodes in which two graphs differ and compare what both compute."""
+def compare(
+    before: Graph, after: Graph, *, seed: int = 0, limits: Work | None = None
+) -> Comparison:
+    """Evaluate the nodes in which two graphs differ and compare what both compute.
+
+    limits: what that may take. Raises: TooLarge where it takes more.
+    """
     if retyped := [
         name
         for name in after.types
@@ -62,11 +68,19 @@ def compare(before: Graph, after: Graph, *, seed: int = 0) -> Comparison:
         return Comparison(len(retyped), float("inf"), 0.0, retyped[0])
     region = _differing(before, after)
     while True:
+        if limits is not None:
+            check_within(_effort(before, after, region), limits)
         result = _compared(before, after, region, seed)
         wider = _widened(before, after, region)
         if result.equal or len(wider) == len(region):
             return result
         region = wider
+
+
+def _effort(before: Graph, after: Graph, region: Region) -> Work:
+    """What evaluating a region takes on both sides, value by value in turns."""
+    sides = [effort(_inside(graph, region), graph.types) for graph in (before, after)]
+    return Work(max(side.held for side in sides), sum(side.steps for side in sides))
 
 
 class _Side(NamedTuple):

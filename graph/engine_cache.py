@@ -1,12 +1,12 @@
 """Finished engines, kept from one process to the next: a hit reads one file and builds nothing.
 
 An engine is kept under what it was made of: the model's bytes, the target, the options, the C
-compiler that is asked for, whether this machine ran its kernels, and the code of tilewright itself.
-The bytes of a model file are known again by what the file system says of it, so that a hit does not
-read them: path, size, file number and both times of change, of which no program sets the second. A
-file that changed in the last two seconds is read each time, because another change might leave
-those times as they are. Models whose weights lie in other files are not kept, nor those that would
-take more than half of the cache. Nothing here imports what is needed to build.
+compiler as its file is now, whether this machine ran its kernels, and the code of tilewright
+itself. The bytes of a model file are known again by what the file system says of it, so that a hit
+does not read them: path, size, file number and both times of change, of which no program sets the
+second. A file that changed in the last two seconds is read each time, because another change might
+leave those times as they are. Models whose weights lie in other files are not kept, nor those that
+would take more than half of the cache. Nothing here imports what is needed to build.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
 from ..runtime.cache import cache_key, user_cache
+from ..runtime.compiler_stamp import compiler_stamp
 from ..runtime.engine import Engine
 from ..runtime.engine_format import EngineFileError
 from ..runtime.engine_reader import EngineFile
@@ -28,11 +30,14 @@ from ..runtime.host import host, why_not_run
 from ..runtime.log import log
 from ..runtime.version import tool_version
 from ..tir.target import Target
+from .options import LARGEST_MODEL
 
 ENGINES, MODELS = "engines", "models"  # kinds of entries
 _PIECE = 1 << 22  # bytes of a model file that are read at a time
 _SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system that is in use
-_ELSEWHERE = b"location"  # stands in every model whose weights lie in other files
+_ELSEWHERE = (
+    b"location"  # stands in every model whose weights lie in other files, and in some others
+)
 
 
 def model_digest(model: object) -> str | None:
@@ -41,11 +46,14 @@ def model_digest(model: object) -> str | None:
     model: a path, the bytes of a file, or a message of protobuf.
     """
     if isinstance(model, bytes):
-        return _digest([model])
+        return _digest([model], lambda: model)
     if isinstance(model, str | os.PathLike):
         return _file_digest(Path(os.fspath(model)))
     serialize = getattr(model, "SerializeToString", None)
-    return None if serialize is None else _digest([serialize(deterministic=True)])
+    if serialize is None:
+        return None
+    data: bytes = serialize(deterministic=True)
+    return _digest([data], lambda: data)
 
 
 def engine_key(digest: str, target: Target, options: Mapping[str, object]) -> str:
@@ -83,9 +91,12 @@ def keep_engine(key: str, engine: Engine) -> None:
     path, plan = cache.path(ENGINES, key), engine.memory_plan
     if path is None or plan.weights_bytes + plan.kept_bytes > cache.max_bytes // 2:
         return
+    # here, because a hit writes nothing
+    from ..runtime.engine_writer import write_file
+
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        engine.save(path)
+        write_file(engine.parts, path, sync=False)  # a torn one fails its hashes
     except OSError as error:
         log.warning("cache: cannot keep the engine '%s' (%s)", engine.name, error)
         return
@@ -94,7 +105,7 @@ def keep_engine(key: str, engine: Engine) -> None:
 
 def _cpu_identity(target: Target) -> str:
     """What compiles for a CPU, and why its kernels were not checked, if they were not."""
-    return f"{os.environ.get('CC', '')} {why_not_run(target)}"
+    return f"{compiler_stamp()} {why_not_run(target)}"
 
 
 def _gpu_identity() -> str:
@@ -113,17 +124,21 @@ def _gpu_identity() -> str:
 
 def _file_digest(path: Path) -> str | None:
     try:
-        before = _identity(path.stat())
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_MODEL:
+            return None
+        before = _identity(status)
         memo = cache_key(os.path.realpath(path), str(before))
         known = user_cache().get(MODELS, memo)
         if known is None:
             with path.open("rb") as file:
-                known = (_digest(iter(partial(file.read, _PIECE), b"")) or "").encode()
+                pieces = iter(partial(file.read, _PIECE), b"")
+                known = (_digest(pieces, path.read_bytes) or "").encode()
                 after = os.fstat(file.fileno())
             latest = max(after.st_mtime_ns, after.st_ctime_ns)
             if _identity(after) == before and time.time_ns() - latest > _SETTLED_NS:
                 user_cache().put(MODELS, memo, known)
-    except OSError:
+    except (OSError, ValueError):
         return None  # the importer says what is wrong with the file
     return known.decode() or None
 
@@ -134,15 +149,37 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_size, *times, status.st_ino, status.st_dev)
 
 
-def _digest(pieces: Iterable[bytes]) -> str | None:
-    """The SHA-256 of a model in pieces; None where weights lie in other files."""
-    digest, before = hashlib.sha256(), b""
+def _digest(pieces: Iterable[bytes], whole: Callable[[], bytes]) -> str | None:
+    """The SHA-256 of a model in pieces; None where weights lie in other files. `whole` gives all of
+    it: it is read as a model where it holds the word by which other files are named.
+    """
+    digest, before, named = hashlib.sha256(), b"", False
     for piece in pieces:
-        if _ELSEWHERE in before + piece:
-            return None
+        named = named or _ELSEWHERE in before + piece
         digest.update(piece)
         before = (before + piece)[1 - len(_ELSEWHERE) :]
-    return digest.hexdigest()
+    return None if named and _has_external_data(whole()) else digest.hexdigest()
+
+
+def _has_external_data(model: bytes) -> bool:
+    """Whether a tensor of a model lies in another file; yes for what is no model."""
+    # here, because few models hold the word, and a hit must not wait for what reads them
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+    from onnx import GraphProto, ModelProto, TensorProto
+
+    def tensors(graph: GraphProto) -> Iterator[TensorProto]:
+        yield from graph.initializer
+        for attribute in (one for node in graph.node for one in node.attribute):
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from tensors(inner)
+
+    parsed = ModelProto()
+    try:
+        parsed.ParseFromString(model)
+    except DecodeError:
+        return True
+    return any(tensor.data_location == TensorProto.EXTERNAL for tensor in tensors(parsed.graph))
 
 
 @cache

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .passes.pipeline import Pass
 
 Shapes = Mapping[str, Sequence[int] | int]
+LARGEST_MODEL = (1 << 31) - 1  # bytes of a file; protobuf cannot hold more
 LEAST_TOLERANCE = RELATIVE["float32"]
 Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]
 

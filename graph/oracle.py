@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .effort import TooLarge, check_limits, check_within, effort
 from .ir import Graph
 from .ops.functions import Ceil, Floor, Round
-from .passes.pipeline import CHECKED_BYTES, double_bytes
 from .reference import evaluate
 from .types import Array
 
@@ -50,6 +50,8 @@ class ModelOracle:
 
 def model_oracle(graph: Graph) -> ModelOracle | str:
     """The reference of a model as it was imported, or why its engine is not run beside it."""
-    if double_bytes(graph) > CHECKED_BYTES:
-        return "not run: the reference would take too much memory"
+    try:
+        check_within(effort(graph.nodes, graph.types), check_limits())
+    except TooLarge as reason:
+        return f"not run: the reference {reason}"
     return ModelOracle(graph)

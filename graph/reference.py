@@ -60,7 +60,7 @@ def computed(
             yield name, read(name)
     for node in graph.nodes:
         arrays = [read(value) for value in node.inputs]
-        results = _at_precision(node.op, dtype).reference(*arrays)
+        results = apply(_at_precision(node.op, dtype), *arrays)
         del arrays
         known.update(zip(node.outputs, results, strict=True))
         del results
@@ -71,6 +71,12 @@ def computed(
                 known.pop(value, None)
         yield from ready.items()
         del ready
+
+
+def apply(op: Operator, *arrays: Array) -> tuple[Array, ...]:
+    """The outputs of one operator. What has no value, the root of -1, is NaN; nobody is warned."""
+    with np.errstate(all="ignore"):
+        return op.reference(*arrays)
 
 
 def _at_precision(op: Operator, dtype: str | None) -> Operator:

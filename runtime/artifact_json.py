@@ -14,7 +14,7 @@ from ..tir.dtype import UINT64
 from ..tir.errors import IRError
 from ..tir.gpu import GPUS
 from ..tir.index_check import IndexCheck
-from ..tir.json_reader import Json, Reader
+from ..tir.json_reader import Json, Reader, cut_line
 from ..tir.program import Launch, Slice, Step, Sync
 from ..tir.program_json import launch_from_json, step_from_json, step_to_json
 from ..tir.target import FEATURES, ISAS, KINDS, Target
@@ -105,12 +105,17 @@ def kernel_from_json(data: Reader, source: str = "") -> Artifact:
 def report_to_json(report: EngineReport) -> Json:
     """How an engine was built, as plain JSON values."""
     return {
-        "kernels": [{**asdict(kernel), "labels": list(kernel.labels)} for kernel in report.kernels],
-        "notes": list(report.notes),
+        "kernels": [_kernel_to_json(kernel) for kernel in report.kernels],
+        "notes": [cut_line(note) for note in report.notes],
         "seconds": [[name, seconds] for name, seconds in report.seconds],
         "tolerance": report.tolerance,
         "whole": report.whole,
     }
+
+
+def _kernel_to_json(kernel: KernelReport) -> Json:
+    lines = {name: cut_line(getattr(kernel, name)) for name in ("proof", "check")}
+    return {**asdict(kernel), **lines, "labels": [cut_line(label) for label in kernel.labels]}
 
 
 def report_from_json(data: Reader) -> EngineReport:
@@ -119,7 +124,7 @@ def report_from_json(data: Reader) -> EngineReport:
     tolerance, whole = data["tolerance"], data.optional("whole")
     return EngineReport(
         tuple(_kernel_report(item) for item in data["kernels"].items()),
-        tuple(item.text(1 << 16) for item in data["notes"].items()),
+        tuple(item.line() for item in data["notes"].items()),
         tuple((pair[0].text(), pair[-1].number()) for pair in pairs if pair),
         None if tolerance.value is None else tolerance.number(),
         "off" if whole is None else whole.text(),
@@ -184,7 +189,7 @@ def _entry_to_json(entry: Entry) -> Json:
 def _entry(data: Reader) -> Entry:
     return Entry(
         data["symbol"].text(SYMBOL),
-        tuple(parameter_from_json(item) for item in data["parameters"].items(1 << 10)),
+        tuple(parameter_from_json(item) for item in data["parameters"].items()),
         data["workspace_bytes"].integer(),
         data["thread_workspace_bytes"].integer(),
     )
@@ -212,12 +217,12 @@ def _kernel_report(data: Reader) -> KernelReport:
     return KernelReport(
         name=data["name"].text(),
         symbol=data["symbol"].text(SYMBOL),
-        labels=tuple(item.text(1 << 16) for item in data["labels"].items()),
+        labels=tuple(item.line() for item in data["labels"].items()),
         rule=data["rule"].text(),
         origin=data["origin"].text(),
-        proof=data["proof"].text(1 << 16),
+        proof=data["proof"].line(),
         proof_seconds=data["proof_seconds"].number(),
-        check=data["check"].text(1 << 16),
+        check=data["check"].line(),
         check_seconds=data["check_seconds"].number(),
         error=None if error.value is None else error.number(),
         check_ran="" if ran is None else ran.text(1 << 16),

@@ -174,7 +174,8 @@ def user_cache() -> Cache:
 
 @lru_cache(maxsize=8)
 def _open(folder: str, max_bytes: str) -> Cache:
-    limit = int(max_bytes) if max_bytes.isdecimal() else DEFAULT_BYTES
+    known = max_bytes.isdecimal() and len(max_bytes) < 20  # more bytes than any disk has
+    limit = int(max_bytes) if known else DEFAULT_BYTES
     if folder == "off":
         return Cache(None, limit)
     path = Path(folder or _usual_folder())

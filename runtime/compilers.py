@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from ..tir.errors import TilewrightError
 from ..tir.target import Target, named
 from .cache import cache_key
+from .compiler_stamp import C_COMMANDS, C_VARIABLE, command_words
 
 STRICT_VARIABLE = "TILEWRIGHT_WERROR"  # "1": warnings in generated code are errors
 
@@ -63,8 +63,8 @@ class Language:
 
 C = Language(
     "C",
-    "CC",
-    ("cc", "gcc", "clang"),
+    C_VARIABLE,
+    C_COMMANDS,
     zig="cc",
     standard="-std=c11",
     suffix=".c",
@@ -155,7 +155,7 @@ def link_flags() -> tuple[str, ...]:
 def _find(language: Language, named: str, path: str) -> Compiler:
     usual = f"{', '.join(language.commands)} and the ziglang wheel"
     if named:
-        command = tuple(shlex.split(named))
+        command = command_words(named)
         found = _probe(language, command, path)
         if found is None:
             raise CompilerNotFound(

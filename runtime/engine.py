@@ -305,6 +305,9 @@ class Engine:
     def save(self, path: str | Path, *, keep_weights: bool = True) -> Path:
         """Write the engine to a file that `tilewright.load` reads; the file.
 
+        A file that is there is replaced in one step: engines that were loaded from it keep the old
+        one, and a reader finds the old or the new one, whole. A link is followed.
+
         keep_weights: also the program before schedules, the original weights and the reference, so
         that it can be built anew on another machine, and verified there.
         Raises: OSError; EngineFileError where they are damaged in the file that the engine came

@@ -9,7 +9,7 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -41,13 +41,14 @@ from .engine_parts import EngineParts
 from .library import SharedObject
 from .model import StoredModel
 from .pages import ask_for_large_pages
+from .regular_file import open_regular
 from .safetensors import read_safetensors, stored_type
 
 if TYPE_CHECKING:
     from ..codegen.cuda.program_artifact import CudaProgram
     from .cuda.compile import Cubin
 
-_MOST_SECTIONS = 1 << 10
+_MOST_SECTIONS = 1 << 14  # one for each kernel's source, and few others
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
 _SIGNATURE = b"PK\x03\x04"
 _LARGEST_MANIFEST = 1 << 22  # bytes
@@ -84,14 +85,15 @@ class EngineFile:
     written.
     """
 
-    def __init__(self, source: Path | bytes) -> None:
+    def __init__(self, source: Path | bytes, *, copy: bool = False) -> None:
         """Open and verify the file, or the bytes of one.
 
+        copy: read the file into memory. Otherwise it is mapped: what becomes of its bytes becomes
+        of the engine's weights.
         Raises: OSError where the file cannot be read; EngineFileError.
         """
         self.title = str(source) if isinstance(source, Path) else "bytes"
-        self._mapped: mmap.mmap | None = None
-        self._sections = self._read(source)
+        self._sections = self._read(source, copy)
         if MANIFEST not in self._sections or len(self._sections[MANIFEST]) > _LARGEST_MANIFEST:
             raise self._no_engine("it has no manifest")
         try:
@@ -111,7 +113,7 @@ class EngineFile:
         return () if BINARY not in self._sections else self.requirements.missing(isas)
 
     def parts(self) -> EngineParts:
-        """The parts of the engine; its weights stay in the file, which is mapped.
+        """The parts of the engine; its weights stay where the file was mapped or read.
 
         The constants of the plain program and of the reference raise EngineFileError when they are
         first read from a file whose kept weights are damaged.
@@ -144,19 +146,21 @@ class EngineFile:
 
     # -- the zip ---------------------------------------------------------------------------------
 
-    def _read(self, source: Path | bytes) -> dict[str, memoryview]:
+    def _read(self, source: Path | bytes, copy: bool) -> dict[str, memoryview]:
         """Every section by name."""
         try:
             if isinstance(source, bytes):
                 with zipfile.ZipFile(io.BytesIO(source)) as archive:
                     return _sections(memoryview(source), archive)
-            with source.open("rb") as file:
-                if not file.seek(0, 2):
+            with open_regular(source) as file:
+                if file is None:
+                    raise self._no_engine("it is not a regular file")
+                size = file.seek(0, 2)
+                if not size:
                     raise self._no_engine("it is empty")
-                self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                ask_for_large_pages(self._mapped)
+                data = _copied(file, size) if copy else _mapped(file)
                 with zipfile.ZipFile(file) as archive:
-                    return _sections(memoryview(self._mapped), archive)
+                    return _sections(data, archive)
         except (zipfile.BadZipFile, ValueError, RuntimeError, struct.error, OverflowError) as error:
             if isinstance(error, EngineFileError):
                 raise
@@ -268,6 +272,23 @@ class EngineFile:
             f"engine file: '{self.title}' is malformed: {reason}",
             code="engine-file-content",
         )
+
+
+def _mapped(file: BinaryIO) -> memoryview:
+    """The bytes of the file, wherever they are when they are read."""
+    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    ask_for_large_pages(mapped)
+    return memoryview(mapped)
+
+
+def _copied(file: BinaryIO, size: int) -> memoryview:
+    """The bytes of the file as they are now, aligned as in the file."""
+    array = empty_aligned((size,), np.dtype(np.uint8))
+    file.seek(0)
+    if file.readinto(array.data) != size:  # type: ignore[attr-defined]
+        raise ValueError("it became shorter while it was read")
+    array.flags.writeable = False
+    return memoryview(array.data)
 
 
 def _sections(data: memoryview, archive: zipfile.ZipFile) -> dict[str, memoryview]:

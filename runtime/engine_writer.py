@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import secrets
+import os
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -15,9 +15,17 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from ..codegen.program_artifact import ProgramArtifact
-from ..tir.json_reader import Json
+from ..tir.errors import IRError
+from ..tir.json_reader import Json, Reader
 from .arrays import ALIGNMENT, Array
-from .artifact_json import artifact_to_json, plan_to_json, report_to_json
+from .artifact_json import (
+    artifact_from_json,
+    artifact_to_json,
+    plan_from_json,
+    plan_to_json,
+    report_from_json,
+    report_to_json,
+)
 from .block_sums import BlockSums
 from .engine_format import (
     ABI,
@@ -31,6 +39,7 @@ from .engine_format import (
     REFERENCE,
     SUMMED,
     WEIGHTS,
+    EngineFileError,
     Requirements,
     check_name,
     cubin_section,
@@ -40,6 +49,7 @@ from .engine_format import (
 )
 from .engine_parts import EngineParts
 from .model import StoredModel
+from .replacement import replacing
 from .safetensors import SafetensorsWriter
 from .version import tool_version
 
@@ -53,18 +63,17 @@ _LOCAL_HEADER = 30
 _CORNER = 4  # elements along each axis by which most arrays differ already
 
 
-def write_file(parts: EngineParts, path: Path, *, keep_weights: bool = True) -> None:
+def write_file(
+    parts: EngineParts, path: Path, *, keep_weights: bool = True, sync: bool = True
+) -> None:
     """Write the file beside its place, then move it there in one step.
 
-    keep_weights: with the plain program, its weights and the reference.
+    keep_weights: with the plain program, its weights and the reference. sync: see that it is on the
+    disk before it takes the place of another.
     """
-    fresh = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    try:
-        with fresh.open("xb") as file:
-            _write(parts, file, keep_weights)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    place = Path(os.path.realpath(path))
+    with replacing(place, sync=sync) as file:
+        _write(parts, file, keep_weights)
 
 
 def to_bytes(parts: EngineParts, *, keep_weights: bool = True) -> bytes:
@@ -82,6 +91,7 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
         "plan": plan_to_json(parts.plan),
         "constants": [None if array is None else weights.place(array) for array in parts.constants],
     }
+    _check_readable(parts, program)
     models = {PLAIN: parts.plain, REFERENCE: parts.reference} if keep_weights else {}
     run = dict(weights.arrays)
     texts = {name: _model(model, weights) for name, model in models.items() if model is not None}
@@ -104,6 +114,22 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
                 writer = SafetensorsWriter(arrays)
                 archive.add_pieces(name, writer.pieces(), writer.size)
         archive.add(MANIFEST, archive.manifest(parts.artifact.name, _requirements(parts)))
+
+
+def _check_readable(parts: EngineParts, program: dict[str, Json]) -> None:
+    """Raise EngineFileError for what a reader would not take, before it is written."""
+    try:
+        data = Reader(program, "program")
+        sources = tuple(text for _, text in _sources(parts.artifact))
+        if isinstance(parts.artifact, ProgramArtifact):
+            artifact_from_json(data["artifact"], sources)
+        report_from_json(data["report"])
+        plan_from_json(data["plan"])
+    except IRError as error:
+        raise EngineFileError(
+            f"engine file: '{parts.artifact.name[:40]}' cannot be kept: {error.message}",
+            code="engine-file-unreadable",
+        ) from error
 
 
 def _artifact(artifact: ProgramArtifact | CudaProgram) -> Json:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..tir.errors import TilewrightError
 from ..tir.target import FEATURES, ISAS, Target, covers
+from .cgroups import cgroup_folders, read_text
 
 THREADS_VARIABLE = "TILEWRIGHT_NUM_THREADS"
 CPU_VARIABLE = "TILEWRIGHT_CPU"  # an instruction set of this machine, with features or without
@@ -39,6 +40,7 @@ class HostError(TilewrightError, ValueError):
 
 _ARM = ("aarch64", "arm64")
 _USUAL_L3 = 32 << 20
+_DIGITS = 40  # of a number that somebody typed, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def read_host(root: Path = Path("/"), most: str = "") -> Host:
     most: the instruction set, with its features, above which nothing counts, such as "avx2"; empty:
     all that there is. Raises: HostError for one that the host lacks.
     """
-    cpu = _cpuinfo(_text(root / "proc/cpuinfo"))
+    cpu = _cpuinfo(read_text(root / "proc/cpuinfo"))
     flags = frozenset(f"{cpu.get('flags', '')} {cpu.get('Features', '')}".split())
     l1, l2, l3 = _caches(root / "sys/devices/system/cpu/cpu0/cache")
     isas = tuple(isa for isa, needed in _ISA_FLAGS if needed <= flags)
@@ -179,17 +181,26 @@ def allowed_cpus() -> int:
     return count if quota is None else max(1, min(count, int(quota)))
 
 
+def most_threads() -> int:
+    """The most threads that a run may ask for: four for each CPU of the machine, at least 64. Each
+    stays alive, and more of them only wait for one another.
+    """
+    return max(64, 4 * (os.cpu_count() or 1))
+
+
 def default_threads() -> int:
     """Threads of a run that does not say: TILEWRIGHT_NUM_THREADS, else the CPUs allowed now.
 
-    Raises: HostError when the variable is not a positive whole number.
+    Raises: HostError when the variable is not a whole number from 1 to `most_threads()`.
     """
     text = os.environ.get(THREADS_VARIABLE)
     if not text:
         return allowed_cpus()
-    if not text.isdecimal() or int(text) == 0:
+    most = most_threads()
+    if not text.isdecimal() or len(text) > _DIGITS or not 1 <= int(text) <= most:
         raise HostError(
-            f"threads: {THREADS_VARIABLE} is '{text}'; expected a whole number of at least 1.",
+            f"threads: {THREADS_VARIABLE} is '{text[:_DIGITS]}'; expected a whole number from 1 to "
+            f"{most}.",
             code="host-threads",
             hints=(f"export {THREADS_VARIABLE}={allowed_cpus()}",),
         )
@@ -215,13 +226,6 @@ def host_target() -> Target:
     )
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 def _cpuinfo(text: str) -> dict[str, str]:
     """The entries of the first processor."""
     pairs = (line.partition(":") for line in text.split("\n\n", 1)[0].splitlines())
@@ -229,7 +233,7 @@ def _cpuinfo(text: str) -> dict[str, str]:
 
 
 def _clock_ghz(root: Path, cpu: dict[str, str]) -> float:
-    khz = _text(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
+    khz = read_text(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
     if khz.isdecimal():
         return round(int(khz) / 1e6, 3)
     mhz = cpu.get("cpu MHz", "")
@@ -240,7 +244,7 @@ def _caches(folder: Path) -> tuple[int, int, int]:
     """Bytes of the first core's data or unified caches of level 1, 2 and 3."""
     sizes = {1: 0, 2: 0, 3: 0}
     for entry in sorted(folder.glob("index*")):
-        level, kind, size = (_text(entry / name).strip() for name in ("level", "type", "size"))
+        level, kind, size = (read_text(entry / name).strip() for name in ("level", "type", "size"))
         match = re.fullmatch(r"(\d+)([KM]?)", size)
         if match is None or kind == "Instruction" or level not in ("1", "2", "3"):
             continue
@@ -249,33 +253,18 @@ def _caches(folder: Path) -> tuple[int, int, int]:
 
 
 def _quota(root: Path) -> float | None:
-    """The smallest CPU quota of the process's cgroup and of those around it, version 1 or 2."""
-    quotas: list[float] = []
-    mount = root / "sys/fs/cgroup"
-    for line in _text(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        names = controllers.split(",")
-        if controllers and "cpu" not in names:
-            continue
-        base = mount if not controllers else mount / controllers
-        if controllers and not base.is_dir():
-            base = mount / "cpu"
-        parts = Path(path.lstrip("/")).parts
-        quotas += [
-            quota
-            for depth in range(len(parts) + 1)
-            if (quota := _group_quota(base.joinpath(*parts[:depth]))) is not None
-        ]
-    return min(quotas, default=None)
+    """The smallest CPU quota of the process's cgroup and of those around it."""
+    quotas = map(_group_quota, cgroup_folders(root, "cpu"))
+    return min((quota for quota in quotas if quota is not None), default=None)
 
 
 def _group_quota(group: Path) -> float | None:
     """CPUs' worth of time of one cgroup: cpu.max (version 2) or cfs_quota over cfs_period (version
     1).
     """
-    fields = _text(group / "cpu.max").split()
+    fields = read_text(group / "cpu.max").split()
     if not fields:
-        fields = [_text(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+        fields = [read_text(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
     if len(fields) != 2 or not all(field.isdecimal() for field in fields):
         return None  # "max" and "-1" mean that there is no limit
     quota, period = (int(field) for field in fields)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..codegen.artifact import Parameter
 from ..codegen.program_artifact import HasInterface
+from ..tir.display import printable
 from ..tir.errors import known_names
 from .arrays import Argument, ArgumentTypeError, Array, accept_call
 
@@ -22,7 +23,7 @@ class TensorSpec:
     shape: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]"
+        return printable(f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]")
 
 
 class Interface:
@@ -40,7 +41,7 @@ class Interface:
 
     def __str__(self) -> str:
         inputs, outputs = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
-        return f"{self.name}({inputs}) -> {outputs}"
+        return printable(f"{self.name}({inputs}) -> {outputs}")
 
     def accept(
         self, inputs: Mapping[str, object], out: Mapping[str, object] | None = None

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from ..tir.display import printable
 from ..tir.html import details
 from .coverage import Coverage, Covered
 
@@ -41,7 +42,7 @@ class KernelReport:
     def __str__(self) -> str:
         error = "" if self.error is None else f" ({self.error:.2g} of the bound"
         error += (f"; {self.check_ran})" if self.check_ran else ")") if error else ""
-        return (
+        return printable(
             f"{self.name} x {len(self.labels)}: {self.rule} ({self.origin}); {self.proof}; "
             f"check {self.check}{error}"
         )
@@ -82,7 +83,7 @@ class EngineReport:
         lines += [f"note: {note}" for note in self.notes]
         if self.seconds:
             lines.append("built in " + ", ".join(f"{n} {s:.2f} s" for n, s in self.seconds))
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _repr_html_(self) -> str:
         heads = ("kernel", "launches", "schedule", "proof", "check", "error / bound")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import operator
 
 from .arrays import ArgumentTypeError, ArgumentValueError
+from .host import most_threads
 
 
 def checked_threads(threads: object, name: str) -> int:
     """`threads`, which a caller gave to the kernel or engine `name`, as a number of 1 or more.
 
-    Raises: ArgumentTypeError for what is no whole number; ArgumentValueError for one below 1.
+    Raises: ArgumentTypeError for what is no whole number; ArgumentValueError for one below 1 or
+    above `most_threads()`.
     """
     try:
         count = operator.index(threads)  # type: ignore[arg-type]
@@ -23,5 +25,12 @@ def checked_threads(threads: object, name: str) -> int:
         raise ArgumentValueError(
             f"{name}: threads is {count}; expected a whole number of at least 1.",
             code="argument-threads",
+        )
+    if count > most_threads():
+        shown = str(count) if count < 10**20 else "a number of more than 20 digits"
+        raise ArgumentValueError(
+            f"{name}: threads is {shown}; expected at most {most_threads()}.",
+            code="argument-threads-most",
+            notes=("that is four for each CPU of this machine, and at least 64.",),
         )
     return count

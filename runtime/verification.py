@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..tir.display import printable
 from ..tir.dtype import dtype
 from ..tir.errors import TilewrightError
 from ..tir.number import integer_range
@@ -55,9 +56,9 @@ class OutputReport:
     def __str__(self) -> str:
         at = ", ".join(map(str, self.place))
         text = f"{self.name}: error {self.error:.3g} at [{at}], {self.share:.2g} of the allowed"
-        if self.rounding is None:
-            return text
-        return f"{text}; the model's own types explain {self.rounding:.3g}"
+        if self.rounding is not None:
+            text += f"; the model's own types explain {self.rounding:.3g}"
+        return printable(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Report:
         return all(output.share <= 1 for output in self.outputs)
 
     def __str__(self) -> str:
-        head = f"{self.engine}: {'equal within bounds' if self else 'different'}"
+        head = printable(f"{self.engine}: {'equal within bounds' if self else 'different'}")
         return "\n".join([head, *(f"  {output}" for output in self.outputs)])
 
     def _repr_html_(self) -> str:

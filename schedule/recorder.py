@@ -15,6 +15,7 @@ from ..tir.func import PrimFunc
 from ..tir.html import STEPS, details, highlight
 from ..tir.side_by_side import SideBySide
 from ..tir.target import Target
+from .argument_types import misfit
 from .canonical import has_same_blocks
 from .decisions import Decisions, Default, Replay
 from .errors import ScheduleError, ScheduleTypeError
@@ -178,13 +179,20 @@ class Recorder:
         loops = arguments.pop("loops", ())
         positional = loops if isinstance(loops, tuple) else (loops,)
         try:
-            inspect.signature(method).bind(*positional, **arguments)
+            bound = inspect.signature(method).bind(*positional, **arguments)
         except TypeError as error:
             raise ScheduleError(
                 f"replay: step {number}, '{step.primitive}', has other arguments than the "
                 f"primitive: {error}.",
                 code="replay-arguments",
             ) from None
+        wrong = misfit(getattr(type(self), step.primitive), bound)
+        if wrong is not None:
+            raise ScheduleError(
+                f"replay: step {number}, '{step.primitive}', has {wrong[0]} "
+                f"{bound.arguments[wrong[0]]!r}; expected {wrong[1]}.",
+                code="replay-kind",
+            )
         method(*positional, **arguments)
 
     def as_step(self, primitive: str, arguments: Mapping[str, object]) -> Step:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from .display import printable, sentence
+
 Where = str | Callable[[], str] | None
 
 
 class TilewrightError(Exception):
     """Base of every error that tilewright raises on purpose.
 
-    Rendered as one sentence, then where it happened, then notes, then what to do:
+    Rendered as one sentence, then where it happened, then notes, then what to do. Names in it are
+    text, whatever characters they hold:
 
         ScheduleError: split: factors (4, 5) do not cover loop 'i': 4 * 5 = 20, extent 64.
         [split-cover]
@@ -42,13 +45,13 @@ class TilewrightError(Exception):
         self.hints = tuple(hints)
 
     def __str__(self) -> str:
-        lines = [f"{type(self).__name__}: {self.message} [{self.code}]"]
+        lines = [f"{type(self).__name__}: {sentence(self.message)} [{self.code}]"]
         where = self.where() if callable(self.where) else self.where
         if where:
-            lines += [f"  {line}" for line in where.splitlines()]
+            lines += [f"  {line}" for line in where.removesuffix("\n").split("\n")]
         lines += [f"  Note: {note}" for note in self.notes]
         lines += [f"  Hint: {hint}" for hint in self.hints]
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def __reduce__(self) -> tuple[Callable[..., TilewrightError], tuple[object, ...]]:
         where = self.where() if callable(self.where) else self.where

@@ -15,6 +15,7 @@ from .errors import IRError
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 LONGEST_TEXT = 1 << 12
+LONGEST_LINE = 1 << 16  # of what is shown to people; who writes longer ones cuts them
 LARGEST_SIZE = 1 << 48  # of anything that counts bytes or elements
 _MOST_ITEMS = 1 << 20
 _MOST_DIMENSIONS = 32
@@ -29,6 +30,11 @@ def parse_json(text: str | bytes, where: str) -> Reader:
         return Reader(json.loads(text), where)
     except (ValueError, RecursionError) as error:
         raise IRError(f"json: {where} is not JSON: {error}.", code="json-syntax") from None
+
+
+def cut_line(text: str) -> str:
+    """The text, or as much of it as a reader of lines for people takes."""
+    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 3]}..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,10 @@ class Reader:
         if not isinstance(self.value, str) or len(self.value) > longest:
             raise self._error(f"a text of at most {longest} characters")
         return self.value
+
+    def line(self) -> str:
+        """A text that is shown to people."""
+        return self.text(LONGEST_LINE)
 
     def integer(self, most: int = LARGEST_SIZE) -> int:
         """A whole number from 0 to `most`."""

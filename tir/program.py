@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from .display import printable
 from .dtype import DType
 from .errors import IRError, known_names
 from .index_check import IndexCheck
@@ -178,7 +179,7 @@ def step_text(step: Step) -> str:
     """A step on one line."""
     match step:
         case Launch():
-            label = f"  # {step.label}" if step.label else ""
+            label = f"  # {printable(step.label)}" if step.label else ""
             return f"{step.function}({'; '.join(map(str, step.arguments))}){label}"
         case Copy():
             return f"copy({step.source} -> {step.target})"

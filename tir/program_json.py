@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from .json_reader import Json, Reader, parse_json
+from .json_reader import Json, Reader, cut_line, parse_json
 from .program import SPACES, Copy, Launch, Program, Slice, Step, Sync, Tensor, verify_program
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def step_to_json(step: Step) -> Json:
                 "step": "launch",
                 "function": step.function,
                 "arguments": [_slice_to_json(item) for item in step.arguments],
-                "label": step.label,
+                "label": cut_line(step.label),
             }
         case Copy():
             return {
@@ -91,8 +91,8 @@ def step_from_json(data: Reader) -> Step:
 
 def launch_from_json(data: Reader) -> Launch:
     """The launch that `step_to_json` wrote. Raises: IRError."""
-    arguments = tuple(_slice_from_json(item) for item in data["arguments"].items(1 << 10))
-    return Launch(data["function"].text(), arguments, data["label"].text(1 << 16))
+    arguments = tuple(_slice_from_json(item) for item in data["arguments"].items())
+    return Launch(data["function"].text(), arguments, data["label"].line())
 
 
 def _slice_to_json(item: Slice) -> Json:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from ..artifact import Parameter
 from ..program_artifact import ProgramArtifact
+from .comments import comment
 from .export_frame import CHECKED, FAILED, GUARD, HEADER, MAKEFILE, SOURCE
 from .frame import TEAM, prelude
 from .literals import c_type
 from .names import Names, mangle
-from .program_source import plain, static_definitions
+from .program_source import static_definitions
 from .workspace import ALIGNMENT
 
 FILE = "model"  # the stem of the files' names
@@ -55,7 +56,7 @@ def export_texts(
     pool: the C text of the thread pool. flags: of the compiler, those of the instruction set among
     them. sums: of the 64-bit words of the weights: the sum, and the sum of the running sums.
     """
-    name, title = mangle(artifact.name), f"{plain(artifact.name)} for {artifact.target}"
+    name, title = mangle(artifact.name), f"{comment(artifact.name)} for {artifact.target}"
     offsets, weights = weight_offsets(artifact)
     names = _argument_names(artifact)
     inputs = [f"const {c_type(p.dtype)} *{n}" for p, n in zip(artifact.inputs, names, strict=False)]
@@ -106,7 +107,7 @@ def _failed(artifact: ProgramArtifact) -> str:
     """The lines that look at the checks of indices after a run."""
     return "".join(
         FAILED.format(
-            label=plain(f"{item.check.what} of {item.label}")[:70],
+            label=comment(f"{item.check.what} of {item.label}")[:70],
             position=item.word.position,
             extent=item.check.extent,
         )
@@ -126,6 +127,6 @@ def _described(artifact: ProgramArtifact, names: Sequence[str]) -> list[str]:
     """A line for each input and output."""
     parameters: Sequence[Parameter] = (*artifact.inputs, *artifact.outputs)
     return [
-        f" *   {p.role} {name}: {p.dtype}[{', '.join(map(str, p.shape))}] ({plain(p.name)[:60]})"
+        f" *   {p.role} {name}: {p.dtype}[{', '.join(map(str, p.shape))}] ({comment(p.name)[:60]})"
         for p, name in zip(parameters, names, strict=True)
     ]

@@ -14,10 +14,10 @@ from ..artifact import Entry, Parameter
 from ..check_memory import check_memory
 from ..program_artifact import ProgramArtifact, Scratch
 from .build import entry, using
+from .comments import comment
 from .emit import emit_function
 from .names import mangle
 from .program_frame import COPY, ENTRY, LAUNCH, SYNC
-from .program_source import plain
 from .workspace import ALIGNMENT
 
 _LABEL_LENGTH = 70
@@ -178,7 +178,7 @@ def _entry_text(artifact: ProgramArtifact) -> str:
                 pointers.append(_scratch_pointer(artifact, next(rest)))
                 lines.append(
                     LAUNCH.format(
-                        label=plain(step.label or step.function)[:_LABEL_LENGTH],
+                        label=comment(step.label or step.function)[:_LABEL_LENGTH],
                         arguments=", ".join(pointers),
                         symbol=step.function,
                     )
@@ -209,7 +209,7 @@ def _scratch_pointer(artifact: ProgramArtifact, offset: Scratch) -> str:
 
 
 def _comment(text: str) -> str:
-    lines = [plain(line) for line in text.splitlines()]
+    lines = [comment(line) for line in text.splitlines()]
     return (
         "".join([f"/* {lines[0]}", *(f"\n * {line}" for line in lines[1:]), " */\n"])
         if lines

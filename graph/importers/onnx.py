@@ -16,6 +16,8 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
+from ...runtime.regular_file import open_regular
+from ...tir.errors import InternalError
 from ..build import GraphBuilder
 from ..errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOperator
 from ..ir import Graph, Node
@@ -28,6 +30,7 @@ from .rules.table import RULES
 from .symbols import Declared, Shapes, resolve, unnamed
 
 OLDEST_OPSET = 7
+_TITLE = 200  # characters of a model's name
 Source = str | os.PathLike[str] | bytes | ModelProto
 
 
@@ -57,26 +60,38 @@ def _parsed(model: Source, limits: Limits) -> tuple[ModelProto, Path | None]:
     else:
         path = Path(model)
         folder = path.parent
-        try:
-            if path.stat().st_size > limits.file_bytes:
-                raise ModelFileError(
-                    f"model: file '{path}' has {path.stat().st_size} bytes; expected at most "
-                    f"{limits.file_bytes}.",
-                    code="onnx-file-size",
-                )
-            data = path.read_bytes()
-        except OSError as error:
-            if isinstance(error, ModelFileError):
-                raise
-            raise ModelFileError(
-                f"model: file '{path}' cannot be read: {error.strerror}.", code="onnx-file"
-            ) from error
+        data = _read(path, limits)
     proto = ModelProto()
     try:
         proto.ParseFromString(data)
     except DecodeError as error:
         raise ModelError("model: the bytes are not an ONNX model.", code="onnx-bytes") from error
     return proto, folder
+
+
+def _read(path: Path, limits: Limits) -> bytes:
+    """The bytes of a regular file of at most `limits.file_bytes`."""
+    try:
+        with open_regular(path) as file:
+            if file is None:
+                raise ModelFileError(
+                    f"model: file '{path}' cannot be read: it is not a regular file.",
+                    code="onnx-file-kind",
+                )
+            size = os.fstat(file.fileno()).st_size
+            if size > limits.file_bytes:
+                raise ModelFileError(
+                    f"model: file '{path}' has {size} bytes; expected at most {limits.file_bytes}.",
+                    code="onnx-file-size",
+                )
+            return file.read(size)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ModelFileError(
+            f"model: file '{path}' cannot be read: {reason}.", code="onnx-file"
+        ) from error
 
 
 class _Importer:
@@ -89,7 +104,8 @@ class _Importer:
         self.opsets = {item.domain or "ai.onnx": item.version for item in proto.opset_import}
         self.tensors = tensors
         self.limits = tensors.limits
-        self.builder = GraphBuilder(proto.graph.name or "model")
+        # nobody calls a model by its name: a long one is cut
+        self.builder = GraphBuilder((proto.graph.name or "model")[:_TITLE])
         self.builder.reserved = frozenset(
             name for node in self.proto.node for name in (*node.input, *node.output)
         )
@@ -103,6 +119,11 @@ class _Importer:
         declared = [
             _declared(item) for item in self.proto.input if item.name not in self.builder.constants
         ]
+        names = [item.name for item in declared]
+        if len(set(names)) != len(names):
+            raise ModelError(
+                f"model: inputs are {names}; expected distinct names.", code="onnx-inputs"
+            )
         for name, shape in resolve(declared, shapes).items():
             dtype = next(item.dtype for item in declared if item.name == name)
             self.builder.input(name, checked_type(f"input '{name}'", dtype, shape, self.limits))
@@ -139,9 +160,17 @@ class _Importer:
                     "a newer onnx package knows newer opsets.",
                 ),
             )
-        for text in _texts(self.proto):
+        for text in (self.proto.name, *_texts(self.proto)):
             if type(text) is not str:  # protobuf gives bytes for what is not UTF-8
                 raise ModelError(f"model: the name {text!r} is not UTF-8 text.", code="onnx-text")
+        most = self.limits.name_characters
+        for text in _texts(self.proto):
+            if len(text) > most:
+                raise ModelError(
+                    f"model: the name '{text[:40]}...' has {len(text)} characters; expected at "
+                    f"most {most}.",
+                    code="onnx-name",
+                )
         count = len(self.proto.node)
         if count > self.limits.nodes:
             raise ModelError(
@@ -208,14 +237,20 @@ class _Importer:
                 return
             made = result.results if isinstance(result, Several) else (result,)
             for output, (op, inputs) in zip(proto.output, made, strict=False):
-                if "" in inputs:
-                    reader.value(inputs.index(""))
+                reader.check_present(inputs)
                 if output:
                     reader.define(Node(op, inputs, (output,), proto.name))
         except ModelError as error:
             if reader.title not in error.message:
                 error.where = error.where or f"in {reader.title}"
             raise
+        except (NotSupported, MemoryError):
+            raise
+        except Exception as error:
+            raise InternalError(
+                f"import: the rule of {reader.title} failed: {type(error).__name__}: {error}.",
+                code="onnx-rule",
+            ) from error
 
 
 def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[Rule, int]:
@@ -239,9 +274,8 @@ def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[Rule, int]:
     return rule, version
 
 
-def _texts(graph: GraphProto) -> Iterator[object]:
-    """Every text of a model that is used."""
-    yield graph.name
+def _texts(graph: GraphProto) -> Iterator[str]:
+    """Every text of a model that is used, but for its own name."""
     for node in graph.node:
         yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)

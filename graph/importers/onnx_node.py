@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,11 +13,14 @@ from ..build import GraphBuilder
 from ..errors import ModelError
 from ..ir import Node
 from ..ops.base import Operator
+from ..reference import apply
 from ..types import Array, Splat, TensorType, array_of, owned
 from .limits import checked_type
 from .onnx_tensors import TensorReader
 
 SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read
+OPERAND_ELEMENTS = 1 << 20  # of all that it is computed from
+LIST_ELEMENTS = 1 << 10  # of a list of sizes, axes or pads
 KINDS = {
     "integer": AttributeProto.INT,
     "integers": AttributeProto.INTS,
@@ -65,12 +69,21 @@ class NodeReader:
             f"model: {self.title} lacks its input {position}.", code="onnx-input-missing"
         )
 
+    def check_present(self, inputs: tuple[str, ...]) -> None:
+        """Refuse inputs of which the model leaves one out."""
+        if "" in inputs:
+            self.value(self.inputs.index(""))
+
     def type(self, position: int) -> TensorType:
         """The type of the input at `position`."""
         return self.builder.types[self.value(position)]
 
     def emit(self, op: Operator, *inputs: str) -> str:
-        """Add a node of the graph on the way to this one's result; its value's name is made up."""
+        """Add a node of the graph on the way to this one's result; its value's name is made up.
+
+        Raises: ModelError where an input that it needs is left out.
+        """
+        self.check_present(inputs)
         name = self.builder.fresh(f"{node_name(self.proto)}.{op.title.lower()}")
         self.define(Node(op, inputs, (name,), self.proto.name))
         return name
@@ -84,8 +97,9 @@ class NodeReader:
         known = self.builder.constants
         operands = [array_of(known[value]) for value in node.inputs if value in known]
         small = type_.elements <= SHAPE_ELEMENTS and not type_.is_float
-        if small and operands and len(operands) == len(node.inputs):
-            self.builder.constant(output, owned(node.op.reference(*operands)[0]))
+        few = sum(array.size for array in operands) <= OPERAND_ELEMENTS
+        if small and few and operands and len(operands) == len(node.inputs):
+            self.builder.constant(output, owned(apply(node.op, *operands)[0]))
         else:
             self.builder.add_node(node)
 
@@ -107,9 +121,23 @@ class NodeReader:
             )
         return constant.array() if isinstance(constant, Splat) else constant
 
-    def sizes(self, position: int) -> tuple[int, ...]:
-        """A constant input that is a list of integers. Raises: ModelError when it is not."""
-        array = self.constant(position)
+    def whole(self, position: int) -> int:
+        """A constant input that is one integer. Raises: ModelError when it is not."""
+        array = self.constant(position, 1)
+        if array.size != 1 or not np.issubdtype(array.dtype, np.integer):
+            raise ModelError(
+                f"model: input '{self.value(position)}' of {self.title} is {self.type(position)}; "
+                "expected one integer.",
+                code="onnx-input-whole",
+            )
+        return int(array.item())
+
+    def sizes(self, position: int, most: int = LIST_ELEMENTS) -> tuple[int, ...]:
+        """A constant input that is a list of at most `most` integers.
+
+        Raises: ModelError when it is not.
+        """
+        array = self.constant(position, most)
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
             raise ModelError(
                 f"model: input '{self.value(position)}' of {self.title} is {self.type(position)}; "
@@ -131,6 +159,17 @@ class NodeReader:
         """An attribute that is a list of integers."""
         found = self._find(name, "integers", default is None)
         return tuple(found.ints) if found is not None else default or ()
+
+    def as_many(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+        """An attribute that is a list of as many integers as `default`."""
+        found = self.integers(name, default)
+        if len(found) != len(default):
+            raise ModelError(
+                f"model: attribute '{name}' of {self.title} is {list(found)}; expected "
+                f"{len(default)} integers.",
+                code="onnx-attribute-count",
+            )
+        return found
 
     def real(self, name: str, default: float) -> float:
         """A floating-point attribute."""
@@ -155,9 +194,21 @@ class NodeReader:
         )
 
     def number(self, value: float, position: int = 0) -> str:
-        """A constant without axes that has the element type of the input at `position`."""
+        """A constant without axes that has the element type of the input at `position`.
+
+        Raises: ModelError where that type has no such number.
+        """
+        type_ = self.type(position)
+        if not type_.is_float and not _holds(type_.dtype, value):
+            raise ModelError(
+                f"model: {self.title} computes with {value:g}; expected floating-point inputs, "
+                f"got {type_}.",
+                code="onnx-number",
+            )
+        with np.errstate(over="ignore"):  # what a float16 cannot hold is infinite
+            rounded = np.asarray(value).astype(type_.dtype).item()
         name = self.builder.fresh(f"{node_name(self.proto)}.constant")
-        return self.builder.constant(name, Splat(value, self.type(position).dtype, ()))
+        return self.builder.constant(name, Splat(rounded, type_.dtype, ()))
 
     def given(self, name: str) -> bool:
         """Whether the node has attribute `name`."""
@@ -180,6 +231,13 @@ class NodeReader:
                 f"model: {self.title} lacks attribute '{name}'.", code="onnx-attribute-missing"
             )
         return None
+
+
+def _holds(dtype: str, value: float) -> bool:
+    """Whether an integer type has the number `value`."""
+    if dtype == "bool" or not math.isfinite(value) or value != int(value):
+        return False
+    return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
 
 
 def node_name(proto: NodeProto) -> str:

@@ -17,7 +17,7 @@ from onnx import TensorProto
 
 from ..errors import ModelError, ModelFileError
 from ..types import Array, TensorType, frozen
-from .limits import Limits, checked_type
+from .limits import Account, Limits, checked_type
 
 DTYPES: dict[int, str] = {
     TensorProto.BOOL: "bool",
@@ -60,7 +60,7 @@ class TensorReader:
     def __init__(self, folder: Path | None, limits: Limits) -> None:
         self.folder = folder
         self.limits = limits
-        self.bytes_read = 0
+        self.account = Account(limits)
 
     def read(self, tensor: TensorProto, what: str) -> Array:
         """The elements of `tensor`; `what` names it in messages.
@@ -68,13 +68,7 @@ class TensorReader:
         Raises: ModelError, ModelFileError.
         """
         type_ = checked_type(what, dtype_name(tensor.data_type), tuple(tensor.dims), self.limits)
-        self.bytes_read += type_.bytes
-        if self.bytes_read > self.limits.constant_bytes:
-            raise ModelError(
-                f"model: constants take more than {self.limits.constant_bytes} bytes together, at "
-                f"{what}.",
-                code="model-constant-bytes",
-            )
+        self.account.store(what, type_)
         if tensor.data_location == TensorProto.EXTERNAL:
             return self._external(tensor, type_, what)
         if tensor.HasField("raw_data"):
@@ -116,7 +110,7 @@ def _check_count(got: int, expected: int, unit: str, type_: TensorType, what: st
         )
 
 
-def _from_bytes(data: bytes, type_: TensorType, what: str) -> Array:
+def _from_bytes(data: bytes | Array, type_: TensorType, what: str) -> Array:
     _check_count(len(data), type_.bytes, "bytes", type_, what)
     stored = np.frombuffer(data, np.dtype(type_.dtype).newbyteorder("<"))
     array = stored.astype(type_.dtype, copy=False).reshape(type_.shape)
@@ -175,12 +169,15 @@ def _opened(folder: Path, location: str, what: str) -> Iterator[int]:
         os.close(current)
 
 
-def _read_at(descriptor: int, offset: int, length: int) -> bytes:
-    pieces = []
-    while length > 0:
-        piece = os.pread(descriptor, min(length, 1 << 30), offset)
-        if not piece:
+def _read_at(descriptor: int, offset: int, length: int) -> Array:
+    """Bytes of a file, read to where they stay; fewer where the file ends. A map of the file would
+    take less memory, and end the process where somebody cuts the file short.
+    """
+    data = np.empty(length, np.uint8)
+    view, done = data.data, 0
+    while done < length:
+        count = os.preadv(descriptor, [view[done : done + (1 << 30)]], offset + done)
+        if not count:
             break
-        pieces.append(piece)
-        offset, length = offset + len(piece), length - len(piece)
-    return b"".join(pieces)
+        done += count
+    return data[:done]

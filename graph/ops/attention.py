@@ -15,7 +15,16 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, check_arity, check_float, listed, refuse, tensor_type
+from .base import (
+    Operator,
+    Work,
+    check_arity,
+    check_float,
+    listed,
+    product_work,
+    refuse,
+    tensor_type,
+)
 from .elementwise import broadcast, broadcast_read
 from .softmax import exponential
 
@@ -90,6 +99,15 @@ class Attention(Operator):
             refuse(self, f"expected a mask that broadcasts to {scores}", code="heads-mask")
         middle = (self.heads, rows) if self.outer else (rows, self.heads)
         return (TensorType(types[0].dtype, (batch, *middle, depth)),)
+
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        (batch, _, rows, depth), (*_, places, width) = (
+            heads.shape(type_.shape)
+            for heads, type_ in zip((self.query, self.value), (types[0], types[2]), strict=True)
+        )
+        scores, base = batch * self.heads * rows * places, Operator.work(self, types)
+        held = Work(base.held + 4 * scores, base.steps + 4 * scores)
+        return product_work(held, scores * (depth + width))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         places = (self.query, self.key, self.value)

@@ -21,6 +21,18 @@ Layout = Literal["NCHW", "NHWC"]
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What NumPy has to do for `reference`, counted before it is done.
+
+    held: elements that lie in memory at once, at most. steps: elements that are touched one by one;
+    a multiply-add of a matrix product, which goes in blocks, counts as a sixteenth of one.
+    """
+
+    held: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Operator(ABC):
     """One operator with its attributes as typed fields."""
 
@@ -35,6 +47,14 @@ class Operator(ABC):
     @abstractmethod
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         """The outputs as tensor expressions; `name` begins the name of every stage."""
+
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        """What `reference` takes on inputs of these types, which `infer` accepts: by default the
+        inputs, the outputs, and as much as these for what lies between.
+        """
+        given = sum(type_.elements for type_ in types)
+        made = sum(type_.elements for type_ in self.infer(types))
+        return Work(given + 2 * made, given + made)
 
     @property
     def title(self) -> str:
@@ -103,6 +123,11 @@ def normal_axis(operator: Operator, axis: int, rank: int) -> int:
     if -rank <= axis < rank:
         return axis % rank
     refuse(operator, f"axis {axis} lies outside {-rank} .. {rank - 1}", code="op-axis")
+
+
+def product_work(base: Work, multiply_adds: int) -> Work:
+    """`base` with a matrix product."""
+    return Work(base.held, base.steps + multiply_adds // 16)
 
 
 def lowest(dtype: str) -> float | int:

@@ -11,7 +11,17 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Layout, Operator, check_arity, check_float, listed, refuse, tensor_type
+from .base import (
+    Layout,
+    Operator,
+    Work,
+    check_arity,
+    check_float,
+    listed,
+    product_work,
+    refuse,
+    tensor_type,
+)
 from .window import (
     Axis,
     T,
@@ -24,6 +34,7 @@ from .window import (
     spatial_axes,
     window_axes,
     windows_of,
+    windows_work,
 )
 
 
@@ -82,6 +93,18 @@ class Conv(Operator):
     def axes(self, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> tuple[Axis, ...]:
         """The windows over spatial axes of `sizes`."""
         return window_axes(self, sizes, kernel, self.strides, self.pads, self.dilations)
+
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        x, w = types[:2]
+        (result,) = self.infer(types)
+        _, inputs, kernel = self.split_weights(w.shape)
+        axes = self.axes(check_spatial(self, x, self.data_layout), kernel)
+        base = windows_work(Operator.work(self, types), x, self.data_layout, axes)
+        taps = x.shape[0] * inputs * self.groups
+        taps *= math.prod(axis.windows * axis.kernel for axis in axes)  # side by side, as rows
+        return product_work(
+            Work(base.held + taps, base.steps), result.elements * inputs * math.prod(kernel)
+        )
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, w = channels_first(arrays[0], self.data_layout), arrays[1]

@@ -10,7 +10,16 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, check_arity, check_float, listed, refuse, tensor_type
+from .base import (
+    Operator,
+    Work,
+    check_arity,
+    check_float,
+    listed,
+    product_work,
+    refuse,
+    tensor_type,
+)
 from .elementwise import broadcast, broadcast_read
 
 
@@ -31,6 +40,10 @@ class MatMul(Operator):
         stacks = tuple(TensorType(type_.dtype, type_.shape[:-2]) for type_ in types)
         stack = broadcast(self, stacks).shape
         return (TensorType(a.dtype, (*stack, a.shape[-2], b.shape[-1])),)
+
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        (result,) = self.infer(types)
+        return product_work(Operator.work(self, types), result.elements * types[0].shape[-1])
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.matmul(*arrays),)
@@ -76,6 +89,10 @@ class Gemm(Operator):
         if len(types) == 3 and (types[2].rank > 2 or broadcast(self, (result, types[2])) != result):
             refuse(self, f"expected C to broadcast to {result}, got {types[2]}", code="gemm-bias")
         return (result,)
+
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        (result,), inner = self.infer(types), types[0].shape[0 if self.trans_a else 1]
+        return product_work(Operator.work(self, types), result.elements * inner)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, b = arrays[:2]

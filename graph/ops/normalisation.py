@@ -11,7 +11,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Layout, Operator, check_arity, check_float, listed, refuse
+from .base import Layout, Operator, Work, check_arity, check_float, listed, refuse
 from .window import channel_axis
 
 
@@ -90,27 +90,35 @@ class LRN(Operator):
             refuse(self, problem, code="lrn-shape")
         return types
 
-    @property
-    def before(self) -> int:
-        """Channels seen before each."""
-        return (self.size - 1) // 2
+    def reach(self, channels: int) -> tuple[int, int]:
+        """Channels seen before and after each of `channels`, no more than there are."""
+        before, most = (self.size - 1) // 2, max(0, channels - 1)
+        return min(before, most), min(self.size - 1 - before, most)
+
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        (x,), base = types, Operator.work(self, types)
+        window = 1 + sum(self.reach(x.shape[channel_axis(self.layout, x.rank)]))
+        return Work(3 * base.held, base.steps + x.elements * window)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
+        if not x.size:
+            return (x,)
         where = channel_axis(self.layout, x.ndim)
         widths = [(0, 0)] * x.ndim
-        widths[where] = (self.before, self.size - 1 - self.before)
+        widths[where] = before, after = self.reach(x.shape[where])
         squares = np.pad(np.square(x), widths)
-        total = sliding_window_view(squares, self.size, axis=where).sum(axis=-1)
+        total = sliding_window_view(squares, before + 1 + after, axis=where).sum(axis=-1)
         kind = x.dtype.type
         return (x / (kind(self.bias) + kind(self.alpha / self.size) * total) ** kind(self.beta),)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         where = channel_axis(self.layout, len(x.shape))
-        channels, before = x.shape[where], self.before
+        channels = x.shape[where]
+        before, after = self.reach(channels)
         shape = list(x.shape)
-        shape[where] = channels + self.size - 1
+        shape[where] = before + channels + after
         zero = te.const(0.0, x.dtype)
 
         def square(*i: Expr) -> Expr:
@@ -121,7 +129,7 @@ class LRN(Operator):
             )
 
         squares = te.compute(tuple(shape), square, name=f"{name}_pad")
-        k = te.reduce_axis(self.size, name="k")
+        k = te.reduce_axis(before + 1 + after, name="k")
 
         def window(*i: Expr) -> Expr:
             return te.sum(squares[(*i[:where], i[where] + k, *i[where + 1 :])], axis=k)

@@ -14,7 +14,16 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Layout, Operator, check_arity, check_float, check_number, lowest, tensor_type
+from .base import (
+    Layout,
+    Operator,
+    Work,
+    check_arity,
+    check_float,
+    check_number,
+    lowest,
+    tensor_type,
+)
 from .window import (
     Axis,
     channel_axis,
@@ -26,6 +35,7 @@ from .window import (
     spatial_axes,
     window_axes,
     windows_of,
+    windows_work,
 )
 
 
@@ -77,6 +87,9 @@ class MaxPool(Operator):
         check_number(self, types)
         return (pooled_type(types[0], self.axes(types[0]), self.layout),)
 
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        return windows_work(Operator.work(self, types), types[0], self.layout, self.axes(types[0]))
+
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = arrays[0]
         axes = self.axes(TensorType(x.dtype.name, x.shape))
@@ -122,6 +135,9 @@ class AveragePool(Operator):
         if self.include_pad:
             return 0, axis.before + axis.size + axis.after
         return axis.before, axis.before + axis.size
+
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        return windows_work(Operator.work(self, types), types[0], self.layout, self.axes(types[0]))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = arrays[0]

@@ -11,7 +11,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, check_arity, check_number, normal_axis, refuse, tensor_type
+from .base import Operator, Work, check_arity, check_number, normal_axis, refuse, tensor_type
 from .reduction import reduced_shape
 
 
@@ -117,6 +117,10 @@ class TopK(Operator):
         return (
             TensorType("int64", (*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])),
         )
+
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        base, (x,) = Operator.work(self, types), types
+        return Work(3 * base.held, base.steps + x.elements * x.elements.bit_length())
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays

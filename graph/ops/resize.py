@@ -5,6 +5,7 @@ Places are exact fractions, so that no rounding decides between two neighbours.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +16,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, check_arity, check_float, refuse
+from .base import Operator, Work, check_arity, check_float, refuse
 
 Sampling = Literal["linear", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"]
 
@@ -55,6 +56,12 @@ class Resize(Operator):
         if 0 in x.shape and 0 not in self.sizes:
             refuse(self, f"{x} has no elements to make {self.sizes} of", code="resize-empty")
         return (TensorType(x.dtype, self.sizes),)
+
+    def work(self, types: tuple[TensorType, ...]) -> Work:
+        """Axis by axis: what lies between may be larger than the ends."""
+        shape, base = types[0].shape, Operator.work(self, types)
+        between = [math.prod((*self.sizes[:axis], *shape[axis:])) for axis in range(len(shape) + 1)]
+        return Work(base.held + 5 * max(between), base.steps + 5 * sum(between))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays

@@ -7,6 +7,7 @@ spatial axes, as in ONNX.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,7 +19,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Layout, Operator, refuse
+from .base import Layout, Operator, Work, refuse
 
 T = TypeVar("T")
 
@@ -145,6 +146,14 @@ def windows_of(array: Array, axes: Sequence[Axis], fill: float) -> Array:
     starts = tuple(slice(0, (axis.windows - 1) * axis.stride + 1, axis.stride) for axis in axes)
     taps = tuple(slice(None, None, axis.dilation) for axis in axes)
     return views[(slice(None), slice(None), *starts, *taps)]
+
+
+def windows_work(base: Work, type_: TensorType, layout: Layout, axes: Sequence[Axis]) -> Work:
+    """`base` with `windows_of` a tensor of `type_`, and a step for each tap of each window."""
+    outer = type_.shape[0] * type_.shape[channel_axis(layout, type_.rank)]
+    padded = outer * math.prod(axis.padded for axis in axes)
+    taps = outer * math.prod(axis.windows * axis.kernel for axis in axes)
+    return Work(base.held + padded, base.steps + padded + taps)
 
 
 def pad_stage(x: Tensor, axes: Sequence[Axis], layout: Layout, fill: float, name: str) -> Tensor:

@@ -11,6 +11,7 @@ from ..ops.elementwise import Elementwise
 from ..ops.movement import Concat, Identity, Reshape, Transpose
 from ..ops.repetition import Expand, Tile
 from ..ops.slicing import Slice
+from ..reference import apply
 from ..types import Constant, Splat, TensorType, array_of, owned
 
 
@@ -19,15 +20,16 @@ class ConstantFolding:
     """Replace every node whose inputs are all constants by constants.
 
     Splats stay splats where the result is one. Other results are computed in the dtype of the graph
-    until they take `max_bytes` together; nodes beyond that stay.
+    until they take `max_bytes`, or `max_steps` of NumPy, together; nodes beyond that stay.
     """
 
     max_bytes: int = 256 << 20
+    max_steps: int = 1 << 30
 
     def __call__(self, graph: Graph) -> Graph:
         constants = dict(graph.constants)
         kept: list[Node] = []
-        budget = self.max_bytes
+        budget, steps = self.max_bytes, self.max_steps
         for node in graph.nodes:
             if not node.inputs or any(value not in constants for value in node.inputs):
                 kept.append(node)
@@ -35,18 +37,26 @@ class ConstantFolding:
             operands = tuple(constants[value] for value in node.inputs)
             types = tuple(graph.types[value] for value in node.outputs)
             splat = _splat(node, operands, types[0])
-            cost = 0 if splat is not None else sum(type_.bytes for type_ in types)
-            if cost > budget:
-                kept.append(node)
-                continue
-            budget -= cost
+            if splat is None:
+                cost = sum(type_.bytes for type_ in types)
+                work = node.op.work(tuple(graph.types[value] for value in node.inputs))
+                # an operand may be a splat, which takes no memory until NumPy reads it
+                if max(cost, work.held - _stored(operands)) > budget or work.steps > steps:
+                    kept.append(node)
+                    continue
+                budget, steps = budget - cost, steps - work.steps
             results = (splat,) if splat is not None else _computed(node, operands)
             constants.update(zip(node.outputs, results, strict=True))
         return rebuilt(graph, kept, constants)
 
 
+def _stored(operands: tuple[Constant, ...]) -> int:
+    """Elements that lie in memory before anything is computed."""
+    return sum(operand.size for operand in operands if not isinstance(operand, Splat))
+
+
 def _computed(node: Node, operands: tuple[Constant, ...]) -> tuple[Constant, ...]:
-    return tuple(owned(array) for array in node.op.reference(*map(array_of, operands)))
+    return tuple(owned(array) for array in apply(node.op, *map(array_of, operands)))
 
 
 def _splat(node: Node, operands: tuple[Constant, ...], type_: TensorType) -> Splat | None:
@@ -57,7 +67,7 @@ def _splat(node: Node, operands: tuple[Constant, ...], type_: TensorType) -> Spl
     match node.op:
         case Elementwise():
             scalars = [np.asarray(splat.value, dtype=splat.dtype) for splat in splats]
-            return Splat(node.op.reference(*scalars)[0].item(), type_.dtype, type_.shape)
+            return Splat(apply(node.op, *scalars)[0].item(), type_.dtype, type_.shape)
         case Expand() | Identity() | Reshape() | Slice() | Tile() | Transpose():
             return Splat(splats[0].value, type_.dtype, type_.shape)
         case Concat() if len({splat.value for splat in splats}) == 1:

@@ -7,9 +7,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import numpy as np
+
 from ...tir.errors import InternalError
 from ..compare import Comparison, compare
+from ..effort import TooLarge, check_limits
 from ..ir import Graph
+from ..ops.base import Work
 from ..verify import verify
 from .attention_recognition import AttentionRecognition
 from .batch_norm_folding import BatchNormFolding
@@ -22,8 +26,6 @@ from .identity_removal import IdentityRemoval
 from .layer_norm_recognition import LayerNormRecognition
 from .layout import ChannelsLast
 from .reshape_motion import ReshapeMotion
-
-CHECKED_BYTES = 1 << 32  # of all values of a model in float64 that is still evaluated
 
 Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
 
@@ -80,9 +82,8 @@ class PassReport:
     """What one pass did.
 
     verdict: "unchanged"; "equal" when old and new graph agree numerically; "unchecked" when that
-    was not asked for or would take too much memory;
-    "undone" when they do not or the result is no valid graph: then `problem` says why and the old
-    graph was kept.
+    was not asked for, or is too large: then `problem` says so; "undone" when they do not or the
+    result is no valid graph: then `problem` says why and the old graph was kept.
     operators: (name, count before, count after) of each operator whose count changed. seconds: the
     pass and its checks; check_seconds: of these, what comparing took.
     """
@@ -106,52 +107,56 @@ def optimise(
     passes: tuple[Pass, ...] = PIPELINE,
     *,
     check: bool = True,
-    check_bytes: int = CHECKED_BYTES,
+    limits: Work | None = None,
     seed: int = 0,
 ) -> tuple[Graph, tuple[PassReport, ...]]:
     """Run `passes` in order and report each.
 
     check: compare the graph before and after each pass on random numbers (drawn with `seed`) where
-    they differ, unless all values of the graph would take more than `check_bytes` in float64.
+    they differ, unless that would take more than `limits`, by default those of this machine.
     A pass whose result is invalid or differs is undone and the rest go on. Raises: InternalError
     when `graph` is invalid.
     """
     verify(graph)
     reports = []
+    allowed = (check_limits() if limits is None else limits) if check else None
     for one in passes:
-        graph, report = _run(one, graph, check_bytes if check else 0, seed)
+        graph, report = _run(one, graph, allowed, seed)
         reports.append(report)
     return graph, tuple(reports)
 
 
-def _run(one: Pass, graph: Graph, check_bytes: int, seed: int) -> tuple[Graph, PassReport]:
+def _run(one: Pass, graph: Graph, limits: Work | None, seed: int) -> tuple[Graph, PassReport]:
+    """Run one pass; limits: what checking it may take, None where it is not checked."""
     name, start = type(one).__name__, time.perf_counter()
-    after = one(graph)
+    with np.errstate(all="ignore"):  # what has no value is NaN, as in the model; nobody is warned
+        after = one(graph)
     if after is graph:
         return graph, PassReport(name, "unchanged", seconds=time.perf_counter() - start)
     operators = _changed_counts(graph, after)
     comparison = None
     problem = _invalid(graph, after)
-    check = not problem and double_bytes(after) <= check_bytes
+    verdict: Verdict = "undone" if problem else "unchecked"
     began = time.perf_counter()
-    if check:
-        comparison = compare(graph, after, seed=seed)
-        if not comparison.equal:
-            problem = (
-                f"'{comparison.worst}' differs by {comparison.error:.3g} of its largest element; "
-                f"rounding explains {comparison.allowed:.3g}"
-            )
+    if limits is not None and not problem:
+        try:
+            comparison = compare(graph, after, seed=seed, limits=limits)
+        except TooLarge as reason:
+            problem = f"too large to compare: it {reason}"
+        else:
+            verdict = "equal" if comparison.equal else "undone"
+            problem = "" if comparison.equal else _difference(comparison)
     now = time.perf_counter()
     took, checking = now - start, now - began
-    if problem:
-        return graph, PassReport(name, "undone", operators, took, comparison, problem, checking)
-    verdict: Verdict = "equal" if check else "unchecked"
-    return after, PassReport(name, verdict, operators, took, comparison, check_seconds=checking)
+    report = PassReport(name, verdict, operators, took, comparison, problem, checking)
+    return graph if verdict == "undone" else after, report
 
 
-def double_bytes(graph: Graph) -> int:
-    """Bytes of all values of `graph` in float64, an upper bound on what comparing it may hold."""
-    return 8 * sum(type_.elements for type_ in graph.types.values())
+def _difference(comparison: Comparison) -> str:
+    return (
+        f"'{comparison.worst}' differs by {comparison.error:.3g} of its largest element; "
+        f"rounding explains {comparison.allowed:.3g}"
+    )
 
 
 def _invalid(before: Graph, after: Graph) -> str:

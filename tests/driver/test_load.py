@@ -121,3 +121,52 @@ def test_another_platform_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("tilewright.runtime.engine_format.platform_name", lambda: "beos-alpha")
     with pytest.raises(EngineFileError, match=f"built for {platform_name()}; this is beos-alpha"):
         load(path, on_mismatch="refuse")
+
+
+def test_engines_keep_the_file_that_they_were_loaded_from(path: Path) -> None:
+    engine = load(path)
+    expected = engine(image())
+    descriptor = os.stat(path).st_ino
+    tiny_engine().save(path)  # in one step, under the same name
+    assert os.stat(path).st_ino != descriptor
+    assert np.array_equal(engine(image()), expected)
+    assert np.array_equal(load(path)(image()), expected)
+
+
+@pytest.mark.parametrize("size", [0, None])
+def test_a_copy_may_lose_its_file(path: Path, size: int | None) -> None:
+    engine = load(path, copy=True)
+    expected = tiny_engine()(image())
+    data = path.read_bytes()
+    if size is None:
+        path.write_bytes(bytes(255 - byte for byte in data))
+    else:
+        os.truncate(path, size)
+    assert np.array_equal(engine(image()), expected)
+    assert engine.verify()
+    constants = [array for array in engine.parts.constants if array is not None]
+    assert not any(array.flags.writeable for array in constants)
+
+
+def test_a_link_is_followed(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "live.twe"
+    link.symlink_to(path.name)
+    before = path.read_bytes()
+    tiny_engine().save(link, keep_weights=False)
+    assert link.is_symlink()
+    assert path.read_bytes() != before
+    assert sorted(os.listdir(tmp_path)) == ["live.twe", "tiny.twe"]
+
+
+def test_a_name_of_any_length_is_saved(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 250 + ".twe")
+    assert np.array_equal(load(tiny_engine().save(path))(image()), tiny_engine()(image()))
+
+
+def test_what_has_no_end_is_no_engine(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(EngineFileError, match=r"is not an engine: it is not a regular file\."):
+            load(path)
+    with pytest.raises(EngineFileError, match="embedded null byte"):
+        load("engine\0.twe")

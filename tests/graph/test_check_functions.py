@@ -15,7 +15,7 @@ from tilewright.graph.form import Form
 from tilewright.graph.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sub
-from tilewright.graph.ops.base import Operator
+from tilewright.graph.ops.base import Operator, Work
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.functions import Cast, Log, Sqrt
 from tilewright.graph.ops.normalisation import BatchNormalization
@@ -151,7 +151,7 @@ def test_winograd_is_equal_in_float64() -> None:
 
 
 def test_what_is_too_large_is_said_and_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_functions, "MOST_BYTES", 1000)
+    monkeypatch.setattr(check_functions, "check_limits", lambda: Work(100, 1 << 30))
     planned = plan_model(chain((Sub(), "x y")), TARGET, passes=())
     assert str(planned.checker) == (
         "functions: 0 compared with the NumPy references of their operators, in float64, "

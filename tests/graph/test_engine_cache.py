@@ -239,7 +239,7 @@ def test_a_file_that_changed_long_ago_is_read_once(
 ) -> None:
     monkeypatch.setattr(engine_cache, "_SETTLED_NS", -1)
     first = model_digest(model)
-    monkeypatch.setattr(engine_cache, "_digest", lambda pieces: pytest.fail("read again"))
+    monkeypatch.setattr(engine_cache, "_digest", lambda *_: pytest.fail("read again"))
     assert model_digest(model) == first
 
 
@@ -269,3 +269,38 @@ def test_a_change_of_the_code_changes_the_key(monkeypatch: pytest.MonkeyPatch) -
     first = engine_key("digest", ISAS["scalar"], {})
     monkeypatch.setattr(engine_cache, "_code_digest", lambda: "other")
     assert engine_key("digest", ISAS["scalar"], {}) != first
+
+
+def test_the_key_of_an_engine_changes_with_the_compiler_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upgrade puts another file in the place of the compiler: another size or time."""
+    own = tmp_path / "cc"
+    own.write_text("#!/bin/sh\nexit 1\n")
+    own.chmod(0o755)
+    for named in (str(own), f"env {own}", ""):
+        monkeypatch.setenv("CC", named)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        target = Target.parse("c:scalar")
+        first = engine_key("digest", target, {})
+        assert engine_key("digest", target, {}) == first
+        os.utime(own, ns=(1, time.time_ns()))
+        assert engine_key("digest", target, {}) != first
+    monkeypatch.setenv("CC", "no 'such compiler")
+    assert engine_key("digest", target, {})
+
+
+def test_only_weights_in_other_files_keep_a_model_from_being_kept() -> None:
+    """Not a word in a name."""
+    model = samples.tiny_model().model
+    model.graph.node[0].name = "allocation"
+    model.graph.initializer[0].doc_string = "location"
+    assert model_digest(model) is not None
+    assert model_digest(model.SerializeToString()) is not None
+    inner = model.graph.node[0].attribute.add(name="body", type=onnx.AttributeProto.GRAPH)
+    tensor = inner.g.node.add().attribute.add(name="value", type=onnx.AttributeProto.TENSOR).t
+    tensor.external_data.add(key="location", value="w.bin")
+    assert model_digest(model) is not None
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    assert model_digest(model) is None
+    assert model_digest(b"location, but no model") is None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -269,3 +270,50 @@ def test_a_compiler_that_takes_too_long_is_ended_with_all_that_it_started(tmp_pa
         "CompileTimedOut: compile: the C compiler took longer than 0.5 s. [compile-timed-out]\n"
         f"  Note: the compiler is {find_compiler().version}."
     )
+
+
+@pytest.mark.needs_cc
+@pytest.mark.skipif(sys.platform != "linux", reason="what the tools say of a full disk is Linux's")
+def test_a_disk_without_room_is_not_a_defect_of_ours(tmp_path: Path) -> None:
+    """A limit on the size of files stands for a full disk; in a process of its own."""
+    script = tmp_path / "full.py"
+    script.write_text(_FULL_DISK)
+    for size in (100, 3000, 9000):
+        done = subprocess.run(
+            [sys.executable, script, str(size)], capture_output=True, text=True, check=False
+        )
+        first, *_, last = done.stderr.strip().splitlines()
+        assert first.startswith(
+            f"DiskFull: compile: 'f' needs room in '{tempfile.gettempdir()}': "
+        ), done.stderr
+        assert first.endswith(" [compile-disk]")
+        assert last == (
+            "  Hint: make room there, raise the limit (ulimit -f), or name another folder in "
+            "TMPDIR."
+        )
+
+
+_FULL_DISK = f"""
+import resource, signal, sys
+from tilewright.runtime.cache import Cache
+from tilewright.runtime.compile import DiskFull, compile_shared
+from tilewright.tir.target import Target
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+try:
+    compile_shared({SOURCE!r}, Target.parse("c:scalar"), name="f",
+                   cache=Cache(None))
+except DiskFull as error:
+    print(error, file=sys.stderr)
+"""
+
+
+def test_what_a_compiler_says_without_a_place_is_quoted() -> None:
+    said = "cc1: fatal error: the moon is full\ncompilation terminated.\n"
+    error = compile_module._failure(find_compiler(), "f", said)
+    assert error.message == "compile: the C compiler refused 'f': the moon is full."
+    full = "as: /tmp/a.o: No space left on device\nanother line\n"
+    error = compile_module._failure(find_compiler(), "f", full)
+    assert error.code == "compile-disk"
+    assert error.message.endswith(": as: /tmp/a.o: No space left on device.")

@@ -12,6 +12,7 @@ from tilewright.runtime.host import (
     default_threads,
     host,
     host_target,
+    most_threads,
     read_host,
     why_not_run,
 )
@@ -198,15 +199,15 @@ def test_the_variable_goes_before_the_affinity(monkeypatch: pytest.MonkeyPatch) 
     assert default_threads() == 7
 
 
-@pytest.mark.parametrize("text", ["0", "-2", "two", "1.5"])
+@pytest.mark.parametrize("text", ["0", "-2", "two", "1.5", "10000", "9" * 20, "9" * 5000])
 def test_a_variable_that_is_no_count_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("TILEWRIGHT_NUM_THREADS", text)
     monkeypatch.setattr("tilewright.runtime.host.allowed_cpus", lambda: 2)
     with pytest.raises(HostError) as caught:
         default_threads()
     assert str(caught.value) == textwrap.dedent(f"""\
-        HostError: threads: TILEWRIGHT_NUM_THREADS is '{text}'; expected a whole number of at \
-least 1. [host-threads]
+        HostError: threads: TILEWRIGHT_NUM_THREADS is '{text[:40]}'; expected a whole number \
+from 1 to {most_threads()}. [host-threads]
           Hint: export TILEWRIGHT_NUM_THREADS=2""")
     assert isinstance(caught.value, ValueError)
 

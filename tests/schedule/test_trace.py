@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from contextlib import suppress
 
 import pytest
 
@@ -74,6 +76,20 @@ REPLAYS: dict[str, Trace] = {
     ),
     "ScheduleError: replay: step 0, 'split', has other arguments than the primitive: missing a "
     "required argument: 'factors'. [replay-arguments]": split_step(loop=LOOP_I),
+    "ScheduleError: replay: step 0, 'split', has factors ('4', 2); expected a list, each a whole "
+    "number or null. [replay-kind]": split_step(loop=LOOP_I, factors=("4", 2)),
+    "ScheduleError: replay: step 0, 'split', has factors 4; expected a list, each a whole number "
+    "or null. [replay-kind]": split_step(loop=LOOP_I, factors=4),
+    "ScheduleError: replay: step 0, 'split', has loop 7; expected LoopRef. [replay-kind]": (
+        split_step(loop=7, factors=(None, 2))
+    ),
+    "ScheduleError: replay: step 0, 'fuse', has loops (3,); expected LoopRef. [replay-kind]": Trace(
+        (Step("fuse", (("loops", (3,)),)),)
+    ),
+    "ScheduleError: replay: step 0, 'sample_categorical', has default '0'; expected a whole "
+    "number. [replay-kind]": Trace(
+        (Step("sample_categorical", (("candidates", (2, 4)), ("default", "0")), 2),)
+    ),
     "ScheduleError: replay: step 0 names {'block': 'b7'}, which 'matmul' does not have. "
     "[replay-reference]\n"
     "  Hint: the trace belongs to another workload.": Trace(
@@ -128,3 +144,17 @@ def test_malformed_json_is_refused(text: str) -> None:
     with pytest.raises(ScheduleError) as refusal:
         Trace.from_json(MALFORMED[text])
     assert str(refusal.value) == text
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_only_refusals_come_out_of_mutated_traces(seed: int) -> None:
+    """Any argument of any step may be anything that JSON has."""
+    draw = random.Random(seed)
+    data = json.loads(json.dumps(example().trace.to_json()))
+    odd = (None, True, -1, 0, 3, 2**63, 1.5, "", "x", [], ["4", 2], [None], {"a": 1}, {"loop": 3})
+    for _ in range(draw.choice((1, 1, 2))):
+        step = draw.choice(data["steps"])
+        name = draw.choice([*step["arguments"], "decision"])
+        (step if name == "decision" else step["arguments"])[name] = draw.choice(odd)
+    with suppress(ScheduleError):
+        Schedule.replay(matmul_relu(5, 7, 6, constant=True), Trace.from_json(data))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import NoReturn
 
 import numpy as np
 
 from ...errors import ModelError
-from ...types import Splat, TensorType, frozen
+from ...types import Array, Splat, TensorType, frozen
 from ..limits import checked_type
 from ..onnx_node import NodeReader
 from .rule import MOVES, Result, Rule
@@ -51,17 +52,27 @@ def _size(node: NodeReader) -> Result:
 
 
 def _range(node: NodeReader) -> Result:
-    start, limit, step = (node.constant(position) for position in range(3))
-    if not start.size == limit.size == step.size == 1 or not step.item():
-        raise ModelError(
-            f"model: {node.title} has start {start}, limit {limit} and step {step}; expected one "
-            "number each and a step other than 0.",
-            code="onnx-range",
-        )
-    count = max(0, math.ceil((limit.item() - start.item()) / step.item()))
+    given = [node.constant(position) for position in range(3)]
+    if any(array.size != 1 or array.dtype.kind not in "iuf" for array in given):
+        _refuse_range(node, given)
+    first, limit, step = (array.item() for array in given)
+    steps = (limit - first) / step if step else math.nan
+    if not math.isfinite(steps):
+        _refuse_range(node, given)
+    count, start = max(0, math.ceil(steps)), given[0]
     what = f"the result of {node.title}"
-    checked_type(what, start.dtype.name, (count,), node.tensors.limits)
+    type_ = checked_type(what, start.dtype.name, (count,), node.tensors.limits)
+    node.tensors.account.compute(what, type_)
     return frozen((start + np.arange(count) * step).astype(start.dtype).reshape(count))
+
+
+def _refuse_range(node: NodeReader, given: list[Array]) -> NoReturn:
+    start, limit, step = (str(array) if array.size == 1 else str(array.shape) for array in given)
+    raise ModelError(
+        f"model: {node.title} has start {start}, limit {limit} and step {step}; expected one "
+        "finite number each and a step other than 0.",
+        code="onnx-range",
+    )
 
 
 RULES: dict[str, Rule] = {

@@ -141,12 +141,15 @@ def _tile(node: NodeReader) -> Result:
 
 
 def _trilu(node: NodeReader) -> Result:
-    diagonal = int(node.constant(1, 1).item()) if node.has(1) else 0
-    return triangle.Trilu(node.integer("upper", 1) != 0, diagonal), node.inputs[:1]
+    """A diagonal outside of the matrix is the nearest one that is."""
+    *_, rows, columns = (1, 1, *node.type(0).shape)
+    diagonal = node.whole(1) if node.has(1) else 0
+    inside = max(-rows, min(diagonal, columns))
+    return triangle.Trilu(node.integer("upper", 1) != 0, inside), node.inputs[:1]
 
 
 def _cum_sum(node: NodeReader) -> Result:
-    axis = normal_axis(movement.Identity(), int(node.constant(1, 1).item()), node.type(0).rank)
+    axis = normal_axis(movement.Identity(), node.whole(1), node.type(0).rank)
     op = triangle.CumSum(axis, node.flag("exclusive"), node.flag("reverse"))
     return op, node.inputs[:1]
 

@@ -13,6 +13,7 @@ from ..onnx_node import NodeReader, NotSupported
 from .rule import Result, Rule
 from .slicing import distinct_axes
 
+_LARGEST_PLACE = 1 << 61  # twice a place, and a divisor more, are computed in 64 bits
 SAMPLINGS: dict[str, Sampling] = {sampling: sampling for sampling in get_args(Sampling)}
 
 
@@ -106,11 +107,20 @@ def _resized(
     if mode not in ("nearest", "linear") or sampling is None:
         raise NotSupported(f"mode is '{mode}', nearest_mode is '{nearest}'")
     shape = tuple(sizes.get(d, size) for d, size in enumerate(type_.shape))
-    checked_type(f"the result of {node.title}", type_.dtype, shape, node.tensors.limits)
+    for axis in range(type_.rank):  # axis by axis, as it is computed
+        between = (*shape[: axis + 1], *type_.shape[axis + 1 :])
+        checked_type(f"the result of {node.title}", type_.dtype, between, node.tensors.limits)
     places = tuple(
         SAME if d not in scales else _places(size, shape[d], scales[d], coordinates)
         for d, size in enumerate(type_.shape)
     )
+    for extent, place in zip(shape, places, strict=True):
+        if abs(place.slope) * extent + abs(place.offset) + place.divisor > _LARGEST_PLACE:
+            raise ModelError(
+                f"model: {node.title} takes {type_} to {list(shape)} by fractions that no 64-bit "
+                "integer holds; expected simpler scales.",
+                code="onnx-resize-places",
+            )
     return Resize(shape, places, sampling), node.inputs[:1]
 
 

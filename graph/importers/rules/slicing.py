@@ -38,6 +38,13 @@ def surrounded(
     """`value` with elements around it, as slicing.Pad says; negative pads cut before others add."""
     shape = node.builder.types[value].shape
     sides = enumerate(zip(shape, before, after, strict=True))
+    if any(min(0, first) + size + min(0, last) < 0 for _, (size, first, last) in sides):
+        raise ModelError(
+            f"model: {node.title} cuts {list(before)} and {list(after)} elements off the axes of "
+            f"{node.builder.types[value]}; expected no more than there are.",
+            code="onnx-pads-cut",
+        )
+    sides = enumerate(zip(shape, before, after, strict=True))
     kept = {d: range(max(0, -first), size + min(0, last)) for d, (size, first, last) in sides}
     op, inputs = part_of(value, shape, kept)
     first, last = (tuple(max(0, pad) for pad in side) for side in (before, after))
@@ -96,12 +103,13 @@ def _split(node: NodeReader) -> Result:
     if node.given("split"):
         sizes = node.integers("split")
     elif node.has(1):
-        sizes = node.sizes(1)
+        sizes = node.sizes(1, 1 << 20)
     else:
         count = node.integer("num_outputs", len(node.proto.output))
         size = -(-extent // max(1, count))
-        sizes = tuple(max(0, min(size, extent - n * size)) for n in range(count))
-    if sum(sizes) != extent or min(sizes) < 0 or len(sizes) != len(node.proto.output):
+        known = range(min(count, len(node.proto.output)))
+        sizes = tuple(max(0, min(size, extent - n * size)) for n in known)
+    if len(sizes) != len(node.proto.output) or min(sizes) < 0 or sum(sizes) != extent:
         raise ModelError(
             f"model: {node.title} splits axis {axis} of {type_} into {list(sizes)} for "
             f"{len(node.proto.output)} outputs; expected a size for each, {extent} together.",
@@ -129,21 +137,33 @@ def _pad(node: NodeReader) -> Result:
     before, after = [0] * type_.rank, [0] * type_.rank
     for n, axis in enumerate(axes):
         before[axis], after[axis] = pads[n], pads[n + len(axes)]
+    if mode == "reflect" and any(
+        max(first, last) > max(0, size - 1 + min(0, first) + min(0, last))
+        for size, first, last in zip(type_.shape, before, after, strict=True)
+    ):
+        raise ModelError(
+            f"model: {node.title} reflects {before} and {after} elements of {type_}; expected "
+            "fewer than each axis has.",
+            code="onnx-pads-reflect",
+        )
     return surrounded(node, node.value(0), before, after, mode, _pad_value(node))
 
 
 def _pad_value(node: NodeReader) -> float | int | bool:
+    type_ = node.type(0)
+    number: float | int | bool = False if type_.dtype == "bool" else 0
     if node.version < 11:
-        return node.real("value", 0.0)
-    if not node.has(2):
-        return False if node.type(0).dtype == "bool" else 0
-    value = node.constant(2)
-    if value.size != 1:
-        raise ModelError(
-            f"model: {node.title} pads with {node.type(2)}; expected one element.",
-            code="onnx-pad-value",
-        )
-    number: float | int | bool = value.item()
+        value = node.real("value", 0.0)
+        return value if type_.is_float else number
+    if node.has(2):
+        array = node.constant(2)
+        if array.size != 1 or node.type(2).dtype != type_.dtype:
+            raise ModelError(
+                f"model: {node.title} pads {type_} with {node.type(2)}; expected one element of "
+                "its type.",
+                code="onnx-pad-value",
+            )
+        number = array.item()
     return number
 
 

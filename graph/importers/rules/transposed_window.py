@@ -19,8 +19,8 @@ def _conv_transpose(node: NodeReader) -> Result:
     x, w = node.type(0), node.type(1)
     groups, n = node.integer("group", 1), w.rank - 2
     kernel = w.shape[2:]
-    strides = node.integers("strides", (1,) * n)
-    dilations = node.integers("dilations", (1,) * n)
+    strides = node.as_many("strides", (1,) * n)
+    dilations = node.as_many("dilations", (1,) * n)
     stated = node.integers("kernel_shape", kernel)
     fits = x.rank == w.rank >= 3 and groups > 0 and x.shape[1:2] == w.shape[:1]
     if not fits or w.shape[0] % groups or stated != kernel or min((1, *strides, *dilations)) < 1:
@@ -55,18 +55,19 @@ def _transposed_pads(
     """
     n = len(extents)
     sizes = node.type(0).shape[2:]
-    extra = node.integers("output_padding", (0,) * n)
+    extra = node.as_many("output_padding", (0,) * n)
     mode = node.text("auto_pad", "NOTSET")
     axes = zip(sizes, strides, extents, extra, strict=True)
     full = [(size - 1) * stride + extent + more for size, stride, extent, more in axes]
     if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise NotSupported(f"auto_pad is '{mode}'")
     if node.given("output_shape"):
-        wanted = node.integers("output_shape")[-n:]
+        whole = node.integers("output_shape")  # old models give batch and channels, too
+        wanted = whole[2:] if len(whole) == n + 2 else node.as_many("output_shape", (0,) * n)
     elif mode.startswith("SAME"):
         wanted = tuple(size * stride for size, stride in zip(sizes, strides, strict=True))
     else:
-        pads = node.integers("pads", (0,) * (2 * n))
+        pads = node.as_many("pads", (0,) * (2 * n))
         return list(pads[:n]), list(pads[n:]), extra
     totals = [has - wants for has, wants in zip(full, wanted, strict=True)]
     small, large = [total // 2 for total in totals], [total - total // 2 for total in totals]

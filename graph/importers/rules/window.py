@@ -5,16 +5,45 @@ from __future__ import annotations
 from ...errors import ModelError
 from ...ops import pooling
 from ...ops.convolution import Conv
+from ..limits import checked_type
 from ..onnx_node import NodeReader, NotSupported
 from .rule import Result, Rule, plain
 
 WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 
-def _windows(
-    node: NodeReader, kernel: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Strides, pads and dilations of windows of `kernel` taps; automatic padding is resolved."""
+Windows = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+def _windows(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
+    """Strides, pads and dilations of windows of `kernel` taps; automatic padding is resolved.
+
+    Raises: ModelError where the padded input exceeds the limits.
+    """
+    strides, pads, dilations = _stated(node, kernel)
+    n, x = len(kernel), node.type(0)
+    if not len(x.shape) - 2 == len(strides) == len(dilations) == n or len(pads) != 2 * n:
+        return strides, pads, dilations  # malformed: the operator's own check says how
+    sides = zip(x.shape[2:], pads[:n], pads[n:], strict=True)
+    padded = [size + max(0, before) + max(0, after) for size, before, after in sides]
+    checked_type(
+        f"the padded input of {node.title}",
+        x.dtype,
+        (*x.shape[:2], *padded),
+        node.tensors.limits,
+    )
+    # a stride beyond the end is as good as one to the end; one tap has no distance to another
+    return (
+        tuple(min(stride, max(1, room)) for stride, room in zip(strides, padded, strict=True)),
+        pads,
+        tuple(
+            1 if taps == 1 < step else step for taps, step in zip(kernel, dilations, strict=True)
+        ),
+    )
+
+
+def _stated(node: NodeReader, kernel: tuple[int, ...]) -> Windows:
+    """What the attributes say, and what they leave to be computed."""
     n = len(kernel)
     sizes = node.type(0).shape[2:]
     strides = node.integers("strides", (1,) * n)
@@ -27,7 +56,7 @@ def _windows(
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise NotSupported(f"auto_pad is '{mode}'")
     if not len(sizes) == len(strides) == len(dilations) == n or min((1, *strides)) < 1:
-        return strides, (0,) * (2 * n), dilations  # malformed: the operator's own check says how
+        return strides, (0,) * (2 * n), dilations  # malformed, likewise
     extents = [(taps - 1) * dilation + 1 for taps, dilation in zip(kernel, dilations, strict=True)]
     totals = [
         max(0, (-(-size // stride) - 1) * stride + extent - size)

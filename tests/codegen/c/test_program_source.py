@@ -1,15 +1,7 @@
 from __future__ import annotations
 
-import shutil
-import subprocess
-from pathlib import Path
-
-import pytest
-
 from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.c.program_source import (
-    declarations,
-    plain,
     program_source,
     static_definitions,
     unit_source,
@@ -19,7 +11,6 @@ from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.host import host_target
 from tilewright.tir.target import Target
 
-from ...linked import linked
 from ...tiny_program import tiny
 
 
@@ -53,23 +44,3 @@ def test_static_definitions_show_nothing_and_prepare_nothing() -> None:
         assert f"\nvoid {symbol}(" not in text
     for launch in made.prepare:
         assert launch.function not in text
-
-
-def test_text_for_comments_is_harmless() -> None:
-    assert plain('a*/b/*c\\\n"?') == "a* /b/ *c____"
-
-
-@pytest.mark.needs_cc
-@pytest.mark.skipif(shutil.which("nm") is None, reason="no nm")
-def test_an_object_imports_three_functions_of_libc_at_most(tmp_path: Path) -> None:
-    made = emitted(host_target())
-    halves = (made.texts[:2], (declarations(made), *made.texts[2:], made.main))
-    units = [unit_source(made.name, made.target, half) for half in halves]
-    shared = linked(units, made.target)
-    file = tmp_path / "model.so"
-    file.write_bytes(shared.binary)
-    done = subprocess.run(
-        ["nm", "-D", "--undefined-only", str(file)], capture_output=True, text=True, check=True
-    )
-    strong = {line.split()[1].split("@")[0] for line in done.stdout.splitlines() if " U " in line}
-    assert strong <= {"memcpy", "memset", "memmove"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,15 @@ import onnx
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError, ModelFileError, UnsupportedOperator
 from tilewright.graph.importers.limits import Limits
 from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.rules.table import RULES
 from tilewright.graph.types import Splat
 from tilewright.graph.verify import verify
+from tilewright.runtime.memory import process_memory
+from tilewright.tir.errors import InternalError
 
 Shape = tuple[int | str | None, ...]
 Golden = Callable[[str, str], None]
@@ -44,6 +50,7 @@ def tensor(name: str, values: object, dtype: str = "int64") -> TensorProto:
 
 
 RELU = node("Relu", "x")
+WIDE = Limits(value_bytes=1 << 35, constant_bytes=1 << 35)  # whatever this machine has
 
 
 def refusal(model: object, error: type[ModelError] = ModelError, **options: object) -> str:
@@ -199,6 +206,11 @@ def test_a_version_that_nobody_has_read_yet_is_refused(monkeypatch: pytest.Monke
 
 def _models() -> dict[str, ModelProto]:
     """A model for each code of the importer."""
+    return {**_odd_graphs(), **_odd_numbers()}
+
+
+def _odd_graphs() -> dict[str, ModelProto]:
+    """What is wrong with values, nodes and types."""
     scalar = tensor("s", 1.0, "float32")
     conv = node("Conv", "x w", kernel_shape=[3, 3])
     weights = tensor("w", np.ones((2, 2, 1, 1)), "float32")
@@ -214,7 +226,7 @@ def _models() -> dict[str, ModelProto]:
     negative.dims[0] = -2
     typed = helper.make_tensor("c", TensorProto.FLOAT, [2], [1.0, 2.0])
     typed.float_data.append(3.0)
-    long_list = tensor("c", np.zeros((1 << 20) + 1))
+    long_list = tensor("c", np.zeros((1 << 10) + 1))
     deep = tensor("c", np.zeros((1,) * 17))
     return {
         "onnx-attribute-kind": model_of(node("LRN", "x", size=[5])),
@@ -252,11 +264,42 @@ def _models() -> dict[str, ModelProto]:
     }
 
 
+def _odd_numbers() -> dict[str, ModelProto]:
+    """What is wrong with how many there are of something, and with how large it is."""
+    weights = tensor("w", np.ones((2, 2, 1, 1)), "float32")
+    two_inputs = model_of(RELU)
+    two_inputs.graph.input.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]))
+    transposed = node("ConvTranspose", "x w", strides=[1, 1, 1])
+    ends = tuple(tensor(name, n, "float32") for name, n in (("a", 0), ("b", 2.0**31), ("s", 1)))
+    scales = tensor("w", np.array([1, 1, 1.0000001, 3e-38]), "float32")
+    return {
+        "onnx-attribute-count": model_of(transposed, constants=(weights,)),
+        "onnx-input-missing of two": model_of(
+            helper.make_node("Mean", ["x", "", "x"], ["y"], name="mean")
+        ),
+        "onnx-input-whole": model_of(node("CumSum", "x c"), constants=(tensor("c", [], "int64"),)),
+        "onnx-inputs": two_inputs,
+        "onnx-number": model_of(node("HardSigmoid", "x"), elem_type=TensorProto.INT32),
+        "onnx-pads-cut": model_of(
+            node("Pad", "x c"), constants=(tensor("c", [0, 0, 0, -(2**63), 0, 0, 0, 0]),)
+        ),
+        "onnx-pads-reflect": model_of(
+            node("Pad", "x c", mode="reflect"), constants=(tensor("c", [0, 100, *[0] * 6]),)
+        ),
+        "onnx-resize-places": model_of(
+            helper.make_node("Resize", ["x", "", "w"], ["y"], name="n_y"), constants=(scales,)
+        ),
+        "model-computed-bytes": model_of(node("Range", "a b s"), RELU, constants=ends),
+    }
+
+
 def test_malformed_models_are_refused_word_for_word(golden: Golden) -> None:
     texts = []
     for code, model in _models().items():
-        text = refusal(model).replace(f"to {onnx.defs.onnx_opset_version()}.", "to NEWEST.")
-        assert f"[{code}]" in text
+        text = refusal(model, limits=WIDE).replace(
+            f"to {onnx.defs.onnx_opset_version()}.", "to NEWEST."
+        )
+        assert f"[{code.split()[0]}]" in text
         texts.append(text)
     golden("errors/onnx_malformed.txt", "\n\n".join(texts))
 
@@ -298,6 +341,52 @@ def test_files_that_are_no_models_are_refused(tmp_path: Path, golden: Golden) ->
     golden("errors/onnx_files.txt", "\n\n".join([missing, garbage, refusal(bad_name)]))
     with pytest.raises(OSError, match="cannot be read"):
         import_onnx(tmp_path)
+
+
+def test_what_is_no_regular_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("/dev/zero"), tmp_path / "pipe"):
+        for read in (import_onnx, compile):
+            with pytest.raises(ModelFileError) as caught:
+                read(path)
+            assert str(caught.value) == (
+                f"ModelFileError: model: file '{path}' cannot be read: it is not a regular file. "
+                "[onnx-file-kind]"
+            )
+
+
+def test_a_file_that_is_larger_than_a_model_can_be_is_not_read(tmp_path: Path) -> None:
+    sparse = tmp_path / "sparse.onnx"
+    with sparse.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ModelFileError, match=r"expected at most 2147483647. \[onnx-file-size\]"):
+        compile(sparse)
+
+
+def test_a_path_that_no_file_can_have_is_refused() -> None:
+    for read in (import_onnx, compile):
+        with pytest.raises(ModelFileError, match=r"embedded null byte. \[onnx-file\]"):
+            read("model\0.onnx")
+
+
+def test_a_rule_that_fails_is_our_defect_and_names_its_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def build(node: object) -> object:
+        raise ValueError("two and two are five")
+
+    monkeypatch.setitem(RULES, "Relu", replace(RULES["Relu"], build=build))
+    with pytest.raises(InternalError) as caught:
+        import_onnx(model_of(RELU))
+    assert str(caught.value).splitlines()[0] == (
+        "InternalError: import: the rule of node 'n_y' (Relu) failed: ValueError: two and two are "
+        "five. [onnx-rule]"
+    )
+
+
+def test_limits_are_those_of_the_memory_of_this_process() -> None:
+    limits = Limits()
+    assert limits.value_bytes == limits.constant_bytes == min(1 << 35, process_memory())
 
 
 def test_open_sizes_are_refused_with_the_line_to_type(golden: Golden) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from tilewright.graph.errors import ModelFileError
+from tilewright.graph.errors import ModelError, ModelFileError
 from tilewright.graph.importers.onnx import import_onnx
 
 Golden = Callable[[str, str], None]
@@ -104,3 +105,29 @@ def test_no_descriptor_stays_open(folder: Path) -> None:
             continue
     load(folder, external_model(location="w.bin"))
     assert len(list(descriptors.iterdir())) == before
+
+
+def test_a_sparse_file_of_more_than_the_memory_is_refused_before_it_is_read(folder: Path) -> None:
+    with (folder / "w.bin").open("wb") as file:
+        file.truncate(1 << 42)
+    model = external_model(location="w.bin")
+    model.graph.initializer[0].dims[:] = [1 << 40]
+    with pytest.raises(ModelError, match=r"takes 4398046511104 bytes; .* \[model-bytes\]"):
+        load(folder, model)
+
+
+def test_external_data_lies_in_memory_once(folder: Path) -> None:
+    count = 1 << 22
+    (folder / "w.bin").write_bytes(bytes(4 * count))
+    model = external_model(location="w.bin")
+    model.graph.initializer[0].dims[:] = [count]
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = count
+    onnx.save(model, folder / "m.onnx")
+    tracemalloc.start()
+    weights = import_onnx(folder / "m.onnx").constants["w"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert weights.shape == (count,)
+    assert peak < 1.1 * 4 * count
+    (folder / "w.bin").write_bytes(b"")  # what was read stays, whatever becomes of the file
+    assert not np.any(weights)

@@ -73,3 +73,13 @@ def test_parameters_that_do_not_fit_are_refused() -> None:
         with pytest.raises(ModelError) as caught:
             op.infer(types)
         assert str(caught.value) == f"ModelError: {text}"
+
+
+def test_a_window_of_lrn_is_never_wider_than_the_channels(check_kernel: Check) -> None:
+    x = np.arange(24, dtype=np.float64).reshape(1, 6, 4)
+    (y,) = LRN(2**40, 2.0**40, 0.5, 1.0).reference(x)
+    np.testing.assert_allclose(y, x / np.sqrt(1 + (x**2).sum(axis=1, keepdims=True)))
+    assert LRN(11).reach(6) == (5, 5)
+    assert LRN(10).reach(6) == (4, 5)
+    assert LRN(5).reference(np.zeros((1, 0, 4)))[0].shape == (1, 0, 4)
+    check_kernel(LRN(2**40), x.astype(np.float32))

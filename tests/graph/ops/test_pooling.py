@@ -6,9 +6,11 @@ import itertools
 from collections.abc import Callable
 
 import numpy as np
+import onnx
 import pytest
 
 from tilewright.graph.errors import ModelError
+from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.ops.pooling import AveragePool, MaxPool
 from tilewright.graph.types import Array, TensorType
 
@@ -93,3 +95,32 @@ def test_what_ceil_adds_beyond_the_padding_never_counts() -> None:
 def test_a_window_needs_to_fit() -> None:
     with pytest.raises(ModelError, match="does not fit into 2 elements"):
         MaxPool((3, 3)).infer((TensorType("float32", (1, 1, 2, 4)),))
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_strides_and_distances_that_lead_nowhere_are_those_of_the_data(
+    check_node: Check, random_array: Random, mode: int
+) -> None:
+    graph = check_node(
+        "MaxPool",
+        {"x": random_array(1, 1, 2, 5, 6)},
+        opset=12,
+        kernel_shape=[3, 1],
+        strides=[2**31, 2],
+        dilations=[1, 2**31],
+        ceil_mode=mode,
+    )
+    (node,) = graph.nodes
+    assert node.op.strides == (5, 2)
+    assert node.op.dilations == (1, 1)
+
+
+def test_a_padded_input_beyond_the_limits_is_refused(
+    node_model: Callable[..., onnx.ModelProto],
+) -> None:
+    inputs = {"x": np.zeros((1, 1, 8), np.float32), "w": np.zeros((1, 1, 2), np.float32)}
+    model = node_model(
+        "Conv", inputs, pads=[2**40, 0], strides=[2**40], dilations=[2**40], kernel_shape=[2]
+    )
+    with pytest.raises(ModelError, match=r"the padded input of node 'the_node' .*\[model-bytes\]"):
+        import_onnx(model)

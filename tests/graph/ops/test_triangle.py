@@ -50,3 +50,16 @@ def test_what_is_no_matrix_is_refused() -> None:
     with pytest.raises(ModelError) as caught:
         Trilu().infer((TensorType("float32", (3,)),))
     assert str(caught.value) == "ModelError: Trilu: expected matrices, got float32[3]. [trilu-rank]"
+
+
+@pytest.mark.parametrize("diagonal", [-(2**63), 2**63 - 1, -5, 7])
+def test_a_diagonal_far_outside_is_the_nearest_one(
+    check_node: Check, random_array: Random, diagonal: int
+) -> None:
+    x = random_array(1, 3, 4)
+    model_of = {"x": x, "k": np.array(diagonal)}
+    graph = check_node("Trilu", model_of, constants=("k",), upper=1)
+    (node,) = graph.nodes
+    expected = x if diagonal < 0 else np.zeros_like(x)
+    np.testing.assert_array_equal(node.op.reference(x)[0], expected)
+    assert -3 <= node.op.diagonal <= 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -11,8 +12,8 @@ from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph
 from tilewright.graph.ops.registry import Add, BatchNormalization, Conv, Mul, Relu
 from tilewright.graph.passes.batch_norm_folding import BatchNormFolding
-from tilewright.graph.passes.pipeline import Pass
-from tilewright.graph.types import Splat, TensorType
+from tilewright.graph.passes.pipeline import Pass, optimise
+from tilewright.graph.types import Splat, TensorType, array_of
 
 Apply = Callable[[Pass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
@@ -127,3 +128,19 @@ def test_splats_stay_splats_when_every_channel_is_alike(apply: Apply) -> None:
     after = apply(BatchNormFolding(), b.finish((y,)))
     assert after.constants["w.folded"] == Splat(0.5, "float32", (8, 3, 1, 1))
     assert after.constants["w.bias"] == Splat(-2.0, "float32", (8,))
+
+
+def test_what_has_no_value_is_not_warned_of() -> None:
+    """The root of a negative variance, and what a float16 cannot hold."""
+    b = Network()
+    value = b.conv(b.x)
+    names = [b.random(n, 4) for n in ("scale", "shift", "mean")]
+    names.append(b.constant("variance", np.array([1, -1, 1e-45, 1], np.float32)))
+    graph = b.finish((b.add(BatchNormalization(0.0), value, *names, output="y"),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        after, (report,) = optimise(graph, (BatchNormFolding(),))
+    assert report.verdict == "equal"
+    folded = array_of(after.constants["w.folded"])
+    assert np.isnan(folded[1]).all()
+    assert np.isfinite(folded[[0, 3]]).all()

@@ -9,6 +9,7 @@ import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph, Node, rebuilt
+from tilewright.graph.ops.base import Work
 from tilewright.graph.ops.registry import Add, BatchNormalization, Conv, Identity, Mul, Relu
 from tilewright.graph.passes.dead_code import DeadCode
 from tilewright.graph.passes.identity_removal import IdentityRemoval
@@ -120,13 +121,21 @@ def test_a_pass_that_breaks_the_graph_is_undone(wrong: DropLast | Rename, proble
 
 
 def test_checks_are_left_out_when_asked_or_too_large() -> None:
-    graph = network()
+    graph, reasons = network(), []
     for after, (report,) in (
         optimise(graph, (SwapAdd(),), check=False),
-        optimise(graph, (SwapAdd(),), check_bytes=1000),
+        optimise(graph, (SwapAdd(),), limits=Work(125, 1 << 40)),
+        optimise(graph, (SwapAdd(),), limits=Work(1 << 40, 10)),
     ):
         assert Mul() in [node.op for node in after.nodes]
         assert (report.verdict, report.comparison) == ("unchecked", None)
+        reasons.append(report.problem)
+    assert reasons[0] == ""
+    assert reasons[1].startswith("too large to compare: it takes up to ")
+    assert reasons[1].endswith(" bytes; at most 1000 are allowed")
+    assert reasons[2].startswith("too large to compare: it takes ")
+    assert reasons[2].endswith(" steps; at most 10 are allowed")
+    assert "SwapAdd: unchecked; Add 1 -> 0, Mul 0 -> 1; too large" in str(report)
 
 
 def test_an_invalid_graph_is_refused_at_the_door() -> None:

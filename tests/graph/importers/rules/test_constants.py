@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -9,11 +11,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tilewright.graph.errors import ModelError
+from tilewright.graph.importers.limits import Limits
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.types import array_of
 
 Refused = Callable[..., str]
 X = np.zeros((3, 4, 5), np.float32)
+_ENDS = ((0, "a"), (1000, "b"), (1, "c"))
 
 
 @pytest.mark.parametrize(
@@ -46,12 +51,41 @@ def test_range_is_a_constant(
     np.testing.assert_array_equal(found, np.arange(start, limit, step, dtype=dtype))
 
 
-def test_a_range_without_a_step_is_refused(refused_node: Refused) -> None:
-    inputs = {name: np.array(n) for name, n in (("start", 0), ("limit", 2), ("delta", 0))}
-    assert refused_node("Range", inputs, constants=tuple(inputs)) == (
-        "ModelError: model: node 'the_node' (Range) has start 0, limit 2 and step 0; expected one "
-        "number each and a step other than 0. [onnx-range]"
+@pytest.mark.parametrize(
+    ("start", "limit", "step"),
+    [(0, 2, 0), (0, math.inf, 1), (math.nan, 2, 1), (0, 1, math.nan), (-3e38, 3e38, 1e-38)],
+)
+def test_a_range_without_an_end_is_refused(
+    refused_node: Refused, start: float, limit: float, step: float
+) -> None:
+    named = (("start", start), ("limit", limit), ("delta", step))
+    inputs = {name: np.array(n, np.float32) for name, n in named}
+    text = refused_node("Range", inputs, constants=tuple(inputs))
+    shown = [str(array) for array in inputs.values()]
+    if step == 1e-38:
+        assert text.endswith(" [model-bytes]")
+        return
+    assert text == (
+        f"ModelError: model: node 'the_node' (Range) has start {shown[0]}, limit {shown[1]} and "
+        f"step {shown[2]}; expected one finite number each and a step other than 0. [onnx-range]"
     )
+
+
+def test_ranges_are_counted_together_before_they_are_made() -> None:
+    """Each is allowed; all of them are not."""
+    ends = [numpy_helper.from_array(np.array(n, np.int64), name) for n, name in _ENDS]
+    nodes = [helper.make_node("Range", ["a", "b", "c"], [f"r{n}"]) for n in range(1000)]
+    model = helper.make_model(
+        helper.make_graph(nodes, "ranges", [], [onnx.ValueInfoProto(name="r0")], ends),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    tracemalloc.start()
+    with pytest.raises(ModelError, match=r"expected at most 1000000\. \[model-computed-bytes\]"):
+        import_onnx(model, limits=Limits(computed_bytes=1_000_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
 
 
 def test_what_a_model_computes_of_shapes_is_a_constant() -> None:

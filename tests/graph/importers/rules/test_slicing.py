@@ -34,6 +34,19 @@ def test_pads_that_do_not_fit_are_refused(refused_node: Refused) -> None:
     )
     inputs = {"x": X, "pads": np.zeros(4, np.int64), "value": np.zeros(2, np.float32)}
     assert refused_node("Pad", inputs, constants=("pads", "value")) == (
-        "ModelError: model: node 'the_node' (Pad) pads with float32[2]; expected one element. "
-        "[onnx-pad-value]"
+        "ModelError: model: node 'the_node' (Pad) pads float32[3, 4] with float32[2]; expected one "
+        "element of its type. [onnx-pad-value]"
     )
+
+
+def test_a_split_into_no_sizes_is_refused(refused_node: Refused) -> None:
+    inputs = {"x": X, "split": np.zeros(0, np.int64)}
+    assert "splits axis 0 of float32[3, 4] into [] for 1 outputs" in refused_node(
+        "Split", inputs, constants=("split",)
+    )
+    assert "into [3] for 1 outputs" not in refused_node("Split", {"x": X}, num_outputs=2**40)
+
+
+def test_the_element_that_pads_has_the_type_of_the_data(refused_node: Refused) -> None:
+    inputs = {"x": np.zeros(3, np.int32), "pads": np.ones(2, np.int64), "v": np.float32(np.nan)}
+    assert "pads int32[3] with float32[]" in refused_node("Pad", inputs, constants=("pads", "v"))
