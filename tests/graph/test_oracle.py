@@ -53,5 +53,5 @@ def test_it_computes_in_float64_or_in_the_types_of_the_model() -> None:
 def test_a_model_that_is_too_large_to_evaluate_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oracle, "check_limits", lambda: Work(10, 1 << 30))
     assert model_oracle(of(Exp(), "float32")) == (
-        "not run: the reference takes up to 192 bytes; at most 80 are allowed"
+        "not run: the reference takes up to 288 bytes; at most 80 are allowed"
     )
