@@ -86,7 +86,8 @@ def _proofs(report: EngineReport) -> Iterator[str]:
     seconds = sum(kernel.proof_seconds for kernel in report.kernels)
     found = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     yield f"{found}; in {seconds:.2f} s"
-    yield "  coverage, flow, reductions, bounds and races of each kernel's loops, by isl"
+    yield "  coverage, flow, reductions, bounds and races of each kernel's loops, by isl;"
+    yield "  bounds and races of its code once more, behind all passes"
 
 
 def _checks(demo: Demonstration, report: EngineReport) -> Iterator[str]:

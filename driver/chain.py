@@ -41,7 +41,7 @@ def changed_value(original: PrimFunc, canonical: PrimFunc) -> str | None:
     try:
         check_chain(original, canonical)
     except CheckError as error:
-        return error.message
+        return error.message.removeprefix("check: ")
     return None
 
 
@@ -53,7 +53,7 @@ def with_values(verdict: Verdict, schedule: Schedule, target: Target) -> Verdict
         return verdict
     wrong = changed_value(original, canonical)
     if wrong:
-        found = Verdict(REFUTED, (Failure("values", wrong.removeprefix("check: ")),))
+        found = Verdict(REFUTED, (Failure("values", wrong),))
         return verdict.joined(found)
     steps = ", ".join(schedule.rewrites)
     said = "equal in float64 on random data" if wrong is None else "too large to be compared here"

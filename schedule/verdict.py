@@ -15,6 +15,7 @@ PROVED = "proved"
 ASSUMING = "proved under assumptions"
 UNKNOWN = "unknown"
 REFUTED = "refuted"
+MOST_TEXT = 2000  # of a summary: it goes into files, and terms of an expression into it
 _WORSE = (PROVED, ASSUMING, UNKNOWN, REFUTED)
 
 
@@ -91,8 +92,9 @@ class Verdict:
 
     @property
     def summary(self) -> str:
-        """The first line, and all that a proof lacks."""
-        return "; ".join(str(replace(self, scope=())).split("\n  "))
+        """The first line, and what a proof lacks, as one line of at most MOST_TEXT characters."""
+        text = "; ".join(str(replace(self, scope=())).split("\n  "))
+        return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 4]} ..."
 
     def over(self, *scope: str) -> Verdict:
         """The same verdict, which says what it is on."""

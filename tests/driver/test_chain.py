@@ -94,7 +94,7 @@ def test_kernels_of_a_model_with_wrong_blocks_are_found() -> None:
     }
     found = changed_kernels(kernels, SCALAR, strict=False)  # type: ignore[arg-type]
     assert {name: check.verdict for name, check in found.items()} == {
-        "wrong": "check: the schedule of 'sums' changes the value of 'Y'."
+        "wrong": "the schedule of 'sums' changes the value of 'Y'."
     }
 
 

@@ -29,6 +29,8 @@ from .nests import NESTS, PackedNest, canonical, nest, packed
 from .planted import PLANTED, edited
 from .programs import causal, matmul_relu
 
+STATUSES = ("proved", "proved under assumptions", "unknown", "refuted")
+
 # ruff: noqa: E501 (one line of a nest is one line)
 
 
@@ -105,7 +107,23 @@ def test_a_verdict_survives_json_and_ignores_time_in_comparison() -> None:
     again = Verdict.from_json(verdict.to_json())
     assert again == verdict
     assert again.milliseconds == verdict.milliseconds
+    assert Verdict.from_json(verdict.over("all").to_json()) == verdict.over("all")
+    before = {name: value for name, value in verdict.to_json().items() if name != "scope"}
+    assert Verdict.from_json(before) == verdict  # files have verdicts from before there was a scope
     assert Verdict("proved", milliseconds=1.0) == Verdict("proved", milliseconds=2.0)
+
+
+def test_a_summary_is_one_line_of_what_a_proof_lacks() -> None:
+    verdict = Verdict("unknown", reasons=("P1: this", "P2: that")).over("the nest")
+    assert verdict.summary == (
+        "unknown (P1 to P5, 0 questions, 0.0 ms); undecided: P1: this; undecided: P2: that"
+    )
+    assert len(Verdict("unknown", reasons=("x" * 9000,)).summary) == 2000
+
+
+def test_verdicts_joined_are_as_good_as_the_worse_one() -> None:
+    ends = {(a, b): Verdict(a).joined(Verdict(b)).status for a in STATUSES for b in STATUSES}
+    assert all(ends[a, b] == max(a, b, key=STATUSES.index) for a, b in ends)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tilewright.schedule.proof.lowered import shares
 from tilewright.schedule.proof.lowered.prove import prove_lowered
@@ -174,3 +178,27 @@ def test_what_takes_too_many_operations_is_undecided() -> None:
     verdict = prove_lowered(func, 10)
     assert verdict.status == "unknown"
     assert "P5 of 'f', lowered: the proof takes isl more than 10 operations" in verdict.reasons
+
+
+FACTORS = st.integers(-3, 9)
+TERMS = st.sampled_from(["p", "k", "p // 2", "p % 2", "p // 3", "p % 3", "(p * 3 + k) // 4"])
+INDICES = st.lists(st.tuples(FACTORS, TERMS), min_size=1, max_size=3)
+
+
+@given(st.lists(st.tuples(INDICES, INDICES, st.integers(0, 6)), min_size=1, max_size=2))
+def test_iterations_meet_where_they_touch_one_element_and_nowhere_else(
+    stores: list[tuple[list[tuple[int, str]], list[tuple[int, str]], int]],
+) -> None:
+    lines = ["def f(Y: output(float32[200, 200])):", "    for p in parallel(6):"]
+    lines.append("        for k in range(3):")
+    touched: list[set[tuple[int, int]]] = [set() for _ in range(6)]
+    for row, column, limit in stores:
+        forms = [" + ".join(f"{t} * {f}" for f, t in form) + " + 99" for form in (row, column)]
+        lines.append(f"            if p < {limit}:")
+        lines.append(f"                Y[{', '.join(forms)}] = 1.0")
+        for p, k in product(range(min(6, limit)), range(3)):
+            rows, columns = (eval(form, {"p": p, "k": k}) for form in forms)
+            touched[p].add((rows, columns))
+    apart = all(a.isdisjoint(b) for a, b in combinations(touched, 2))
+    verdict = proved("\n".join(lines) + "\n")
+    assert verdict.status == ("proved" if apart else "refuted"), verdict
