@@ -25,6 +25,7 @@ from ..tir.instructions import INSTRUCTIONS
 from ..tir.target import Target
 from ..tir.work import bytes_moved, operations
 from .check import check_chain, check_kernel
+from .check_budget import unchecked_because
 from .interpreted import interpreted
 from .lower import Lowered, lower_function, prove_schedule
 from .resolve_target import resolve_target
@@ -107,7 +108,7 @@ def build(
     their results differ from those of the definition, by name: ("vdpbf16ps",); a Schedule names its
     own.
     verify: "all" and "kernels" run the kernel once on poisoned data against the reference, where
-    this machine can.
+    this machine can and the arrays are not too large (the kernel's `notes` say so).
     A kernel for another kind of processor ("c:neon" on x86) is proved and written, but neither
     compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first run, or `tw.emulated`.
     Raises: BuildError, DefinitionError, ScheduleError, TargetError, ArgumentError,
@@ -130,27 +131,33 @@ def build(
         what, resolved, source=as_source(schedules), strict=strict, allow=allow
     )
     original = lowered.schedule.original
-    kernel = _kernel(lowered, resolved, constants or {})
-    if verify in ("all", "kernels") and _runs_here(resolved):
+    checked = verify in ("all", "kernels") and _runs_here(resolved)
+    unchecked = unchecked_because(original) if checked else None
+    notes = () if unchecked is None else (unchecked,)
+    kernel = _kernel(lowered, resolved, constants or {}, notes)
+    if checked and unchecked is None:
         check_chain(contraction(original, resolved, strict=strict), lowered.canonical)
         check_kernel(kernel, original, accept_constants(kernel.artifact, constants or {}))
     return kernel
 
 
-def _kernel(lowered: Lowered, target: Target, constants: Mapping[str, object]) -> Kernel:
+def _kernel(
+    lowered: Lowered, target: Target, constants: Mapping[str, object], notes: tuple[str, ...]
+) -> Kernel:
     """The code of a lowered function, written and, where it runs here, compiled."""
-    notes = "\n".join(lowered.schedule.steps)
+    steps = "\n".join(lowered.schedule.steps)
     original = lowered.schedule.original
     work = Work(operations(original), bytes_moved(original))
     if target.kind == "cuda":
-        written = write_cuda(lowered.parts, target, notes=notes)
+        written = write_cuda(lowered.parts, target, notes=steps)
         bound = accept_constants(written, constants)
-        return Kernel(written, DeviceCode(written, bound), proof=lowered.verdict, work=work)
-    artifact = write_artifact(lowered.parts, target, notes=notes)
+        code = DeviceCode(written, bound)
+        return Kernel(written, code, proof=lowered.verdict, work=work, notes=notes)
+    artifact = write_artifact(lowered.parts, target, notes=steps)
     if is_foreign(target):
         return Kernel(artifact, ForeignCode(artifact), proof=lowered.verdict, work=work)
     shared = compile_shared(artifact.source, artifact.target, name=artifact.name)
-    return Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work)
+    return Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work, notes=notes)
 
 
 def _runs_here(target: Target) -> bool:

@@ -50,6 +50,7 @@ class Kernel:
 
     artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
     proved. work: what it must do at least, None where that is not known. code: what executes it.
+    notes: what else its build has to say.
     """
 
     def __init__(
@@ -59,10 +60,12 @@ class Kernel:
         *,
         proof: object | None = None,
         work: Work | None = None,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.artifact = artifact
         self.proof = proof
         self.work = work
+        self.notes = notes
         self.code = code
         results = [p for p in artifact.parameters if p.check is None]
         checks = [(p.check, p) for p in artifact.parameters if p.check is not None]
@@ -80,6 +83,7 @@ class Kernel:
         *,
         proof: object | None = None,
         work: Work | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Kernel:
         """A kernel of compiled code; binds the constants and computes what depends on them alone.
 
@@ -87,10 +91,11 @@ class Kernel:
         where this machine lacks the instruction set; LibraryError.
         """
         bound = accept_constants(artifact, constants or {})
-        return Kernel(artifact, NativeCode.load(artifact, shared, bound), proof=proof, work=work)
+        code = NativeCode.load(artifact, shared, bound)
+        return Kernel(artifact, code, proof=proof, work=work, notes=notes)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _remake, (self.artifact, self.code, self.proof, self.work)
+        return _remake, (self.artifact, self.code, self.proof, self.work, self.notes)
 
     def __call__(self, *arrays: object, threads: int | None = None) -> Array | tuple[Array, ...]:
         """Run on NumPy arrays or on what shares its memory with them; nothing is copied.
@@ -234,6 +239,7 @@ class Kernel:
             lines.append(f"  proof: {self.proof}")
         if self.work is not None:
             lines.append(f"  work: {self.work.operations} operations, {self.work.bytes} bytes")
+        lines += [f"  {note}" for note in self.notes]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -300,5 +306,11 @@ def _order(parameters: Sequence[Parameter]) -> tuple[int, ...]:
     return () if places == sorted(places) else tuple(places)
 
 
-def _remake(artifact: Written, code: Code, proof: object | None, work: Work | None) -> Kernel:
-    return Kernel(artifact, code, proof=proof, work=work)
+def _remake(
+    artifact: Written,
+    code: Code,
+    proof: object | None,
+    work: Work | None,
+    notes: tuple[str, ...],
+) -> Kernel:
+    return Kernel(artifact, code, proof=proof, work=work, notes=notes)
