@@ -27,8 +27,9 @@ from ..tir.target import Target
 from ..tir.work import bytes_moved, operations
 from .chain import with_values
 from .check import CheckError, check_chain, check_kernel
+from .check_budget import unchecked_because
 from .interpreted import interpreted
-from .lower import lower_function, prove_schedule
+from .lower import Lowered, lower_function, prove_schedule
 from .resolve_target import resolve_target
 from .unproved import ProofError, unproved
 from .ways import Way, Ways
@@ -115,8 +116,8 @@ def build(
     their results differ from those of the definition, by name: ("vdpbf16ps",); a Schedule names its
     own.
     verify: "all" and "kernels" run the kernel on poisoned data of several kinds against the
-    reference, where this machine can. Without that run, a kernel whose proof is undecided is
-    refused.
+    reference, where this machine can and the arrays are not too large (the kernel's `notes` say
+    so). Without that run, a kernel whose proof is undecided is refused.
     A kernel for another processor ("c:neon" on x86, "c:avx512" where this one lacks that) is proved
     and written, but neither compiled nor run; one for a GPU ("cuda:sm_90a") is loaded at its first
     run, or `tw.emulated`.
@@ -161,9 +162,11 @@ class _How:
 def _built(way: Way, constants: Mapping[str, object], how: _How) -> Kernel:
     """The kernel of a lowered function, checked. Raises: CheckError, ProofError."""
     original = way.lowered.schedule.original
-    kernel = _kernel(way, how.target, constants)
+    too_large = unchecked_because(original) if how.checked else None
+    notes = (*way.notes(original.name), *(() if too_large is None else (too_large,)))
+    kernel = _kernel(way.lowered, how.target, constants, notes)
     runs_here = _runs_here(kernel)
-    if how.checked and runs_here:
+    if how.checked and runs_here and too_large is None:
         check_chain(contraction(original, how.target, strict=how.strict), way.lowered.canonical)
         bound = accept_constants(kernel.artifact, constants)
         check_kernel(kernel, original, bound, strict=how.strict)
@@ -172,12 +175,12 @@ def _built(way: Way, constants: Mapping[str, object], how: _How) -> Kernel:
     return kernel
 
 
-def _kernel(way: Way, target: Target, constants: Mapping[str, object]) -> Kernel:
+def _kernel(
+    lowered: Lowered, target: Target, constants: Mapping[str, object], notes: tuple[str, ...]
+) -> Kernel:
     """The code of a lowered function, written and, where it runs here, compiled."""
-    lowered = way.lowered
     steps, original = "\n".join(lowered.schedule.steps), lowered.schedule.original
     work = Work(operations(original), bytes_moved(original))
-    notes = way.notes(original.name)
     if target.kind == "cuda":
         written = write_cuda(lowered.parts, target, notes=steps)
         bound = accept_constants(written, constants)

@@ -17,6 +17,7 @@ from ..schedule.verdict import UNKNOWN
 from ..tir.program import Program
 from ..tir.target import Target
 from .chain import changed_kernels
+from .check_budget import unchecked_because
 from .check_program import KernelCheck, ProgramCheckError
 from .clock import Clock
 from .lower_program import LoweredKernel, LoweredProgram, lower_program
@@ -124,7 +125,7 @@ def build_code(
         checks: dict[str, KernelCheck] = {}
         unchecked = compiled.not_run if options.check else "off"
         if unchecked is None:
-            checks = {name: compiled.check(kernel) for name, kernel in lowered.kernels.items()}
+            checks = {name: _check(compiled, kernel) for name, kernel in lowered.kernels.items()}
             checks |= changed_kernels(lowered.kernels, target, strict=options.strict)
         clock.lap("check")
         failed = _failed(program, lowered, checks, unchecked)
@@ -161,14 +162,20 @@ def _failed(
     checks: Mapping[str, KernelCheck],
     unchecked: str | None,
 ) -> _Failed | None:
-    """The kernels that failed their checks or, where none is checked, whose proof is undecided."""
-    if unchecked is None:
-        bad = {name: check.verdict for name, check in checks.items() if not check.ok}
+    """The kernels that failed their checks; those that were not run, and whose proof is undecided.
+
+    unchecked: why none was run.
+    """
+    bad = {name: check.verdict for name, check in checks.items() if not check.ok}
+    if bad:
         wrong = {f: bad[k] for f, k in lowered.kernel_of.items() if k in bad}
         reasons = {name: f"its kernel failed the check: {verdict}" for name, verdict in bad.items()}
-        return _Failed(reasons, ProgramCheckError(program.name, wrong)) if bad else None
-    verdicts = {name: kernel.lowered.verdict for name, kernel in lowered.kernels.items()}
-    error = unproved(verdicts, runs_here=unchecked == "off")
+        return _Failed(reasons, ProgramCheckError(program.name, wrong))
+    ran = {name for name, check in checks.items() if check.error is not None}
+    verdicts = {
+        name: kernel.lowered.verdict for name, kernel in lowered.kernels.items() if name not in ran
+    }
+    error = unproved(verdicts, runs_here=unchecked in (None, "off"))
     if error is None:
         return None
     undecided = (name for name, verdict in verdicts.items() if verdict.status == UNKNOWN)
@@ -182,6 +189,12 @@ def _divisible(wrong: Iterable[str], lowered: LoweredProgram, options: CodeOptio
     names = options.divisible.intersection(wrong)
     kernels = (lowered.kernels[lowered.kernel_of[name]] for name in names)
     return any(kernel.lowered.schedule.origin == "rule" for kernel in kernels)
+
+
+def _check(compiled: Compiled, kernel: LoweredKernel) -> KernelCheck:
+    """The check of one kernel, where it is not too large."""
+    unchecked = unchecked_because(kernel.func)
+    return compiled.check(kernel) if unchecked is None else KernelCheck(unchecked, None, 0.0)
 
 
 def _report(name: str, lowered: LoweredProgram, symbol: str, check: KernelCheck) -> KernelReport:

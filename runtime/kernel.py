@@ -51,8 +51,8 @@ class Kernel:
 
     artifact: its source and parameters. proof: the verdict on its schedule, None where it was not
     proved. work: what it must do at least, None where that is not known. notes: the better
-    schedules that gave way, and why. bound: the caller's arrays that constants were bound to, into
-    which no call may write. code: what executes it.
+    schedules that gave way, and why; what was not checked. bound: the caller's arrays that
+    constants were bound to, into which no call may write. code: what executes it.
     """
 
     def __init__(
