@@ -43,8 +43,10 @@ class ForeignProgram:
 
 def _refuse(artifact: Artifact | ProgramArtifact) -> NoReturn:
     """Raises: TargetError."""
+    elsewhere = "which the machine lacked that built it; expected a build on this one"
     raise TargetError(
-        f"run: '{artifact.name}' is for {artifact.target}, {why_not_run(artifact.target)}.",
+        f"run: '{artifact.name}' is for {artifact.target}, "
+        f"{why_not_run(artifact.target) or elsewhere}.",
         code="run-foreign",
         hints=("its source is C, to be compiled where it runs; target 'c' is this machine.",),
     )

@@ -97,7 +97,7 @@ class Reader:
     def one_of(self, *texts: str) -> str:
         """One of these texts."""
         if not isinstance(self.value, str) or self.value not in texts:
-            raise self._error(" or ".join(f"'{text}'" for text in texts))
+            raise self._error(" or ".join(f"'{text}'" for text in texts) or "nothing")
         return self.value
 
     def dtype(self) -> DType:

@@ -19,7 +19,7 @@ from tilewright.graph import engine_cache, samples
 from tilewright.graph.compile import compile
 from tilewright.graph.engine_cache import engine_key, model_digest
 from tilewright.runtime.cache import FOLDER_VARIABLE, user_cache
-from tilewright.runtime.host import host_target
+from tilewright.runtime.host import CPU_VARIABLE, host, host_target
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir.target import ISAS, Target
 
@@ -205,6 +205,29 @@ def test_the_compiler_that_is_asked_for_is_part_of_the_key(
     first = engine_key("digest", ISAS["scalar"], {})
     monkeypatch.setenv("CC", "clang")
     assert engine_key("digest", ISAS["scalar"], {}) != first
+
+
+@pytest.mark.isa
+@needs_cc
+@pytest.mark.skipif(host().isa == "scalar", reason="this CPU has nothing that can be hidden")
+def test_an_engine_whose_kernels_were_not_run_is_kept_apart_from_one_whose_were(
+    model: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (best, *_), target = host().instructions, f"c:{host().isa}"
+
+    def compiled(cpu: str) -> tuple[bool, set[str]]:
+        """Whether a compile had to build, and what the checks of the kernels say."""
+        monkeypatch.setenv(CPU_VARIABLE, cpu)
+        stages: list[str] = []
+        engine = compile(model, target, progress=stages.append)
+        checks = {kernel.check.partition(":")[0] for kernel in engine.explain().kernels}
+        return "build" in stages, checks
+
+    assert compiled("scalar") == (True, {"not run"})
+    assert compiled(best) == (True, {"ok"})
+    assert compiled("scalar") == (False, {"not run"})
+    assert compiled(best) == (False, {"ok"})
+    assert len(kept(cache_folder)) == 2
 
 
 def test_a_model_whose_weights_lie_elsewhere_has_no_digest(

@@ -14,6 +14,7 @@ from tilewright.runtime.artifact_json import (
     plan_to_json,
     report_from_json,
     report_to_json,
+    target_from_json,
 )
 from tilewright.runtime.report import EngineReport, KernelReport, MemoryPlan
 from tilewright.tir.dtype import FLOAT32, UINT64
@@ -77,6 +78,31 @@ CHECKED = replace(
         *MADE.body[1:],
     ),
 )
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value", "expected"),
+    [
+        ("c:avx2", "features", ["vnni"], "features[0] is 'vnni'; expected nothing."),
+        ("c:avx512", "features", ["sse"], "features[0] is 'sse'; expected 'vnni' or 'bf16'."),
+        ("c:avx2", "isa", "sm_90a", "isa is 'sm_90a'; expected 'scalar' or 'avx2'"),
+        ("cuda:sm_90a", "isa", "avx2", "isa is 'avx2'; expected 'sm_80' or"),
+        ("c:avx2", "isa", "", "isa is ''; expected 'scalar' or"),
+    ],
+)
+def test_a_target_that_no_constructor_makes_is_refused(
+    name: str, field: str, value: Json, expected: str
+) -> None:
+    written = {**Target.parse(name).to_json(), field: value}
+    with pytest.raises(IRError) as caught:
+        target_from_json(Reader(written, "target"))
+    assert f"target.{expected}" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["c:scalar", "c:avx512+vnni", "c:neon", "python", "cuda:sm_90a"])
+def test_a_target_survives(name: str) -> None:
+    target = replace(Target.parse(name), threads=7, l1_bytes=1)
+    assert target_from_json(Reader(target.to_json(), "target")) == target
 
 
 def test_a_check_survives_and_tells_where_its_word_lies() -> None:

@@ -94,6 +94,23 @@ def test_a_kernel_beyond_this_cpu_is_proved_and_written_and_refuses_to_run(verif
         )
 
 
+@beyond_scalar
+def test_a_kernel_that_was_built_where_it_could_not_run_says_so_where_it_could(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = host().instructions
+    monkeypatch.setenv(CPU_VARIABLE, "scalar")
+    data = pickle.dumps(tw.build(chain(2, 8), BEST))
+    monkeypatch.setenv(CPU_VARIABLE, whole[0])
+    kernel = pickle.loads(data)
+    with pytest.raises(TargetError) as caught:
+        kernel(np.ones((2, 8), np.float32), np.ones(8, np.float32))
+    assert caught.value.message == (
+        f"run: 'chain' is for {BEST}, which the machine lacked that built it; expected a build on "
+        "this one."
+    )
+
+
 @pytest.mark.isa
 @pytest.mark.needs_cc
 @beyond_scalar
