@@ -93,9 +93,11 @@ class Ways:
 
     def give_up(self, reason: str, error: TilewrightError) -> None:
         """Go on without the best way, whose kernel failed its check: why, and what is raised where
-        no way is left.
+        no way is left, or the schedule is by hand.
         """
         lowered = self.best().lowered
+        if lowered.schedule.origin == "hand":
+            raise error
         self._best = None
         self._note(lowered.rule, lowered.schedule.origin, reason, error)
 

@@ -186,9 +186,8 @@ def _maker(sch: Schedule, name: str, before: str, target: Target) -> str:
     read = {load.buffer for load in loads(block.body)}
     others = [it for it in block.iters if it.kind is IterKind.REDUCE and it is not axis]
     whole = made.iters[-1].extent == axis.extent and all(it.extent == 1 for it in others)
-    if not (whole and lanes <= axis.extent <= LONGEST_SUM * lanes) or not read & set(
-        targets_of(made)
-    ):
+    fits = lanes <= axis.extent <= LONGEST_SUM * lanes
+    if not (whole and fits and read & set(targets_of(made))):
         return ""
     return before if ask_whether(sch, "one loop with what it reads", name, True) else ""
 

@@ -120,6 +120,16 @@ def test_a_schedule_by_hand_does_not_give_way() -> None:
         tw.build(matmul(4, 4, 8), "c:avx2", schedules=wrong, strict=True)
 
 
+@pytest.mark.needs_cc
+def test_a_kernel_by_hand_that_fails_its_check_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise CheckError("check: planted.", code="check-differs")
+
+    monkeypatch.setattr(building, "check_kernel", fail)
+    with pytest.raises(CheckError, match="planted"):
+        tw.build(matmul(4, 4, 8), schedules=lambda func, target: Schedule(func))
+
+
 def test_a_definition_that_is_wrong_has_no_other_way() -> None:
     func = parse(
         """
