@@ -10,6 +10,7 @@ from tilewright.graph.groups import Group
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.functions import Cast
 from tilewright.graph.types import Splat, TensorType
 
 X = TensorType("float32", (1, 4, 4, 8))
@@ -45,6 +46,25 @@ def test_a_value_read_twice_is_one_operand() -> None:
     assert [step.inputs for step in form.steps] == [(0, 1), (2,), (3, 0)]
     assert form.result == X
     assert form.name == "mul_relu_add"
+
+
+def test_a_form_has_the_type_of_its_last_step() -> None:
+    builder = GraphBuilder("g")
+    x = builder.input("x", X)
+    builder.add(Cast("int32"), builder.add(Relu(), x), output="y")
+    graph = builder.finish(("y",))
+    assert form_of(graph, Group(graph.nodes))[0].result == TensorType("int32", X.shape)
+
+
+def test_a_long_chain_is_named_by_its_first_two_operators_and_its_last() -> None:
+    builder = GraphBuilder("g")
+    x = builder.input("x", X)
+    value = builder.add(Relu(), builder.add(Mul(), x, x))
+    for _ in range(2):
+        value = builder.add(Mul(), value, x)
+    builder.add(Add(), value, x, output="y")
+    graph = builder.finish(("y",))
+    assert form_of(graph, Group(graph.nodes))[0].name == "mul_relu_2_more_add"
 
 
 def test_operands_are_named_by_what_they_are_for() -> None:

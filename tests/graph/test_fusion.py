@@ -204,6 +204,14 @@ def test_what_stands_before_an_anchor_is_told() -> None:
     ]
 
 
+def test_of_two_operands_the_first_one_is_what_an_operator_is_moved_behind() -> None:
+    net = Net()
+    z = net.input("z", X)
+    graph = net.finish((net.conv(net.add(Add(), net.x, z, output="a"), "y"),))
+    (miss,) = misses(graph)
+    assert miss.endswith("to fuse: move Add behind what computes 'x'")
+
+
 def test_what_a_normalisation_reads_is_computed_inside_it() -> None:
     net = Net()
     scale = net.constant("scale", Splat(2.0, "float32", (8,)))

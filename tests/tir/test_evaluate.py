@@ -11,11 +11,15 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tilewright.tir import evaluate as module
 from tilewright.tir import te
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.errors import IRError
 from tilewright.tir.evaluate import evaluate
+from tilewright.tir.expr import Var
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter import interpret
 from tilewright.tir.parser import parse
+from tilewright.tir.stmt import IterKind, iter_var
 
 
 def random(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
@@ -219,3 +223,20 @@ def test_a_table_is_not_promoted_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> 
     for twice in (False, True):
         evaluate(gathered(twice=twice), arrays, "float64")
     assert [kind["T"] for kind in kinds] == ["float32", "float64"]
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "found"),
+    [(0, 1, True), (3, 2, True), (7, 2, True), (-1, 1, False), (8, 2, False)],
+)
+def test_what_is_read_inside_of_a_tensor_is_a_view_of_it(
+    first: int, step: int, found: bool
+) -> None:
+    data = random((20,))
+    axis = iter_var(Var("i"), 7, IterKind.SPATIAL)
+    load = Load(Buffer("A", FLOAT32, (20,)), (axis.var * step + first,))
+    view = module.Box((axis,), (0,), (7,)).view(load, data)
+    assert (view is not None) == found
+    if view is not None:
+        assert np.shares_memory(view, data)
+        np.testing.assert_array_equal(view, data[first::step][:7])

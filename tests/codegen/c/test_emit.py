@@ -14,6 +14,11 @@ from tilewright.tir.errors import InternalError
 from tilewright.tir.parser import parse
 from tilewright.tir.target import Target
 
+BYTES = """
+def bytes(A: int8[16], B: int8[16], C: output(int8[16])):
+    for j in vectorized(16):
+        C[j] = select(A[j] < B[j] and B[j] < int8(9), A[j], B[j])
+"""
 Golden = Callable[[str, str], None]
 
 ROWS = """
@@ -69,6 +74,15 @@ def test_loops_barrier_and_workspace(isa: str, golden: Golden) -> None:
 @pytest.mark.parametrize("isa", ["scalar", "avx2", "avx512"])
 def test_a_register_tile_with_masked_columns(isa: str, golden: Golden) -> None:
     golden(f"codegen/tile_{isa}.c", c_text(TILE, f"c:{isa}"))
+
+
+def test_masks_of_bytes_are_joined_as_those_of_words_are() -> None:
+    """AVX-512 has one type of masks for so many lanes, and no operations of its own for bytes."""
+    text = c_text(BYTES, "c:avx512")
+    assert "(__mmask16)((__mmask16)_mm_cmplt_epi8_mask(" in text
+    assert " & (__mmask16)_mm_cmplt_epi8_mask(" in text
+    assert "(__mmask16)~(__mmask16)(" in text
+    assert "_mm_mask_blend_epi8(" in text
 
 
 def test_names_of_users_never_reach_the_source() -> None:
