@@ -71,11 +71,12 @@ def check_siblings(func: PrimFunc, first: For, second: For) -> None:
     around = path[-1] if path else None
     position = _position(around, first)
     if position is None or _position(around, second) != position + 1:
+        nested = second in loops_below(first) or first in loops_below(second)
         raise refuse(
             func,
             f"merge: loop '{second.var.name}' does not follow loop '{first.var.name}' directly.",
             code="merge-siblings",
-            kind=Kind.LIMIT,
+            kind=Kind.ARGUMENT if nested else Kind.LIMIT,
             hints=("compute_at and reverse_compute_at move a block below a loop of another.",),
         )
 

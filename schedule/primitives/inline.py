@@ -11,7 +11,7 @@ from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.stmt import Block, Stmt, Store
+from ...tir.stmt import Block, Role, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
 from .. import completeness, legality, placement
 from ..errors import Kind, refuse
@@ -37,20 +37,25 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
     P[i] = f(i); C[j] = g(P[h(j)])   ->   C[j] = g(f(h(j)))
 
     Where several blocks compute parts of the tensor, they are one family of one expression, and all
-    of them go. Requires: the block is one expression per element of an intermediate tensor. Raises:
+    of them go. A copy that `stage` made of a tensor that is only read goes in the same way: an
+    element of the copy is that of the tensor, which is complete before the nest. Requires: the
+    block is such a copy, or one expression per element of an intermediate tensor. Raises:
     ScheduleError.
     """
     producer = func.block(block)
     target = target_of(producer)
-    placement.check_role(func, producer, "compute_inline")
-    legality.check_pointwise(func, producer, "compute_inline")
-    legality.check_intermediate(func, target, "compute_inline")
-    placement.check_not_staged(func, target, "compute_inline")
     parts = writers(func, target)
+    copied = producer.role is Role.COPY and target.origin is not None and len(parts) == 1
+    if not copied:
+        placement.check_role(func, producer, "compute_inline")
+        legality.check_pointwise(func, producer, "compute_inline")
+        legality.check_intermediate(func, target, "compute_inline")
+    placement.check_not_staged(func, target, "compute_inline")
     for part, reader in product(parts, readers(func, target)):
-        placement.check_unstaged(func, part, "compute_inline")
+        if not copied:
+            placement.check_unstaged(func, part, "compute_inline")
         root = root_statement(func, reader)
-        completeness.check_operands(func, part, root, "compute_inline", same_points=True)
+        completeness.check_operands(func, part, root, "compute_inline", same_points=not copied)
         placement.check_storage_around(func, part, reader, "compute_inline", read=True)
     indices = write_indices(producer, target)[0]
     value = stores(producer.body)[0].value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import tilewright as tw
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
@@ -46,6 +47,23 @@ def test_a_packed_copy_may_be_inlined_again() -> None:
         sch.compute_inline(sch.pack("B", 4))
 
     assert "B_packed" not in body_of(scheduled(matmul_relu(3, 7, 2), steps))
+
+
+def test_a_staged_copy_of_what_is_only_read_may_be_inlined_again() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.stage("Y", "Q", sch.loops("Y")[0], "thread")
+        sch.compute_inline("Q_local_in")
+
+    sch = scheduled(chain(3, 5), steps)
+    assert body_of(sch) == body_of(Schedule(chain(3, 5)))
+    assert tw.prove(sch, "c:avx512").status == "proved"
+
+
+def _tile_inlined(sch: Schedule) -> None:
+    i, j, k = sch.loops("C")
+    sch.reorder(k, i, j)
+    sch.stage("C", "C", i, "register")
+    sch.compute_inline("C_reg_in")
 
 
 def test_prefetches_of_an_inlined_tensor_go_with_it() -> None:
@@ -128,6 +146,7 @@ def _into_private_storage(sch: Schedule) -> None:
 
 
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
+    "compute_inline: the copy of a tile that is written": (matmul_relu(2, 3, 2), _tile_inlined),
     "compute_inline: not-pointwise": (matmul_relu(2, 3, 2), lambda s: s.compute_inline("C")),
     "compute_inline: not-intermediate": (residual(3), lambda s: s.compute_inline("Y")),
     "compute_inline: tensor-staged": (chain(2, 3), _staged),
