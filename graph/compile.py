@@ -5,12 +5,14 @@ What is needed to make one (ONNX, graph and proof libraries) is imported only th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..driver.collector import fewer_collections
 from ..driver.resolve_target import resolve_target
 from ..runtime.engine import Engine
+from ..runtime.memory import process_memory
 from ..runtime.report import bytes_text
 from ..tir.target import Target
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
@@ -101,11 +103,24 @@ def _found_or_made(
         # here, because a hit must not wait for what only a build needs
         from .compile_model import compile_model
 
-        with fewer_collections():
+        with fewer_collections(), _telling_memory():
             engine = compile_model(model, target, options, tell)
         if key:
             keep_engine(key, engine)
     return engine
+
+
+@contextmanager
+def _telling_memory() -> Iterator[None]:
+    """Say what may be done where memory ends."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryLimitError(
+            f"compile: no memory is left; this process may take {bytes_text(process_memory())}.",
+            code="compile-no-memory",
+            hints=('verify="kernels" does not evaluate the model in float64 beside each pass.',),
+        ) from error
 
 
 def _key(model: object, target: Target, options: BuildOptions) -> str | None:

@@ -8,16 +8,14 @@ refused here.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from ..tir.errors import TargetError, TilewrightError
 from ..tir.target import Target
 from .cache import Cache, cache_key, user_cache
 from .compilers import C, Compiler, Language, compile_flags, find_compiler, link_flags
+from .disk import DiskFull, disk_full, no_room, telling_full_disk
 from .excerpt import excerpt, file_name
 from .headers import discard_header, precompiled_header
 from .host import allowed_cpus, is_foreign
@@ -38,21 +37,11 @@ FIRST_LINE = f'#line 1 "{SOURCE_FILE}"\n'  # where its lines begin
 
 _FORMAT = "1"
 
-# what the system says where there is no room, and what it and the tools say of it
-_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-_NO_ROOM = re.compile(
-    f"^.*(?:{'|'.join(map(os.strerror, _FULL))}|[Ff]ile size limit exceeded|signal 25\\b).*$",
-    re.MULTILINE,
-)
 _COMPLAINT = re.compile(r"^[^\s:]+\.c(?:pp)?:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
 
 
 class CompileFailed(TilewrightError, RuntimeError):
     """A compiler refused a source; the rendering shows the line."""
-
-
-class DiskFull(TilewrightError, OSError):
-    """There is no room for what a compiler needs to write."""
 
 
 class CompileTimedOut(TilewrightError, TimeoutError):
@@ -83,7 +72,7 @@ def compile_shared(
         place = cache.path(OBJECTS, key)
         return SharedObject(kept, place, compiler.version, 0.0, target.instructions)
     began = time.perf_counter()
-    with _disk(name), tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+    with telling_full_disk(name), tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         job, output = _Job(compiler, cache, Path(folder), seconds), Path(folder, "whole.so")
         job.compile(job.write(source, name), every_flag, link_flags(), output)
         binary = output.read_bytes()
@@ -116,7 +105,7 @@ class Units:
         self._flags = flags
         self._cache = cache if cache is not None else user_cache()
         self._compiler = find_compiler(language)
-        with _disk(name):
+        with telling_full_disk(name):
             self._folder = tempfile.TemporaryDirectory(prefix="tilewright-")
         self._workers = ThreadPoolExecutor(max_workers=allowed_cpus())
         self._keys: list[str] = []
@@ -176,7 +165,7 @@ class Units:
         """The object file of one unit, and the seconds that making it took."""
         output = Path(self._folder.name, f"{file_name(name)}.o")
         kept = self._cache.get(UNITS, key)
-        with _disk(name):
+        with telling_full_disk(name):
             if kept is not None:
                 output.write_bytes(kept)
                 return output, 0.0
@@ -192,7 +181,7 @@ def assembly(source: str, target: Target, *, name: str = "kernel") -> str:
     Raises: CompilerNotFound, CompileFailed; TargetError for another kind of processor.
     """
     _check_target(target, name)
-    with _disk(name), tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+    with telling_full_disk(name), tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         compiler = find_compiler()
         flags = (*compile_flags(target), *compiler.flags)
         job = _Job(compiler, user_cache(), Path(folder))
@@ -298,33 +287,13 @@ class _Job:
         )
 
 
-@contextmanager
-def _disk(name: str) -> Iterator[None]:
-    """Say what is the matter where the disk, and not a source, is to blame."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        raise _disk_full(name, str(error.strerror)) from error
-
-
-def _disk_full(name: str, reason: str) -> DiskFull:
-    folder = os.environ.get("TMPDIR") or tempfile.gettempdir()  # where compilers write, too
-    return DiskFull(
-        f"compile: '{name}' needs room in '{folder}': {reason}.",
-        code="compile-disk",
-        hints=("make room there, raise the limit (ulimit -f), or name another folder in TMPDIR.",),
-    )
-
-
 def _failure(
     compiler: Compiler, name: str, said: str, file: Path | None = None
 ) -> CompileFailed | DiskFull:
     """The error for what the compiler said: its first complaint, with our line."""
-    full = _NO_ROOM.search(said)
+    full = no_room(said)
     if full is not None:
-        return _disk_full(name, full[0].strip())
+        return disk_full(name, full)
     match = _COMPLAINT.search(said)
     where = None
     language = compiler.language

@@ -25,6 +25,7 @@ import _cffi_backend
 
 from ..tir.errors import TargetError, TilewrightError
 from ..tir.target import covers
+from .disk import telling_full_disk
 from .host import host
 
 Pointer: TypeAlias = "_cffi_backend.FFI.CData"
@@ -137,7 +138,7 @@ def _open(shared: SharedObject, name: str) -> Pointer:
         handle = loader.dlopen(os.fsencode(shared.path), _RTLD_NOW)
         if handle != ffi.NULL:
             return handle
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+    with telling_full_disk(name), tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         file = Path(folder, "object.so")
         file.write_bytes(shared.binary)
         handle = loader.dlopen(os.fsencode(file), _RTLD_NOW)

@@ -30,6 +30,8 @@ from tilewright.graph.reference import evaluate
 from tilewright.graph.types import Splat, TensorType, array_of, owned
 from tilewright.runtime.engine import Engine
 from tilewright.runtime.host import CPU_VARIABLE, host_target, is_foreign
+from tilewright.runtime.memory import process_memory
+from tilewright.runtime.report import bytes_text
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.rules.contraction import ContractionRule
 from tilewright.schedule.rules.default import default_schedule
@@ -367,3 +369,18 @@ def test_scale_and_mask_before_a_softmax_are_one_kernel_with_it() -> None:
     assert launched(engine) == ["mul_add_softmax_mul"]
     for one in (engine, compile(graph, "python", cache=False)):
         np.testing.assert_allclose(one.run(feeds)["y"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_end_of_memory_is_told_with_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def greedy(*_: object) -> None:
+        raise MemoryError("Unable to allocate 32.0 TiB")
+
+    monkeypatch.setattr("tilewright.graph.compile_model.compile_model", greedy)
+    with pytest.raises(MemoryLimitError) as caught:
+        compile(samples.tiny_model().model, "python", cache=False)
+    assert str(caught.value) == (
+        "MemoryLimitError: compile: no memory is left; this process may take "
+        f"{bytes_text(process_memory())}. [compile-no-memory]\n"
+        '  Hint: verify="kernels" does not evaluate the model in float64 beside each pass.'
+    )
+    assert isinstance(caught.value, MemoryError)

@@ -296,7 +296,8 @@ def test_a_disk_without_room_is_not_a_defect_of_ours(tmp_path: Path) -> None:
 _FULL_DISK = f"""
 import resource, signal, sys
 from tilewright.runtime.cache import Cache
-from tilewright.runtime.compile import DiskFull, compile_shared
+from tilewright.runtime.compile import compile_shared
+from tilewright.runtime.disk import DiskFull
 from tilewright.tir.target import Target
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +10,11 @@ import pytest
 
 from tilewright.runtime.cache import Cache
 from tilewright.runtime.compile import Units, compile_shared
+from tilewright.runtime.disk import DiskFull
 from tilewright.runtime.host import CPU_VARIABLE, host_target
 from tilewright.runtime.library import Library, LibraryError, SharedObject
 from tilewright.tir.errors import TargetError
+from tilewright.tir.target import Target
 from tilewright.tir.target import ISAS
 
 SOURCE = "int answer(void) { return 42; }\n"
@@ -86,3 +90,16 @@ def test_an_object_is_unloaded_when_nobody_holds_it_unless_pinned(pinned: bool) 
     assert str(shared.path) in Path("/proc/self/maps").read_text()
     del library
     assert (str(shared.path) in Path("/proc/self/maps").read_text()) is pinned
+
+
+@pytest.mark.needs_cc
+def test_an_object_that_finds_no_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is written to a file to be loaded, where the cache does not hold it."""
+    shared = compile_shared("int nine(void)\n{\n    return 9;\n}\n", Target.parse("c:scalar"))
+
+    def full(path: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(DiskFull, match=r"'nine' needs room in '.*': No space left on device\."):
+        Library(replace(shared, path=None), name="nine")

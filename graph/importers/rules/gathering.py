@@ -19,6 +19,8 @@ from ..onnx_node import NodeReader
 from .rule import Result, Rule
 from .slicing import add, part_of
 
+_CHECKED = 1 << 24  # indices, at most, that are checked while a model is read
+
 
 def _gather(node: NodeReader) -> Result:
     shape = node.type(0).shape
@@ -57,13 +59,17 @@ def _gather_nd(node: NodeReader) -> Result:
 
 
 def _constant_indices(node: NodeReader, sizes: int | tuple[int, ...]) -> Array | None:
-    """Indices that the model gives, counted from the front; None where it computes them.
+    """Indices that the model gives, counted from the front; None where it computes them, or where
+    they are so many that a run looks at them.
 
     sizes: of the axis that they are for, or of one axis for each element of their last one.
     Raises: ModelError when one lies outside.
     """
     constant = node.builder.constants.get(node.value(1))
-    if constant is None or not np.issubdtype(node.type(1).dtype, np.integer):
+    type_ = node.type(1)
+    if constant is None or not np.issubdtype(type_.dtype, np.integer):
+        return None
+    if type_.elements > _CHECKED:
         return None
     indices = array_of(constant).astype(np.int64)
     outside = (indices < np.negative(sizes)) | (indices >= sizes)

@@ -45,9 +45,8 @@ def examine(model: ModelProto | bytes, *, build: bool) -> dict[str, object]:
             import_onnx(model)
     except InternalError as error:
         return _failure("internal", error)
-    except MemoryError as error:
-        code = getattr(error, "code", "")
-        return _failure("memory", error) if not code else {"outcome": "refused", "code": code}
+    except MemoryError as error:  # one that we tell of is still one that nobody foresaw
+        return _failure("memory", error.__cause__ or error)
     except TilewrightError as error:
         str(error)
         return {"outcome": "refused", "code": error.code}

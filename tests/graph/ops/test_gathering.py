@@ -4,11 +4,13 @@ exist.
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import compile
@@ -206,3 +208,26 @@ def test_a_constant_index_outside_is_refused(refused_node: Callable[..., str]) -
     assert refused_node("GatherND", inputs, constants=("i",)) == (
         "ModelError: model: node 'the_node' (GatherND) has index 3; expected -3 to 2. [onnx-index]"
     )
+
+
+def test_indices_beyond_counting_are_left_to_the_run() -> None:
+    value = helper.make_tensor("v", TensorProto.INT64, [1], [7])
+    sizes = helper.make_tensor("s", TensorProto.INT64, [1], [1 << 27])
+    nodes = [
+        helper.make_node("ConstantOfShape", ["s"], ["i"], value=value),
+        helper.make_node("Gather", ["x", "i"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.INT8, [4])],
+        [helper.make_empty_tensor_value_info("y")],
+        [sizes],
+    )
+    opset = [helper.make_opsetid("", 17)]
+    tracemalloc.start()
+    made = import_onnx(helper.make_model(graph, opset_imports=opset, ir_version=8))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [node.op for node in made.nodes] == [Gather(0)]
+    assert peak < 1 << 20
