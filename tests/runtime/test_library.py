@@ -14,8 +14,7 @@ from tilewright.runtime.disk import DiskFull
 from tilewright.runtime.host import CPU_VARIABLE, host_target
 from tilewright.runtime.library import Library, LibraryError, SharedObject
 from tilewright.tir.errors import TargetError
-from tilewright.tir.target import Target
-from tilewright.tir.target import ISAS
+from tilewright.tir.target import ISAS, Target
 
 SOURCE = "int answer(void) { return 42; }\n"
 
