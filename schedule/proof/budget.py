@@ -11,7 +11,7 @@ import islpy as isl
 
 from .affine import Undecided
 
-MAX_OPERATIONS = 1_000_000  # of isl, for all properties of one proof: less than a second
+MAX_OPERATIONS = 1_500_000  # of isl, for all properties of one proof: about a second
 MAX_SECONDS = 1.5  # of the processor, likewise
 
 
