@@ -65,6 +65,7 @@ class GuardedProcess:
 
     def __init__(self, shared: SharedObject) -> None:
         self._shared = shared
+        self._is_able = True  # to run anything
         self._process: subprocess.Popen[bytes] | None = None
         self._paths: tuple[str, str] | None = None
         self._stop: Callable[[], object] | None = None
@@ -127,6 +128,7 @@ class GuardedProcess:
             return None
         self.close()
         if not said or said[-1] == "own":  # there a thread lacks what others compute for it
+            self._is_able = bool(said)
             return Ended()
         return Ended(said[-1], max(0, -process.returncode))
 
@@ -161,7 +163,8 @@ class GuardedProcess:
         return self._paths
 
     def _started(self) -> subprocess.Popen[bytes] | None:
-        if self._process is None and sys.executable:
+        is_python = Path(sys.executable or "").name.startswith(("python", "pypy"))
+        if self._process is None and is_python and self._is_able:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", str(_SCRIPT)],
