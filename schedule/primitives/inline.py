@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
+from ...tir.expr_size import MOST_HEIGHT, MOST_SIZE
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Block, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
 from .. import legality, placement
 from ..errors import refuse
+from ..inline_growth import outgrown
 from ..nest import (
     Rewrite,
     buffers_read,
@@ -35,8 +37,8 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
 
     P[i] = f(i); C[j] = g(P[h(j)])   ->   C[j] = g(f(h(j)))
 
-    Requires: the block is one expression per element of an intermediate tensor. Raises:
-    ScheduleError.
+    Requires: the block is one expression per element of an intermediate tensor, and no reader
+    becomes higher than the compiler takes. Raises: ScheduleError.
     """
     producer = func.block(block)
     target = target_of(producer)
@@ -49,6 +51,7 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
         root = root_statement(func, reader)
         placement.check_operands(func, producer, root, "compute_inline", same_points=True)
         placement.check_storage_around(func, producer, reader, "compute_inline", read=True)
+    _check_growth(func, producer)
     indices = write_indices(producer, target)[0]
     value = stores(producer.body)[0].value
 
@@ -105,6 +108,19 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
     left = remove(func.with_body(replace_stmt(func.body, producer, made)).body, consumer)
     assert left is not None
     return Rewrite(func.with_body(_without(left, source)))
+
+
+def _check_growth(func: PrimFunc, producer: Block) -> None:
+    reader = outgrown(func, producer)
+    if reader is None:
+        return
+    raise refuse(
+        func,
+        f"compute_inline: with the expression of block '{producer.name}' that of '{reader.name}' "
+        f"has more than {MOST_HEIGHT} levels or {MOST_SIZE} nodes; expected a smaller one.",
+        code="inline-growth",
+        hints=(f"compute_at('{producer.name}', loop) keeps what a loop needs of it.",),
+    )
 
 
 def _without(stmt: Stmt, tensor: Buffer) -> Stmt:
