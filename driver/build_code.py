@@ -6,7 +6,7 @@ What compiles, and how its result is run for a check, is for each back end to sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -141,8 +141,11 @@ def build_code(
             del known[key]
     notes = [note for name, kernel in lowered.kernels.items() for note in kernel.way.notes(name)]
     none = KernelCheck(unchecked or "", None, 0.0)
+    labels: dict[str, list[str]] = {name: [] for name in lowered.kernels}
+    for launch in lowered.program.launches:
+        labels[launch.function].append(launch.label)
     kernels = tuple(
-        _report(name, lowered, compiled.symbol(kernel), checks.get(name, none))
+        _report(name, lowered, compiled.symbol(kernel), checks.get(name, none), labels[name])
         for name, kernel in lowered.kernels.items()
     )
     return Code(compiled, kernels, tuple(notes))
@@ -197,9 +200,10 @@ def _check(compiled: Compiled, kernel: LoweredKernel) -> KernelCheck:
     return compiled.check(kernel) if unchecked is None else KernelCheck(unchecked, None, 0.0)
 
 
-def _report(name: str, lowered: LoweredProgram, symbol: str, check: KernelCheck) -> KernelReport:
+def _report(
+    name: str, lowered: LoweredProgram, symbol: str, check: KernelCheck, labels: Sequence[str]
+) -> KernelReport:
     kernel = lowered.kernels[name].lowered
-    labels = [step.label for step in lowered.program.launches if step.function == name]
     return KernelReport(
         name=name,
         symbol=symbol,

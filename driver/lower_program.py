@@ -155,6 +155,7 @@ class _Joined:
         self._kernels = kernels
         self._kernel_of = kernel_of
         self._constants = list(program.constants)
+        self._taken = {tensor.name for tensor in program.constants}
         self._prepared: dict[tuple[str, tuple[Slice, ...]], dict[str, Slice]] = {}
         self._prepare: list[Launch] = []
 
@@ -204,9 +205,9 @@ class _Joined:
         return made
 
     def _fresh(self, wanted: str) -> str:
-        taken = {tensor.name for tensor in self._constants}
         name, number = wanted, 0
-        while name in taken:
+        while name in self._taken:
             number += 1
             name = f"{wanted}.{number}"
+        self._taken.add(name)
         return name

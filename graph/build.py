@@ -27,6 +27,7 @@ class GraphBuilder:
         self.nodes: list[Node] = []
         self.types: dict[str, TensorType] = {}
         self.reserved: frozenset[str] = frozenset()
+        self._numbers: dict[str, int] = {}  # base of a name -> the last number appended to it
 
     @staticmethod
     def like(graph: Graph) -> GraphBuilder:
@@ -70,10 +71,12 @@ class GraphBuilder:
 
     def fresh(self, base: str) -> str:
         """A name that no value has: `base`, or `base` with _1, _2 appended."""
-        name, number = base, 0
+        number = self._numbers.get(base, 0)
+        name = f"{base}_{number}" if number else base
         while name in self.types or name in self.reserved:
             number += 1
             name = f"{base}_{number}"
+        self._numbers[base] = number
         return name
 
     def finish(self, outputs: Mapping[str, str] | tuple[str, ...]) -> Graph:

@@ -20,23 +20,26 @@ that would remove it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import get_args
 
 import networkx as nx
 
 from ..tir.errors import InternalError
+from ..tir.expr_size import MOST_HEIGHT
 from .groups import Group
 from .ir import Graph, Node
 from .ops.base import Operator
-from .ops.elementwise import Elementwise
+from .ops.elementwise import Element, Elementwise, element_of
 from .ops.registry import Rows
 from .types import TensorType
 from .views import is_view, storage
 
 MOST_NODES = 64
 ROWS: tuple[type[Operator], ...] = get_args(Rows)
+MOST_READS = 64  # of an element, by operators that read theirs several times
 MOST_COPIES = 4  # of an expression within another: x*x of x*x of x*x would hold eight
 
 
@@ -97,6 +100,7 @@ class _Fuser:
     def __init__(self, graph: Graph, most_nodes: int) -> None:
         self.graph = graph
         self.most_nodes = most_nodes
+        self.outputs = frozenset(graph.outputs)
         self.consumers = graph.consumers
         self.producers = graph.producers
         self.order = {node.outputs[0]: n for n, node in enumerate(graph.nodes)}
@@ -143,18 +147,38 @@ class _Fuser:
         types, shape = self.graph.types, self.graph.types[node.outputs[0]].shape
 
         def open_(value: str) -> bool:
-            stored = value in self.members and value not in self.graph.outputs
+            stored = value in self.members and value not in self.outputs
             return stored and types[value].shape == shape
 
-        found = [value for value in computed if open_(value)]
-        for value in found:  # grows: groups that feed these
-            inner = (v for member in self.members[value] for v in member.inputs)
-            found += [v for v in dict.fromkeys(inner) if v not in found and open_(v)]
+        found = self._feeding(node, [value for value in computed if open_(value)], open_)
         found = self._closed(node, found)
         if self._fits(node, found):
             return tuple(found)
         free = [value for value in computed if self._obstacle(node, value) is None]
         return (max(free, key=self.order.__getitem__),) if free else ()
+
+    def _feeding(self, node: Node, computed: list[str], open_: Callable[[str], bool]) -> list[str]:
+        """What the groups store that feed `node` and nobody but it and each other, last ones first;
+        cut short where they are more than fit. A reader stands behind what it reads, so that it is
+        known whether it is among them.
+        """
+        inside, seen, found = {node.outputs[0]}, set[str](), list[str]()
+        waiting = [(-self.order[value], value) for value in computed]
+        heapify(waiting)
+        count = 0
+        while waiting and count <= 2 * self.most_nodes:
+            _, value = heappop(waiting)
+            alone = all(reader.outputs[0] in inside for reader in self.consumers[value])
+            if value in seen or not alone:
+                continue
+            seen.add(value)
+            found.append(value)
+            members = self.members[value]
+            count += len(members)
+            inside.update(m.outputs[0] for m in members if isinstance(m.op, Elementwise))
+            for inner in {v for member in members for v in member.inputs if open_(v)}:
+                heappush(waiting, (-self.order[inner], inner))
+        return found
 
     def _closed(self, node: Node, found: list[str]) -> list[str]:
         """Without what others read, an anchor among them, and with one anchor."""
@@ -171,7 +195,7 @@ class _Fuser:
 
     def _is_prologue(self, node: Node, value: str) -> bool:
         """Whether `node` computes row by row what it reads as `value`."""
-        open_ = value in self.members and value not in self.graph.outputs
+        open_ = value in self.members and value not in self.outputs
         if not open_ or not isinstance(node.op, ROWS) or not self._is_elementwise(value):
             return False
         alone = len(self.consumers[value]) == 1 and node.inputs.index(value) == 0
@@ -195,7 +219,9 @@ class _Fuser:
     def _fits(self, node: Node, taken: Iterable[str]) -> bool:
         """Whether the kernel is small enough."""
         nodes = self._merged(node, taken)
-        return len(nodes) <= self.most_nodes and self._copies(nodes) <= MOST_COPIES
+        if len(nodes) > self.most_nodes or self._copies(nodes) > MOST_COPIES:
+            return False
+        return self._levels(nodes) <= MOST_HEIGHT and self._reads(nodes) <= MOST_READS
 
     def _copies(self, nodes: tuple[Node, ...]) -> int:
         """How often, at most, the expression of one node stands in that of the last."""
@@ -204,6 +230,28 @@ class _Fuser:
             for value in member.inputs:
                 copies[value] += copies[member.outputs[0]]
         return max(copies[member.outputs[0]] for member in nodes)
+
+    def _element(self, member: Node) -> Element:
+        """The expression of an elementwise operator; that of another one is not looked at."""
+        if not isinstance(member.op, Elementwise):
+            return Element(0, (0,) * len(member.inputs))
+        return element_of(member.op, tuple(self.graph.types[v].dtype for v in member.inputs))
+
+    def _levels(self, nodes: tuple[Node, ...]) -> int:
+        """How high the expression of the last node is with those of the others in it."""
+        levels: dict[str, int] = {}
+        for member in nodes:
+            below = max((levels.get(value, 0) for value in member.inputs), default=0)
+            levels[member.outputs[0]] = below + self._element(member).levels
+        return levels[nodes[-1].outputs[0]]
+
+    def _reads(self, nodes: tuple[Node, ...]) -> int:
+        """How often, at most, one element of a node stands in the expression of the last."""
+        reads = Counter(nodes[-1].outputs)
+        for member in reversed(nodes):
+            for value, count in zip(member.inputs, self._element(member).reads, strict=True):
+                reads[value] += reads[member.outputs[0]] * count
+        return max(reads[member.outputs[0]] for member in nodes)
 
     def _obstacle(self, node: Node, value: str) -> Miss | None:
         """Why `node` cannot run in the kernel that computes `value`; None when it can."""
@@ -218,7 +266,7 @@ class _Fuser:
                 "the value is read under another shape",
                 f"apply {node.op.title} before {producer.op.title}",
             )
-        if value in self.graph.outputs:
+        if value in self.outputs:
             return miss(
                 f"'{value}' is an output of the model and must be stored",
                 f"drop '{value}' from the outputs",
@@ -235,11 +283,18 @@ class _Fuser:
             )
         if len(self.members[value]) >= self.most_nodes:
             return miss(f"a group has at most {self.most_nodes} nodes", "raise the limit")
-        copies = self._copies(self._merged(node, [value]))
-        if copies > MOST_COPIES:
+        nodes = self._merged(node, [value])
+        copies = self._copies(nodes)
+        if copies > MOST_COPIES or (copies := self._reads(nodes)) > MOST_READS:
             return miss(
                 f"a part of '{value}' would stand {copies} times in one expression",
                 f"let {node.op.title} read it once",
+            )
+        levels = self._levels(nodes)
+        if levels > MOST_HEIGHT:
+            return miss(
+                f"the expression would be {levels} levels high, and a kernel takes {MOST_HEIGHT}",
+                f"let {node.op.title} read less",
             )
         return None
 
@@ -264,7 +319,7 @@ class _Fuser:
             if reason is not None:
                 self.misses[value, node.outputs[0]] = reason
                 continue
-            alone = len(self.consumers[value]) == 1 and value not in self.graph.outputs
+            alone = len(self.consumers[value]) == 1 and value not in self.outputs
             if isinstance(producer.op, Elementwise) and alone and len(self.members[value]) == 1:
                 self.misses[value, node.outputs[0]] = Miss(
                     producer.title,

@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 
-import networkx as nx
-
 from .errors import ModelError
 from .ops.base import Operator
 from .types import Constant, Splat, TensorType, type_of
@@ -130,15 +128,6 @@ def rebuilt(graph: Graph, nodes: Iterable[Node], constants: Mapping[str, Constan
         return graph
     inputs = {name: graph.types[name] for name in graph.inputs}
     return make_graph(graph.name, inputs, graph.outputs, listed, constants)
-
-
-def dataflow(graph: Graph) -> nx.DiGraph[str]:
-    """Values as vertices, with an edge from each input of a node to each of its outputs."""
-    flow: nx.DiGraph[str] = nx.DiGraph()
-    flow.add_nodes_from(graph.types)
-    for node in graph.nodes:
-        flow.add_edges_from((a, b) for a in node.inputs for b in node.outputs)
-    return flow
 
 
 def attributes(op: Operator) -> str:

@@ -78,6 +78,8 @@ class _Lowering:
         self.words: list[Slice] = []  # where the results of checks lie
         # workload key -> the function, under its name in the program
         self.functions: dict[str, PrimFunc] = {}
+        self.taken: set[str] = set()  # their names
+        self.numbers: dict[str, int] = {}  # name of a function -> the last number appended to it
 
     def run(self) -> LoweredModel:
         """The program, planned and checked."""
@@ -111,11 +113,13 @@ class _Lowering:
     def _function(self, key: str, func: PrimFunc) -> None:
         if key in self.functions:
             return
-        taken = {other.name for other in self.functions.values()}
-        name, number = func.name, 0
-        while name in taken:
+        number = self.numbers.get(func.name, 0)
+        name = f"{func.name}_{number}" if number else func.name
+        while name in self.taken:
             number += 1
             name = f"{func.name}_{number}"
+        self.numbers[func.name] = number
+        self.taken.add(name)
         self.functions[key] = func if name == func.name else replace(func, name=name)
 
     def _in_arena(self, value: str) -> bool:

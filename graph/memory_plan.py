@@ -9,13 +9,14 @@ needs afterwards, both are one tenant of the arena.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .ir import megabytes
 
 ALIGNMENT = 64
 ROUNDS = 24  # attempts to improve a packing that misses the lower bound
+MOST_MEETINGS = 1 << 22  # of two tensors, looked at in all those attempts; beyond, fewer are made
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +121,11 @@ class _Tenant:
     first: int
     last: int
     offset: int = field(default=-1)
+    others: list[_Tenant] = field(default_factory=list)  # those that some step needs as well
 
     @property
     def length(self) -> int:
         return self.last - self.first + 1
-
-    def meets(self, other: _Tenant) -> bool:
-        """Whether some step needs both."""
-        return self.first <= other.last and other.first <= self.last
 
 
 _ORDERS: dict[str, Callable[[_Tenant], tuple[int, ...]]] = {
@@ -141,6 +139,7 @@ _ORDERS: dict[str, Callable[[_Tenant], tuple[int, ...]]] = {
 
 def _smallest_packing(tenants: list[_Tenant], bound: int) -> tuple[str, int]:
     """Place the tenants by the best packing; its name and the size of the arena."""
+    rounds = min(ROUNDS, MOST_MEETINGS // (1 + _let_meet(tenants)))
     found = [
         (_pack(sorted(tenants, key=key), fit == "best"), f"{name}, {fit} fit", name, fit)
         for name, key in _ORDERS.items()
@@ -150,7 +149,8 @@ def _smallest_packing(tenants: list[_Tenant], bound: int) -> tuple[str, int]:
     order = sorted(tenants, key=_ORDERS[name])
     if arena > bound:
         for _, tried, name_, fit_ in found:
-            better, raised = _raised(sorted(tenants, key=_ORDERS[name_]), fit_ == "best", bound)
+            start = sorted(tenants, key=_ORDERS[name_])
+            better, raised = _raised(start, fit_ == "best", bound, rounds)
             if better < arena:
                 arena, order, fit = better, raised, fit_
                 title = f"{tried}, the topmost moved forward"
@@ -160,13 +160,28 @@ def _smallest_packing(tenants: list[_Tenant], bound: int) -> tuple[str, int]:
     return title, arena
 
 
-def _raised(order: list[_Tenant], best_fit: bool, bound: int) -> tuple[int, list[_Tenant]]:
+def _let_meet(tenants: Sequence[_Tenant]) -> int:
+    """Tell each tenant which others some step needs as well; how many pairs there are."""
+    count, alive = 0, list[_Tenant]()
+    for tenant in sorted(tenants, key=lambda t: t.first):
+        alive = [other for other in alive if other.last >= tenant.first]
+        for other in alive:
+            other.others.append(tenant)
+        tenant.others = alive.copy()
+        count += len(alive)
+        alive.append(tenant)
+    return count
+
+
+def _raised(
+    order: list[_Tenant], best_fit: bool, bound: int, rounds: int
+) -> tuple[int, list[_Tenant]]:
     """Let the tenant that ends topmost choose its place before all others, again and again; the
     best order met.
     """
     now = list(order)
     best, kept = _pack(now, best_fit), list(now)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         if best <= bound:
             break
         top = max(now, key=lambda t: t.offset + t.size)
@@ -180,10 +195,10 @@ def _raised(order: list[_Tenant], best_fit: bool, bound: int) -> tuple[int, list
 
 def _pack(order: Sequence[_Tenant], best_fit: bool) -> int:
     """Place the tenants one after the other; the bytes that they take."""
-    placed: list[_Tenant] = []
     for tenant in order:
-        tenant.offset = _place(tenant, placed, best_fit)
-        placed.append(tenant)
+        tenant.offset = -1
+    for tenant in order:
+        tenant.offset = _place(tenant, best_fit)
     return max((t.offset + t.size for t in order), default=0)
 
 
@@ -217,9 +232,11 @@ def _tenants(
     return list({id(tenant): tenant for tenant in home.values()}.values()), tuple(pairs)
 
 
-def _place(tenant: _Tenant, placed: Iterable[_Tenant], best_fit: bool) -> int:
-    """The lowest gap, or the tightest one, among the tenants that live at the same time."""
-    others = sorted((t for t in placed if t.meets(tenant)), key=lambda t: t.offset)
+def _place(tenant: _Tenant, best_fit: bool) -> int:
+    """The lowest gap, or the tightest one, among the tenants that live at the same time and have
+    their place.
+    """
+    others = sorted((t for t in tenant.others if t.offset >= 0), key=lambda t: t.offset)
     end, best, tightest = 0, -1, 0
     for other in others:
         gap = other.offset - end

@@ -136,8 +136,7 @@ class Load(Expr):
     mask: Expr | None = None
     other: Expr | None = None
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         lanes = self.buffer.type.lanes
         for index in self.indices:
             lanes = max(lanes, index.dtype.lanes)

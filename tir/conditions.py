@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from .expr import FALSE, TRUE, And, Expr, Or, is_const
 
+MOST_IN_A_ROW = 16  # conditions; more of them are a tree
+
 
 def all_of(*conditions: Expr) -> Expr:
     """The conjunction of `conditions`; true for none."""
+    if len(conditions) > MOST_IN_A_ROW:
+        half = len(conditions) // 2
+        return all_of(all_of(*conditions[:half]), all_of(*conditions[half:]))
     result: Expr = TRUE
     for condition in conditions:
         if is_const(condition, 1) or condition == result:
@@ -17,6 +22,9 @@ def all_of(*conditions: Expr) -> Expr:
 
 def any_of(*conditions: Expr) -> Expr:
     """The disjunction of `conditions`; false for none."""
+    if len(conditions) > MOST_IN_A_ROW:
+        half = len(conditions) // 2
+        return any_of(any_of(*conditions[:half]), any_of(*conditions[half:]))
     result: Expr = FALSE
     for condition in conditions:
         if is_const(condition, 0):

@@ -64,11 +64,19 @@ def _both_ways(build: Callable[[Expr, Expr], Expr]) -> tuple[_Operator, _Operato
 class Expr(Node):
     """A value: one number of type `dtype`, or a vector of them."""
 
-    __slots__ = ()
+    __slots__ = ("_dtype",)
+    _dtype: DType
 
     @property
     def dtype(self) -> DType:
-        """The type of the value."""
+        """The type of the value; found once, and kept."""
+        try:
+            return self._dtype
+        except AttributeError:
+            object.__setattr__(self, "_dtype", self._find_dtype())
+            return self._dtype
+
+    def _find_dtype(self) -> DType:
         raise TypeError(type(self).__name__)
 
     def __bool__(self) -> bool:
@@ -152,8 +160,7 @@ class Pair(Expr):
     a: Expr
     b: Expr
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.a.dtype
 
     def map_children(self, visit: Callable[[Node], Node]) -> Self:
@@ -239,8 +246,7 @@ class ShiftRight(Binary):
 class Compare(Pair):
     """Base of the comparisons of two values of one type; the result is bool."""
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return BOOL.with_lanes(self.a.dtype.lanes)
 
 
@@ -280,8 +286,7 @@ class Not(Expr):
 
     a: Expr
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.a.dtype
 
 
@@ -293,8 +298,7 @@ class Select(Expr):
     on_true: Expr
     on_false: Expr
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.on_true.dtype
 
 
@@ -324,8 +328,7 @@ class Call(Expr):
     intrinsic: Intrinsic
     arguments: tuple[Expr, ...]
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.arguments[0].dtype
 
 
@@ -337,8 +340,7 @@ class Let(Expr):
     value: Expr
     body: Expr
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.body.dtype
 
 

@@ -84,14 +84,23 @@ Terms = dict[Expr, int]
 
 def collected(expr: Expr) -> tuple[Terms, int]:
     """The terms of a linear form, for the caller to change, and its constant."""
+    sums: list[Add | Sub] = []  # one within the left side of the other: a chain may be long
+    while isinstance(expr, Add | Sub):
+        sums.append(expr)
+        expr = expr.a
+    terms, constant = _term(expr)
+    for item in reversed(sums):
+        sign = 1 if isinstance(item, Add) else -1
+        more, other = collected(item.b)
+        merge(terms, more, sign)
+        constant += sign * other
+    return terms, constant
+
+
+def _term(expr: Expr) -> tuple[Terms, int]:
+    """The terms of what is no sum."""
     if isinstance(expr, Const):
         return {}, int(expr.value)
-    if isinstance(expr, Add | Sub):
-        terms, constant = collected(expr.a)
-        sign = 1 if isinstance(expr, Add) else -1
-        more, other = collected(expr.b)
-        merge(terms, more, sign)
-        return terms, constant + sign * other
     if isinstance(expr, Mul):
         a, b = collected(expr.a), collected(expr.b)
         if not b[0]:

@@ -35,8 +35,7 @@ class Ramp(Expr):
     stride: int
     lanes: int
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.base.dtype.with_lanes(self.lanes)
 
 
@@ -47,8 +46,7 @@ class Broadcast(Expr):
     value: Expr
     lanes: int
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.value.dtype.with_lanes(self.lanes)
 
     def map_children(self, visit: Callable[[Node], Node]) -> Self:
@@ -69,8 +67,7 @@ class Lanes(Expr):
     first: int
     count: int
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.value.dtype.with_lanes(self.count)
 
 
@@ -80,8 +77,7 @@ class Vector(Expr):
 
     values: tuple[Expr, ...]
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.values[0].dtype.with_lanes(len(self.values))
 
 
@@ -95,8 +91,7 @@ class Exchange(Expr):
     value: Expr
     step: Expr
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.value.dtype
 
 
@@ -108,8 +103,7 @@ class Fma(Expr):
     b: Expr
     c: Expr
 
-    @property
-    def dtype(self) -> DType:
+    def _find_dtype(self) -> DType:
         return self.a.dtype
 
     def map_children(self, visit: Callable[[Node], Node]) -> Self:

@@ -13,7 +13,7 @@ bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from .display import printable
 from .dtype import DType
 from .errors import IRError, known_names
 from .index_check import IndexCheck
+from .touched_memory import TouchedMemory
 
 if TYPE_CHECKING:  # a program that is only run holds none
     from .func import PrimFunc
@@ -136,10 +137,11 @@ class Program:
     @property
     def prepared(self) -> frozenset[int]:
         """The positions of the constants that `prepare` computes."""
+        functions = _by_name(self)
         return frozenset(
             item.position
             for launch in self.prepare
-            for item in written_arguments(self.function(launch.function), launch)
+            for item in written_arguments(functions[launch.function], launch)
         )
 
     @property
@@ -150,7 +152,8 @@ class Program:
     @property
     def checks(self) -> tuple[ProgramCheck, ...]:
         """The checks of indices that a run makes, in order."""
-        found = (_checks_of(self.function(step.function), step) for step in self.launches)
+        functions = _by_name(self)
+        found = (_checks_of(functions[step.function], step) for step in self.launches)
         return tuple(check for checks in found for check in checks)
 
     def function(self, name: str) -> PrimFunc:
@@ -198,16 +201,17 @@ def place_syncs(program: Program) -> Program:
     what one touched, and nowhere else. The same program when they stand there already.
     """
     placed: list[Step] = []
-    since: list[_Effects] = []
+    functions = _by_name(program)
+    since = _Since()
     for step in program.body:
         if isinstance(step, Sync):
             continue
-        effects = _effects(program, step)
-        if any(effects.clash(other) for other in since):
+        effects = _effects(functions, step)
+        if since.clash(effects):
             placed.append(Sync())
-            since = []
+            since = _Since()
         placed.append(step)
-        since.append(effects)
+        since.add(effects)
     body = tuple(placed)
     return program if body == program.body else replace(program, body=body)
 
@@ -219,28 +223,30 @@ def verify_program(program: Program) -> None:
     Raises: IRError naming the step.
     """
     held: list[ProgramCheck] = []
+    functions = _by_name(program)
     for launch in program.prepare:
-        _check_slices(program, launch, _effects(program, launch), ("constant",), ("constant",))
-    since: list[tuple[_Effects, str]] = []
+        _check_slices(program, launch, _effects(functions, launch), ("constant",), ("constant",))
+    since, steps = _Since(), list[Launch | Copy]()
     for step in program.body:
         if isinstance(step, Sync):
-            since = []
+            since, steps = _Since(), []
             continue
-        effects, text = _effects(program, step), step_text(step)
+        effects = _effects(functions, step)
         _check_slices(program, step, effects, SPACES, ("output", "arena"))
         _check_held(held, step, effects)
         if isinstance(step, Launch):
-            found = tuple(_checks_of(program.function(step.function), step))
+            found = tuple(_checks_of(functions[step.function], step))
             _check_words(found, step)
             held += found
-        for other, other_text in since:
-            if effects.clash(other):
-                raise IRError(
-                    f"program: '{text}' and '{other_text}' touch the same memory; expected a sync "
-                    "between them.",
-                    code="program-sync",
-                )
-        since.append((effects, text))
+        if since.clash(effects):
+            other = next(x for x in steps if effects.clash(_effects(functions, x)))
+            raise IRError(
+                f"program: '{step_text(step)}' and '{step_text(other)}' touch the same memory; "
+                "expected a sync between them.",
+                code="program-sync",
+            )
+        since.add(effects)
+        steps.append(step)
 
 
 def _checks_of(func: PrimFunc, launch: Launch) -> Iterator[ProgramCheck]:
@@ -286,17 +292,41 @@ class _Effects:
         )
 
 
-def _effects(program: Program, step: Launch | Copy) -> _Effects:
+class _Since:
+    """What the steps since a Sync touch and write."""
+
+    def __init__(self) -> None:
+        self._touched = TouchedMemory()
+        self._written = TouchedMemory()
+
+    def clash(self, effects: _Effects) -> bool:
+        """Whether a step may not overlap one of them."""
+        return any(map(self._touched.meets, effects.written)) or any(
+            map(self._written.meets, effects.touched)
+        )
+
+    def add(self, effects: _Effects) -> None:
+        """One step more."""
+        for item in effects.touched:
+            self._touched.add(item)
+        for item in effects.written:
+            self._written.add(item)
+
+
+def _by_name(program: Program) -> dict[str, PrimFunc]:
+    return {func.name: func for func in program.functions}
+
+
+def _effects(functions: Mapping[str, PrimFunc], step: Launch | Copy) -> _Effects:
     if isinstance(step, Copy):
         return _Effects((step.source, step.target), (step.target,))
-    names = [func.name for func in program.functions]
-    if step.function not in names:
+    func = functions.get(step.function)
+    if func is None:
         raise IRError(
             f"program: there is no function '{step.function}'; there are "
-            f"{known_names(step.function, names)}.",
+            f"{known_names(step.function, tuple(functions))}.",
             code="program-function",
         )
-    func = program.function(step.function)
     if len(func.parameters) != len(step.arguments):
         raise IRError(
             f"program: '{step.function}' takes {len(func.parameters)} slices; got "
@@ -360,10 +390,11 @@ def _exists(program: Program, item: Slice) -> bool:
 
 def live_slices(program: Program) -> Iterator[tuple[int, Slice, bool]]:
     """(step number, slice, whether it is written) for every use of the arena, in order."""
+    functions = _by_name(program)
     for number, step in enumerate(program.body):
         if isinstance(step, Sync):
             continue
-        effects = _effects(program, step)
+        effects = _effects(functions, step)
         for item in effects.touched:
             if item.space == "arena":
                 yield number, item, item in effects.written

@@ -70,9 +70,10 @@ from .stmt import (
     iter_var,
     seq,
 )
-from .te_checks import check_element, check_elements, checked_shape, output_names
+from .te_checks import check_count, check_element, check_elements, checked_shape, output_names
 from .te_dim import check_constant, check_dims, dim
 from .te_extern import check_symbols, extern
+from .te_parts import in_parts
 from .te_reduce import (
     MAX,
     Axes,
@@ -196,8 +197,10 @@ def compute(
     axes = tuple(Var(hint) for hint in _axis_names(element, len(extents), title))
     made = element(*axes)
     values = check_elements(title, made if isinstance(made, tuple) else (made,))
+    sizes = dict(zip(axes, extents, strict=True))
+    values = tuple(in_parts(title, value, sizes) for value in values)
     for value in values:
-        check_element(title, value, dict(zip(axes, map(most, extents), strict=True)))
+        check_element(title, value, {axis: most(extent) for axis, extent in sizes.items()})
     count = len(values[0].values) if isinstance(values[0], Reduce) else len(values)
     computation = Computation(output_names(name, count), extents, axes, values)
     tensors = tuple(
@@ -256,6 +259,7 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
             code="te-func-twice",
         )
     order = _definition_order(outputs)
+    check_count(name, len(order))
     for tensor in (t for made in order for t in made.inputs if t.computation is None):
         if tensor.state:
             raise _open_state(tensor, name)

@@ -18,7 +18,7 @@ Counted on the definition, whatever a schedule makes of it:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .buffer import Buffer, Load
@@ -65,9 +65,10 @@ def bytes_moved(func: PrimFunc) -> int:
     boxes: dict[Buffer, list[Box]] = {p.buffer: [] for p in func.parameters}
     for block in func.blocks:
         accesses: tuple[Load | Store, ...] = (*stores(block.body), *loads(block.body))
+        extents = _extents(block)
         for access in accesses:
             if access.buffer in boxes:
-                boxes[access.buffer].append(touched(access.buffer, access.indices, block))
+                boxes[access.buffer].append(touched(access.buffer, access.indices, extents))
     return sum(union_size(found, b.shape) * b.type.bytes for b, found in boxes.items())
 
 
@@ -75,15 +76,16 @@ def block_work(block: Block) -> BlockWork:
     """What one block does."""
     targets = stores(block.body)
     own = {target.buffer for target in targets}
+    extents = _extents(block)
     read: dict[Buffer, list[Box]] = {}
     for load in loads(block.body):
         if load.buffer not in own:
-            box = touched(load.buffer, load.indices, block)
+            box = touched(load.buffer, load.indices, extents)
             read.setdefault(load.buffer, []).append(box)
     moved = tuple((b, union_size(boxes, b.shape) * b.type.bytes) for b, boxes in read.items())
     written = []
     for target in targets:
-        box = touched(target.buffer, target.indices, block)
+        box = touched(target.buffer, target.indices, extents)
         written.append((target.buffer, box_size(box) * target.buffer.type.bytes))
     return BlockWork(points_of(block), block_operations(block), moved, tuple(written))
 
@@ -121,9 +123,15 @@ def expression_operations(expr: Node) -> int:
     return own + sum(map(expression_operations, expr.children()))
 
 
-def touched(buffer: Buffer, indices: Iterable[Expr], block: Block) -> Box:
-    """For each dimension of `buffer`, the indices that a block uses, ascending."""
-    extents = {axis.var: axis.extent for axis in walk(block) if isinstance(axis, IterVar)}
+def _extents(block: Block) -> dict[Var, int]:
+    """How many values each variable has that a block binds."""
+    return {axis.var: axis.extent for axis in walk(block) if isinstance(axis, IterVar)}
+
+
+def touched(buffer: Buffer, indices: Iterable[Expr], extents: Mapping[Var, int]) -> Box:
+    """For each dimension of `buffer`, the indices that are used while variables run below their
+    extents.
+    """
     return tuple(
         index_set(at_most(index), extents, size)
         for index, size in zip(indices, buffer.shape, strict=True)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar, Literal
 
 from ...tir import te
-from ...tir.expr import Expr
+from ...tir.dtype import FLOAT32, dtype
+from ...tir.expr import Expr, Var
+from ...tir.expr_size import height, occurrences
 from ...tir.te import Tensor
 from ..types import TensorType
 from .base import (
@@ -65,6 +68,25 @@ class Elementwise(Operator):
             return self.element(*(broadcast_read(tensor, indices) for tensor in tensors))
 
         return (te.compute(shape, element, name=name),)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """What the expression of an elementwise operator is like. levels: how far it is above the
+    elements that it reads; reads: how often it reads each of them.
+    """
+
+    levels: int
+    reads: tuple[int, ...]
+
+
+@cache
+def element_of(operator: Elementwise, dtypes: tuple[str, ...]) -> Element:
+    """The expression of an operator on elements of these types."""
+    kinds = [dtype(name) for name in dtypes]
+    read = [Var(f"x{n}", FLOAT32 if k.is_storage else k) for n, k in enumerate(kinds)]
+    made = operator.element(*read)
+    return Element(height(made) - 1, tuple(occurrences(made, var) for var in read))
 
 
 def broadcast(operator: Operator, types: tuple[TensorType, ...]) -> TensorType:

@@ -13,6 +13,8 @@ from ...tir.te import Tensor
 from ..types import Array, TensorType, inverse, permuted
 from .base import Operator, check_arity, check_same_dtype, listed, normal_axis, refuse, tensor_type
 
+_CHAINED = 32  # pieces of a Concat that are asked for one after the other; of more, by halves
+
 
 @dataclass(frozen=True, slots=True)
 class Identity(Operator):
@@ -118,11 +120,15 @@ class Concat(Operator):
             def read(piece: Tensor, start: int) -> Expr:
                 return piece[(*i[:axis], i[axis] - start, *i[axis + 1 :])]
 
-            value = read(pieces[-1], ends[-2] if len(pieces) > 1 else 0)
-            for number in reversed(range(len(pieces) - 1)):
-                start = ends[number - 1] if number else 0
-                value = te.select(i[axis] < ends[number], read(pieces[number], start), value)
-            return value
+            def joined(first: int, last: int) -> Expr:
+                """The pieces from `first` to `last`: one after the other, or halves of many."""
+                if first == last:
+                    return read(pieces[first], ends[first - 1] if first else 0)
+                middle = first if len(pieces) <= _CHAINED else (first + last) // 2
+                before = i[axis] < ends[middle]
+                return te.select(before, joined(first, middle), joined(middle + 1, last))
+
+            return joined(0, len(pieces) - 1)
 
         return (te.compute(result.shape, element, name=name),)
 

@@ -30,11 +30,12 @@ class CommonSubexpressions:
 
     def __call__(self, graph: Graph) -> Graph:
         same: dict[str, str] = {}
+        outputs = frozenset(graph.outputs)
         first_constant: dict[Hashable, str] = {}
         constants: dict[str, Constant] = {}
         for name, constant in graph.constants.items():
             original = first_constant.setdefault(bits_of(constant, self.constant_bytes), name)
-            if original != name and name not in graph.outputs:
+            if original != name and name not in outputs:
                 same[name] = original
             else:
                 constants[name] = constant
@@ -43,7 +44,7 @@ class CommonSubexpressions:
         for node in graph.nodes:
             inputs = tuple(same.get(value, value) for value in node.inputs)
             original_node = seen.setdefault(_Key(node.op, inputs), node)
-            if original_node is not node and not set(graph.outputs).intersection(node.outputs):
+            if original_node is not node and outputs.isdisjoint(node.outputs):
                 same.update(zip(node.outputs, original_node.outputs, strict=True))
                 continue
             nodes.append(

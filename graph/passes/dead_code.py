@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import networkx as nx
-
-from ..ir import Graph, dataflow, rebuilt
+from ..ir import Graph, Node, rebuilt
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +15,11 @@ class DeadCode:
     """
 
     def __call__(self, graph: Graph) -> Graph:
-        flow = dataflow(graph)
-        needed = set(graph.outputs)
-        for output in graph.outputs:
-            needed |= nx.ancestors(flow, output)
-        nodes = (node for node in graph.nodes if needed.intersection(node.outputs))
+        needed, kept = set(graph.outputs), list[Node]()
+        for node in reversed(graph.nodes):
+            if not needed.isdisjoint(node.outputs):
+                kept.append(node)
+                needed.update(node.inputs)
+        nodes = reversed(kept)
         constants = {name: value for name, value in graph.constants.items() if name in needed}
         return rebuilt(graph, nodes, constants)

@@ -9,12 +9,14 @@ from itertools import product
 
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
+from ...tir.expr_size import MOST_HEIGHT, MOST_SIZE
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Block, Role, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
 from .. import completeness, legality, placement
 from ..errors import Kind, refuse
+from ..inline_growth import outgrown
 from ..nest import (
     Rewrite,
     buffers_read,
@@ -39,8 +41,8 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
     Where several blocks compute parts of the tensor, they are one family of one expression, and all
     of them go. A copy that `stage` made of a tensor that is only read goes in the same way: an
     element of the copy is that of the tensor, which is complete before the nest. Requires: the
-    block is such a copy, or one expression per element of an intermediate tensor. Raises:
-    ScheduleError.
+    block is such a copy, or one expression per element of an intermediate tensor, and no reader
+    becomes higher than the compiler takes. Raises: ScheduleError.
     """
     producer = func.block(block)
     target = target_of(producer)
@@ -57,6 +59,7 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
         root = root_statement(func, reader)
         completeness.check_operands(func, part, root, "compute_inline", same_points=not copied)
         placement.check_storage_around(func, part, reader, "compute_inline", read=True)
+    _check_growth(func, producer)
     indices = write_indices(producer, target)[0]
     value = stores(producer.body)[0].value
 
@@ -116,6 +119,20 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
     left = remove(func.with_body(replace_stmt(func.body, producer, made)).body, consumer)
     assert left is not None
     return Rewrite(func.with_body(_without(left, source)))
+
+
+def _check_growth(func: PrimFunc, producer: Block) -> None:
+    reader = outgrown(func, producer)
+    if reader is None:
+        return
+    raise refuse(
+        func,
+        f"compute_inline: with the expression of block '{producer.name}' that of '{reader.name}' "
+        f"has more than {MOST_HEIGHT} levels or {MOST_SIZE} nodes; expected a smaller one.",
+        code="inline-growth",
+        kind=Kind.LIMIT,
+        hints=(f"compute_at('{producer.name}', loop) keeps what a loop needs of it.",),
+    )
 
 
 def _without(stmt: Stmt, tensor: Buffer) -> Stmt:

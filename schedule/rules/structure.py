@@ -11,6 +11,7 @@ from ...tir.func import PrimFunc
 from ...tir.linear import linear
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.visit import free_vars, stores, walk
+from ..inline_growth import outgrown
 from ..nest import is_reduction, readers, reads, target_of, targets_of
 from ..schedule import Schedule
 
@@ -66,7 +67,8 @@ def is_elementwise(block: Block) -> bool:
 
 
 def inline_chains(sch: Schedule, *, repeated: bool = True) -> None:
-    """Inline every pointwise intermediate whose readers are pointwise too.
+    """Inline every pointwise intermediate whose readers are pointwise too, and do not become higher
+    or larger than the compiler takes.
 
     repeated: also where a reader has more elements, which compute one of the intermediate again
     and again.
@@ -78,7 +80,9 @@ def inline_chains(sch: Schedule, *, repeated: bool = True) -> None:
             continue
         users = readers(sch.func, target)
         once = all(target_of(user).size <= target.size for user in users)
-        if users and all(is_pointwise(user) for user in users) and (repeated or once):
+        if not users or not all(is_pointwise(user) for user in users):
+            continue
+        if (repeated or once) and outgrown(sch.func, block) is None:
             sch.compute_inline(name)
 
 

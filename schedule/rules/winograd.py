@@ -20,6 +20,7 @@ from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.visit import loads, walk
 from ...tir.work import points_of
+from ..inline_growth import outgrown
 from ..nest import readers, target_of, writers
 from ..references import LoopRef
 from ..schedule import Schedule
@@ -94,7 +95,8 @@ def _inline_what_is_read_once(sch: Schedule) -> None:
         if not is_pointwise(block) or target not in sch.func.allocations:
             continue
         users = readers(sch.func, target)
-        if users and all(is_pointwise(u) and len(_read(u, target)) == 1 for u in users):
+        one = all(is_pointwise(u) and len(_read(u, target)) == 1 for u in users)
+        if users and one and outgrown(sch.func, block) is None:
             sch.compute_inline(name)
 
 

@@ -9,8 +9,9 @@ from tilewright.graph.build import GraphBuilder
 from tilewright.graph.fusion import fuse, ordered
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Graph
-from tilewright.graph.ops.activation import Relu, Sigmoid
+from tilewright.graph.ops.activation import LeakyRelu, Relu, Sigmoid
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sum
+from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.functions import Erf
 from tilewright.graph.ops.layer_norm import LayerNormalization
@@ -295,3 +296,35 @@ def test_random_graphs_are_grouped_in_order_and_each_node_once(seed: int) -> Non
         known.add(group.output)
     grouped = [node for group in fusion.groups for node in group.nodes]
     assert sorted(n.outputs for n in grouped) == sorted(n.outputs for n in graph.nodes)
+
+
+def row(op: Operator, count: int) -> Graph:
+    net = Net()
+    value = net.x
+    for _ in range(count):
+        value = net.add(op, value)
+    return net.finish({"y": value})
+
+
+def sizes(graph: Graph) -> list[int]:
+    return [len(group.nodes) for group in fuse(graph).groups]
+
+
+def test_a_group_has_as_many_nodes_as_its_expression_may_have_levels() -> None:
+    assert sizes(row(Erf(), 20)) == [8, 8, 4]
+    assert misses(row(Erf(), 9)) == [
+        "not fused: node 'y' (Erf) behind node 'erf_7' (Erf): the expression would be 72 levels "
+        "high, and a kernel takes 64; to fuse: let Erf read less"
+    ]
+
+
+def test_operators_that_read_their_input_often_are_few_in_a_group() -> None:
+    assert sizes(row(LeakyRelu(), 9)) == [4, 4, 1]
+    assert misses(row(LeakyRelu(), 5)) == [
+        "not fused: node 'y' (LeakyRelu) behind node 'leakyrelu_3' (LeakyRelu): a part of "
+        "'leakyrelu_3' would stand 81 times in one expression; to fuse: let LeakyRelu read it once"
+    ]
+
+
+def test_a_chain_of_thousands_is_cut_into_groups() -> None:
+    assert sizes(row(Sigmoid(), 5000)) == [5] * 1000

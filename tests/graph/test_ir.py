@@ -6,13 +6,12 @@ import pickle
 from collections.abc import Callable
 from dataclasses import replace
 
-import networkx as nx
 import numpy as np
 import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.errors import ModelError
-from tilewright.graph.ir import Graph, Node, dataflow, make_graph, rebuilt
+from tilewright.graph.ir import Graph, Node, make_graph, rebuilt
 from tilewright.graph.ops.registry import OPERATORS, Add, Concat, Conv, Identity, Relu, Softmax
 from tilewright.graph.types import Splat, TensorType
 from tilewright.graph.verify import verify
@@ -71,12 +70,6 @@ def test_operators_are_frozen_hashable_and_compare_by_their_fields() -> None:
     assert len({operator.__name__ for operator in OPERATORS}) == len(OPERATORS)
     with pytest.raises(AttributeError):
         Conv().groups = 3  # type: ignore[misc]
-
-
-def test_dataflow_leads_from_operands_to_results() -> None:
-    flow = dataflow(small())
-    assert nx.ancestors(flow, "conv_1") == {"x", "w", "bias", "conv", "relu"}
-    assert set(flow.successors("relu")) == {"conv_1", "y"}
 
 
 def test_the_same_nodes_and_constants_give_the_same_object() -> None:

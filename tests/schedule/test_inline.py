@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import tilewright as tw
+from tilewright.schedule.rules.structure import inline_chains
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
+from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 
 from .programs import blur, body_of, chain, conv, matmul_relu, refusals, scheduled
@@ -145,9 +147,32 @@ def _into_private_storage(sch: Schedule) -> None:
     sch.reverse_compute_inline("Q")
 
 
+def tall() -> PrimFunc:
+    """Two chains of forty operations, one reading the other."""
+
+    def forty(read: te.Tensor, name: str) -> te.Tensor:
+        def element(i: Expr) -> Expr:
+            value: Expr = read[i]
+            for _ in range(40):
+                value = value + 1.0
+            return value
+
+        return te.compute((4,), element, name=name)
+
+    x = te.placeholder((4,), "float32", name="X")
+    return te.func(x, forty(forty(x, "P"), "Y"), name="tall")
+
+
+def test_a_chain_is_inlined_as_far_as_the_compiler_takes_its_expression() -> None:
+    sch = Schedule(tall())
+    inline_chains(sch)
+    assert sch.blocks() == ("P", "Y")
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "compute_inline: the copy of a tile that is written": (matmul_relu(2, 3, 2), _tile_inlined),
     "compute_inline: not-pointwise": (matmul_relu(2, 3, 2), lambda s: s.compute_inline("C")),
+    "compute_inline: inline-growth": (tall(), lambda s: s.compute_inline("P")),
     "compute_inline: not-intermediate": (residual(3), lambda s: s.compute_inline("Y")),
     "compute_inline: tensor-staged": (chain(2, 3), _staged),
     "compute_inline: block-staged": (chain(2, 3), _uses_a_stage),

@@ -8,6 +8,7 @@ from ...ops import arithmetic, functions, movement
 from ..onnx_node import NodeReader, NotSupported
 from ..onnx_tensors import dtype_name
 from .rule import Application, Result, Rule, plain
+from .variadic import fold, folded
 
 _LARGEST = 3.4028234663852886e38  # of float32: what Clip's attributes are when they are not given
 
@@ -30,7 +31,7 @@ def _pow(node: NodeReader) -> Result:
 
 
 def _mean(node: NodeReader) -> Result:
-    total = node.emit(arithmetic.Sum(), *node.inputs)
+    total = node.emit(arithmetic.Sum(), *folded(node, arithmetic.Sum()))
     return arithmetic.Div(), (total, node.number(len(node.inputs)))
 
 
@@ -88,9 +89,9 @@ RULES: dict[str, Rule] = {
     "Exp": Rule((6, 13), (), plain(functions.Exp())),
     "Floor": Rule((6, 13), (), plain(functions.Floor())),
     "Log": Rule((6, 13), (), plain(functions.Log())),
-    "Max": Rule((6, 8, 12, 13), (), plain(arithmetic.Max())),
+    "Max": Rule((6, 8, 12, 13), (), fold(arithmetic.Max())),
     "Mean": Rule((6, 8, 13), (), _mean),
-    "Min": Rule((6, 8, 12, 13), (), plain(arithmetic.Min())),
+    "Min": Rule((6, 8, 12, 13), (), fold(arithmetic.Min())),
     "Mul": Rule((7, 13, 14), (), plain(arithmetic.Mul())),
     "Neg": Rule((6, 13), (), _negated),
     "Pow": Rule((7, 12, 13, 15), (), _pow),
@@ -98,6 +99,6 @@ RULES: dict[str, Rule] = {
     "Round": Rule((11, 22), (), plain(functions.Round())),
     "Sqrt": Rule((6, 13), (), plain(functions.Sqrt())),
     "Sub": Rule((7, 13, 14), (), plain(arithmetic.Sub())),
-    "Sum": Rule((6, 8, 13), (), plain(arithmetic.Sum())),
+    "Sum": Rule((6, 8, 13), (), fold(arithmetic.Sum())),
     "Tanh": Rule((6, 13), (), plain(functions.Tanh())),
 }

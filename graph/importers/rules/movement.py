@@ -10,17 +10,13 @@ from ...ops.base import normal_axis
 from ..onnx_node import NodeReader, NotSupported
 from .rule import MOVES, Result, Rule, plain
 from .slicing import distinct_axes
+from .variadic import concat
 
 
 def _dropout(node: NodeReader) -> Result:
     if node.has(2) and bool(node.constant(2, 1).any()):
         raise NotSupported("training_mode is true")
     return movement.Identity(), node.inputs[:1]
-
-
-def _concat(node: NodeReader) -> Result:
-    axis = normal_axis(movement.Concat(0), node.integer("axis"), node.type(0).rank)
-    return movement.Concat(axis), node.inputs
 
 
 def _reshaped(node: NodeReader, shape: tuple[int, ...]) -> Result:
@@ -155,7 +151,7 @@ def _cum_sum(node: NodeReader) -> Result:
 
 
 RULES: dict[str, Rule] = {
-    "Concat": Rule((4, 11, 13), ("axis",), _concat),
+    "Concat": Rule((4, 11, 13), ("axis",), concat),
     "CumSum": Rule((11, 14), ("exclusive", "reverse"), _cum_sum),
     "DepthToSpace": Rule((1, 11, 13, 28), ("blocksize", "mode"), _depth_to_space),
     "Dropout": Rule((7, 10, 12, 13, 22), ("ratio", "seed"), _dropout),
