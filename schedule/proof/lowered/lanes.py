@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from functools import cache
 
 from ....tir.buffer import Buffer, Load
-from ....tir.expr import Cast, Expr, Var, add, index, mul
+from ....tir.dtype import INT64
+from ....tir.expr import Cast, Expr, Var, add, const, mul
 from ....tir.lowered import Broadcast, Exchange, Lanes, Ramp, Reinterpret, Vector
 from ....tir.printer import print_expr
 from ....tir.stmt import NOTHING, For, ForKind
@@ -33,8 +34,9 @@ def in_lane(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
         return in_lane(values[expr], values) if expr in values else expr
     match expr:
         case Ramp():
-            lane = lane_loop(expr.lanes).var
-            return add(in_lane(expr.base, values), mul(lane, index(expr.stride)))
+            base, number = in_lane(expr.base, values), lane_loop(expr.lanes).var
+            lane = number if base.dtype == INT64 else Cast(number, base.dtype)
+            return add(base, mul(lane, const(expr.stride, base.dtype)))
         case Broadcast(value):
             return in_lane(value, values)
         case Load():
