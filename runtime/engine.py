@@ -243,7 +243,7 @@ class Engine:
         EngineFileError where the file that it came from holds a damaged one; ArgumentTypeError,
         ArgumentValueError.
         """
-        from .verification import compare_outputs
+        from .verification import compare_outputs, roundings_of
 
         if against != "reference":
             raise EngineError(
@@ -261,8 +261,8 @@ class Engine:
         report = compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
         if report or kept is None or not (atol is None and rtol is None):
             return report
-        rounded = kept.model().in_own_types(given)
-        return compare_outputs(self.name, got, expected, tolerance=accepted, rounded=rounded)
+        roundings = roundings_of(kept.model(), given)
+        return compare_outputs(self.name, got, expected, tolerance=accepted, roundings=roundings)
 
     def profile(
         self,

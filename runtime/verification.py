@@ -1,9 +1,10 @@
 """The check of an engine's outputs against a reference, and what it found.
 
 An output may be off by a share of its largest magnitude that goes by its type alone. Where it is
-off by more, the reference is computed once more, node by node, each tensor in the type that the
-model gives it: by how much that strays from float64 is what the model's own rounding explains, and
-GROWTH times as much is allowed, for another order of sums and other fusions round elsewhere.
+off by more, the model as imported is computed twice, node by node: in float64, and each tensor in
+the type that the model gives it. By how much the two differ is what the model's own rounding
+explains, and GROWTH times as much is allowed, for another order of sums and other fusions round
+elsewhere. What is wrong in both explains nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..tir.errors import TilewrightError
 from ..tir.number import integer_range
 from .arrays import Array
 from .interface import TensorSpec
+from .model import Model
 from .report import html_table
 
 GROWTH = 8.0  # times the largest error of the model in its own types
@@ -98,24 +100,30 @@ def compare_outputs(
     *,
     slack: float = 1.0,
     tolerance: float | None = None,
-    rounded: Mapping[str, Array] | None = None,
+    roundings: Mapping[str, float] | None = None,
 ) -> Report:
     """Compare outputs by name.
 
     atol, rtol: |got - expected| <= atol + rtol * |expected|, element by element. Where neither is
     given, the error may be the share of the largest magnitude of the output that `allowed_share`
-    says, or GROWTH times that of `rounded`, the outputs of the model in its own types.
+    says, or GROWTH times what `roundings` says of the output: see `roundings_of`.
     """
     found = []
     for name, array in got.items():
         relative = allowed_share(str(dtype(array.dtype)), slack, tolerance)
-        rounding = None if rounded is None else _rounding(rounded[name], expected[name])
+        rounding = None if roundings is None else roundings[name]
         found.append(_compare(name, array, expected[name], atol, rtol, relative, rounding))
     return Report(engine, tuple(found))
 
 
-def _rounding(rounded: Array, expected: Array) -> float:
-    """The largest error of an output in the model's own types, where both are finite."""
+def roundings_of(model: Model, inputs: Mapping[str, Array]) -> dict[str, float]:
+    """By how much each output of a model in its own types is off from the same in float64."""
+    rounded, exact = model.in_own_types(inputs), model(inputs)
+    return {name: _largest(rounded[name], array) for name, array in exact.items()}
+
+
+def _largest(rounded: Array, expected: Array) -> float:
+    """The largest difference where both are finite."""
     found, wanted = rounded.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(found) & np.isfinite(wanted)
     with np.errstate(invalid="ignore"):
