@@ -56,12 +56,14 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     further out is past its first iteration, and not at all where there is none (always, where the
     initialisation has been placed outside). The copy out is left out in the last iteration when
     nobody outside reads the result. Requires: a tensor that is only read is complete before the
-    nest. Raises: ScheduleError.
+    nest (a copy may read it, too, and so a copy of a copy be made); one that is written is computed
+    by the block. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
     inner = func.block(block)
     legality.check_holds(func, node, inner, "stage")
-    placement.check_role(func, inner, "stage")
+    if inner.role is not Role.COPY or writes(inner, buffer):
+        placement.check_role(func, inner, "stage")
     placement.check_part_alone(func, inner, node, "stage")
     legality.check_accesses(func, inner, buffer, "stage")
     placement.check_not_vectorized(func, node, "stage")

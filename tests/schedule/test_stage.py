@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+import tilewright as tw
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import exists
 from tilewright.tir.func import PrimFunc
@@ -142,9 +143,11 @@ def _twice(sch: Schedule) -> None:
     sch.stage("C", "C", j, "register")
 
 
-def _of_a_copy(sch: Schedule) -> None:
-    sch.stage("C", "A", sch.loops("C")[0], "thread")
-    sch.stage("A_local_in", "A", sch.loops("A_local_in")[0], "register")
+def _of_a_copy_that_writes(sch: Schedule) -> None:
+    i, j, k = sch.loops("C")
+    sch.reorder(k, i, j)
+    sch.stage("C", "C", i, "register")
+    sch.stage("C_reg_out", "C", i, "thread")
 
 
 def _of_what_is_computed_in_the_nest(sch: Schedule) -> None:
@@ -211,7 +214,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         lambda s: s.stage("Q", "bias", s.loops("Q")[0], "thread"),
     ),
     "block-access: staged already": (matmul(2, 3, 2), _twice),
-    "block-role": (matmul(2, 3, 2), _of_a_copy),
+    "block-role": (matmul(2, 3, 2), _of_a_copy_that_writes),
     "stage-reader": (chain(2, 3), _of_what_is_computed_in_the_nest),
     "writer-beside": (chain(2, 3), _beside_what_is_computed_in_the_nest),
     "predicate-open": (
@@ -227,6 +230,23 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
 def test_what_runs_where_fused_reductions_end_is_staged() -> None:
     func, steps = CASES["predicate-open"]
     assert "relu_reg_out" in body_of(scheduled(func, steps))
+
+
+def test_a_copy_may_be_made_of_a_copy() -> None:
+    def steps(sch: Schedule) -> None:
+        sch.stage("C", "A", sch.loops("C")[0], "thread")
+        sch.stage("A_local_in", "A", sch.loops("A_local_in")[1], "register")
+
+    sch = scheduled(matmul(2, 3, 2), steps)
+    lines = body_of(sch).splitlines()
+    at = lines.index("    for A_0 in range(1):")
+    assert [line.strip() for line in lines[at + 1 : at + 5]] == [
+        'A_reg = alloc(float32[2, 2], "register", origin=A)',
+        "for A_0_1 in range(1):",
+        "for A_1 in range(2):",
+        'with block("A_reg_in", v0=spatial(2, i + A_0_1), v1=spatial(2, A_1), copy="A"):',
+    ]
+    assert tw.prove(sch, "c:avx512").status == "proved"
 
 
 def test_each_refusal_says_what_is_wrong_and_what_to_do(
