@@ -21,7 +21,7 @@ from ..schedule.source import ScheduleSource
 from ..schedule.verdict import Verdict
 from ..tir.bounds import known_interval
 from ..tir.data import loose_indices
-from ..tir.errors import InternalError, TilewrightError
+from ..tir.errors import InternalError, IRError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.instructions import INSTRUCTIONS
 from ..tir.printer import print_expr
@@ -29,6 +29,8 @@ from ..tir.stmt import For
 from ..tir.target import Target
 from ..tir.visit import loads, walk
 from .clock import Clock, Laps
+
+MOST_TENSORS = 200  # that a function keeps: the scope of each stands within that of the one before
 
 
 class DefinitionError(TilewrightError, IndexError):
@@ -100,6 +102,7 @@ def lower_function(
     tensor; InternalError when the proof refutes what legality allowed.
     """
     clock = Clock()
+    _check_tensors(what if isinstance(what, PrimFunc) else what.original)
     schedule, rule = choose_schedule(what, target, source, strict=strict, allow=allow)
     _check_data(schedule.original)
     clock.lap("schedule")
@@ -117,6 +120,22 @@ def lower_function(
     parts = lower_parts(nest, target)
     clock.lap("lower to code")
     return Lowered(schedule, rule, canonical, nest, verdict, parts, clock.laps)
+
+
+def _check_tensors(func: PrimFunc) -> None:
+    """Refuse a function of more tensors than the passes can stand one within the other."""
+    count = len(func.allocations)
+    if count > MOST_TENSORS:
+        raise IRError(
+            f"build: '{func.name}' computes {count} tensors besides its outputs; expected at most "
+            f"{MOST_TENSORS}.",
+            code="build-tensors",
+            hints=(
+                "make several functions, each the input of the next; tw.compile does so with a "
+                "model.",
+                "a te.compute may hold many operations: its expression is cut where it is high.",
+            ),
+        )
 
 
 def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:
