@@ -23,7 +23,7 @@ from ..schedule.verdict import PROVED, REFUTED, Verdict
 from ..tir.bounds import known_interval
 from ..tir.data import loose_indices
 from ..tir.equal import equal
-from ..tir.errors import InternalError, TilewrightError
+from ..tir.errors import InternalError, IRError, TilewrightError
 from ..tir.func import PrimFunc
 from ..tir.instructions import INSTRUCTIONS
 from ..tir.printer import print_expr
@@ -34,6 +34,7 @@ from .clock import Clock, Laps
 
 NEST = "P1 to P5 of the nest before vectorising, against"
 CODE = "P4 and P5 once more of the lowered code"
+MOST_TENSORS = 200  # that a function keeps: the scope of each stands within that of the one before
 
 
 class DefinitionError(TilewrightError, IndexError):
@@ -105,6 +106,7 @@ def lower_function(
     tensor; InternalError when the proof refutes what legality allowed.
     """
     clock = Clock()
+    _check_tensors(what if isinstance(what, PrimFunc) else what.original)
     schedule, rule = choose_schedule(what, target, strict=strict, allow=allow)
     _check_data(schedule.original)
     clock.lap("schedule")
@@ -154,6 +156,22 @@ def prove_parts(parts: Prepared) -> Verdict:
             where="\n".join(f"and {other}" for other in others),
         )
     return found
+
+
+def _check_tensors(func: PrimFunc) -> None:
+    """Refuse a function of more tensors than the passes can stand one within the other."""
+    count = len(func.allocations)
+    if count > MOST_TENSORS:
+        raise IRError(
+            f"build: '{func.name}' computes {count} tensors besides its outputs; expected at most "
+            f"{MOST_TENSORS}.",
+            code="build-tensors",
+            hints=(
+                "make several functions, each the input of the next; tw.compile does so with a "
+                "model.",
+                "a te.compute may hold many operations: its expression is cut where it is high.",
+            ),
+        )
 
 
 def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:

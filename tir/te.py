@@ -70,7 +70,7 @@ from .stmt import (
     iter_var,
     seq,
 )
-from .te_checks import check_count, check_element, check_elements, checked_shape, output_names
+from .te_checks import check_element, check_elements, checked_shape, output_names
 from .te_dim import check_constant, check_dims, dim
 from .te_extern import check_symbols, extern
 from .te_parts import in_parts
@@ -259,7 +259,6 @@ def func(*tensors: Tensor, name: str) -> PrimFunc:
             code="te-func-twice",
         )
     order = _definition_order(outputs)
-    check_count(name, len(order))
     for tensor in (t for made in order for t in made.inputs if t.computation is None):
         if tensor.state:
             raise _open_state(tensor, name)

@@ -19,8 +19,6 @@ from .reduce import Reduce
 from .te_dim import check_outermost, check_row
 from .visit import free_vars, loads, walk
 
-MOST_TENSORS = 200  # that a function computes: each is an allocation around the next
-
 
 def checked_shape(shape: object, name: str) -> tuple[Extent, ...]:
     """The extents of a shape, or of one dimension, as Python integers and dims.
@@ -31,20 +29,6 @@ def checked_shape(shape: object, name: str) -> tuple[Extent, ...]:
     found = tuple(e if isinstance(e, Dim) else checked_size(e, extents, name) for e in extents)
     check_outermost(found, name)
     return found
-
-
-def check_count(name: str, count: int) -> None:
-    """Refuse a function of more tensors than can stand one around the other. Raises: IRError."""
-    if count > MOST_TENSORS:
-        raise IRError(
-            f"te.func: '{name}' computes {count} tensors; expected at most {MOST_TENSORS}.",
-            code="te-func-many",
-            hints=(
-                "make several functions, each the input of the next; tw.compile does so with a "
-                "model.",
-                "a te.compute may hold many operations: its expression is cut where it is high.",
-            ),
-        )
 
 
 def check_extent(extent: object, name: str) -> None:

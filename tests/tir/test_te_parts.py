@@ -151,8 +151,9 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         "tree: te.select(i < n // 2, first half, second half).",
     ),
     "tensors": (
-        lambda: te.func(X, stages(201), name="f"),
-        "IRError: te.func: 'f' computes 201 tensors; expected at most 200. [te-func-many]\n"
+        lambda: tw.build(te.func(X, stages(202), name="f"), "c"),
+        "IRError: build: 'f' computes 201 tensors besides its outputs; expected at most 200. "
+        "[build-tensors]\n"
         "  Hint: make several functions, each the input of the next; tw.compile does so with a "
         "model.\n"
         "  Hint: a te.compute may hold many operations: its expression is cut where it is high.",
