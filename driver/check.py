@@ -160,7 +160,7 @@ def _has_threads(kernel: Kernel) -> bool:
 
 def _error(name: str, fault: Fault) -> CheckError:
     """What a check raises for a fault of the kernel called `name`."""
-    said = f"check: of kernel '{name}': {fault.said}."
+    said = f"check: kernel '{name}': {fault.said}."
     match fault.kind:
         case "fence":
             return CheckError(said, code="check-fence")

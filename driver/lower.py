@@ -179,7 +179,8 @@ def _check_verdict(schedule: Schedule, verdict: Verdict) -> None:
     if verdict.status == "refuted":
         _check_definition(schedule.original)
         raise InternalError(
-            f"proof: the nest of '{func.name}' does not compute what it defines: {verdict}",
+            f"proof: the nest of '{func.name}' does not compute what it defines: "
+            f"{'; '.join(map(str, verdict.failures))}.",
             code="proof-refuted",
             where=lambda: f"in {func.name}:\n{func}",
         )

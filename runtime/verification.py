@@ -119,10 +119,10 @@ def compare_outputs(
 def roundings_of(model: Model, inputs: Mapping[str, Array]) -> dict[str, float]:
     """By how much each output of a model in its own types is off from the same in float64."""
     rounded, exact = model.in_own_types(inputs), model(inputs)
-    return {name: _largest(rounded[name], array) for name, array in exact.items()}
+    return {name: largest_difference(rounded[name], array) for name, array in exact.items()}
 
 
-def _largest(rounded: Array, expected: Array) -> float:
+def largest_difference(rounded: Array, expected: Array) -> float:
     """The largest difference where both are finite."""
     found, wanted = rounded.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(found) & np.isfinite(wanted)

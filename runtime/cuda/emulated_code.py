@@ -63,6 +63,7 @@ class EmulatedCode:
         )
         if not self.report:
             raise EmulationFailed(
-                f"emulate: '{self.artifact.name}' does what no kernel may do:\n{self.report}",
+                f"emulate: '{self.artifact.name}' does what no kernel may do.",
                 code="emulate-failed",
+                where=str(self.report),
             )

@@ -147,9 +147,9 @@ class _Memory:
         report = emulate(kernel.source, launches, arrays, checked=checked, fresh=written)
         if not report:
             raise EmulationFailed(
-                f"emulate: '{step.function}' of '{self._artifact.name}' does what no kernel may "
-                f"do:\n{report}",
+                f"emulate: '{step.function}' of '{self._artifact.name}' does what no kernel may do.",
                 code="emulate-program",
+                where=str(report),
                 notes=(f"it computes {step.label}.",) if step.label else (),
             )
         return report

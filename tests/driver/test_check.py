@@ -62,7 +62,7 @@ def test_a_write_outside_of_an_array_is_found() -> None:
     with pytest.raises(CheckError) as caught:
         check_kernel(Kernel(artifact, Overrunning()), func, {})
     assert str(caught.value) == (
-        "CheckError: check: of kernel 'scaled': it wrote outside of 'Y'. [check-fence]"
+        "CheckError: check: kernel 'scaled': it wrote outside of 'Y'. [check-fence]"
     )
 
 
@@ -81,7 +81,7 @@ def test_a_refuted_proof_stops_the_build(monkeypatch: pytest.MonkeyPatch) -> Non
         tw.build(scaled(2.0), "c:scalar")
     assert str(caught.value) == (
         "InternalError: proof: the nest of 'scaled' does not compute what it defines: "
-        f"{Verdict('refuted', (failure,))} [proof-refuted]\n"
+        "P1: a point runs twice; Y(i=0). [proof-refuted]\n"
         "  in scaled:\n"
         "  def scaled(X: float32[4], Y: output(float32[4])):\n"
         "      for i in range(4):\n"

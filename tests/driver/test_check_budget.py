@@ -34,7 +34,7 @@ def test_a_kernel_of_billions_of_elements_is_built_and_said_to_be_unchecked() ->
     assert kernel.work is not None
     assert kernel.work.bytes == 2 * HUGE
     assert kernel.notes == (UNCHECKED,)
-    assert repr(kernel).endswith(f"\n  {UNCHECKED}")
+    assert repr(kernel).endswith(f"\n  note: {UNCHECKED}")
     assert pickle.loads(pickle.dumps(kernel)).notes == kernel.notes
 
 

@@ -80,21 +80,21 @@ def test_a_guard_page_finds_what_is_touched_although_no_result_shows_it(
     new: str, said: str
 ) -> None:
     text = refused(ADDITION, new)
-    assert text.startswith("CheckError: check: of kernel 'sum': it ")
+    assert text.startswith("CheckError: check: kernel 'sum': it ")
     assert said in text
     assert text.endswith(" [check-page]")
 
 
 def test_a_touched_page_is_told_with_the_array() -> None:
     assert refused(ADDITION, LOOK.format("a[-1]")) == (
-        "CheckError: check: of kernel 'sum': it reads or writes before 'A', where it may not. "
+        "CheckError: check: kernel 'sum': it reads or writes before 'A', where it may not. "
         "[check-page]"
     )
 
 
 def test_threads_that_share_what_is_one_thread_s_own_are_told_whenever_they_meet() -> None:
     assert refused("64 + 128 * thread)", "64 + 16 * thread)") == (
-        "CheckError: check: of kernel 'sum': threads 0 and 1 write the same bytes of scratch "
+        "CheckError: check: kernel 'sum': threads 0 and 1 write the same bytes of scratch "
         "memory that is one thread's own. [check-own]"
     )
 
@@ -144,19 +144,18 @@ def test_a_fence_and_a_change_of_threads_find_what_shows_in_results(new: str, sa
 @pytest.mark.usefixtures("no_pages")
 def test_what_is_said_of_dependence_threads_and_inputs() -> None:
     assert refused(ADDITION, ADDITION[:-1] + " + (a[-1] > 1e30f);") == (
-        "CheckError: check: of kernel 'sum': its Y[0, 0] depends on what lies outside of its "
+        "CheckError: check: kernel 'sum': its Y[0, 0] depends on what lies outside of its "
         "arrays, or on memory that it did not write. [check-outside]"
     )
     assert refused(ADDITION, "if (i < 5) " + ADDITION) == (
-        "CheckError: check: of kernel 'sum': it does not write Y[5, 0]. [check-unwritten]"
+        "CheckError: check: kernel 'sum': it does not write Y[5, 0]. [check-unwritten]"
     )
     assert refused(ADDITION, "if (threads < 3 || i < 5) " + ADDITION) == (
-        "CheckError: check: of kernel 'sum': its Y[5, 0] has other bits on 3 threads than on 1. "
+        "CheckError: check: kernel 'sum': its Y[5, 0] has other bits on 3 threads than on 1. "
         "[check-threads]"
     )
     assert refused(ADDITION, ADDITION + " ((float *)a)[0] = 0;") == (
-        "CheckError: check: of kernel 'sum': it wrote into 'A', which it may only read. "
-        "[check-input]"
+        "CheckError: check: kernel 'sum': it wrote into 'A', which it may only read. [check-input]"
     )
 
 

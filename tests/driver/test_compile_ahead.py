@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.c.comments import plain
+from tilewright.codegen.c.comments import comment
 from tilewright.driver import compile_ahead
 from tilewright.driver.compile_ahead import CompileAhead
 from tilewright.driver.lower_program import lower_program
@@ -65,4 +65,4 @@ def test_the_schedule_stands_above_the_kernel() -> None:
     kernels = lower_program(tiny(), TARGET).kernels.values()
     traces = [kernel.lowered.schedule.steps for kernel in kernels]
     assert any(traces)
-    assert all(f"/* {plain(steps[0])}\n" in source for steps in traces if steps)
+    assert all(f"/* {comment(steps[0])}\n" in source for steps in traces if steps)

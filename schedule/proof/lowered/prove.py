@@ -18,7 +18,7 @@ from ....tir.buffer import Buffer, Load
 from ....tir.expr import Var
 from ....tir.func import PrimFunc
 from ....tir.stmt import SHARED_OUT, Alloc, Barrier, Extern, For, Seq, Stmt, Store
-from ....tir.visit import loads, stores
+from ....tir.visit import loads, statements, stores
 from ...verdict import PROVED, REFUTED, UNKNOWN, Failure, Verdict
 from ..affine import Undecided
 from ..bounds import beyond, shape_text
@@ -33,14 +33,15 @@ from .touches import Touches, Wanted
 
 MAX_OPERATIONS = 500_000  # of isl, for both properties
 MAX_SECONDS = 0.5  # of the processor, from the first question to isl on
+GRID = 6  # times as much for a function of a grid, which rarely can be run where it is built
 
 
-def prove_lowered(func: PrimFunc, max_operations: int = MAX_OPERATIONS) -> Verdict:
+def prove_lowered(func: PrimFunc, max_operations: int | None = None) -> Verdict:
     """Prove P4 and P5 of a function of stage LOWERED.
 
     "refuted" comes with concrete iterations, in which `lane` is that of a vector; "unknown" names
-    the access and says why, or that isl would take more than `max_operations`, or the processor
-    more than MAX_SECONDS.
+    the access and says why, or that isl would take more than `max_operations`, by default
+    MAX_OPERATIONS, or the processor more than MAX_SECONDS.
     """
     started = time.perf_counter()
     proof = _Proof(func, max_operations)
@@ -52,10 +53,12 @@ def prove_lowered(func: PrimFunc, max_operations: int = MAX_OPERATIONS) -> Verdi
 class _Proof:
     """What was found so far."""
 
-    def __init__(self, func: PrimFunc, max_operations: int) -> None:
+    def __init__(self, func: PrimFunc, max_operations: int | None) -> None:
+        scale = GRID if any(s.is_of_threads for s in _loops(func.body)) else 1
         self._func = func
         self._spans = Spans(func)
-        self._most = max_operations
+        self._most = scale * MAX_OPERATIONS if max_operations is None else max_operations
+        self._seconds = scale * MAX_SECONDS
         self._sets: Sets | None = None
         self._failures: list[Failure] = []
         self._reasons: list[str] = []
@@ -64,7 +67,7 @@ class _Proof:
     def sets(self) -> Sets:
         """Made when first asked: most functions need none."""
         if self._sets is None:
-            self._sets = Sets(self._most, self._func.dims, deadline=Deadline(MAX_SECONDS))
+            self._sets = Sets(self._most, self._func.dims, deadline=Deadline(self._seconds))
         return self._sets
 
     def run(self, name: str, check: Callable[[], Iterable[Finding]]) -> None:
@@ -152,6 +155,10 @@ class _Proof:
             f"{name} of '{self._func.name}', lowered: {reason}" for reason in walk.undecided
         ]
         return walk.found
+
+
+def _loops(body: Stmt) -> Iterator[For]:
+    return (stmt for stmt in statements(body) if isinstance(stmt, For))
 
 
 def _root_statements(body: Stmt) -> Iterator[tuple[int, Stmt]]:

@@ -72,7 +72,7 @@ def test_each_bad_candidate_is_a_verdict_and_the_good_ones_are_timed(
         "(CUDA_ERROR_ILLEGAL_ADDRESS, 700)."
     )
     assert found[128].text == "longer than 1 s at 'check'"
-    assert found[256].text == "check: kernel 'scaled' wrote outside of 'y'."
+    assert found[256].text == "check: kernel 'scaled': it wrote outside of 'y'."
     assert found[512].text == (
         "cuda: launching 'tw_scaled' failed: too many resources requested for launch "
         "(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 701)."

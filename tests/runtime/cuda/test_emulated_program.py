@@ -78,10 +78,9 @@ def test_a_kernel_that_writes_what_it_may_only_read_is_found() -> None:
     with pytest.raises(EmulationFailed) as caught:
         ran(made, np.zeros(N, np.float32), checked=True)
     assert str(caught.value) == (
-        "EmulationFailed: emulate: 'add' of 'hand' does what no kernel may do:\n"
-        "read-only in 'add' at A[0], 64 times\n"
-        "  thread (0, 0, 0) of block (0, 0, 0) writes, line 3: a[threadIdx.x] = 0.0f; "
-        "[emulate-program]\n"
+        "EmulationFailed: emulate: 'add' of 'hand' does what no kernel may do. [emulate-program]\n"
+        "  read-only in 'add' at A[0], 64 times\n"
+        "    thread (0, 0, 0) of block (0, 0, 0) writes, line 3: a[threadIdx.x] = 0.0f;\n"
         "  Note: it computes wide."
     )
 

@@ -109,7 +109,7 @@ def test_a_write_beside_an_array_of_the_device_is_found(
     with pytest.raises(CheckError) as caught:
         check(fault, context, tmp_path, monkeypatch)
     assert str(caught.value) == (
-        f"CheckError: check: of kernel 'weighted': it wrote outside of '{name}'. [check-fence]"
+        f"CheckError: check: kernel 'weighted': it wrote outside of '{name}'. [check-fence]"
     )
 
 
