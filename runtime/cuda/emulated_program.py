@@ -147,7 +147,8 @@ class _Memory:
         report = emulate(kernel.source, launches, arrays, checked=checked, fresh=written)
         if not report:
             raise EmulationFailed(
-                f"emulate: '{step.function}' of '{self._artifact.name}' does what no kernel may do.",
+                f"emulate: '{step.function}' of '{self._artifact.name}' does what no kernel may "
+                "do.",
                 code="emulate-program",
                 where=str(report),
                 notes=(f"it computes {step.label}.",) if step.label else (),
