@@ -122,7 +122,7 @@ def test_a_schedule_by_hand_does_not_give_way() -> None:
 
 @pytest.mark.needs_cc
 def test_a_kernel_by_hand_that_fails_its_check_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **how: object) -> None:
         raise CheckError("check: planted.", code="check-differs")
 
     monkeypatch.setattr(building, "check_kernel", fail)
