@@ -6,6 +6,8 @@
 - positive: floats of one sign: what a long sum loses does not cancel, logarithms and roots are
   numbers.
 
+A kernel of more than MOST_OPERATIONS runs on normal data alone; the verdict says so.
+
 Integers are the same for all: half of them anywhere in the range of their type, the others close to
 0, and both ends are among them. What is read as an index lies inside its table half of the time.
 """
@@ -24,7 +26,9 @@ from ..tir.dtype import DType
 from ..tir.func import PrimFunc
 from ..tir.number import integer_range
 from ..tir.visit import loads, walk
+from ..tir.work import operations
 
+MOST_OPERATIONS = 1 << 23  # of a function whose kernel runs on every kind of data
 _PIECE = 1 << 20  # elements that are drawn at a time
 _ZEROS = 16  # of so many wide floats one is a zero
 _SMALL = 100  # integers close to 0 are below
@@ -43,9 +47,11 @@ class Draw(Enum):
 
 
 def draws_for(func: PrimFunc) -> tuple[Draw, ...]:
-    """The kinds of data that differ for a function: of integers two seeds."""
+    """The kinds of data that a kernel runs on: those that differ for its function, of integers two
+    seeds; of a large one the first alone, since its reference takes longer than all else.
+    """
     given = [p for p in func.parameters if p.role != "output"]
-    if not given:
+    if not given or operations(func) > MOST_OPERATIONS:
         return (Draw.NORMAL,)
     return tuple(Draw) if any(p.dtype.is_float for p in given) else (Draw.NORMAL, Draw.WIDE)
 

@@ -229,12 +229,17 @@ def test_indices_lie_inside_of_their_table_half_of_the_time() -> None:
     assert len({int(value) for value in found if 100 <= value < 5000}) > 80
 
 
-def test_a_function_of_integers_is_tried_with_two_seeds_one_of_floats_with_three() -> None:
+def test_a_function_of_integers_is_tried_with_two_seeds_one_of_floats_with_three(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def func(kind: str) -> tw.PrimFunc:
         x = te.placeholder((64,), kind, name="X")
         return te.func(x, te.compute((64,), lambda i: x[i] + 1, name="Y"), name="f")
 
     assert draws_for(func("float32")) == (Draw.NORMAL, Draw.WIDE, Draw.POSITIVE)
+    monkeypatch.setattr("tilewright.driver.check_data.MOST_OPERATIONS", 3)
+    assert draws_for(func("float32")) == (Draw.NORMAL,)
+    monkeypatch.undo()
     seeds = [
         draw_arrays(func("int32"), draw, np.random.default_rng(draw.value))["X"].tobytes()
         for draw in draws_for(func("int32"))
