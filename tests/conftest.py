@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -36,6 +37,11 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if unsaid and not hasattr(config, "workerinput"):  # a worker has no workers of its own
         config.option.numprocesses = 2
         config.option.dist = "worksteal"
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector away from thousands of tests and all modules, which stay."""
+    gc.freeze()
 
 
 def _has_compiler(variable: str, *names: str) -> bool:

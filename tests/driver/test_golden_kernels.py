@@ -86,9 +86,15 @@ def failures(cases: Mapping[str, LoweredCase]) -> str:
     return "\n".join(f"{name}: {f}\n{texts(cases[name])}" for name, f in found if f is not None)
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize(
+    ("isa", "compiler"),
+    [
+        *((isa, "gcc") for isa in ("scalar", "avx2", "avx512")),
+        *(pytest.param(isa, "clang", marks=pytest.mark.slow) for isa in ("scalar", "avx2")),
+        ("avx512", "clang"),
+    ],
+)
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("isa", ["scalar", "avx2", "avx512"])
 def test_compiled_code_has_the_bits_of_the_lowered_function(
     isa: str, part: int, compiler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
