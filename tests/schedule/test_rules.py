@@ -381,7 +381,7 @@ RANDOM: dict[str, Callable[[], PrimFunc]] = {
 def test_random_decisions_stay_right(name: str) -> None:
     func = RANDOM[name]()
     seen = set()
-    for seed in range(12):
+    for seed in range(20):
         target = Target.parse(TARGETS[1 + seed % 2])
         sch = default_schedule(func, target, Random(seed))
         if str(sch) not in seen:

@@ -19,12 +19,12 @@ from .run import CORPUS, Tally, run
 
 
 def test_only_errors_about_the_model_come_out_of_mutants() -> None:
-    corpus, imports, compiles = run(200, 30)
+    corpus, imports, compiles = run(400, 60)
     for tally in (corpus, imports, compiles):
         assert not tally.failures, str(tally)
     assert corpus.outcomes.total() == len(list(CORPUS.glob("*.onnx"))) + len(models())
-    assert imports.outcomes.total() == 200
-    assert imports.outcomes["accepted"] > 10
+    assert imports.outcomes.total() == 400
+    assert imports.outcomes["accepted"] > 20
     assert len(imports.codes) > 20
     assert compiles.outcomes["accepted"] > 2
 
