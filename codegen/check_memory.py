@@ -18,7 +18,8 @@ from typing import NoReturn
 
 from ..tir.byte_owners import ByteOwners
 from ..tir.errors import IRError
-from ..tir.program import Copy, Launch, Slice, Step, Sync, step_text
+from ..tir.program import Copy, Effects, Launch, Slice, Step, Sync, launch_effects, step_text
+from ..tir.touched_memory import TouchedMemory
 from .artifact import Entry
 from .program_artifact import ProgramArtifact, Scratch
 
@@ -32,27 +33,6 @@ def check_memory(artifact: ProgramArtifact) -> None:
         _check_scratch(artifact, kernels)
 
 
-class _Places:
-    """Slices that steps use."""
-
-    def __init__(self) -> None:
-        self._arena = ByteOwners()
-        self._others: set[tuple[str, int]] = set()
-
-    def add(self, item: Slice) -> None:
-        """One more."""
-        if item.space == "arena":
-            self._arena.write(item.position, item.position + item.bytes, True)
-        elif item.bytes:
-            self._others.add((item.space, item.position))
-
-    def meet(self, item: Slice) -> bool:
-        """Whether a byte of `item` is in one of them."""
-        if item.space != "arena":
-            return item.bytes > 0 and (item.space, item.position) in self._others
-        return any(used for _, _, used in self._arena.read(item.position, _end(item)))
-
-
 class _Run:
     """A walk through a run. touched, written: by the steps after the last barrier."""
 
@@ -61,23 +41,23 @@ class _Run:
         self.kernels = kernels
         self.arena = ByteOwners()
         self.outputs: set[int] = set()
-        self.touched, self.written = _Places(), _Places()
+        self.touched, self.written = TouchedMemory(), TouchedMemory()
 
     def walk(self) -> None:
         """All steps, then the outputs."""
         for step in self.artifact.body:
             if isinstance(step, Sync):
-                self.touched, self.written = _Places(), _Places()
+                self.touched, self.written = TouchedMemory(), TouchedMemory()
                 continue
-            read, written = _effects(step, self.kernels)
-            for item in read:
+            effects = _effects(step, self.kernels)
+            for item in effects.read:
                 self._check_read(item, step)
-            for item in written:
-                self._check_write(item, read, step)
-            for item in written:
+            for item in effects.written:
+                self._check_write(item, effects.read, step)
+            for item in effects.written:
                 self._write(item)
                 self.written.add(item)
-            for item in (*read, *written):
+            for item in effects.touched:
                 self.touched.add(item)
         for position, parameter in enumerate(self.artifact.outputs):
             missing = position not in self.outputs and 0 not in parameter.shape
@@ -85,7 +65,7 @@ class _Run:
                 _refuse(f"nothing writes output '{parameter.name}'")
 
     def _check_read(self, item: Slice, step: Step) -> None:
-        if self.written.meet(item):
+        if self.written.meets(item):
             _refuse(f"'{step_text(step)}' reads {item} beside what writes it, without a barrier")
         if item.space == "arena" and not self.arena.holds(item.position, _end(item), _place(item)):
             _refuse(f"'{step_text(step)}' reads {item}, which is not what was written there")
@@ -102,7 +82,7 @@ class _Run:
             )
         if any(item.overlaps(other) and _place(item) != _place(other) for other in read):
             _refuse(f"'{step_text(step)}' writes {item} over what it reads")
-        if self.touched.meet(item):
+        if self.touched.meets(item):
             _refuse(f"'{step_text(step)}' writes {item} beside what uses it, without a barrier")
 
     def _write(self, item: Slice) -> None:
@@ -120,15 +100,10 @@ def _place(item: Slice) -> tuple[str, int, int]:
     return item.space, item.position, item.bytes
 
 
-def _effects(step: Launch | Copy, kernels: dict[str, Entry]) -> tuple[list[Slice], list[Slice]]:
-    """What a step reads, and what it writes."""
+def _effects(step: Launch | Copy, kernels: dict[str, Entry]) -> Effects:
     if isinstance(step, Copy):
-        return [step.source], [step.target]
-    pairs = list(zip(kernels[step.function].parameters, step.arguments, strict=True))
-    return (
-        [item for parameter, item in pairs if parameter.role != "output"],
-        [item for parameter, item in pairs if parameter.role == "output"],
-    )
+        return step.effects
+    return launch_effects(kernels[step.function].parameters, step)
 
 
 def _check_prepare(artifact: ProgramArtifact, kernels: dict[str, Entry]) -> None:
@@ -137,14 +112,14 @@ def _check_prepare(artifact: ProgramArtifact, kernels: dict[str, Entry]) -> None
     """
     there = {n for n, p in enumerate(artifact.constants) if p.role == "constant"}
     for launch in artifact.prepare:
-        read, written = _effects(launch, kernels)
-        for item in read:
+        effects = _effects(launch, kernels)
+        for item in effects.read:
             if item.position not in there:
                 _refuse(f"'{step_text(launch)}' reads {item} before it is prepared")
-        for item in written:
+        for item in effects.written:
             if item.position in there:
                 _refuse(f"'{step_text(launch)}' writes {item}, which is there already")
-        there |= {item.position for item in written}
+        there |= {item.position for item in effects.written}
     for position in artifact.read:
         if position not in there:
             name = artifact.constants[position].name

@@ -25,8 +25,8 @@ from ..tir.func import PrimFunc
 from ..tir.instructions import INSTRUCTIONS
 from ..tir.target import Target
 from ..tir.work import bytes_moved, operations
-from .chain import with_values
-from .check import CheckError, check_chain, check_kernel
+from .chain import check_chain, with_values
+from .check import CheckError, check_kernel
 from .check_budget import unchecked_because
 from .interpreted import interpreted
 from .lower import Lowered, lower_function, prove_schedule

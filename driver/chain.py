@@ -13,36 +13,54 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from ..codegen.lower.first_half import contraction
 from ..schedule.canonical import canonical_form
 from ..schedule.schedule import Schedule
 from ..schedule.verdict import REFUTED, Failure, Verdict
+from ..tir.dtype import FLOAT64
 from ..tir.equal import equal
+from ..tir.evaluate import evaluate
 from ..tir.func import PrimFunc
+from ..tir.specialise import specialise
 from ..tir.target import Target
 from ..tir.work import operations
-from .check import CheckError, check_chain
+from .check import CheckError, sample_sizes
+from .check_data import Draw, draw_arrays
 from .check_program import KernelCheck
 from .lower_program import LoweredKernel
 
 MOST_OPERATIONS = 50_000_000  # of the function: some tens of milliseconds
 MOST_BYTES = 1 << 28  # of all tensors in float64
+TOLERANCE = 1e-11  # of the largest value: float64 sums in another order
 
 
-def changed_value(original: PrimFunc, canonical: PrimFunc) -> str | None:
-    """What is wrong with a canonical form that computes other values; "" where it is too large to
-    be computed here; None where nothing is wrong.
+def check_chain(original: PrimFunc, canonical: PrimFunc, *, seed: int = 0) -> bool:
+    """Compare a function with the canonical form of its schedule, whole, in float64, on random
+    data; where no step changed a block the two are one. False where they are too large for that.
+
+    Raises: CheckError.
     """
     if equal(canonical_form(original), canonical):
-        return None
+        return True
     buffers = {*(p.buffer for p in canonical.parameters), *canonical.allocations}
     if sum(b.size for b in buffers) * 8 > MOST_BYTES or operations(original) > MOST_OPERATIONS:
-        return ""
-    try:
-        check_chain(original, canonical)
-    except CheckError as error:
-        return error.message.removeprefix("check: ")
-    return None
+        return False
+    sizes = sample_sizes(original)[min(2, len(sample_sizes(original)) - 1)]
+    original, canonical = specialise(original, sizes), specialise(canonical, sizes)
+    given = draw_arrays(original, Draw.NORMAL, np.random.default_rng(seed))
+    before, after = evaluate(original, given, FLOAT64), evaluate(canonical, given, FLOAT64)
+    for name, wanted in before.items():
+        scale = float(np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted)))
+        if not np.allclose(
+            after[name], wanted, rtol=0, atol=TOLERANCE * (scale or 1.0), equal_nan=True
+        ):
+            raise CheckError(
+                f"check: the schedule of '{original.name}' changes the value of '{name}'.",
+                code="check-chain",
+            )
+    return True
 
 
 def with_values(verdict: Verdict, schedule: Schedule, target: Target) -> Verdict:
@@ -51,12 +69,12 @@ def with_values(verdict: Verdict, schedule: Schedule, target: Target) -> Verdict
     canonical = canonical_form(contraction(schedule.func, target))
     if equal(canonical_form(original), canonical):
         return verdict
-    wrong = changed_value(original, canonical)
-    if wrong:
-        found = Verdict(REFUTED, (Failure("values", wrong),))
-        return verdict.joined(found)
+    try:
+        compared = check_chain(original, canonical)
+    except CheckError as error:
+        return verdict.joined(Verdict(REFUTED, (Failure("values", _problem(error)),)))
     steps = ", ".join(schedule.rewrites)
-    said = "equal in float64 on random data" if wrong is None else "too large to be compared here"
+    said = "equal in float64 on random data" if compared else "too large to be compared here"
     return replace(verdict, scope=(*verdict.scope, f"those, after {steps}, and its own: {said}"))
 
 
@@ -68,7 +86,12 @@ def changed_kernels(
     for name, kernel in kernels.items():
         began = time.perf_counter()
         original = contraction(kernel.func, target, strict=strict)
-        wrong = changed_value(original, kernel.lowered.canonical)
-        if wrong:
-            found[name] = KernelCheck(wrong, None, time.perf_counter() - began)
+        try:
+            check_chain(original, kernel.lowered.canonical)
+        except CheckError as error:
+            found[name] = KernelCheck(_problem(error), None, time.perf_counter() - began)
     return found
+
+
+def _problem(error: CheckError) -> str:
+    return error.message.removeprefix("check: ")

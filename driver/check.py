@@ -14,13 +14,9 @@ from ..codegen.artifact import Artifact
 from ..runtime.arrays import Array
 from ..runtime.kernel import Kernel
 from ..runtime.native import NativeCode
-from ..schedule.canonical import canonical_form
 from ..tir.dim import Dim
-from ..tir.dtype import FLOAT64
-from ..tir.equal import equal
 from ..tir.error_bound import Comparison, Sample, sample_of
 from ..tir.errors import TilewrightError
-from ..tir.evaluate import evaluate
 from ..tir.func import PrimFunc
 from ..tir.specialise import specialise
 from .check_data import Draw, draw_arrays, draws_for
@@ -31,7 +27,6 @@ from .trial import THREADS, Fault, Trial, run_on_scratch
 if TYPE_CHECKING:
     from .check_on_device import FencedCode
 
-CHAIN = 1e-11  # of the largest value: float64 sums in another order
 # each draw runs on these numbers of threads
 THREADS_OF = {Draw.NORMAL: THREADS, Draw.WIDE: (2,), Draw.POSITIVE: (3,)}
 
@@ -160,25 +155,11 @@ def _has_threads(kernel: Kernel) -> bool:
 
 def _error(name: str, fault: Fault) -> CheckError:
     """What a check raises for a fault of the kernel called `name`."""
-    said = f"check: kernel '{name}': {fault.said}."
-    match fault.kind:
-        case "fence":
-            return CheckError(said, code="check-fence")
-        case "input":
-            return CheckError(said, code="check-input")
-        case "page":
-            return CheckError(said, code="check-page")
-        case "own":
-            return CheckError(said, code="check-own")
-        case "unwritten":
-            return CheckError(said, code="check-unwritten")
-        case "outside":
-            return CheckError(said, code="check-outside")
-        case "threads":
-            return CheckError(said, code="check-threads")
+    if fault.comparison is None:
+        return CheckError(f"check: kernel '{name}': {fault.said}.", code=fault.code)
     return CheckError(
         f"check: the results of kernel '{name}' differ from its reference: {fault.said}",
-        code="check-differs",
+        code=fault.code,
     )
 
 
@@ -189,28 +170,3 @@ def _on_device(kernel: Kernel) -> FencedCode | None:
     from .check_on_device import fenced  # the CPU's start without it is shorter
 
     return fenced(kernel.code)
-
-
-def check_chain(original: PrimFunc, canonical: PrimFunc, *, seed: int = 0) -> None:
-    """Compare a function with the canonical form of its schedule, whole, in float64, on random
-    data.
-
-    It is the numeric side of the theorems behind steps that change blocks: inlining, packing,
-    another layout. Where no step did, the two are one function and nothing is computed.
-    Raises: CheckError.
-    """
-    if equal(canonical_form(original), canonical):
-        return
-    sizes = sample_sizes(original)[min(2, len(sample_sizes(original)) - 1)]
-    original, canonical = specialise(original, sizes), specialise(canonical, sizes)
-    given = draw_arrays(original, Draw.NORMAL, np.random.default_rng(seed))
-    before, after = evaluate(original, given, FLOAT64), evaluate(canonical, given, FLOAT64)
-    for name, wanted in before.items():
-        scale = float(np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted)))
-        if not np.allclose(
-            after[name], wanted, rtol=0, atol=CHAIN * (scale or 1.0), equal_nan=True
-        ):
-            raise CheckError(
-                f"check: the schedule of '{original.name}' changes the value of '{name}'.",
-                code="check-chain",
-            )

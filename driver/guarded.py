@@ -86,13 +86,14 @@ class GuardedProcess:
             return ended is None
         if ended.signal not in _TOUCHED:
             name = signal.Signals(ended.signal).name
-            raise Fault("page", f"it ends its process by {name}")
+            raise Fault(f"it ends its process by {name}", code="check-page")
         for only in (*arrays, ""):
             again = self._run(entries, arrays, only)
             if again is not None and again.signal in _TOUCHED:
                 name = f"'{only}'" if only else SCRATCH
-                raise Fault("page", f"it reads or writes {again.side} {name}, where it may not")
-        raise Fault("page", "it reads or writes where no array is")
+                said = f"it reads or writes {again.side} {name}, where it may not"
+                raise Fault(said, code="check-page")
+        raise Fault("it reads or writes where no array is", code="check-page")
 
     def _run(
         self,
@@ -121,9 +122,9 @@ class GuardedProcess:
         if said[-1:] == ["done"]:
             if said[-2].isdigit():
                 raise Fault(
-                    "own",
                     f"threads {said[-3]} and {said[-2]} write the same bytes of scratch memory "
                     "that is one thread's own",
+                    code="check-own",
                 )
             return None
         self.close()

@@ -31,11 +31,13 @@ Execute = Callable[[Mapping[str, Fenced], int, int], Sequence[str]]
 
 
 class Fault(Exception):
-    """A kernel misbehaved. comparison: with the reference, where that is what is wrong."""
+    """A kernel misbehaved. code: of the error that says so to a user. comparison: with the
+    reference, where that is what is wrong.
+    """
 
-    def __init__(self, kind: str, said: str, comparison: Comparison | None = None) -> None:
+    def __init__(self, said: str, comparison: Comparison | None = None, *, code: str) -> None:
         super().__init__(said)
-        self.kind = kind
+        self.code = code
         self.said = said
         self.comparison = comparison
 
@@ -70,21 +72,22 @@ class Trial:
             if place is None:
                 continue
             if all(place.holds(*one) for one in ((first, 0), (found, pattern))):
-                raise Fault("unwritten", f"it does not write {place}")
+                raise Fault(f"it does not write {place}", code="check-unwritten")
             again = self._run(execute, inputs, threads[0], pattern)
             if _differing(first, again) is not None:
                 raise Fault(
-                    "outside",
                     f"its {place} depends on what lies outside of its arrays, or on memory that "
                     "it did not write",
+                    code="check-outside",
                 )
             raise Fault(
-                "threads", f"its {place} has other bits on {count} threads than on {threads[0]}"
+                f"its {place} has other bits on {count} threads than on {threads[0]}",
+                code="check-threads",
             )
         del inputs
         comparison = self.expected.compare(first)
         if not comparison:
-            raise Fault("differs", str(comparison), comparison)
+            raise Fault(str(comparison), comparison, code="check-differs")
         return comparison
 
     def prepare(self) -> Reference:
@@ -109,10 +112,11 @@ class Trial:
         arrays = {**inputs, **outputs}
         made = execute(arrays, threads, pattern)
         for name in (*broken(arrays), *made):
-            raise Fault("fence", f"it wrote outside of {_quoted(name)}")
+            raise Fault(f"it wrote outside of {_quoted(name)}", code="check-fence")
         for name, array in self.given.items():
             if not same_bits(inputs[name].array, array):
-                raise Fault("input", f"it wrote into '{name}', which it may only read")
+                said = f"it wrote into '{name}', which it may only read"
+                raise Fault(said, code="check-input")
         return {name: fenced.array for name, fenced in outputs.items()}
 
 

@@ -14,7 +14,7 @@ from ..runtime.arrays import Array
 from ..runtime.model import Model
 from ..runtime.program_code import Frame
 from ..tir.error_bound import reference
-from ..tir.program import Copy, Launch, Slice, Step, Sync
+from ..tir.program import Copy, Effects, Launch, Slice, Step, Sync, launch_effects
 from .fenced import same_bits
 
 
@@ -41,16 +41,16 @@ def wrong_launches(
     memory = _Memory(frame, model, inputs, outputs)
     found = Findings()
     for step, call in zip(steps, calls, strict=True):
-        read, written = _effects(model, step)
-        for item in read:
+        effects = _effects(model, step)
+        for item in effects.read:
             if memory.changed(item):
                 found.lost.append(f"{item}, which {_title(step)} reads")
-        given = [memory.view(item).copy() for item in read]
+        given = [memory.view(item).copy() for item in effects.read]
         call()
-        for item in written:
+        for item in effects.written:
             memory.keep(item)
         if isinstance(step, Launch) and step.function not in found.wrong:
-            problem = _problem(model, step, given, [memory.view(item) for item in written])
+            problem = _problem(model, step, given, [memory.view(item) for item in effects.written])
             if problem:
                 found.wrong[step.function] = problem
     return found
@@ -68,17 +68,10 @@ def _problem(
     return None if comparison else f"{comparison}, in the engine"
 
 
-def _effects(model: Model, step: Step) -> tuple[list[Slice], list[Slice]]:
-    """What a step reads, and what it writes."""
-    match step:
-        case Copy():
-            return [step.source], [step.target]
-        case Launch():
-            func = model.program.function(step.function)
-            pairs = list(zip(func.parameters, step.arguments, strict=True))
-            read = [item for parameter, item in pairs if parameter.role != "output"]
-            return read, [item for parameter, item in pairs if parameter.role == "output"]
-    return [], []
+def _effects(model: Model, step: Launch | Copy) -> Effects:
+    if isinstance(step, Copy):
+        return step.effects
+    return launch_effects(model.program.function(step.function).parameters, step)
 
 
 def _title(step: Step) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from .display import printable
 from .dtype import DType
@@ -102,8 +102,32 @@ class Copy:
     source: Slice
     target: Slice
 
+    @property
+    def effects(self) -> Effects:
+        """What it reads and writes."""
+        return Effects((self.source,), (self.target,))
+
 
 Step = Launch | Sync | Copy
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a step reads, and what it writes."""
+
+    read: tuple[Slice, ...]
+    written: tuple[Slice, ...]
+
+    @property
+    def touched(self) -> tuple[Slice, ...]:
+        """Both."""
+        return (*self.read, *self.written)
+
+    def clash(self, other: Effects) -> bool:
+        """Whether the two steps may not overlap."""
+        return any(w.overlaps(t) for w in self.written for t in other.touched) or any(
+            w.overlaps(t) for w in other.written for t in self.touched
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +165,7 @@ class Program:
         return frozenset(
             item.position
             for launch in self.prepare
-            for item in written_arguments(functions[launch.function], launch)
+            for item in launch_effects(functions[launch.function].parameters, launch).written
         )
 
     @property
@@ -189,10 +213,21 @@ def step_text(step: Step) -> str:
     return "sync()"
 
 
-def written_arguments(func: PrimFunc, launch: Launch) -> tuple[Slice, ...]:
-    """The slices that a launch of `func` writes."""
-    return tuple(
-        a for a, p in zip(launch.arguments, func.parameters, strict=True) if p.role == "output"
+class HasRole(Protocol):
+    """A parameter of a function."""
+
+    @property
+    def role(self) -> str:
+        """ "output" where the function writes it; whatever else where it reads it."""
+        ...
+
+
+def launch_effects(parameters: Sequence[HasRole], launch: Launch) -> Effects:
+    """What a launch of a function with these parameters reads and writes."""
+    pairs = list(zip(parameters, launch.arguments, strict=True))
+    return Effects(
+        tuple(item for parameter, item in pairs if parameter.role != "output"),
+        tuple(item for parameter, item in pairs if parameter.role == "output"),
     )
 
 
@@ -266,7 +301,7 @@ def _check_words(checks: Sequence[ProgramCheck], step: Launch) -> None:
             )
 
 
-def _check_held(held: Sequence[ProgramCheck], step: Launch | Copy, effects: _Effects) -> None:
+def _check_held(held: Sequence[ProgramCheck], step: Launch | Copy, effects: Effects) -> None:
     """No step writes where the result of an earlier check lies."""
     for item in effects.written:
         lost = next((check for check in held if check.word.overlaps(item)), None)
@@ -278,20 +313,6 @@ def _check_held(held: Sequence[ProgramCheck], step: Launch | Copy, effects: _Eff
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Effects:
-    """The slices that a step touches, and those of them that it writes."""
-
-    touched: tuple[Slice, ...]
-    written: tuple[Slice, ...]
-
-    def clash(self, other: _Effects) -> bool:
-        """Whether the two steps may not overlap."""
-        return any(w.overlaps(t) for w in self.written for t in other.touched) or any(
-            w.overlaps(t) for w in other.written for t in self.touched
-        )
-
-
 class _Since:
     """What the steps since a Sync touch and write."""
 
@@ -299,13 +320,13 @@ class _Since:
         self._touched = TouchedMemory()
         self._written = TouchedMemory()
 
-    def clash(self, effects: _Effects) -> bool:
+    def clash(self, effects: Effects) -> bool:
         """Whether a step may not overlap one of them."""
         return any(map(self._touched.meets, effects.written)) or any(
             map(self._written.meets, effects.touched)
         )
 
-    def add(self, effects: _Effects) -> None:
+    def add(self, effects: Effects) -> None:
         """One step more."""
         for item in effects.touched:
             self._touched.add(item)
@@ -317,9 +338,9 @@ def _by_name(program: Program) -> dict[str, PrimFunc]:
     return {func.name: func for func in program.functions}
 
 
-def _effects(functions: Mapping[str, PrimFunc], step: Launch | Copy) -> _Effects:
+def _effects(functions: Mapping[str, PrimFunc], step: Launch | Copy) -> Effects:
     if isinstance(step, Copy):
-        return _Effects((step.source, step.target), (step.target,))
+        return step.effects
     func = functions.get(step.function)
     if func is None:
         raise IRError(
@@ -347,7 +368,7 @@ def _effects(functions: Mapping[str, PrimFunc], step: Launch | Copy) -> _Effects
                 f"{parameter.dtype}; got {argument}.",
                 code="program-argument",
             )
-    return _Effects(step.arguments, written_arguments(func, step))
+    return launch_effects(func.parameters, step)
 
 
 def _size(item: Slice) -> int:
@@ -357,7 +378,7 @@ def _size(item: Slice) -> int:
 def _check_slices(
     program: Program,
     step: Step,
-    effects: _Effects,
+    effects: Effects,
     readable: tuple[str, ...],
     writable: tuple[str, ...],
 ) -> None:

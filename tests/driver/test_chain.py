@@ -11,8 +11,8 @@ import tilewright as tw
 from tilewright import te
 from tilewright.driver import build_code, chain
 from tilewright.driver.build_program import build_program
-from tilewright.driver.chain import changed_kernels
-from tilewright.driver.check import CHAIN, CheckError, check_chain
+from tilewright.driver.chain import TOLERANCE, changed_kernels, check_chain
+from tilewright.driver.check import CheckError
 from tilewright.driver.check_program import KernelCheck, ProgramCheckError
 from tilewright.driver.lower import lower_function
 from tilewright.schedule.primitives import inline
@@ -112,7 +112,7 @@ def doubled(factor: float) -> PrimFunc:
 
 
 def test_the_values_of_blocks_may_differ_by_the_order_of_sums_and_no_more() -> None:
-    assert CHAIN == 1e-11
+    assert TOLERANCE == 1e-11
     check_chain(doubled(2.0), doubled(2.0 * (1 + 0.9e-11)))
     with pytest.raises(CheckError, match="check-chain"):
         check_chain(doubled(2.0), doubled(2.0 * (1 + 1.1e-11)))

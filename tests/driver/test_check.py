@@ -11,7 +11,8 @@ import tilewright as tw
 from tilewright import te
 from tilewright.codegen.artifact import Artifact, Parameter
 from tilewright.driver import lower
-from tilewright.driver.check import CheckError, check_chain, check_kernel
+from tilewright.driver.chain import check_chain
+from tilewright.driver.check import CheckError, check_kernel
 from tilewright.driver.interpreted import interpreted
 from tilewright.runtime.arrays import Array
 from tilewright.runtime.kernel import Kernel

@@ -16,10 +16,10 @@ from tilewright.tir.program import (
     Slice,
     Sync,
     Tensor,
+    launch_effects,
     live_slices,
     place_syncs,
     verify_program,
-    written_arguments,
 )
 
 from ..checked_program import BYTES, embedding, word
@@ -87,7 +87,8 @@ def test_constants_that_prepare_writes_are_prepared() -> None:
     )
     verify_program(program)
     assert program.prepared == {3}
-    assert written_arguments(program.function("relu"), launch) == (piece("constant", 3),)
+    effects = launch_effects(program.function("relu").parameters, launch)
+    assert effects.written == (piece("constant", 3),)
     assert "  prepare relu(constant[2]: float32[6, 35]; constant[3]: float32[6, 35])" in str(
         program
     )
