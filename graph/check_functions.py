@@ -39,7 +39,7 @@ UNCHECKED = "unchecked: too large"
 class FunctionChecker:
     """Checks functions, each workload once.
 
-    seconds: what it took. verdicts: by workload key, "equal", what is wrong, or UNCHECKED.
+    verdicts: by workload key, "equal", what is wrong, or UNCHECKED.
     """
 
     def __init__(self, graph: Graph, *, seed: int = 0) -> None:

@@ -336,7 +336,11 @@ def _reduce(
         value = _evaluator(box, buffers, working)(definition.value)
         own = value.shape[count:] if value.ndim else (1,) * len(definition.axes)
         value = np.broadcast_to(value, (*box.extents[:count], *own))
-        partial = combine.reduce(value, axis=tuple(range(count)), dtype=value.dtype)
+        order, first = tuple(range(value.ndim)), 0
+        if own and value.shape[count - 1] > own[-1]:  # NumPy's inner loop is over the last axis
+            order, first = (*order[count:], *order[:count]), len(own)
+        summed = tuple(range(first, first + count))
+        partial = combine.reduce(value.transpose(order), axis=summed, dtype=value.dtype)
         _store(definition, output, box.last(len(definition.axes)), partial, combine)
 
 

@@ -15,7 +15,7 @@ from ...tir.specialise import exchange_dims
 from ..verdict import ASSUMING, PROVED, REFUTED, UNKNOWN, Failure, Verdict
 from .affine import Undecided
 from .bounds import check_bounds
-from .budget import MAX_OPERATIONS, MAX_SECONDS, Deadline, used_up
+from .budget import MAX_OPERATIONS, Budget, used_up
 from .condition import Cases
 from .coverage import check_coverage
 from .families import Families, read_families
@@ -36,20 +36,19 @@ def prove(
     max_operations: int = MAX_OPERATIONS,
     *,
     shortcuts: bool = True,
-    max_seconds: float = MAX_SECONDS,
+    budget: Budget | None = None,
 ) -> Verdict:
     """Prove that `nest` (stage NEST, or earlier) computes what its canonical form does: properties
     P1 to P5.
 
     It is a pure function of the two. "refuted" comes with concrete iterations; "unknown" with
     reasons: an index or a guard depends on data, or all properties together would take isl more
-    than `max_operations` elementary steps, or the processor more than `max_seconds`.
+    than `max_operations` elementary steps, or more than `budget` has.
     shortcuts: whether plain arithmetic may answer before isl is asked; without it the same is
     found, slower.
     """
     started = time.perf_counter()
-    deadline = Deadline(max_seconds)
-    sets = Sets(max_operations, nest.dims, shortcuts=shortcuts, deadline=deadline)
+    sets = Sets(max_operations, nest.dims, shortcuts=shortcuts, budget=budget or Budget())
     proof = _Proof(sets)
     try:
         plain = unfused(nest)

@@ -17,7 +17,7 @@ from ...tir.dim import Dim, Extent
 from ...tir.expr import Var
 from ...tir.stmt import For
 from .affine import Affine, Quotient
-from .budget import Deadline
+from .budget import Budget
 from .condition import Case, Cases, branches
 from .nest import Statement
 from .order import ANY, Equal, Order, orders_before, possible_orders
@@ -84,7 +84,7 @@ class Sets:
     """A context in which to build relations and to ask about them.
 
     dims: the sizes that a call decides. They are parameters of every relation, in their bounds: a
-    relation is empty where it is so for all their values. deadline: looked at before each question.
+    relation is empty where it is so for all their values. budget: for all relations and questions.
     """
 
     def __init__(
@@ -93,21 +93,16 @@ class Sets:
         dims: Sequence[Dim] = (),
         *,
         shortcuts: bool = True,
-        deadline: Deadline | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.shortcuts = shortcuts
         self.max_operations = max_operations
-        self._deadline = deadline
+        self._budget = budget
         self.dims = tuple(dims)
         self.context = isl.Context()
         self.context.set_max_operations(max_operations)
         self.questions = 0
         self._values: dict[int, isl.Val] = {}
-
-    def check_time(self) -> None:
-        """Raises: Undecided where the deadline is over."""
-        if self._deadline is not None:
-            self._deadline.check()
 
     def _value(self, number: int) -> isl.Val:
         if number not in self._values:
@@ -131,7 +126,8 @@ class Sets:
         return columns
 
     def _map(self, system: _System, n_in: int, n_out: int) -> isl.Map:
-        self.check_time()
+        if self._budget is not None:
+            self._budget.take_relation()
         extra = system.width - n_in - n_out
         space = self._space(n_in, n_out + extra)
         for place, dim in enumerate(self.dims):
@@ -269,7 +265,8 @@ class Sets:
         orders: Iterable[Order],
     ) -> list[Order]:
         """Those of `orders` that plain arithmetic does not exclude."""
-        self.check_time()
+        if self._budget is not None:
+            self._budget.check_time()
         if not self.shortcuts:
             return list(orders)
         return possible_orders(a, a_where, b, b_where, equal, orders)

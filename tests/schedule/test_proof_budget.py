@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.schedule.canonical import canonical_form
+from tilewright.schedule.proof.budget import Budget
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
@@ -32,12 +33,12 @@ def fused_tiles(count: int) -> tuple[PrimFunc, PrimFunc]:
 
 
 def test_two_fused_tiles_that_are_split_again_are_proved() -> None:
-    assert prove(*fused_tiles(2), max_seconds=60.0).status == "proved"
+    assert prove(*fused_tiles(2)).status == "proved"
 
 
 def test_all_properties_share_the_operations_of_a_proof() -> None:
     """Three fused tiles took 17 s, then were left undecided: P1 and P2 each had their own."""
-    verdict = prove(*fused_tiles(3), 50_000, max_seconds=60.0)
+    verdict = prove(*fused_tiles(3), 50_000)
     said = {reason for reason in verdict.reasons if reason.startswith(("P1", "P2", "P5"))}
     assert said == {
         f"{name}: the proof takes isl more than 50000 operations" for name in ("P1", "P2", "P5")
@@ -45,6 +46,12 @@ def test_all_properties_share_the_operations_of_a_proof() -> None:
 
 
 def test_a_proof_gives_up_when_its_seconds_are_over() -> None:
-    verdict = prove(*fused_tiles(2), max_seconds=0.0)
+    verdict = prove(*fused_tiles(2), budget=Budget(seconds=0.0))
     assert verdict.status == "unknown"
     assert "P5: the proof takes more than 0 s of the processor" in verdict.reasons
+
+
+def test_a_proof_builds_so_many_relations_and_no_more() -> None:
+    verdict = prove(*fused_tiles(2), budget=Budget(relations=3))
+    assert verdict.status == "unknown"
+    assert "P5: the proof builds more than 3 relations" in verdict.reasons

@@ -22,7 +22,7 @@ from ....tir.visit import loads, statements, stores
 from ...verdict import PROVED, REFUTED, UNKNOWN, Failure, Verdict
 from ..affine import Undecided
 from ..bounds import beyond, shape_text
-from ..budget import Deadline, used_up
+from ..budget import Budget, used_up
 from ..nest import Access
 from ..races import AT_ONCE, clashes_of_loops, clashes_of_roots
 from ..sets import Sets
@@ -32,8 +32,10 @@ from .spans import Spans
 from .touches import Touches, Wanted
 
 MAX_OPERATIONS = 500_000  # of isl, for both properties
-MAX_SECONDS = 0.5  # of the processor, from the first question to isl on
-GRID = 6  # times as much for a function of a grid, which rarely can be run where it is built
+MAX_RELATIONS = 2_000  # likewise
+GRID = (
+    6  # times as many of both for a function of a grid, which rarely can be run where it is built
+)
 
 
 def prove_lowered(func: PrimFunc, max_operations: int | None = None) -> Verdict:
@@ -41,7 +43,7 @@ def prove_lowered(func: PrimFunc, max_operations: int | None = None) -> Verdict:
 
     "refuted" comes with concrete iterations, in which `lane` is that of a vector; "unknown" names
     the access and says why, or that isl would take more than `max_operations`, by default
-    MAX_OPERATIONS, or the processor more than MAX_SECONDS.
+    MAX_OPERATIONS, or that it would take too many relations.
     """
     started = time.perf_counter()
     proof = _Proof(func, max_operations)
@@ -58,7 +60,7 @@ class _Proof:
         self._func = func
         self._spans = Spans(func)
         self._most = scale * MAX_OPERATIONS if max_operations is None else max_operations
-        self._seconds = scale * MAX_SECONDS
+        self._budget = Budget(scale * MAX_RELATIONS)
         self._sets: Sets | None = None
         self._failures: list[Failure] = []
         self._reasons: list[str] = []
@@ -67,7 +69,7 @@ class _Proof:
     def sets(self) -> Sets:
         """Made when first asked: most functions need none."""
         if self._sets is None:
-            self._sets = Sets(self._most, self._func.dims, deadline=Deadline(self._seconds))
+            self._sets = Sets(self._most, self._func.dims, budget=self._budget)
         return self._sets
 
     def run(self, name: str, check: Callable[[], Iterable[Finding]]) -> None:
