@@ -24,6 +24,7 @@ from .threads import checked_threads
 from .timing import CacheState, Timing, compare, measure
 
 _ROOFLINE_ROUNDS = 9
+_ROOFLINE_SECONDS = 2.0  # or five rounds, of a kernel that is slow
 
 
 class KernelError(TilewrightError, ValueError):
@@ -194,7 +195,7 @@ class Kernel:
             "kernel": self.bind_copies(*arrays, threads=count),
             "peak": peak,
         }
-        timings = compare(calls, _ROOFLINE_ROUNDS)
+        timings = compare(calls, _ROOFLINE_ROUNDS, seconds=_ROOFLINE_SECONDS)
         return Roofline(
             timing=timings["kernel"],
             threads=count,

@@ -24,6 +24,7 @@ Call = Callable[[], object]
 
 MIN_SAMPLE = 1e-3  # seconds
 MIN_SAMPLES = 5
+WARM = 0.1  # seconds: whose first call takes longer is as warm as it gets
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +82,23 @@ def measure(call: Call | OwnClock, seconds: float = 0.5, *, cache: CacheState = 
 
 
 def compare(
-    calls: Mapping[str, Call], rounds: int = 7, *, cache: CacheState = "warm"
+    calls: Mapping[str, Call],
+    rounds: int = 7,
+    *,
+    seconds: float = math.inf,
+    cache: CacheState = "warm",
 ) -> dict[str, Timing]:
     """Time calls in turns: in each round one sample of each, every round beginning with another
-    call.
+    call. seconds: after which no round begins, but for the first five.
     """
     names = list(calls)
     repeats = {name: calibrate(calls[name]) if cache == "warm" else 1 for name in names}
     evict = Evictor() if cache == "cold" else None
     samples: dict[str, list[float]] = {name: [] for name in names}
+    deadline = perf_counter() + seconds
     for turn in range(rounds):
+        if turn >= MIN_SAMPLES and perf_counter() > deadline:
+            break
         for name in in_turn(names, turn):
             if evict is not None:
                 evict()
@@ -106,7 +114,8 @@ def in_turn(names: Sequence[str], turn: int) -> list[str]:
 
 def calibrate(call: Call) -> int:
     """How many calls last a millisecond; the calls made to find out are the warm-up."""
-    call()
+    if sample(call, 1) > WARM:
+        return 1
     repeats = 1
     while True:
         elapsed = sample(call, repeats) * repeats

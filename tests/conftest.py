@@ -42,6 +42,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Keep the garbage collector away from thousands of tests and all modules, which stay."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _has_compiler(variable: str, *names: str) -> bool:

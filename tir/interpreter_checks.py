@@ -53,16 +53,23 @@ class Level:
     agent: object = None
 
 
+@dataclass(frozen=True, slots=True)
+class Two:
+    """Two iterations that differ."""
+
+    first: object
+    second: object
+
+
 @dataclass(slots=True)
-class Mark:
-    """Who touched an element in one epoch of a level: the writer, and up to two readers that
-    differ.
+class Marks:
+    """Who touched the elements of a buffer in one epoch of a level: their writers, and their
+    readers, of which two that differ are enough.
     """
 
     epoch: int
-    writer: object = None
-    reader: object = None
-    second: object = None
+    writers: dict[int, object] = field(default_factory=dict)
+    readers: dict[int, object] = field(default_factory=dict)
 
 
 class Watch:
@@ -131,7 +138,13 @@ class Cells:
     watch: Watch
     ready: set[int] | None
     depth: int
-    _marks: list[dict[int, Mark]] = field(default_factory=list)
+    _marks: list[Marks] = field(default_factory=list)  # of each level
+    _shape: tuple[int, ...] = field(init=False)
+    _is_plain: bool = field(init=False)  # whether an item of `data` is an element as it is
+
+    def __post_init__(self) -> None:
+        self._shape = self.buffer.shape
+        self._is_plain = self.data.ndim == 1 and self.buffer.type.is_float
 
     def fresh(self) -> None:
         """Begin new storage: nothing in it is initialised."""
@@ -148,6 +161,9 @@ class Cells:
             self._touch(site, flat, False)
         if self.ready is not None and flat not in self.ready:
             raise self._unready(site, self._point(flat))
+        if self._is_plain:
+            element: Scalar = self.data[flat]
+            return element
         return self._element(flat)
 
     def peek(self, site: int, indices: tuple[int, ...]) -> tuple[Scalar | Array, bool]:
@@ -198,14 +214,14 @@ class Cells:
             values, ready = np.broadcast_to(value, lanes), np.broadcast_to(flags, lanes)
             on = None if mask is None or isinstance(mask, bool | np.bool_) else mask
             for lane, point in _points(indices, on):
-                self._write(site, point, values[lane], bool(ready[lane]))
+                self.write_at(site, point, values[lane], bool(ready[lane]))
         elif mask is None or isinstance(mask, bool | np.bool_):
             if mask is None or mask:
-                self._write(site, _lane(indices, 0), value, flags)
+                self.write_at(site, _lane(indices, 0), value, flags)
         else:
             point = _lane(indices, 0)
             kept = self.data[self._flat(site, point, "written")]
-            self._write(site, point, np.where(mask, value, kept), flags)
+            self.write_at(site, point, np.where(mask, value, kept), flags)
 
     def close(self) -> None:
         """End the run: every element of this output must have been written."""
@@ -218,6 +234,16 @@ class Cells:
                 where=f"in {self.watch.name}:",
             )
 
+    def write_at(
+        self,
+        site: int,
+        indices: tuple[int, ...],
+        value: Scalar | Array | np.generic,
+        ready: Flags = True,
+    ) -> None:
+        """Write to the element at `indices`."""
+        self.write_flat(site, self._flat(site, indices, "written"), value, ready)
+
     def write_flat(
         self, site: int, flat: int, value: Scalar | Array | np.generic, ready: Flags
     ) -> None:
@@ -227,11 +253,6 @@ class Cells:
         self.data[flat] = value
         if self.ready is not None:
             (self.ready.add if ready is True or np.all(ready) else self.ready.discard)(flat)
-
-    def _write(
-        self, site: int, indices: tuple[int, ...], value: Scalar | Array | np.generic, ready: Flags
-    ) -> None:
-        self.write_flat(site, self._flat(site, indices, "written"), value, ready)
 
     def _point(self, flat: int) -> tuple[int, ...]:
         return tuple(int(index) for index in np.unravel_index(flat, self.buffer.shape))
@@ -245,7 +266,7 @@ class Cells:
 
     def _flat(self, site: int, indices: tuple[int, ...], verb: str) -> int:
         flat = 0
-        for index, extent in zip(indices, self.buffer.shape, strict=True):
+        for index, extent in zip(indices, self._shape, strict=True):
             if not 0 <= index < extent:
                 raise InterpreterError(
                     f"interpreter: {self._named(indices)} is {verb}{self.watch.at(site)}; expected "
@@ -257,27 +278,31 @@ class Cells:
         return flat
 
     def _touch(self, site: int, flat: int, writing: bool) -> None:
-        for number, level in enumerate(self.watch.levels[self.depth :]):
-            if number == len(self._marks):
-                self._marks.append({})
-            marks = self._marks[number]
-            mark = marks.get(flat)
-            if mark is None or mark.epoch != level.epoch:
-                mark = marks[flat] = Mark(level.epoch)
+        levels, found = self.watch.levels, self._marks
+        if self.depth:
+            levels = levels[self.depth :]
+        for number, level in enumerate(levels):
+            if number == len(found):
+                found.append(Marks(level.epoch))
+            marks = found[number]
+            if marks.epoch != level.epoch:
+                marks = found[number] = Marks(level.epoch)
             agent = level.agent
-            if mark.writer is not None and mark.writer != agent:
+            writer = marks.writers.get(flat, agent)
+            if writer is not agent and writer != agent:
                 raise self._race(
-                    site, flat, level, mark.writer, ("writes", "writes" if writing else "reads")
+                    site, flat, level, writer, ("writes", "writes" if writing else "reads")
                 )
+            readers = marks.readers
             if writing:
-                for other in (mark.reader, mark.second):
-                    if other is not None and other != agent:
-                        raise self._race(site, flat, level, other, ("reads", "writes"))
-                mark.writer = agent
-            elif mark.reader is None:
-                mark.reader = agent
-            elif mark.reader != agent:
-                mark.second = agent
+                reader = readers.get(flat, agent)
+                if reader is not agent and reader != agent:
+                    raise self._race(site, flat, level, _other(reader, agent), ("reads", "writes"))
+                marks.writers[flat] = agent
+                continue
+            reader = readers.setdefault(flat, agent)
+            if reader is not agent and reader != agent and not isinstance(reader, Two):
+                readers[flat] = Two(reader, agent)
 
     def _race(
         self, site: int, flat: int, level: Level, first: object, verbs: tuple[str, str]
@@ -347,6 +372,13 @@ def _agent(name: str, agent: object) -> str:
     if isinstance(agent, tuple):
         return f"iteration {agent[1]} of a parallel loop over {agent[0]}"
     return "the serial part" if agent == SERIAL else f"iteration {name} = {agent}"
+
+
+def _other(found: object, agent: object) -> object:
+    """One of the iterations that were found, which is not `agent`."""
+    if isinstance(found, Two):
+        return found.first if found.first != agent else found.second
+    return found
 
 
 def _lane_count(indices: Sequence[Index]) -> int:

@@ -119,6 +119,8 @@ class CheckedMemory(Memory):
         name = self.array(store.buffer)
         if place.inside and place.mask is None:
             return f"{name}.write_flat({self.site}, {_flat(store.buffer, place.indices)}, {given})"
+        if place.mask is None and all(index.dtype.lanes == 1 for index in store.indices):
+            return f"{name}.write_at({self.site}, {place.tuple}, {given})"
         return f"{name}.write({self.site}, {place.tuple}, {given}, {place.mask})"
 
 

@@ -71,6 +71,18 @@ def test_calls_that_are_compared_take_turns(clock: Clock) -> None:
     assert {name: len(found[name].samples) for name in names} == dict.fromkeys(names, 4)
 
 
+def test_slow_calls_are_compared_five_times_however_long_that_takes(clock: Clock) -> None:
+    calls = {"slow": lambda: clock.call(0.5), "fast": lambda: clock.call(0.001)}
+    assert len(compare(calls, rounds=9, seconds=2.0)["slow"].samples) == 5
+    assert len(compare(calls, rounds=9, seconds=60.0)["slow"].samples) == 9
+
+
+def test_a_slow_call_is_warm_after_one(clock: Clock) -> None:
+    began = clock.now
+    assert calibrate(lambda: clock.call(0.5)) == 1
+    assert clock.now - began == pytest.approx(0.5)
+
+
 def test_the_interval_holds_the_median_and_narrows_with_samples() -> None:
     few = summarise([float(value) for value in range(7)])
     many = summarise([float(value) / 100 for value in range(700)])
