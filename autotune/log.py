@@ -14,6 +14,7 @@ import fcntl
 import os
 import secrets
 import socket
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -119,6 +120,8 @@ def log_files(path: Path) -> list[Path]:
     """The files of a log. Raises: LogError."""
     if path.is_dir():
         return sorted(child for child in path.glob(f"*{SUFFIX}") if child.is_file())
+    if path.exists() and not path.is_file():
+        raise no_file(path)
     if not path.is_file():
         raise LogError(
             f"log: there is no file '{path}'; expected a tuning log, or a folder of them.",
@@ -159,6 +162,9 @@ class LogWriter:
             self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         except OSError as error:
             raise unwritable(self.path, error) from error
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            self.close()
+            raise no_file(self.path)
 
     def __enter__(self) -> LogWriter:
         return self
@@ -199,6 +205,15 @@ class LogWriter:
 def unwritable(path: Path, error: OSError) -> LogError:
     """The error for a log that cannot be written."""
     return LogError(f"log: '{path}' cannot be written: {error.strerror}.", code="log-write")
+
+
+def no_file(path: Path) -> LogError:
+    """The error for a pipe or a device in a log's place."""
+    return LogError(
+        f"log: '{path}' is neither a file nor a folder; expected a tuning log, which is a file or "
+        "a folder of files.",
+        code="log-kind",
+    )
 
 
 def _own_name() -> str:

@@ -121,6 +121,6 @@ def _relative_error(got: Mapping[str, Array], expected: Mapping[str, Array]) -> 
 def _save(symbol: str, source: str) -> Path:
     """Write a kernel's C where the user finds it: in the cache, or else in a temporary folder."""
     folder = user_cache().private_folder("demo")
-    file = (folder or Path(tempfile.mkdtemp(prefix="tilewright-"))) / f"{symbol}.c"
+    file = (folder or Path(tempfile.mkdtemp(prefix="tilewright-demo-"))) / f"{symbol}.c"
     file.write_text(source, encoding="utf-8")
     return file

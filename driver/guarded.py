@@ -18,11 +18,9 @@ import json
 import math
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +31,7 @@ from ..codegen.artifact import Entry
 from ..runtime.arrays import Array
 from ..runtime.library import SharedObject
 from ..runtime.pool import pool_object
+from ..runtime.temporary import temporary_folder
 from ..tir.buffer import Buffer
 from .trial import SCRATCH, Fault
 
@@ -153,11 +152,11 @@ class GuardedProcess:
     def _objects(self) -> tuple[str, str]:
         """The files of the pool and of the object, written where the cache has none."""
         if self._paths is None:
-            folder = tempfile.mkdtemp(prefix="tilewright-")
-            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            folder = temporary_folder()
+            weakref.finalize(self, folder.cleanup)
             found = []
             for name, shared in (("pool.so", pool_object()), ("object.so", self._shared)):
-                file = Path(folder, name)
+                file = Path(folder.name, name)
                 file.write_bytes(shared.binary)
                 found.append(str(file))
             self._paths = found[0], found[1]

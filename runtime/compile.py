@@ -12,7 +12,6 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,6 +29,7 @@ from .headers import discard_header, precompiled_header
 from .host import allowed_cpus, is_foreign
 from .library import SharedObject
 from .log import log
+from .temporary import temporary_folder
 
 OBJECTS, UNITS = "objects", "units"  # kinds of our cache entries
 SOURCE_FILE = "source.cpp"  # what a source is called that our own text stands before
@@ -72,7 +72,7 @@ def compile_shared(
         place = cache.path(OBJECTS, key)
         return SharedObject(kept, place, compiler.version, 0.0, target.instructions)
     began = time.perf_counter()
-    with telling_full_disk(name), tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+    with telling_full_disk(name), temporary_folder() as folder:
         job, output = _Job(compiler, cache, Path(folder), seconds), Path(folder, "whole.so")
         job.compile(job.write(source, name), every_flag, link_flags(), output)
         binary = output.read_bytes()
@@ -106,7 +106,7 @@ class Units:
         self._cache = cache if cache is not None else user_cache()
         self._compiler = find_compiler(language)
         with telling_full_disk(name):
-            self._folder = tempfile.TemporaryDirectory(prefix="tilewright-")
+            self._folder = temporary_folder()
         self._workers = ThreadPoolExecutor(max_workers=allowed_cpus())
         self._keys: list[str] = []
         self._targets: list[Target] = []
@@ -181,7 +181,7 @@ def assembly(source: str, target: Target, *, name: str = "kernel") -> str:
     Raises: CompilerNotFound, CompileFailed; TargetError for another kind of processor.
     """
     _check_target(target, name)
-    with telling_full_disk(name), tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+    with telling_full_disk(name), temporary_folder() as folder:
         compiler = find_compiler()
         flags = (*compile_flags(target), *compiler.flags)
         job = _Job(compiler, user_cache(), Path(folder))

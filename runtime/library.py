@@ -13,7 +13,6 @@ the instructions: code that it lacks would end the process at the first of them.
 from __future__ import annotations
 
 import os
-import tempfile
 import weakref
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +26,7 @@ from ..tir.errors import TargetError, TilewrightError
 from ..tir.target import covers
 from .disk import telling_full_disk
 from .host import host
+from .temporary import temporary_folder
 
 Pointer: TypeAlias = "_cffi_backend.FFI.CData"
 
@@ -138,7 +138,7 @@ def _open(shared: SharedObject, name: str) -> Pointer:
         handle = loader.dlopen(os.fsencode(shared.path), _RTLD_NOW)
         if handle != ffi.NULL:
             return handle
-    with telling_full_disk(name), tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+    with telling_full_disk(name), temporary_folder() as folder:
         file = Path(folder, "object.so")
         file.write_bytes(shared.binary)
         handle = loader.dlopen(os.fsencode(file), _RTLD_NOW)

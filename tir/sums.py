@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from .bounds import form_bounds
 from .buffer import Load
-from .expr import Add, Call, Cast, Const, Expr, FloorMod, Let, Mul, ShiftLeft, Sub, const
+from .expr import Add, Call, Cast, Const, Expr, FloorMod, Let, Mul, ShiftLeft, Sub, Var, const
 from .linear import Linear, Ranges, Terms, collected, expression, merge, rejoin, scaled
 from .node import Node
 
@@ -63,6 +63,8 @@ def _product(expr: Mul, ranges: Ranges, visit: Visit) -> tuple[Terms, int]:
 
 def _settled(terms: Terms, constant: int, ranges: Ranges) -> tuple[Terms, int]:
     """One number where the ranges leave no other; parts of a fused loop joined."""
+    if len(terms) == 1 and isinstance(next(iter(terms)), Var):
+        return terms, constant  # a variable of one value has become a number before
     form = Linear(tuple(terms.items()), constant)
     low, high = form_bounds(form, ranges)
     if low is not None and low == high:

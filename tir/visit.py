@@ -224,15 +224,18 @@ def enclosing_path(root: Node, target: Node) -> tuple[Node, ...]:
     absent.
     """
 
-    def search(node: Node, path: tuple[Node, ...]) -> tuple[Node, ...] | None:
-        if node is target:
-            return path
-        for child in node.children():
-            if isinstance(child, Stmt) and (found := search(child, (*path, node))) is not None:
-                return found
-        return None
+    path: list[Node] = []  # from the target upwards
 
-    return search(root, ()) or ()
+    def search(node: Node) -> bool:
+        if node is target:
+            return True
+        if not any(isinstance(child, Stmt) and search(child) for child in node.children()):
+            return False
+        path.append(node)
+        return True
+
+    search(root)
+    return tuple(reversed(path))
 
 
 def accesses(node: Node) -> tuple[Load | Store | Prefetch, ...]:

@@ -14,12 +14,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...tir.errors import TilewrightError
 from ..compilers import find_compiler
+from ..temporary import temporary_folder
 
 VERSION = "2026.1"
 
@@ -63,7 +63,7 @@ def build(out: Path, version: str = VERSION, cuda: str = CUDA) -> Path:
             "one with its minor version: 12.4.",
             code="pycuda-cuda",
         )
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
+    with temporary_folder() as name:
         home = Path(name)
         headers, built = home / "headers", home / "wheels"
         wanted = [f"{package}=={cuda}.*" for package in packages]

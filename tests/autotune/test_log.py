@@ -117,6 +117,20 @@ def test_a_log_that_is_not_there_is_refused(tmp_path: Path) -> None:
     )
 
 
+def test_a_log_is_a_file_or_a_folder(tmp_path: Path) -> None:
+    """An endless device was opened for writing; a pipe would have been waited for."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in ("/dev/zero", str(pipe)):
+        for use in (read_log, LogWriter):
+            with pytest.raises(LogError) as caught:
+                use(path)
+            assert str(caught.value) == (
+                f"LogError: log: '{path}' is neither a file nor a folder; expected a tuning log, "
+                "which is a file or a folder of files. [log-kind]"
+            )
+
+
 def test_a_log_that_cannot_be_read_is_refused(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
