@@ -244,13 +244,13 @@ class RoundedEvaluator(ArrayEvaluator):
             return self._follow(select.on_true)
         if condition.error is None and not np.any(chosen):
             return self._follow(select.on_false)
-        either = np.zeros(1, bool) if condition.error is None else np.greater(condition.error, 0)
+        either = np.zeros((), bool) if condition.error is None else np.greater(condition.error, 0)
         a = self._follow_where(np.logical_or(chosen, either), select.on_true)
         b = self._follow_where(np.logical_or(np.logical_not(chosen), either), select.on_false)
         value = np.where(chosen, a.value, b.value)
         error = None
         if a.error is not None or b.error is not None:
-            zero = np.zeros(1)
+            zero = np.zeros(())
             of_a, of_b = (zero if one.error is None else one.error for one in (a, b))
             error = np.where(chosen, of_a, of_b)
         if condition.error is not None:

@@ -12,7 +12,7 @@ tiles; at points that a condition on data leaves out, the identity is combined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from . import intrinsics
@@ -25,6 +25,7 @@ from .errors import IRError
 from .expr import LT, TRUE, And, Call, Expr, Max, Min, Number, Or, Select, Var, add, compare, mul
 from .expr import const as exact_const
 from .number import integer_range
+from .printer import print_expr
 from .reduce import Reduce, Reducer, Values
 from .reducer_law import check_law
 from .te_checks import (
@@ -78,13 +79,19 @@ def _reduce(reducer: Reducer, values: Values, axis: Axes, where: Expr | None) ->
 
 
 def _axes(name: str, axis: Axes) -> tuple[ReduceAxis, ...]:
-    axes = (axis,) if isinstance(axis, ReduceAxis) else tuple(axis)
-    for item in axes:
+    axes = tuple(axis) if isinstance(axis, Iterable) else (axis,)
+    given: tuple[object, ...] = axes
+    for item in given:
         if not isinstance(item, ReduceAxis):
+            found = print_expr(item) if isinstance(item, Expr) else repr(item)
+            joins = (f"te.{name}_of(a, b) joins conditions.",) if name in ("any", "all") else ()
             raise IRError(
-                f"te.{name}: axis is {item!r}; expected a reduction axis.",
+                f"te.{name}: axis is {found}; expected a reduction axis.",
                 code="te-axis",
-                hints=("k = te.reduce_axis(extent) makes one; axis=k or axis=(k1, k2).",),
+                hints=(
+                    "k = te.reduce_axis(extent) makes one; axis=k or axis=(k1, k2).",
+                    *joins,
+                ),
             )
     check_axes(name, axes)
     return axes

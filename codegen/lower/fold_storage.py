@@ -11,7 +11,6 @@ read (a rolling buffer), the indices go round in storage of the size of the box.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...tir.buffer import Buffer, Load
@@ -52,7 +51,7 @@ from ...tir.visit import (
     transform,
     walk,
 )
-from .vector_body import negated
+from .starts_afresh import branch_conditions, starts_afresh
 
 Access = Load | Store | Prefetch
 
@@ -189,7 +188,7 @@ def _copied_later(func: PrimFunc, tensor: Buffer, readers: list[Block]) -> bool:
         loops = [n for n in path if isinstance(n, For)]
         around = {loop.var for loop in loops}
         runs: dict[Var, Interval] = {loop.var: (0, loop.extent - 1) for loop in loops}
-        for condition in (reader.predicate, *_branches(path, reader)):
+        for condition in (reader.predicate, *branch_conditions(path, reader)):
             runs = {**runs, **narrowed(runs, condition)}
         last = {loop.var for loop in loops if runs[loop.var] == (loop.extent - 1,) * 2}
         for copy in copies:
@@ -198,14 +197,6 @@ def _copied_later(func: PrimFunc, tensor: Buffer, readers: list[Block]) -> bool:
             if later or not shared <= spatial | last:
                 return True
     return False
-
-
-def _branches(path: Sequence[Node], block: Block) -> Iterator[Expr]:
-    """The conditions under which a block is reached, by the branches that it stands in."""
-    for node in path:
-        if isinstance(node, If):
-            inside = any(b is block for b in blocks(node.then))
-            yield node.condition if inside else negated(node.condition)
 
 
 def _apart(func: PrimFunc, one: Block, other: Block) -> bool:
@@ -301,7 +292,7 @@ def _place(body: Stmt, buffer: Buffer) -> Stmt:
                 place = users[0]
             case Alloc():
                 place = place.body
-            case For() if _may_own(place, buffer) and _starts_afresh(place, buffer):
+            case For() if _may_own(place, buffer) and starts_afresh(place, buffer):
                 place = found = place.body
             case _:
                 return found
@@ -312,66 +303,6 @@ def _may_own(loop: For, buffer: Buffer) -> bool:
     if loop.is_of_threads and buffer.scope == "team":
         return False
     return loop.kind in (ForKind.SERIAL, *SHARED_OUT)
-
-
-def _starts_afresh(loop: For, buffer: Buffer) -> bool:
-    """Whether an iteration reads only what it wrote itself: the loop is not reduced over, and a
-    block below writes it whole.
-    """
-    writers = [b for b in blocks(loop.body) if any(s.buffer is buffer for s in stores(b.body))]
-    if not writers or not isinstance(loop.body, Seq | Alloc | For):
-        return False
-    for block in writers:
-        pairs = zip(block.iters, block.bindings, strict=True)
-        if any(
-            it.kind is IterKind.REDUCE and loop.var in free_vars(binding) for it, binding in pairs
-        ):
-            return False
-        if not _reads_own_part(block, buffer, loop.var):
-            return False
-        if block.role is Role.COPY and not _copies_whole_sums(block, loop):
-            return False
-    return len(blocks(loop.body)) > len(writers) or any(b.is_ordered for b in writers)
-
-
-def _copies_whole_sums(copy: Block, loop: For) -> bool:
-    """Whether a copy takes out what blocks below the loop accumulate, none of them goes on with it
-    in another iteration, and nobody copies it back.
-    """
-    copied = {load.buffer for load in loads(copy.body)}
-    taken_out = {store.buffer for store in stores(copy.body)}
-    for block in blocks(loop.body):
-        fills = any(store.buffer in copied for store in stores(block.body))
-        if fills and any(load.buffer in taken_out for load in loads(block.body)):
-            return False
-    makers = [
-        b
-        for b in blocks(loop.body)
-        if b.role is Role.COMPUTE and any(s.buffer in copied for s in stores(b.body))
-    ]
-    carried = (
-        it.kind is not IterKind.SPATIAL and loop.var in free_vars(binding)
-        for block in makers
-        for it, binding in zip(block.iters, block.bindings, strict=True)
-    )
-    return bool(makers) and not any(carried)
-
-
-def _reads_own_part(block: Block, buffer: Buffer, var: Var) -> bool:
-    """Whether what a recurrence reads of its own tensor has the same place as what it sets, along
-    each axis that runs with the loop of `var`, and there is such an axis.
-    """
-    if not block.is_ordered:
-        return True
-    moving = {
-        it.var
-        for it, binding in zip(block.iters, block.bindings, strict=True)
-        if var in free_vars(binding)
-    }
-    own = next(store for store in stores(block.body) if store.buffer is buffer)
-    axes = [n for n, at in enumerate(own.indices) if free_vars(at) & moving]
-    read = [load.indices for load in loads(block.body) if load.buffer is buffer]
-    return bool(axes) and all(at[n] == own.indices[n] for at in read for n in axes)
 
 
 def _box(body: Stmt, buffer: Buffer, still: dict[Var, Interval]) -> Region:

@@ -214,6 +214,11 @@ REFUSALS: dict[Callable[[], object], str] = {
         "IRError: te.sum: axis is 3; expected a reduction axis. [te-axis]\n"
         "  Hint: k = te.reduce_axis(extent) makes one; axis=k or axis=(k1, k2)."
     ),
+    lambda: te.all(A[0, 0] < 1.0, A[0, 1] < 1.0): (
+        "IRError: te.all: axis is A[0, 1] < 1.0; expected a reduction axis. [te-axis]\n"
+        "  Hint: k = te.reduce_axis(extent) makes one; axis=k or axis=(k1, k2).\n"
+        "  Hint: te.all_of(a, b) joins conditions."
+    ),
     lambda: te.select(A[0, 0] < 1.0, 1.0, 2.0): (
         "IRTypeError: te.select: the operands are 1.0, 2.0; expected an expression. [te-operand]\n"
         "  Hint: an element of a tensor is an expression: A[i, j]; te.const(value, dtype) gives a "
