@@ -27,11 +27,12 @@ from tilewright.autotune.jobs import Job, Reply, Result
 from tilewright.autotune.log import read_log
 from tilewright.autotune.record import Conditions, Trial, identity
 from tilewright.driver.clock import Clock
+from tilewright.runtime.host import host_target
 from tilewright.tir.target import Target
 
 from .samples import scaled
 
-TARGET = Target.parse("c:avx512")
+TARGET = host_target()
 PAUSE = 0.01  # seconds of a job
 POINTS = 12  # of the space
 MOST = 24_000  # bytes of a disk that is full some time
