@@ -39,9 +39,10 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/passes/exchange.py": ("attention_recognition", "gelu_recognition"),
     "graph/passes/heads.py": ("attention_recognition",),
     "graph/passes/identity_removal.py": ("simple_passes",),
+    "driver/check.py": ("check", "check_faults", "chain"),
     "driver/check_data.py": ("check", "check_faults"),
     "driver/check_on_device.py": ("tests/runtime/cuda/test_faked.py",),
-    "driver/fenced.py": ("check",),
+    "driver/fenced.py": ("check", "fenced"),
 }
 
 

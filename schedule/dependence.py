@@ -35,6 +35,7 @@ from .nest import (
     read_indices,
     targets_of,
     write_indices,
+    writers,
 )
 from .proof.affine import variable
 from .proof.nest import Access
@@ -138,6 +139,37 @@ def _check_merged(func: PrimFunc, first: For, second: For, one: Touch, two: Touc
             notes=notes,
             hints=hints,
         )
+
+
+def check_parts_together(func: PrimFunc, after: PrimFunc, loop: For) -> None:
+    """No iteration of `loop` of `after`, made of two loops of `func`, reads what another one writes
+    of a tensor all of whose parts the loop now holds: the storage would be an iteration's own.
+    """
+    for tensor in func.allocations:
+        makers = [b for b in writers(after, tensor) if b.role is not Role.INIT]
+        inside = blocks(loop.body)
+        below = all(any(b is x for x in inside) for b in makers)
+        again = all(b.recomputed for b in makers)  # so an iteration writes what it reads
+        if not below or again or len({b.name for b in makers}) < 2:
+            continue
+
+        def carried(a: Access, b: Access, tensor: Buffer = tensor) -> Sequence[Order]:
+            ours = a.write and not b.write and a.buffer is tensor is b.buffer
+            if not ours or a.statement.block.family == b.statement.block.family:
+                return ()
+            return in_other_iterations(a.statement, b.statement, loop)
+
+        notes = clash_notes(after, carried)
+        if notes is not None:
+            raise refuse(
+                func,
+                f"merge: one loop would hold all parts of '{tensor.name}', of which an iteration "
+                f"reads what another one writes{'' if notes else SEEN}.",
+                code="merge-carries",
+                kind=Kind.LIMIT,
+                notes=notes,
+                hints=("what rolling_buffer puts in front of a loop stays in front of it.",),
+            )
 
 
 def _meet(first: For, second: For, one: Touch, two: Touch, which: str) -> str:

@@ -5,7 +5,8 @@ The error of an element is the sum over its operations of roundoff times what th
 result means to the element (roundings.py). A sum counts one roundoff of each of its terms, which is
 about what random roundings of partial sums come to; how much more a long chain brings is measured,
 not derived (error_bound.py). Where there is no rule, as in scans, products of many factors and
-reducers of a user, every element of the tensor counts as far off as the sample of it ever was.
+reducers of a user, every element of the tensor counts as far off as the sample of it ever was, and
+as what it is made of is.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from .evaluate import (
 )
 from .expr import Cast, Expr
 from .roundings import UNIT, NotFollowed, Rounded, RoundedEvaluator, roundoff, rounds_nothing
+from .visit import loads
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 Errors = Mapping[Buffer, Array]
@@ -53,12 +55,22 @@ def rounding_errors(
             with np.errstate(all="ignore"):
                 found = _follow(definition, values, errors)
         except NotFollowed:
-            largest = {target: seen(target) / UNIT for target in definition.targets}
-            found = {t: np.full(t.shape, most) for t, most in largest.items() if most > 0}
+            given, found = _largest_given(definition, errors), {}
+            for target in definition.targets:
+                most = seen(target) / UNIT + (given if target.type.is_float else 0.0)
+                if most > 0:
+                    found[target] = np.full(target.shape, most)
         for target, error in found.items():
             np.nan_to_num(error, copy=False, nan=np.inf, posinf=np.inf)
             errors[target] = error if target not in errors else np.maximum(errors[target], error)
     return errors
+
+
+def _largest_given(definition: Definition, errors: Errors) -> float:
+    """The largest error of the floats that a definition reads."""
+    read = {load.buffer for value in definition.values for load in loads(value)}
+    known = [errors[b] for b in read if b.type.is_float and b in errors and b.size]
+    return max((float(np.max(e, initial=0.0, where=np.isfinite(e))) for e in known), default=0.0)
 
 
 def before_last_rounding(

@@ -148,9 +148,10 @@ def _last_readers(
         place = place.body
     if forms != {tensor} or not isinstance(place, Seq):
         return []
-    child = next((s for s in place.body if any(b is last[0] for b in blocks(s))), None)
-    inside = () if child is None else tuple(b for b in blocks(child) if _touches(b, tensor))
-    return last if child is not None and all(b in last for b in inside) else []
+    first = (n for n, s in enumerate(place.body) if any(b in last for b in blocks(s)))
+    behind = place.body[next(first, 0) :]
+    users = (b for statement in behind for b in blocks(statement) if _touches(b, tensor))
+    return last if all(b in last for b in users) else []
 
 
 def _goes_on(func: PrimFunc, makers: list[Block], readers: list[Block]) -> bool:

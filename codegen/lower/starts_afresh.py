@@ -34,16 +34,15 @@ def starts_afresh(loop: For, buffer: Buffer) -> bool:
             return False
         if block.role is Role.COPY and not _copies_whole_sums(block, loop):
             return False
-    made = [b for b in writers if b.role is Role.COMPUTE]
-    in_parts = len({b.name for b in made}) > len({b.family for b in made})
-    if in_parts and not _parts_suffice(loop, buffer, made):
+    parts = [b for b in writers if b.role is not Role.INIT]
+    if len({b.name for b in parts}) > 1 and not _parts_suffice(loop, buffer, parts):
         return False
     return len(blocks(loop.body)) > len(writers) or any(b.is_ordered for b in writers)
 
 
 def _parts_suffice(loop: For, buffer: Buffer, parts: Sequence[Block]) -> bool:
-    """Whether the parts of a block write, in each iteration of a loop, all that other blocks read
-    in it. What a rolling buffer keeps from the iteration before is read and not written.
+    """Whether several blocks that make a tensor write, in each iteration of a loop, all that others
+    read in it. What a rolling buffer keeps from the iteration before is read and not written.
 
     A part counts where its box moves as that which is read does, and where its conditions on the
     iteration are those of all readers, too.

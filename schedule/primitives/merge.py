@@ -21,8 +21,9 @@ def merge(func: PrimFunc, first: Var, second: Var) -> Rewrite:
     ->  for i in range(max(n, m)): { s if i < n; t[j := i] if i < m }
 
     Requires: both are serial, or of one kind, which the loop keeps; what both touch, one of them
-    writing, they touch in the same iteration; storage of a thread in one meets no parallel loop in
-    the other. The loop takes over the hints of the first. Returns the loop. Raises: ScheduleError.
+    writing, they touch in the same iteration, and so all that reads what the loop then makes alone;
+    storage of a thread in one meets no parallel loop in the other. The loop takes over the hints of
+    the first. Returns the loop. Raises: ScheduleError.
     """
     one, two = loop_of(func, first), loop_of(func, second)
     shared = _SHARED if one.kind is two.kind else ()
@@ -46,6 +47,7 @@ def merge(func: PrimFunc, first: Var, second: Var) -> Rewrite:
     left = remove(replace_loop(func, one, joined).body, two)
     assert left is not None
     changed = func.with_body(left)
+    dependence.check_parts_together(func, changed, loop_of(changed, fused))
     if one.kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
         node = loop_of(changed, fused)
         for tensor in legality.check_independent(changed, node, "merge"):

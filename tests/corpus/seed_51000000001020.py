@@ -26,8 +26,9 @@ STEPS = [
     {'primitive': 'split', 'arguments': {'loop': {'loop': 'b1.l0', 'name': 'i0'}, 'factors': [None, 4, 1], 'tail': 'guard'}},
     {'primitive': 'merge', 'arguments': {'loops': [{'loop': 's2.l0', 'name': 'i0_0'}, {'loop': 's3.l0', 'name': 'i0_0'}]}},
 ]
+REFUSED = "merge-carries"
 
 if __name__ == "__main__":
     from tilewright.driver.fuzz.replay import replay
 
-    replay(FUNCTION, STEPS)
+    replay(FUNCTION, STEPS, REFUSED)

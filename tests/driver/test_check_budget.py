@@ -47,6 +47,17 @@ def test_a_kernel_of_billions_of_elements_is_right_to_its_last_one() -> None:
     assert np.array_equal(result, values)
 
 
+def test_a_check_takes_half_of_the_memory_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    func = relu(1 << 20)
+    assert check_budget.unchecked_because(func) is None
+    monkeypatch.setattr(check_budget, "process_memory", lambda: 1 << 30)
+    assert check_budget.unchecked_because(func) is None
+    monkeypatch.setattr(check_budget, "process_memory", lambda: 1 << 20)
+    assert check_budget.unchecked_because(func) == (
+        "unchecked: too large: the check would take 0.1 GiB, more than 0.000488"
+    )
+
+
 def test_a_kernel_within_the_budget_has_no_note() -> None:
     assert tw.build(relu(100), "c").notes == ()
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from tilewright.codegen.artifact import Parameter
 from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.c.program_source import program_source
+from tilewright.driver import check_engine
 from tilewright.driver.build_program import ProgramOptions, build_program
 from tilewright.driver.check_engine import EngineCheck, EngineChecker, EngineCheckError
 from tilewright.driver.check_program import ProgramCheckError
@@ -17,6 +19,7 @@ from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.model import Model
 from tilewright.runtime.program_code import NativeProgram, prepare_constants
+from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.program import Copy, Program, place_syncs
 from tilewright.tir.program_evaluate import evaluate_program
 from tilewright.tir.target import Target
@@ -192,3 +195,11 @@ def test_the_verdict_stands_in_the_report() -> None:
     wrong = replace(options, oracle=Reference(program, kept, factor=2.0))
     with pytest.raises(EngineCheckError):
         build_program(program, kept, TARGET, options=wrong)
+
+
+def test_special_data_has_every_extreme() -> None:
+    parameter = Parameter("x", FLOAT32, (4000,), "input")
+    drawn = check_engine._extreme(np.random.default_rng(0), parameter)
+    seen = {(float(x), bool(np.signbit(x))) for x in drawn}
+    wanted = {(float(np.float32(x)), bool(np.signbit(x))) for x in check_engine._EXTREME}
+    assert wanted <= seen

@@ -117,6 +117,16 @@ def test_a_check_says_that_it_ran_without_guard_pages(
     assert check.describe([Draw.WIDE], False) == "wide data on 2 threads; without guard pages"
 
 
+def test_a_check_says_on_how_many_threads_each_kind_of_data_ran(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert check.describe([Draw.NORMAL, Draw.POSITIVE], True) == (
+        "normal data on 1, 2 and 3 threads, positive data on 3 threads; with guard pages"
+    )
+    monkeypatch.setitem(check.THREADS_OF, Draw.NORMAL, (1,))
+    assert check.describe([Draw.NORMAL], True) == "normal data on 1 thread; with guard pages"
+
+
 @pytest.mark.usefixtures("no_pages")
 @pytest.mark.parametrize(
     ("new", "said"),

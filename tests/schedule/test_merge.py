@@ -158,10 +158,18 @@ def _of_two_kinds(sch: Schedule) -> None:
     sch.merge(sch.loops("P")[0], sch.loops("Q")[0])
 
 
+def _with_what_rolls(sch: Schedule) -> None:
+    (i, *_) = sch.loops("Y")
+    sch.compute_at("R", i)
+    first = sch.rolling_buffer("R", i)
+    sch.merge(sch.loops(first)[0], sch.loops("Y")[0])
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "stage-parallel": (chain(1, 4), _beside_storage_of_a_thread),
     "loop-kind: two kinds": (chain(2, 4), _of_two_kinds),
     "merge-carries": (shifted(3), merged("P", "Y", 1)),
+    "merge-carries: what rolls, with what stands in front": (blur(4, 4), _with_what_rolls),
     "merge-siblings: not next to each other": (chain(2, 3), merged("P", "Y", 1)),
     "merge-siblings: the other way round": (chain(2, 3), merged("Q", "P", 1)),
     "merge-siblings: one inside the other": (

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from tilewright.codegen.lower.fold_storage import FoldStorage
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.interpreter import interpret
+from tilewright.tir.parser import parse
 from tilewright.tir.stmt import Alloc
 from tilewright.tir.visit import statements
 
@@ -23,20 +28,32 @@ def outermost(func: PrimFunc) -> bool:
     return isinstance(next(iter(statements(func.body))), Alloc)
 
 
+ROLLS = """
+def rolls(X: float32[6], Y: output(float32[5])):
+    P = alloc(float32[6], "global")
+    for i in range(2):
+        with block("P_first", vi=spatial(6, i), family="P"):
+            where(i < 1)
+            P[vi] = X[vi] * 2.0
+        for j in range(4):
+            with block("P", vi=spatial(6, i * 4 + j + 1)):
+                where(i * 4 + j < 5)
+                P[vi] = X[vi] * 2.0
+            with block("Y", vi=spatial(5, i * 4 + j)):
+                where(i * 4 + j < 5)
+                Y[vi] = P[vi] + P[vi + 1]
+"""
+
+
 def test_what_rolls_from_one_iteration_to_the_next_belongs_to_none() -> None:
     """The first element was made in the loop that goes on with it, and the storage sank there."""
-
-    def steps(sch: Schedule) -> None:
-        (i,) = sch.loops("Y")
-        sch.compute_at("P", i)
-        first = sch.rolling_buffer("P", i)
-        ahead, _ = sch.split(sch.loops(first)[0], (3, None), tail="guard")
-        outer, _ = sch.split(sch.loops("Y")[0], (None, 4), tail="guard")
-        sch.merge(ahead, outer)
-
-    after = folded(pairs(5), steps)
+    func = parse(ROLLS)
+    after = FoldStorage()(func)
     assert outermost(after)
     assert shapes(after) == {"P": (6,)}
+    x = np.arange(6, dtype=np.float32)
+    (y,) = interpret(after, x, checked=True)
+    np.testing.assert_array_equal(y, 2 * (x[:-1] + x[1:]))
 
 
 def test_what_rolls_inside_of_a_tile_belongs_to_the_tile() -> None:
