@@ -87,14 +87,19 @@ def _named(node: Alloc, places: Places, parts: Parts) -> Node:
             if item.mask is None or item.indices in unmasked:
                 return Store(register, (), item.value)
             return Store(register, (), Select(item.mask, item.value, Load(register, ())))
-        if isinstance(item, Prefetch) and item.buffer is buffer:
-            return NOTHING  # a register is near enough
-        return seq(*item.body) if isinstance(item, Seq) and NOTHING in item.body else item
+        return _without_prefetch(item, buffer)
 
     body: Stmt = exchange(node.body, rule)
     for register in reversed(registers.values()):
         body = Alloc(register, body)
     return body
+
+
+def _without_prefetch(item: Node, buffer: Buffer) -> Node:
+    """A statement without prefetches of a register: that is near enough."""
+    if isinstance(item, Prefetch) and item.buffer is buffer:
+        return NOTHING
+    return seq(*item.body) if isinstance(item, Seq) and NOTHING in item.body else item
 
 
 def _array(node: Alloc, places: Places) -> Node:
@@ -115,7 +120,7 @@ def _array(node: Alloc, places: Places) -> Node:
             old = Load(whole, item.indices)
             value = item.value if item.mask is None else Select(item.mask, item.value, old)
             return Store(whole, item.indices, value)
-        return item
+        return _without_prefetch(item, buffer)
 
     axes = tuple(Var(f"{buffer.name}_{axis}") for axis in range(len(whole.shape)))
     zeros: Stmt = Store(whole, axes, const(0, buffer.type))

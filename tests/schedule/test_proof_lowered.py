@@ -74,6 +74,12 @@ def f(I: int32[8], X: float32[10], Y: output(float32[8])):
     at: int64x8 = cast(I[ramp(0, 1, 8)], "int64x8")
     Y[ramp(0, 1, 8)] = X[max(min(at, broadcast(9, 8)), broadcast(0, 8))]
 """
+COPIED = """\
+def f(A: int64[1], X: float32[10], Y: output(float32[1])):
+    at = alloc(int64[1], "global")
+    at[0] = A[0]
+    Y[0] = select(1 <= max(min(at[0], 10), 0), X[max(min(at[0], 10), 0) - 1], 4.0)
+"""
 RIGHT = {
     "rows": ROWS,
     "guarded": GUARDED,
@@ -82,6 +88,7 @@ RIGHT = {
     "carried": CARRIED,
     "two": TWO,
     "gather": GATHER,
+    "copied": COPIED,
 }
 
 
@@ -162,6 +169,34 @@ def test_a_planted_error_is_refuted_or_said_to_be_possible(error: str) -> None:
     said = [str(failure) for failure in verdict.failures]
     assert verdict.status == "refuted"
     assert any(wanted.partition("; f(p")[0] in item for item in said), said
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        # the index, or the condition, is what was read before another number was stored
+        """\
+    i: int64 = max(min(at[0], 10), 0)
+    at[0] = A[1]
+    Y[0] = select(1 <= max(min(at[0], 10), 0), X[i - 1], 4.0)
+""",
+        """\
+    i: int64 = max(min(at[0], 10), 0)
+    at[0] = A[1]
+    Y[0] = select(1 <= i, X[max(min(at[0], 10), 0) - 1], 4.0)
+""",
+        """\
+    if 1 <= max(min(at[0], 10), 0):
+        at[0] = A[1]
+        Y[0] = X[max(min(at[0], 10), 0) - 1]
+""",
+    ],
+)
+def test_a_condition_says_nothing_of_what_is_stored_behind_it(between: str) -> None:
+    head = COPIED[: COPIED.index("    Y[0]")].replace("A: int64[1]", "A: int64[2]")
+    verdict = proved(head + between)
+    assert verdict.status == "unknown"
+    assert "it may be that P4: 'f', lowered, loads X[-1]" in verdict.reasons[0]
 
 
 @pytest.mark.parametrize("isa", ["scalar", "avx2", "avx512"])

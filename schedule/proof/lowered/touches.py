@@ -5,7 +5,8 @@ conditions under which it happens, and its place among threads and barriers.
 - Where a scalar chooses, only the branch that is taken is evaluated; where a vector does, both are,
   in every lane: nothing but a mask keeps a lane from loading.
 - An access under a condition of data may happen, or not. What the condition says of the data counts
-  where these never change.
+  where these never change, or where it stands in one expression with the access, between whose
+  loads nothing is stored.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from ....tir.stmt import (
     Store,
     WarpSum,
 )
-from ....tir.visit import found_in
+from ....tir.visit import found_in, free_vars
 from ..affine import Undecided
 from ..condition import ALWAYS, Cases, both, condition
 from ..nest import Access, Statement
@@ -68,6 +69,7 @@ class Touches:
     loops: tuple[For, ...] = ()
     positions: tuple[int, ...] = ()
     given: tuple[Expr, ...] = ()
+    beside: frozenset[Expr] = frozenset()  # those of `given` in the expression of the access
     scopes: dict[Buffer, tuple[For, ...]] = field(default_factory=dict)
     count: int = 0
     root: int = -1
@@ -189,9 +191,9 @@ class Touches:
                 return
             case Load() if self.wanted(node):
                 before = self.given
-                self.given = (*before, *more)
+                self.given, self.beside = (*before, *more), frozenset(more)
                 self._add(node, node.mask)
-                self.given = before
+                self.given, self.beside = before, frozenset()
         for child in node.children():
             self._loads(child, more)
 
@@ -217,7 +219,8 @@ class Touches:
             loops, positions = (*loops, lane_loop(lanes)), (*positions, self._next())
             self.spans.ranges[lane_loop(lanes).var] = (0, lanes - 1)
         indices = tuple(in_lane(i, self.spans.values) for i in item.indices)
-        where, of_data = self._cases(given)
+        beside = frozenset[Expr]() if self._has_names(*item.indices) else self.beside
+        where, of_data, kept = self._cases(given, beside)
         if not where:
             return []
         statement = self._statement(item, loops, positions, where)
@@ -231,20 +234,27 @@ class Touches:
                 where,
                 write=isinstance(item, Store),
                 exact=not of_data,
-                given=tuple(part for part in of_data if self._is_kept(part)),
+                given=kept,
             )
         ]
 
-    def _cases(self, given: tuple[Expr, ...]) -> tuple[Cases, tuple[Expr, ...]]:
-        """Where conditions hold, those of data left out; and these."""
+    def _cases(
+        self, given: tuple[Expr, ...], beside: frozenset[Expr]
+    ) -> tuple[Cases, tuple[Expr, ...], tuple[Expr, ...]]:
+        """Where conditions hold, those of data left out; these; and those of them that say
+        something of the access.
+        """
         found = ALWAYS
         of_data: tuple[Expr, ...] = ()
+        kept: tuple[Expr, ...] = ()
         for item in given:
             if item not in self._known:
                 self._known[item] = self._case(item)
             holds, more = self._known[item]
             found, of_data = both(found, holds), (*of_data, *more)
-        return found, of_data
+            counts = item in beside and not self._has_names(item)
+            kept += tuple(part for part in more if counts or self._is_kept(part))
+        return found, of_data, kept
 
     def _case(self, item: Expr) -> tuple[Cases, tuple[Expr, ...]]:
         found = ALWAYS
@@ -257,6 +267,11 @@ class Touches:
             else:
                 found = both(found, holds)
         return found, tuple(of_data)
+
+    def _has_names(self, *parts: Expr) -> bool:
+        """Whether some part has a variable for what was read before."""
+        names = self.spans.values.keys() | self.spans.env.keys()
+        return any(not names.isdisjoint(free_vars(part)) for part in parts)
 
     def _is_kept(self, condition: Expr) -> bool:
         """Whether what a condition reads is the same wherever it is read."""
