@@ -120,9 +120,9 @@ def log_files(path: Path) -> list[Path]:
     """The files of a log. Raises: LogError."""
     if path.is_dir():
         return sorted(child for child in path.glob(f"*{SUFFIX}") if child.is_file())
-    if path.exists() and not path.is_file():
-        raise no_file(path)
     if not path.is_file():
+        if path.exists():
+            raise no_file(path)
         raise LogError(
             f"log: there is no file '{path}'; expected a tuning log, or a folder of them.",
             code="log-missing",

@@ -45,7 +45,7 @@ def _parts_suffice(loop: For, buffer: Buffer, parts: Sequence[Block]) -> bool:
     read in it. What a rolling buffer keeps from the iteration before is read and not written.
 
     A part counts where its box moves as that which is read does, and where its conditions on the
-    iteration are those of all readers, too.
+    iteration are those of all readers, too. Parts are joined along one axis.
     """
     moving = {n.var: (0, n.extent - 1) for n in statements(loop.body) if isinstance(n, For)}
     readers = [b for b in blocks(loop.body) if b not in parts and _touched(b, buffer, loads)]
@@ -58,6 +58,7 @@ def _parts_suffice(loop: For, buffer: Buffer, parts: Sequence[Block]) -> bool:
         for part in parts
         if all(set(_conditions_on(loop, part)) <= known for known in common)
     ]
+    cut = 0  # axes along which some part is not enough alone
     for axis, wanted in enumerate(region(read, moving, {}, buffer.shape)):
         found = []
         for box in counted:
@@ -67,7 +68,9 @@ def _parts_suffice(loop: For, buffer: Buffer, parts: Sequence[Block]) -> bool:
         end = 0
         for low, high in sorted(found):
             end = max(end, high) if low <= end else end
-        if end < wanted.extent:
+        whole = [low <= 0 and high >= wanted.extent for low, high in found]
+        cut += len(whole) < len(counted) or not all(whole)
+        if end < wanted.extent or cut > 1:
             return False
     return True
 

@@ -118,7 +118,7 @@ def test_a_log_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_log_is_a_file_or_a_folder(tmp_path: Path) -> None:
-    """An endless device was opened for writing; a pipe would have been waited for."""
+    """A device and a pipe were opened for writing; of either it was said that there is none."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in ("/dev/zero", str(pipe)):

@@ -62,8 +62,8 @@ def check(
     lower(nest, machine)
     arrays = integers(func)
     expected = evaluate(func, arrays)
-    for lowered, checked in ((sch.func, False), (nest, True)):
-        results = interpret(lowered, *arrays.values(), checked=checked, barriers=checked)
+    for lowered, barriers in ((sch.func, False), (nest, True)):
+        results = interpret(lowered, *arrays.values(), checked=True, barriers=barriers)
         for buffer, result in zip(func.outputs, results, strict=True):
             np.testing.assert_allclose(result, expected[buffer.name], rtol=rtol, atol=atol)
     verdict = prove(nest, canonical_form(contracted))

@@ -205,7 +205,7 @@ def test_a_choice_by_what_is_rounded_has_a_bound_in_a_single_number() -> None:
     x = te.placeholder((3,), "float64", name="X")
     k = te.reduce_axis(3, name="k")
     s = te.compute((), lambda: te.prod(x[k], axis=k), name="S")
-    y = te.compute((), lambda: te.select(x[0] > 0.0, s[()], 2.0), name="Y")
+    y = te.compute((), lambda: te.select(s[()] > 0.0, s[()], 2.0), name="Y")
     func, given = te.func(x, y, name="chosen"), np.array([1.5, 2.5, 3.0])
     assert reference(func, {"X": given}).compare({"Y": np.asarray(11.25)})
     assert not reference(func, {"X": given}).compare({"Y": np.asarray(11.26)})

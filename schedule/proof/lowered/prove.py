@@ -33,9 +33,7 @@ from .touches import Touches, Wanted
 
 MAX_OPERATIONS = 500_000  # of isl, for both properties
 MAX_RELATIONS = 2_000  # likewise
-GRID = (
-    6  # times as many of both for a function of a grid, which rarely can be run where it is built
-)
+GRID = 6  # times as many of both for a function of a grid, which rarely runs where it is built
 
 
 def prove_lowered(func: PrimFunc, max_operations: int | None = None) -> Verdict:

@@ -71,8 +71,9 @@ def test_what_rolls_inside_of_a_tile_belongs_to_the_tile() -> None:
 def test_parts_that_make_all_that_an_iteration_reads_belong_to_it() -> None:
     """The border of a padded row and its interior, in one loop over rows."""
     x = te.placeholder((4, 8), "float32", name="X")
-    inside = lambda j: te.all_of(j >= 1, j < 9)  # noqa: E731
-    padded = te.compute((4, 10), lambda i, j: te.select(inside(j), x[i, j - 1], 0.0), name="P")
+    padded = te.compute(
+        (4, 10), lambda i, j: te.select(te.all_of(j >= 1, j < 9), x[i, j - 1], 0.0), name="P"
+    )
     y = te.compute((4, 8), lambda i, j: padded[i, j] + padded[i, j + 2], name="Y")
 
     def steps(sch: Schedule) -> None:
