@@ -90,7 +90,7 @@ def random_array(
 
 
 def _floats(rng: np.random.Generator, count: int, dtype: DType, draw: Draw) -> Array:
-    normal = rng.standard_normal(count)
+    normal: Array = rng.standard_normal(count, np.float64 if dtype.bits == 64 else np.float32)
     if draw is Draw.NORMAL:
         return normal
     if draw is Draw.POSITIVE:

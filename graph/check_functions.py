@@ -132,8 +132,8 @@ def _draw(rng: np.random.Generator, type_: TensorType, positive: bool) -> Array:
     """Random elements of a type, as that type holds them."""
     kind = dtype(type_.dtype)
     if kind.is_float:
-        numbers = rng.standard_normal(type_.shape)
-        drawn: Array = (np.abs(numbers) if positive else numbers).astype(kind.numpy)
+        numbers = rng.standard_normal(type_.shape, np.float64 if kind.bits == 64 else np.float32)
+        drawn: Array = (np.abs(numbers) if positive else numbers).astype(kind.numpy, copy=False)
         return drawn
     low, high = integer_range(kind)
     least = max(low, 0 if positive else -_SMALL)

@@ -176,18 +176,17 @@ def _follow_contraction(
     for box in boxes(axes, contraction_chunks(definition, axes, factors)):
         evaluator = _evaluator(box, values, errors)
         found = [evaluator.rounded(factor) for factor in factors]
-        sizes = [np.abs(one.value) for one in found]
+        sizes = [np.abs(one.value.astype(working)) for one in found]
         inexact = [n for n, one in enumerate(found) if one.error is not None] or [0]
         for n in inexact:
-            own = np.multiply(sizes[n], share if n == inexact[0] else 0.0)
+            own = np.multiply(sizes[n], working(share if n == inexact[0] else 0.0))
             error = found[n].error
-            own = own if error is None else np.add(own, error)
+            own = own if error is None else np.add(own, error.astype(working))
             if not np.any(own):
                 continue
             arrays = [own if m == n else size for m, size in enumerate(sizes)]
             shaped = [a.reshape((1,) * rank) if a.ndim == 0 else a for a in arrays]
-            narrow = [a.astype(working) for a in shaped]
-            partial = contract(narrow, box.extents, len(definition.reduced))
+            partial = contract(shaped, box.extents, len(definition.reduced))
             into.put(box.last(len(definition.axes)), partial, np.add)
 
 

@@ -30,15 +30,13 @@ def outer_condition(block: Block, inner_loops: Sequence[For]) -> Expr | None:
     none of its spatial variables runs over; None where that cannot be said.
 
     What its predicate says of reduction loops is left out, since a reduction begins with points
-    that run; but for what it asks of loops that no variable of the block runs with.
+    that run; but for what it asks of other loops, as where one of both is fused with one of these.
     """
     reduced = _bound(block, reduced=True)
-    bound = reduced | _bound(block, reduced=False)
     ranges = {loop.var: (0, loop.extent - 1) for loop in inner_loops if loop.var in reduced}
     kept = []
     for condition in conjuncts(block.predicate):
-        used = free_vars(condition)
-        part = _needed(condition, ranges) if used & reduced and used - bound else condition
+        part = _needed(condition, ranges) if free_vars(condition) & reduced else condition
         if not free_vars(part) & reduced:
             kept.append(part)
     spatial = spatial_loops(block, inner_loops)

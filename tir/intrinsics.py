@@ -45,12 +45,14 @@ class Intrinsic:
         return by_name, (self.name,)
 
 
+def _map(function: Callable[[float], float], x: Array) -> Double:
+    """A function of Python's applied to each element; in half the time of `np.vectorize`."""
+    flat = np.asarray(x, dtype=np.float64).reshape(-1)
+    return np.fromiter(map(function, flat.tolist()), np.float64, flat.size).reshape(np.shape(x))
+
+
 def _erf(x: Array) -> Array:
-    values: Array = np.vectorize(math.erf, otypes=[np.float64])(np.asarray(x, dtype=np.float64))
-    return values.astype(np.asarray(x).dtype)
-
-
-_ERFC = np.vectorize(math.erfc, otypes=[np.float64])
+    return _map(math.erf, x).astype(np.asarray(x).dtype)
 
 
 def _gelu(x: Array) -> Array:
@@ -62,7 +64,7 @@ def _gelu(x: Array) -> Array:
     y_square, y_lost = _square(near * math.sqrt(0.5))
     off = (y_square - x_square / 2) + (y_lost - x_lost / 2)
     with np.errstate(invalid="ignore"):
-        result: Array = wide * 0.5 * _ERFC(wide * -math.sqrt(0.5)) * np.exp(off)
+        result: Array = wide * 0.5 * _map(math.erfc, wide * -math.sqrt(0.5)) * np.exp(off)
     return result.astype(np.asarray(x).dtype)
 
 

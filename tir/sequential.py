@@ -162,6 +162,7 @@ def _parts(definition: Definition, flat: Array) -> Iterator[_Points]:
     that is not plain.
     """
     extents, shape = _shapes(definition)
+    variables = [axis.var for axis in definition.axes]
     total = len(flat) if definition.plain else math.prod(extents)
     for low in range(0, total, _COLUMNS):
         high = min(low + _COLUMNS, total)
@@ -170,10 +171,13 @@ def _parts(definition: Definition, flat: Array) -> Iterator[_Points]:
             yield _Points((len(some),), {})
             continue
         places = np.unravel_index(some, shape)
+        if shape == extents:
+            yield _Points((len(some),), dict(zip(variables, places, strict=True)))
+            continue
         inside = np.ones(len(some), dtype=bool)
         for place, extent in zip(places, extents, strict=True):
             inside &= place < extent
-        found = {a.var: p[inside] for a, p in zip(definition.axes, places, strict=True)}
+        found = {v: p[inside] for v, p in zip(variables, places, strict=True)}
         yield _Points((int(np.count_nonzero(inside)),), found)
 
 

@@ -107,19 +107,25 @@ def _array(node: Alloc, places: Places) -> Node:
     zeros, since a Select looks at lanes that nothing has been stored to.
     """
     buffer = node.buffer
+    firsts = zip(*([start for start, _ in place] for place in places.values()), strict=True)
     ends = zip(*(map(sum, place) for place in places.values()), strict=True)
-    whole = replace(buffer, shape=tuple(map(max, buffer.shape, map(max, ends))))
+    before = [max(0, -min(starts)) for starts in firsts]  # lanes that are off in front of it
+    room = zip(before, map(max, buffer.shape, map(max, ends)), strict=True)
+    whole = replace(buffer, shape=tuple(map(sum, room)))
+
+    def moved(indices: Key) -> Key:
+        return tuple(_behind(i, count) for i, count in zip(indices, before, strict=True))
 
     def rule(item: Node) -> Node:
         if isinstance(item, Load) and item.buffer is buffer:
-            load = Load(whole, item.indices)
+            load = Load(whole, moved(item.indices))
             if item.mask is None or item.other is None:
                 return load
             return Select(item.mask, load, item.other)
         if isinstance(item, Store) and item.buffer is buffer:
-            old = Load(whole, item.indices)
+            old = Load(whole, moved(item.indices))
             value = item.value if item.mask is None else Select(item.mask, item.value, old)
-            return Store(whole, item.indices, value)
+            return Store(whole, old.indices, value)
         return _without_prefetch(item, buffer)
 
     axes = tuple(Var(f"{buffer.name}_{axis}") for axis in range(len(whole.shape)))
@@ -127,6 +133,15 @@ def _array(node: Alloc, places: Places) -> Node:
     for var, extent in zip(reversed(axes), reversed(whole.shape), strict=True):
         zeros = For(var, extent, ForKind.SERIAL, zeros)
     return Alloc(whole, seq(zeros, transform(node.body, rule)))
+
+
+def _behind(where: Expr, count: int) -> Expr:
+    """An index so many elements further on."""
+    if count == 0:
+        return where
+    if isinstance(where, Ramp):
+        return replace(where, base=where.base + count)
+    return where + count
 
 
 def _places(buffer: Buffer, body: Stmt) -> Places:

@@ -81,8 +81,11 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
         for access in read_indices(b, tensor)
     ]
     box = region(accesses, moving, still, target.shape)
-    once = disjoint(box, [(x.var, x.extent) for x in around])
-    spans = dict(zip(write_indices(producer, target)[0], box, strict=True))
+    written = write_indices(producer, target)[0]
+    spans = dict(zip(written, box, strict=True))
+    # what is no axis of its own, as where an axis was split, is computed as a whole
+    parts = [span for axis, span in zip(written, box, strict=True) if isinstance(axis, Var)]
+    once = disjoint(parts, [(x.var, x.extent) for x in around])
     moved, variables = _moved(producer, spans, still, recomputed=not once)
     changed = _put(_without(func, producer), loop, moved, first=True)
     if is_reduction(producer) and not once:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
@@ -45,6 +46,16 @@ def test_a_producer_moves_below_a_loop_of_its_reader() -> None:
 def test_what_overlaps_is_computed_again_and_marked() -> None:
     sch = scheduled(blur(3, 4), lambda s: s.compute_at("R", s.loops("Y")[0]))
     assert '"R", vi=spatial(4, i + i_1), vj=spatial(4, j), recomputed=True' in body_of(sch)
+
+
+def test_an_axis_that_was_split_is_computed_as_a_whole_in_each_iteration() -> None:
+    sch = Schedule(matmul(4, 3, 4))
+    sch.split_axis("C", 0, 2)
+    outer, _ = sch.split(sch.loops("C")[-1], (2, 2))
+    sch.rfactor("C", outer)  # to C_rf[vk, vi_0 * 2 + vi_1, vj]
+    with pytest.raises(ScheduleError) as caught:
+        sch.compute_at("C_rf", sch.loops("C")[0])
+    assert caught.value.code == "recompute-reduction"
 
 
 @pytest.mark.parametrize("depth", range(4))

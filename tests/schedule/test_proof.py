@@ -435,6 +435,26 @@ def f(X: int32[4], Y: output(int32[4])):
         assert prove(nest, form).status == status, bound
 
 
+def test_a_condition_of_indices_beside_one_of_floats_may_go_where_it_holds() -> None:
+    form = parse("""
+def f(X: int32[4], Y: output(int32[4])):
+    for i in range(4):
+        with block("Y", vi=spatial(4, i)):
+            Y[vi] = max(select(cast(vi, "float32") != 2.0 and vi < 3, X[vi], int32(0)), int32(1))
+""")
+    nest = parse("""
+def f(X: int32[4], Y: output(int32[4])):
+    for i in range(3):
+        with block("Y", vi=spatial(4, i)):
+            Y[vi] = max(select(cast(vi, "float32") != 2.0, X[vi], int32(0)), int32(1))
+    with block("Y", vi=spatial(4, 3)):
+        Y[3] = int32(1)
+""")
+    assert prove(nest, form).status == "proved"
+    wrong = parse(str(nest).replace("Y[3] = int32(1)", "Y[3] = int32(0)"))
+    assert prove(wrong, form).status != "proved"
+
+
 @pytest.mark.parametrize("shortcuts", [True, False])
 def test_a_point_that_does_not_count_may_not_run(shortcuts: bool) -> None:
     func = causal(3, 2, 2)

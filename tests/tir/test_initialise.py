@@ -61,7 +61,7 @@ def test_spatial_loops_are_those_that_kept_axes_run_over() -> None:
         (TRUE, "True"),
         (X < 3, "i < 3"),
         (K < 3, "True"),  # a reduction begins with points that run
-        (X * 4 + K < 8, "True"),  # as do those of an element
+        (X * 4 + K < 8, "i * 4 < 8"),  # but not every i: a part of the reduction may run over it
         (L * 2 + K // 2 < 2, "True"),  # but not in every iteration of l, here in the first one
         (N * 2 + K // 2 < 2, "n * 2 < 2"),  # n is a loop further out
         (N * 2 + K < L * 3, "n * 2 < 9"),

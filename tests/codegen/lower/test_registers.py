@@ -133,6 +133,24 @@ def f(A: float32[16], C: output(float32[16])):
     ]
 
 
+def test_a_small_array_has_room_for_lanes_in_front_of_it_that_are_off() -> None:
+    text = """
+def f(C: output(float32[2])):
+    T = alloc(float32[1], "register")
+    T[0] = 1.0
+    C[ramp(0, 1, 2)] = masked(T[ramp(-1, 1, 2)], on, broadcast(3.0, 2))
+"""
+    text = text.replace("on,", "ramp(0, -1, 2) < broadcast(0, 2),")
+    assert named(text).splitlines()[1:] == [
+        '    T = alloc(float32[2], "register")',
+        "    for T_0 in range(2):",
+        "        T[T_0] = 0.0",
+        "    T[1] = 1.0",
+        "    C[ramp(0, 1, 2)] = select(ramp(0, -1, 2) < broadcast(0, 2), T[ramp(0, 1, 2)], "
+        "broadcast(3.0, 2))",
+    ]
+
+
 def test_a_part_of_a_vector_is_lanes_of_its_register() -> None:
     text = """
 def f(A: float32[16], C: output(float32[4])):
