@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,6 +39,17 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if unsaid and not hasattr(config, "workerinput"):  # a worker has no workers of its own
         config.option.numprocesses = 2
         config.option.dist = "worksteal"
+    _keep_bytecode()
+
+
+def _keep_bytecode() -> None:
+    """Let the many processes that tests start find modules compiled, in a folder of this run's own,
+    where the user's setting keeps them from being written beside the sources.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        folder = tempfile.mkdtemp(prefix="tilewright-bytecode-")
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def pytest_collection_finish() -> None:
