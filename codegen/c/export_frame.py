@@ -142,6 +142,9 @@ GUARD = """\
 MAKEFILE = """\
 # {title}: builds {file}.o, to be linked with -pthread.
 CFLAGS = {flags}
+# gcc 12 got sums of integers wrong without this; a compiler that does not know it needs it not
+CFLAGS += $(shell $(CC) -fno-move-loop-stores -E -x c /dev/null >/dev/null 2>&1 \\
+\t&& echo -fno-move-loop-stores)
 
 {file}.o: {file}.c {file}.h
 \t$(CC) $(CFLAGS) -c {file}.c -o $@

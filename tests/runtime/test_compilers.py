@@ -129,6 +129,25 @@ def test_no_flag_lets_a_compiler_change_a_result(isa: str) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("version", "flags"),
+    [
+        ("gcc (Debian 12.2.0-14+deb12u1) 12.2.0", ("-fno-move-loop-stores",)),
+        ("gcc-14 (GCC) 14.1.1 20240720", ("-fno-move-loop-stores",)),
+        ("gcc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0", ()),
+        ("cc 12.2.0", ("-fno-move-loop-stores",)),
+        ("a compiler", ()),
+    ],
+)
+def test_gcc_is_told_to_leave_sums_in_memory_from_12_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, flags: tuple[str, ...]
+) -> None:
+    script(tmp_path, "mine", f"print({version!r})")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("CC", "mine")
+    assert find_compiler().flags == flags
+
+
 def test_the_flags_name_the_instruction_set_and_no_more() -> None:
     assert isa_flags(Target.parse("c:scalar")) == ()
     assert isa_flags(Target.parse("c:avx2")) == ("-mavx2", "-mfma", "-mf16c")
