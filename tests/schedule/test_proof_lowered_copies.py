@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tilewright.schedule.proof.lowered.prove import prove_lowered
 from tilewright.schedule.verdict import Verdict
@@ -114,3 +117,49 @@ def f(X: float32[6, 8], Y: output(float32[6, 8])):
         barrier()
 """
     assert (said(text) == "proved") == (turns >= ahead)
+
+
+PLACES = ("k % 2", "k % 3", "(k + 1) % 3", "(k + 2) % 3", "0", "k")
+ACTS = st.tuples(st.sampled_from(["copy", "commit", "barrier", "use"]), st.sampled_from(PLACES))
+TURNS = 4
+
+
+@given(st.integers(1, 3), st.lists(ACTS, max_size=4), st.lists(ACTS, min_size=2, max_size=6))
+def test_a_copy_is_over_where_a_run_of_the_text_says_so(
+    ahead: int, first: list[tuple[str, str]], turn: list[tuple[str, str]]
+) -> None:
+    """Each thread copies for itself; groups and waits are counted as the text runs."""
+    lines = ["def f(X: float32[8], Y: output(float32[8])):"]
+    lines += [
+        '    for b in bound(1, axis="blockIdx.x"):',
+        '        S = alloc(float32[4, 8], "team")',
+    ]
+    for number, (count, acts) in enumerate(((2, first), (TURNS, turn))):
+        lines += [f"        for k{number} in range({count}):"] if acts else []
+        for place, (act, at) in enumerate(acts):
+            var = f"t{number}_{place}"
+            loop = f'            for {var} in bound(8, axis="threadIdx.x"):'
+            cell = f"S[{at.replace('k', f'k{number}')}, {var}]"
+            match act:
+                case "copy":
+                    lines += [loop, f"                {cell} = X[{var}]"]
+                case "use":
+                    lines += [loop, f"                Y[{var}] = {cell}"]
+                case "commit":
+                    lines.append(f"            commit(S, {ahead})")
+                case _:
+                    lines.append("            barrier()")
+    lines += [f"        commit(S, {ahead})"]  # some group ends: else all is copied at once
+    running: dict[int, int] = {}
+    ended = waited = 0
+    early = False
+    for count, acts in ((2, first), (TURNS, turn)):
+        for k, (act, at) in product(range(count), acts):
+            place = eval(at, {"k": k})
+            if act in ("copy", "use") and place in running:
+                early |= waited - running[place] < ahead
+            if act == "copy":
+                running[place] = ended
+            ended += act == "commit"
+            waited = ended if act == "barrier" else waited
+    assert proved("\n".join(lines) + "\n").status == ("refuted" if early else "proved")

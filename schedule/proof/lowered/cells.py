@@ -5,20 +5,22 @@ An index is what the loops on which two runs agree say of it, its base, and some
 further in. The cells are counted out, relative to the base, in all iterations of the latter: where
 two bases are the same, no two threads meet if no cell is of two of them. A condition of the outer
 loops counts as far as it holds one of them to an interval, so there may be fewer cells than these.
+Where a quotient is of an outer loop and of others, the outer one's number is a part of the cell.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 
+from ....tir.dim import Dim
 from ....tir.expr import Var
 from ....tir.stmt import THREAD_AXES
-from ..affine import Affine, Choice, Quotient, Ranges, Term, Undecided, interval
+from ..affine import Affine, Choice, Quotient, Ranges, Term, Undecided, interval, variable
 from ..condition import Case
 from ..grid_races import Team
 from ..nest import Access
@@ -36,10 +38,12 @@ Values = Mapping[Var, Numbers]
 class Cells:
     """The cells of an access in all iterations of the loops on which two runs need not agree.
 
-    base: of each index, what the other loops say; ranges: in which these are where it happens.
-    inner: what is added to the base; threads: by which thread, SEVERAL for all of them.
+    parts: outer loops whose number is a part of the cell. base: of each of these, then of each
+    index, what the other outer loops say; ranges: in which these are where it happens. inner: what
+    is added to the base; threads: by which thread, SEVERAL for all of them.
     """
 
+    parts: tuple[Var, ...]
     base: tuple[Affine, ...]
     ranges: tuple[tuple[Var, Interval], ...]
     inner: tuple[Numbers, ...]
@@ -50,7 +54,7 @@ class CellTable:
     """The cells of accesses, counted out when first asked for."""
 
     def __init__(self, team: Team) -> None:
-        self._team = team
+        self.team = team
         self._known: dict[tuple[Access, int], Cells | None] = {}
 
     def of(self, access: Access, same: int) -> Cells | None:
@@ -68,11 +72,17 @@ class CellTable:
     def _counted(self, access: Access, same: int) -> Cells:
         statement = access.statement
         fixed = {*statement.dims, *statement.variables[:same]}
-        parts = [_taken_apart(form, fixed) for form in access.indices]
+        mixed = _mixed(access.indices, fixed)
+        fixed -= mixed
+        own = tuple(var for var in statement.variables[:same] if var in mixed)
+        forms = (*(variable(var) for var in own), *access.indices)
+        parts = [_taken_apart(form, fixed) for form in forms]
         cases = [tuple(c for c in case if _is_of(c.form, fixed) is False) for case in access.where]
         used = {var for _, rest in parts for var in rest.variables()}
         used |= {var for case in cases for c in case for var in c.form.variables()}
-        loops = [loop for loop in statement.loops[same:] if loop.is_of_threads or loop.var in used]
+        inside = statement.loops[same:]
+        loops = [x for x in statement.loops[:same] if x.var in mixed]
+        loops += [x for x in inside if x.is_of_threads or x.var in used]
         runs = math.prod(loop.extent for loop in loops)
         if runs > MOST_RUNS:
             raise Undecided("too many runs")
@@ -81,14 +91,15 @@ class CellTable:
         kept = _kept(cases, values, runs)
         inner = tuple(_spread(rest, values, runs)[kept] for _, rest in parts)
         base = tuple(form for form, _ in parts)
-        ranges = _narrowed(access, (*statement.dims, *statement.variables[:same]))
-        return Cells(base, ranges, inner, self._threads(access, values, runs)[kept])
+        outer = (var for var in statement.variables[:same] if var not in mixed)
+        ranges = _narrowed(access, (*statement.dims, *outer))
+        return Cells(own, base, ranges, inner, self._threads(access, values, runs)[kept])
 
     def _threads(self, access: Access, values: Values, runs: int) -> Numbers:
         """The number of the thread in each run."""
-        root, extents = access.statement.root, self._team.extents
+        root, extents = access.statement.root, self.team.extents
         number = np.zeros(runs, np.int64)
-        for axis, thread in zip(THREAD_AXES, self._team.threads(access), strict=True):
+        for axis, thread in zip(THREAD_AXES, self.team.threads(access), strict=True):
             extent = extents.get((root, axis), 1)
             if thread is None and extent > 1:
                 return np.full(runs, SEVERAL, np.int64)
@@ -132,15 +143,30 @@ def _is_of(form: Affine, variables: set[Var]) -> bool | None:
     return None if len(found) == 2 else found != {False}
 
 
+def _mixed(forms: Sequence[Affine], fixed: set[Var]) -> set[Var]:
+    """Those of some variables that a quotient, or another choice, is of together with others."""
+    atoms = [Affine(((atom, 1),)) for form in forms for atom, _ in form.terms]
+    found: set[Var] = set()
+    while more := {
+        var
+        for atom in atoms
+        if _is_of(atom, fixed - found) is None
+        for var in atom.variables()
+        if var in fixed - found
+    }:
+        found |= more
+    if any(isinstance(var, Dim) for var in found):
+        raise Undecided("a quotient is of a size that a call decides and of loops")
+    return found
+
+
 def _taken_apart(form: Affine, fixed: set[Var]) -> tuple[Affine, Affine]:
-    """The part of some variables, and the rest. Raises: Undecided."""
+    """The part of some variables, and the rest."""
     base: list[Term] = []
     rest: list[Term] = []
     for atom, factor in form.terms:
-        of = _is_of(Affine(((atom, factor),)), fixed)
-        if of is None:
-            raise Undecided("a quotient is of loops that agree and of others")
-        (base if of else rest).append((atom, factor))
+        of_fixed = _is_of(Affine(((atom, factor),)), fixed)
+        (base if of_fixed else rest).append((atom, factor))
     return Affine(tuple(base)), Affine(tuple(rest), form.constant)
 
 
@@ -181,17 +207,39 @@ def may_meet(some: Sequence[Cells], others: Sequence[Cells]) -> bool | None:
     """Whether two threads may touch one cell, one in `some`, the other one in `others`; None where
     their bases are too different to say. The cells of either side have one base and its ranges.
     """
+    if some[0].parts != others[0].parts:
+        return None
     ranges = _both(some[0].ranges, others[0].ranges)
     if any(low > high for low, high in ranges.values()):
         return False
-    shifts: list[int] = []
-    for left, right in zip(some[0].base, others[0].base, strict=True):
-        difference = left - right
-        low, high = interval(difference, ranges)
+    shifts = _shifts(some[0], others[0], ranges)
+    return None if shifts is None else _meet(some, others, shifts)
+
+
+def overlap(one: Cells, two: Cells) -> bool:
+    """Whether two accesses may touch one cell, in whatever threads."""
+    shifts = _shifts(one, two, _both(one.ranges, two.ranges)) if one.parts == two.parts else None
+    if shifts is None:
+        return not keep_apart(one, two)
+    nobody = replace(one, threads=np.full_like(one.threads, SEVERAL))
+    return _meet([nobody], [two], shifts)
+
+
+def touches_once(cells: Cells) -> bool:
+    """Whether no cell is touched in two runs."""
+    runs = len(cells.threads)
+    return len(np.unique(np.stack((*cells.inner, np.zeros(runs, np.int64))), axis=1).T) == runs
+
+
+def _shifts(one: Cells, two: Cells, ranges: Ranges) -> list[int] | None:
+    """By how much the one's base is more along each axis; None where that depends on loops."""
+    found: list[int] = []
+    for left, right in zip(one.base, two.base, strict=True):
+        low, high = interval(left - right, ranges)
         if low != high:
             return None
-        shifts.append(low)
-    return _meet(some, others, shifts)
+        found.append(low)
+    return found
 
 
 def _both(one: Sequence[tuple[Var, Interval]], two: Sequence[tuple[Var, Interval]]) -> Ranges:
@@ -244,6 +292,8 @@ def keep_apart(one: Cells, two: Cells) -> bool:
     """Whether, along some axis, the bases are too far from each other for cells to meet, or leave
     other remainders, in runs that agree on all that the bases are of.
     """
+    if one.parts != two.parts:
+        return False
     ranges = _both(one.ranges, two.ranges)
     axes = zip(one.base, two.base, one.inner, two.inner, strict=True)
     for left, right, mine, other in axes:

@@ -32,10 +32,11 @@ from ..nest import Access
 from ..races import AT_ONCE, clashes_of_loops, clashes_of_roots
 from ..sets import Sets
 from ..witness import Finding, element_text, iteration
+from .cells import CellTable
 from .running_copies import check_copies
 from .shares import unshared
 from .spans import Spans
-from .team_races import check_team
+from .team_races import LoweredTeam, check_team
 from .touches import Touches, Wanted, loads_of
 
 MAX_OPERATIONS = 500_000  # of isl, for both properties
@@ -145,8 +146,9 @@ class _Proof:
             if buffer in meeting:
                 yield from clashes_of_roots(self.sets, accesses)
             if buffer in of_teams:
-                yield from check_team(lambda: self.sets, walk, accesses)
-                yield from check_copies(lambda: self.sets, walk, accesses)
+                table = CellTable(LoweredTeam(walk))
+                yield from check_team(lambda: self.sets, walk, table, accesses)
+                yield from check_copies(lambda: self.sets, walk, table, accesses)
 
     def _shared(self, stmt: Stmt, around: frozenset[Var]) -> Iterator[Buffer]:
         """The buffers of which it is not plain that iterations which run at once keep apart."""

@@ -28,6 +28,7 @@ from ..nest import Access, BarrierAt
 from ..order import Equal, Order, orders_before
 from ..sets import Sets
 from ..witness import Finding, element_text, iteration, runs_of
+from .cells import CellTable, overlap, touches_once
 from .touches import Touches
 
 
@@ -68,17 +69,19 @@ class _Outer:
 
 
 def check_copies(
-    sets: Callable[[], Sets], walk: Touches, accesses: Sequence[Access]
+    sets: Callable[[], Sets], walk: Touches, table: CellTable, accesses: Sequence[Access]
 ) -> Iterator[Finding]:
     """The first copy among the accesses to one buffer that may not be over at another one."""
     buffer = accesses[0].buffer
-    known: dict[object, bool] = {}
     for root in {group.root for group in walk.groups if buffer in group.commit.buffers}:
         mine = [access for access in accesses if access.statement.root == root]
+        outer = {access: _Outer.of(access) for access in mine}
         others = sorted(mine, key=lambda access: access.write)  # what reads too early says more
+        known: dict[object, bool] = {}
         for one in mine:
             for two in others if one.write else ():
-                finding = _Pair(walk, one, two).finding(sets, known)
+                pair = _Pair(walk, table, (one, outer[one]), (two, outer[two]))
+                finding = pair.finding(sets, known)
                 if finding is not None:
                     yield finding
                     return
@@ -88,49 +91,73 @@ class _Pair:
     """A copy, and an access to the same buffer that may come later.
 
     needed: groups that must have ended; ends: places where one ends, whatever the path; sure:
-    whether these, and the barriers that count, are all that there are.
+    whether these, and the barriers that count, are all that there are. turning: how many loops
+    around both hold a barrier or the end of a group.
     """
 
-    def __init__(self, walk: Touches, copy: Access, other: Access) -> None:
-        self.copy = copy
-        self.other = other
-        groups = [group for group in walk.groups if group.root == copy.statement.root]
+    def __init__(
+        self,
+        walk: Touches,
+        table: CellTable,
+        copy: tuple[Access, _Outer],
+        other: tuple[Access, _Outer],
+    ) -> None:
+        (self.copy, self.mine), (self.other, self.theirs) = copy, other
+        self.table = table
+        groups = [group for group in walk.groups if group.root == self.copy.statement.root]
         self.needed = min(group.commit.ahead for group in groups)
         self.ends = [
             group.at
             for group in groups
-            if _is_met(walk, group.at, copy) and _is_met(walk, group.at, other)
+            if _is_met(walk, group.at, self.copy) and _is_met(walk, group.at, self.other)
         ]
-        barriers = [at for at in walk.barriers if _is_met(walk, at, other)]
-        self.sure = len(self.ends) == len(groups) and len(barriers) == len(walk.barriers)
-        self.waits = list(_waits(barriers, self.ends, other))
+        self.barriers = [at for at in walk.barriers if _is_met(walk, at, self.other)]
+        whole = len(self.barriers) == len(walk.barriers)
+        self.sure = whole and len(self.ends) == len(groups)
+        self.common = _common(self.mine.loops, self.theirs.loops)
+        around = (at.loops for at in (*walk.barriers, *(group.at for group in groups)))
+        self.turning = max(_common(loops, self.mine.loops[: self.common]) for loops in around)
 
     def finding(self, sets: Callable[[], Sets], known: dict[object, bool]) -> Finding | None:
         """Runs at which the copy may go on. known: whether there are any such, as far as outer
         loops and the indices of these tell.
         """
-        a, b = self.copy.statement, self.other.statement
-        mine, theirs = _Outer.of(self.copy), _Outer.of(self.other)
+        a = self.copy.statement
         begun = _ended(self.ends, a.loops, _own(a.loops), a.positions[-1])
-        for order in orders_before(a, b, _blocks(a.loops)):
-            for wait in self.waits:
-                above: Equal = ()
-                if wait.ended is not None:
-                    above = ((begun, wait.ended.plus(-self.needed)),)
-                common = _common(mine.loops, theirs.loops)
-                near = order if order.same < common else Order(common)
-                key = mine, theirs, near, wait, begun
+        orders = self._orders()
+        for wait in _waits(self.barriers, self.ends, self.other) if orders else ():
+            above: Equal = ()
+            if wait.ended is not None:
+                above = ((begun, wait.ended.plus(-self.needed)),)
+            for order in orders:
+                near = order if order.same < self.common else Order(self.common)
+                key = self.mine, self.theirs, near, wait, begun
                 if key not in known:
-                    known[key] = self._outer_ones_go_on(sets(), mine, theirs, near, wait, above)
+                    known[key] = self._outer_ones_go_on(sets(), near, wait, above)
                 found = self._failed(sets(), order, wait, above) if known[key] else None
                 if found is not None:
                     return found
         return None
 
-    def _outer_ones_go_on(
-        self, sets: Sets, mine: _Outer, theirs: _Outer, order: Order, wait: _Wait, above: Equal
-    ) -> bool:
+    def _orders(self) -> list[Order]:
+        """When the copy comes first in a thread, and may touch the same cell. In different threads
+        it does not without a barrier, which is for team_races.py.
+        """
+        a, b = self.copy.statement, self.other.statement
+        orders = [
+            order
+            for order in orders_before(a, b, _blocks(a.loops))
+            if not (order.sign and a.loops[order.same].is_of_threads)
+        ]
+        mine, theirs = (self.table.of(x, self.turning) for x in (self.copy, self.other))
+        if mine is None or theirs is None:
+            return orders
+        apart = touches_once(mine) if self.copy is self.other else not overlap(mine, theirs)
+        return [order for order in orders if order.same < self.turning] if apart else orders
+
+    def _outer_ones_go_on(self, sets: Sets, order: Order, wait: _Wait, above: Equal) -> bool:
         """Whether there are such runs as far as outer loops tell."""
+        mine, theirs = self.mine, self.theirs
         a = replace(self.copy.statement, loops=mine.loops)
         b = replace(self.other.statement, loops=theirs.loops)
         pairs = zip(mine.indices, theirs.indices, strict=True)

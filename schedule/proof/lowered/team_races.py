@@ -40,11 +40,10 @@ class LoweredTeam:
 
 
 def check_team(
-    sets: Callable[[], Sets], walk: Touches, accesses: Sequence[Access]
+    sets: Callable[[], Sets], walk: Touches, table: CellTable, accesses: Sequence[Access]
 ) -> Iterator[Finding]:
     """The first clash of threads among the accesses to one buffer."""
-    team = LoweredTeam(walk)
-    table = CellTable(team)
+    team = table.team
     for mine, others in _unparted(walk.barriers, accesses):
         for order in unparted_orders(walk.barriers, mine[0], others[0]):
             for one, two in _suspects(table, mine, others, order):
@@ -99,7 +98,7 @@ def _by_base(table: CellTable, accesses: Iterable[Access], same: int) -> dict[ob
     found: dict[object, Known] = {}
     for access in accesses:
         cells = table.of(access, same)
-        key = None if cells is None else (cells.base, cells.ranges)
+        key = None if cells is None else (cells.parts, cells.base, cells.ranges)
         found.setdefault(key, []).append((access, cells))
     return found
 
