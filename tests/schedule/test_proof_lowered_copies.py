@@ -99,6 +99,34 @@ def test_whether_a_barrier_in_a_branch_of_the_loop_waits_is_undecided() -> None:
     assert said(branch).startswith("unknown: it may be that P5: a copy that may still go on")
 
 
+BY_EACH = """\
+def f(X: float32[64], Y: output(float32[64])):
+    for b in bound(1, axis="blockIdx.x"):
+        S = alloc(float32[64], "team")
+        for t in bound(8, axis="threadIdx.x"):
+            S[ramp(t * 8, 1, 4)] = X[ramp(t * 8, 1, 4)]
+            Y[ramp(t * 8, 1, 4)] = S[ramp(t * 8 + 2, 1, 4)]
+        commit(S, 1)
+"""
+BY_THE_FIRST = """\
+def f(X: float32[64], Y: output(float32[64])):
+    for b in bound(1, axis="blockIdx.x"):
+        S = alloc(float32[64], "team")
+        S[ramp(0, 1, 4)] = X[ramp(0, 1, 4)]
+        Y[ramp(0, 1, 4)] = S[ramp(2, 1, 4)]
+        commit(S, 1)
+        for t in bound(8, axis="threadIdx.x"):
+            Y[t + 8] = 0.0
+"""
+
+
+@pytest.mark.parametrize("text", [BY_EACH, BY_THE_FIRST])
+def test_no_lane_of_a_copy_is_over_before_another_one_of_what_follows(text: str) -> None:
+    assert said(text).startswith("refuted: P5: a copy that may still go on and another access")
+    further = text.replace("t * 8 + 2", "t * 8 + 4").replace("S[ramp(2,", "S[ramp(4,")
+    assert said(further) == "proved"
+
+
 @pytest.mark.parametrize("turns", [2, 3, 4])
 @pytest.mark.parametrize("ahead", [1, 2, 3])
 def test_groups_are_counted_over_the_turns_of_loops_inside(turns: int, ahead: int) -> None:

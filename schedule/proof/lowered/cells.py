@@ -22,7 +22,7 @@ from ....tir.expr import Var
 from ....tir.stmt import THREAD_AXES
 from ..affine import Affine, Choice, Quotient, Ranges, Term, Undecided, interval, variable
 from ..condition import Case
-from ..grid_races import Team
+from ..grid_races import Team, Threads
 from ..nest import Access
 
 MOST_RUNS = 1 << 18  # of one access
@@ -40,7 +40,8 @@ class Cells:
 
     parts: outer loops whose number is a part of the cell. base: of each of these, then of each
     index, what the other outer loops say; ranges: in which these are where it happens. inner: what
-    is added to the base; threads: by which thread, SEVERAL for all of them.
+    is added to the base; threads: by which thread, SEVERAL for all of them. again: whether a loop
+    that says nothing of all this runs it several times.
     """
 
     parts: tuple[Var, ...]
@@ -48,13 +49,15 @@ class Cells:
     ranges: tuple[tuple[Var, Interval], ...]
     inner: tuple[Numbers, ...]
     threads: Numbers
+    again: bool
 
 
 class CellTable:
     """The cells of accesses, counted out when first asked for."""
 
-    def __init__(self, team: Team) -> None:
+    def __init__(self, team: Team, axes: Sequence[str] = THREAD_AXES) -> None:
         self.team = team
+        self._axes = axes
         self._known: dict[tuple[Access, int], Cells | None] = {}
 
     def of(self, access: Access, same: int) -> Cells | None:
@@ -80,9 +83,11 @@ class CellTable:
         cases = [tuple(c for c in case if _is_of(c.form, fixed) is False) for case in access.where]
         used = {var for _, rest in parts for var in rest.variables()}
         used |= {var for case in cases for c in case for var in c.form.variables()}
-        inside = statement.loops[same:]
+        runners = self.team.threads(access)
+        used |= {var for form in runners if form is not None for var in form.variables()}
         loops = [x for x in statement.loops[:same] if x.var in mixed]
-        loops += [x for x in inside if x.is_of_threads or x.var in used]
+        loops += [x for x in statement.loops[same:] if x.var in used]
+        again = any(x.extent > 1 and x.var not in used for x in statement.loops[same:])
         runs = math.prod(loop.extent for loop in loops)
         if runs > MOST_RUNS:
             raise Undecided("too many runs")
@@ -93,14 +98,14 @@ class CellTable:
         base = tuple(form for form, _ in parts)
         outer = (var for var in statement.variables[:same] if var not in mixed)
         ranges = _narrowed(access, (*statement.dims, *outer))
-        return Cells(own, base, ranges, inner, self._threads(access, values, runs)[kept])
+        threads = self._threads(access.statement.root, runners, values, runs)
+        return Cells(own, base, ranges, inner, threads[kept], again)
 
-    def _threads(self, access: Access, values: Values, runs: int) -> Numbers:
+    def _threads(self, root: int, runners: Threads, values: Values, runs: int) -> Numbers:
         """The number of the thread in each run."""
-        root, extents = access.statement.root, self.team.extents
         number = np.zeros(runs, np.int64)
-        for axis, thread in zip(THREAD_AXES, self.team.threads(access), strict=True):
-            extent = extents.get((root, axis), 1)
+        for axis, thread in zip(self._axes, runners, strict=True):
+            extent = self.team.extents.get((root, axis), 1)
             if thread is None and extent > 1:
                 return np.full(runs, SEVERAL, np.int64)
             number = number * extent
@@ -227,6 +232,8 @@ def overlap(one: Cells, two: Cells) -> bool:
 
 def touches_once(cells: Cells) -> bool:
     """Whether no cell is touched in two runs."""
+    if cells.again:
+        return False
     runs = len(cells.threads)
     return len(np.unique(np.stack((*cells.inner, np.zeros(runs, np.int64))), axis=1).T) == runs
 

@@ -32,6 +32,7 @@ from ..nest import Access
 from ..races import AT_ONCE, clashes_of_loops, clashes_of_roots
 from ..sets import Sets
 from ..witness import Finding, element_text, iteration
+from .blocks import blocks_keep_apart
 from .cells import CellTable
 from .running_copies import check_copies
 from .shares import unshared
@@ -141,7 +142,7 @@ class _Proof:
         for access in walk.found:
             by_buffer.setdefault(access.buffer, []).append(access)
         for buffer, accesses in by_buffer.items():
-            if buffer in shared:
+            if buffer in shared and not blocks_keep_apart(accesses):
                 yield from clashes_of_loops(self.sets, accesses)
             if buffer in meeting:
                 yield from clashes_of_roots(self.sets, accesses)

@@ -24,11 +24,12 @@ from ....tir.stmt import For
 from ...verdict import Failure
 from ..affine import Affine, variable
 from ..condition import Case, Cases, Constraint, both
-from ..nest import Access, BarrierAt
+from ..nest import Access, BarrierAt, Statement
 from ..order import Equal, Order, orders_before
 from ..sets import Sets
 from ..witness import Finding, element_text, iteration, runs_of
 from .cells import CellTable, overlap, touches_once
+from .lanes import lane_loop
 from .touches import Touches
 
 
@@ -143,7 +144,7 @@ class _Pair:
         """When the copy comes first in a thread, and may touch the same cell. In different threads
         it does not without a barrier, which is for team_races.py.
         """
-        a, b = self.copy.statement, self.other.statement
+        a, b = (_without_lanes(x.statement) for x in (self.copy, self.other))
         orders = [
             order
             for order in orders_before(a, b, _blocks(a.loops))
@@ -188,10 +189,16 @@ def _is_met(walk: Touches, at: BarrierAt, access: Access) -> bool:
     return at.runs_with(access.statement) and not any(x in walk.wavering for x, _ in at.branches)
 
 
+def _without_lanes(statement: Statement) -> Statement:
+    """The statement whose lanes are no loop: none of one vector comes before one of another."""
+    loops = tuple(loop for loop in statement.loops if loop is not lane_loop(loop.extent))
+    return replace(statement, loops=loops)
+
+
 def _alike(loops: tuple[For, ...]) -> tuple[For, ...]:
     """The loops that all threads of a block run alike."""
-    first = next((n for n, loop in enumerate(loops) if loop.is_of_threads), len(loops))
-    return loops[:first]
+    ends = (n for n, x in enumerate(loops) if x.is_of_threads or x is lane_loop(x.extent))
+    return loops[: next(ends, len(loops))]
 
 
 def _blocks(loops: tuple[For, ...]) -> int:
