@@ -1,4 +1,4 @@
-"""Let copies end where they stand if no barrier waits for them."""
+"""Let copies end where they stand if no barrier in their loop waits for them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from dataclasses import dataclass
 
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.stmt import Alloc, Barrier, Commit, Seq, seq
+from ...tir.stmt import Alloc, Barrier, Commit, For, Seq, seq
 from ...tir.visit import statements, transform
 
 
 @dataclass(frozen=True, slots=True)
 class CopyAtOnce:
-    """Leave out the ends of groups of copies into storage that lives and goes without a barrier:
-    each thread uses what it has fetched itself, and nothing would make it wait.
+    """Leave out the ends of groups of copies whose loop has no barrier: each thread uses what it
+    has fetched itself, and nothing would make it wait.
 
-    Requires: stage NEST; barriers stand where they stay. Ensures: stage NEST; while storage lives
-    into which copies go on, there is a barrier.
+    for k: { S[(k+1) % 2] = A[k+1]; commit(S, 1); use(S[k % 2]) }
+    ->  for k: { S[(k+1) % 2] = A[k+1]; use(S[k % 2]) }
+
+    Requires: stage NEST; barriers stand where they stay. Ensures: stage NEST; of the loops that
+    copy ahead into one storage, one has a barrier.
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
@@ -25,7 +28,7 @@ class CopyAtOnce:
 
 
 def _at_once(node: Node) -> Node:
-    if not isinstance(node, Alloc) or any(isinstance(x, Barrier) for x in statements(node.body)):
+    if not isinstance(node, Alloc) or any(map(_waits, statements(node.body))):
         return node
 
     def drop(inner: Node) -> Node:
@@ -35,6 +38,14 @@ def _at_once(node: Node) -> Node:
         return inner if len(kept) == len(inner.body) else seq(*kept)
 
     return transform(node, drop)
+
+
+def _waits(node: Node) -> bool:
+    """Whether it is a loop that copies ahead and waits."""
+    if not isinstance(node, For):
+        return False
+    inside = statements(node.body)
+    return all(any(isinstance(x, kind) for x in inside) for kind in (Barrier, Commit))
 
 
 def _ends_copies(node: Node, storage: Alloc) -> bool:

@@ -25,7 +25,7 @@ from ..condition import Case
 from ..grid_races import Team, Threads
 from ..nest import Access
 
-MOST_RUNS = 1 << 18  # of one access
+MOST_RUNS = 1 << 21  # of all accesses to a buffer
 MOST_CELLS = 1 << 22  # among those that two accesses may touch
 NOBODY, SEVERAL = -1, -2  # in the place of a thread's number
 
@@ -58,6 +58,7 @@ class CellTable:
     def __init__(self, team: Team, axes: Sequence[str] = THREAD_AXES) -> None:
         self.team = team
         self._axes = axes
+        self._left = MOST_RUNS
         self._known: dict[tuple[Access, int], Cells | None] = {}
 
     def of(self, access: Access, same: int) -> Cells | None:
@@ -89,8 +90,9 @@ class CellTable:
         loops += [x for x in statement.loops[same:] if x.var in used]
         again = any(x.extent > 1 and x.var not in used for x in statement.loops[same:])
         runs = math.prod(loop.extent for loop in loops)
-        if runs > MOST_RUNS:
+        if runs > self._left:
             raise Undecided("too many runs")
+        self._left -= runs
         axes = np.indices([loop.extent for loop in loops], np.int64).reshape(len(loops), runs)
         values = {loop.var: axis for loop, axis in zip(loops, axes, strict=True)}
         kept = _kept(cases, values, runs)

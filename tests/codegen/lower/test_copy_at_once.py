@@ -51,6 +51,14 @@ def test_ends_of_groups_go_where_no_barrier_waits_for_them() -> None:
     assert equal(CopyAtOnce()(nest), parse(kept))
 
 
+def test_a_barrier_before_the_loop_does_not_wait_for_its_copies() -> None:
+    nest = lower_to_nest(Schedule(row_sums(64, 64)).apply(a_row_for_each_thread).func)
+    lines = str(nest).splitlines()
+    at = next(n for n, line in enumerate(lines) if "for k_0 in range(16)" in line)
+    waiting = parse("\n".join((*lines[:at], "        barrier()", *lines[at:])))
+    assert "commit(" not in str(CopyAtOnce()(waiting))
+
+
 def test_those_that_a_barrier_waits_for_stay() -> None:
     nest = lower_to_nest(Schedule(matmul(16, 16, 12)).apply(tiled(stages=2)).func)
     assert CopyAtOnce()(nest) is nest
