@@ -62,6 +62,8 @@ BLOCK_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREAD_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 AXES = (*BLOCK_AXES, *THREAD_AXES)
 
+ROW_BYTES = 16  # of what one thread points at when a warp loads by rows
+
 # stages: places in shared memory for what the body fetches, all but one of them ahead of its use;
 # stream: vectors that are stored below go past the caches, where they are parts of a parameter;
 # unroll_hint: copies of the body that the C compiler should make

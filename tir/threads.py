@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from .buffer import Buffer
 from .node import Node
-from .stmt import Alloc, Block, For, If, IterKind, LetStmt, Stmt, Store
-from .visit import free_vars, loads, statements
+from .stmt import Alloc, Barrier, Block, Commit, For, If, IterKind, LetStmt, Seq, Stmt, Store
+from .visit import free_vars, loads, statements, stores
 
 WARP = 32  # threads that join values without memory, neighbours along threadIdx.x
 
@@ -42,6 +42,16 @@ def joined_by(loop: For) -> Block | None:
 def has_threads(stmt: Stmt) -> bool:
     """Whether a loop of threads stands below a statement, or it is one."""
     return any(isinstance(node, For) and node.is_of_threads for node in statements(stmt))
+
+
+def done_by_first(stmt: Stmt, missing: frozenset[str], kept: Kept) -> frozenset[str]:
+    """The axes along which the first thread alone does all of a statement of lowered code. missing:
+    those of which no loop stands around it.
+    """
+    if isinstance(stmt, Alloc | Barrier | Commit | Seq) or has_threads(stmt):
+        return frozenset()
+    found = {missing - kept.get(store.buffer, frozenset()) for store in stores(stmt)}
+    return found.pop() if len(found) == 1 else frozenset()
 
 
 def kept_by_all(root: Stmt) -> Kept:

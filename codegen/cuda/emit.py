@@ -36,7 +36,7 @@ from ...tir.stmt import (
     WarpSum,
 )
 from ...tir.target import Target
-from ...tir.threads import WARP, has_threads, kept_by_all
+from ...tir.threads import WARP, done_by_first, kept_by_all
 from ...tir.visit import accesses, free_vars, statements, stores
 from ..c.isa import isa
 from ..c.lines import Lines, wrapped
@@ -195,18 +195,11 @@ class _KernelWriter:
         """A statement that all threads of a block come to; `missing`: the axes along which they
         still have to be told apart.
         """
-        first = self._of_first(stmt, missing)
+        first = done_by_first(stmt, missing, self.kept)
         if first:
             self._by_first((stmt,), first)
         else:
             self._structure(stmt, missing)
-
-    def _of_first(self, stmt: Stmt, missing: frozenset[str]) -> frozenset[str]:
-        """The axes along which the first thread alone does all of a statement."""
-        if isinstance(stmt, Alloc | Barrier | Commit | Seq) or has_threads(stmt):
-            return frozenset()
-        found = {missing - self.kept.get(store.buffer, frozenset()) for store in stores(stmt)}
-        return found.pop() if len(found) == 1 else frozenset()
 
     def _by_first(self, stmts: Iterable[Stmt], missing: frozenset[str]) -> None:
         """Statements of the first thread along the axes."""
@@ -220,7 +213,9 @@ class _KernelWriter:
             self.warp_sums.forget()
         match stmt:
             case Seq():
-                for first, group in groupby(stmt.body, lambda s: self._of_first(s, missing)):
+                for first, group in groupby(
+                    stmt.body, lambda s: done_by_first(s, missing, self.kept)
+                ):
                     if first:
                         self._by_first(group, first)
                         continue

@@ -12,6 +12,7 @@ from ...tir.func import PrimFunc
 from ...tir.target import Target
 from ...tir.verify import Stage, verify
 from .common_loads import CommonLoads
+from .copy_at_once import CopyAtOnce
 from .erase_blocks import EraseBlocks
 from .fold_masks import FoldMasks
 from .join_threads import JoinThreads
@@ -34,8 +35,8 @@ Watch = Callable[[str, PrimFunc, float], None]
 def lowering_passes(target: Target) -> tuple[Pass, ...]:
     """The passes from stage NEST to stage LOWERED for a target."""
     return (
-        # first: reads what blocks combine
-        *((JoinThreads(),) if target.gpu is not None else ()),
+        # first: reads what blocks combine, and the barriers of the nest
+        *((JoinThreads(), CopyAtOnce()) if target.gpu is not None else ()),
         EraseBlocks(),  # then: all others see loops, conditions and stores alone
         Tensorize(target),  # then: reads the loops and the casts as they were defined
         SaturateCasts(),  # before the expansions, whose own casts never leave the range

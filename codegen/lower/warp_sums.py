@@ -14,12 +14,10 @@ from ...tir.errors import InternalError
 from ...tir.expr import Expr, Var, floordiv, floormod, index
 from ...tir.linear import Linear, Ranges, linear
 from ...tir.simplify import simplify
-from ...tir.stmt import For, Fragment, Held, Stmt, Store, WarpSum
+from ...tir.stmt import ROW_BYTES, For, Fragment, Held, Stmt, Store, WarpSum
 from ...tir.tensor_match import Mismatch
 from ...tir.warp_match import Factor, match_warp_product
 from ...tir.warp_products import WarpProduct
-
-ROW_BYTES = 16  # of what one thread points at when a warp loads by rows
 
 
 def warp_sum(product: WarpProduct, nest: For, around: Sequence[For], ranges: Ranges) -> Stmt:

@@ -10,12 +10,16 @@
 - Storage that the threads of a block share is there once: iterations of serial loops use it again.
 - A buffer of a thread's own ("register", "thread") is another one for each thread: no barrier makes
   a pair right of which one thread does not have what the other one wrote.
+
+The same is said of a nest and of lowered code (lowered/team_races.py): each has a `Team` that knows
+which thread runs what.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ...tir.stmt import THREAD_AXES
 from ...tir.threads import Kept, kept_by_all, reduces_over
@@ -30,8 +34,19 @@ from .witness import Finding, element_text, iteration, runs_of
 Threads = tuple[Affine | None, ...]  # along each axis the number of the thread; None: all of them
 
 
+class Team(Protocol):
+    """The threads of the blocks of a function."""
+
+    @property
+    def extents(self) -> Mapping[tuple[int, str], int]:
+        """Threads along each axis, by the number of the statement at the root."""
+
+    def threads(self, access: Access) -> Threads:
+        """Which threads of its block an access is of."""
+
+
 @dataclass(frozen=True, slots=True)
-class Team:
+class NestTeam:
     """The threads of the blocks of a nest.
 
     kept: what all threads along an axis have set; extents: threads along each axis, by the number
@@ -42,7 +57,7 @@ class Team:
     extents: Mapping[tuple[int, str], int]
 
     @classmethod
-    def of(cls, nest: Nest) -> Team:
+    def of(cls, nest: Nest) -> NestTeam:
         """Those that a nest's loops make."""
         extents: dict[tuple[int, str], int] = {}
         for statement in nest.statements:
@@ -70,7 +85,10 @@ class Team:
 
 
 def check_grid(
-    sets: Sets, nest: Nest, team: Team, pairs: Sequence[tuple[Access, Access]]
+    sets: Sets,
+    barriers: Sequence[BarrierAt],
+    team: Team,
+    pairs: Sequence[tuple[Access, Access]],
 ) -> Iterator[Finding]:
     """The first clash of threads among pairs of accesses to one buffer, one of them writing."""
     for one, two in pairs:
@@ -81,7 +99,7 @@ def check_grid(
         )
         if a.root != b.root or alone:
             continue
-        finding = _clash(sets, team, one, two, _orders(nest.barriers, one, two))
+        finding = clash(sets, team, one, two, unparted_orders(barriers, one, two))
         if finding is not None:
             yield finding
             return
@@ -93,7 +111,7 @@ def _first_thread_loop(*statements: Statement) -> int | None:
     return min(found, default=None)
 
 
-def _orders(barriers: Sequence[BarrierAt], one: Access, two: Access) -> list[Order]:
+def unparted_orders(barriers: Sequence[BarrierAt], one: Access, two: Access) -> list[Order]:
     """The orders of two runs of one block that no barrier parts."""
     a, b = one.statement, two.statement
     blocks = sum(loop.is_of_blocks for loop in a.loops)
@@ -157,9 +175,12 @@ def _apart(team: Team, one: Access, two: Access) -> Iterator[tuple[tuple[Affine,
                 yield ()
 
 
-def _clash(
+def clash(
     sets: Sets, team: Team, one: Access, two: Access, orders: Sequence[Order]
 ) -> Finding | None:
+    """Two runs of different threads, in one of the orders, that touch one element; the first access
+    writes.
+    """
     a, b = one.statement, two.statement
     private = one.buffer.is_private
     cells = (one.cell, two.cell) if private else (one.indices, two.indices)

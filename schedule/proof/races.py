@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from ...tir.buffer import Buffer
 from ...tir.stmt import For, ForKind
 from ..verdict import Failure
-from .grid_races import Team, check_grid
+from .grid_races import NestTeam, check_grid
 from .nest import Access, Nest
 from .order import ANY, Order
 from .sets import Sets
@@ -33,7 +33,7 @@ AT_ONCE = {
 
 def check_races(sets: Sets, nest: Nest) -> Iterator[Finding]:
     """Check P5 for every buffer that is written."""
-    team = Team.of(nest)
+    team = NestTeam.of(nest)
     touched: dict[Buffer, list[Access]] = {}
     for access in nest.accesses:
         touched.setdefault(access.buffer, []).append(access)
@@ -41,7 +41,7 @@ def check_races(sets: Sets, nest: Nest) -> Iterator[Finding]:
         if any(access.write for access in accesses):
             yield from clashes_of_loops(sets, accesses)
             yield from clashes_of_roots(sets, accesses)
-            yield from check_grid(sets, nest, team, tuple(_conflicts(accesses)))
+            yield from check_grid(sets, nest.barriers, team, tuple(_conflicts(accesses)))
 
 
 def clashes_of_loops(sets: Sets, accesses: Sequence[Access]) -> Iterator[Finding]:

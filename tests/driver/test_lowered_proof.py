@@ -9,12 +9,14 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.codegen.lower import fold_masks, split_prepare
+from tilewright.codegen.lower import fold_masks, merge_threads, split_prepare
 from tilewright.codegen.lower.vector_body import VectorBody
 from tilewright.tir.expr import LE, LT, TRUE, Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.linear import Ranges
 from tilewright.tir.lowered import Broadcast
+from tilewright.tir.node import Node
+from tilewright.tir.stmt import Barrier, Seq, seq
 
 
 def shifted() -> PrimFunc:
@@ -109,6 +111,46 @@ def test_a_barrier_that_is_lost_with_prepare_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(split_prepare, "PlaceBarriers", lambda: lambda func: func)
     assert "P5: two statements with no barrier between them write and read Q[" in refusal(
         turned, threads
+    )
+
+
+def tiles(sch: tw.Schedule) -> None:
+    """A tile of P for each block, which its threads compute and others of them use."""
+    i, j = sch.loops("Q")
+    sch.bind(i, "blockIdx.x")
+    sch.compute_at("P", i)
+    for loop in (sch.loops("P")[-1], j):
+        sch.bind(loop, "threadIdx.x")
+    sch.set_scope("P", "team")
+
+
+def mirrored() -> PrimFunc:
+    x = te.placeholder((8, 32), "float32", name="X")
+    p = te.compute((8, 32), lambda i, j: x[i, j] * 2.0, name="P")
+    q = te.compute((8, 32), lambda i, j: p[i, 31 - j], name="Q")
+    return te.func(x, q, name="mirrored")
+
+
+def test_a_barrier_that_is_lost_when_loops_of_threads_are_merged_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def on_gpu() -> tw.Kernel:
+        return tw.build(tw.Schedule(mirrored()).apply(tiles), "cuda:sm_80", verify="off")
+
+    assert on_gpu().proof
+    merged = merge_threads._merged
+
+    def forgetful(node: Node) -> Node:
+        if isinstance(node, Seq):
+            node = seq(*(stmt for stmt in node.body if not isinstance(stmt, Barrier)))
+        return merged(node)
+
+    monkeypatch.setattr(merge_threads, "_merged", forgetful)
+    with pytest.raises(tw.TilewrightError) as caught:
+        on_gpu()
+    assert str(caught.value).splitlines()[0] == (
+        "InternalError: proof: lowering broke 'mirrored': P5: two threads with no barrier between "
+        "them write and read P[0, 16]; P(i=7, j=16) and Q(i=7, j=15). [proof-lowered]"
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewright.tir.parser import parse
-from tilewright.tir.stmt import For
-from tilewright.tir.threads import has_threads, joined_by, kept_by_all
+from tilewright.tir.stmt import For, Seq
+from tilewright.tir.threads import done_by_first, has_threads, joined_by, kept_by_all
 from tilewright.tir.visit import statements
 
 X, Y = "threadIdx.x", "threadIdx.y"
@@ -56,3 +56,23 @@ def test_the_threads_of_a_loop_that_is_reduced_over_join() -> None:
     joined = {name: block.name for name, x in loops.items() if (block := joined_by(x))}
     assert joined == {"k": "S"}
     assert has_threads(loops["b"])
+
+
+def test_what_stands_outside_of_loops_of_an_axis_is_done_by_the_first_thread_or_by_all() -> None:
+    func = parse("""
+def f(X: float32[4], Y: output(float32[4])):
+    R = alloc(float32[()], "register")
+    for k in range(4):
+        Y[k] = X[k]
+        R[()] = X[k]
+        if X[k] < 1.0:
+            Y[k] = 2.0
+            R[()] = 3.0
+        for t in bound(4, axis="threadIdx.x"):
+            Y[t] = R[()]
+""")
+    kept = kept_by_all(func.body)
+    (loop,) = (node for node in statements(func.body) if isinstance(node, For) and not node.axis)
+    assert isinstance(loop.body, Seq)
+    found = [done_by_first(stmt, frozenset({X, Y}), kept) for stmt in loop.body.body]
+    assert found == [{X, Y}, {Y}, frozenset(), frozenset()]

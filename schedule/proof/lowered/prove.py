@@ -3,8 +3,13 @@ other's way? P4 and P5 once more, of what a back end writes.
 
 Passes behind the proof of the nest drop masks, fold conditions, move loads, name values and place
 barriers anew. Plain arithmetic answers for nearly all accesses; integer sets are asked of the rest,
-each with the conditions under which it happens. Of the threads of one block of a grid the nest
-alone is proved.
+each with the conditions under which it happens. Threads of one block of a grid are asked about with
+the barriers that stand between them now (team_races.py), copies that go on with the waits for them
+(running_copies.py).
+
+Not proved of lowered code: which values threads exchange in registers, and that all threads of a
+warp come to an instruction that they run together. Whether a value is right is for the check of the
+kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ import islpy as isl
 from ....tir.buffer import Buffer, Load
 from ....tir.expr import Var
 from ....tir.func import PrimFunc
-from ....tir.stmt import SHARED_OUT, Alloc, Barrier, Extern, For, Seq, Stmt, Store
+from ....tir.stmt import SHARED_OUT, Alloc, Barrier, Extern, For, Seq, Stmt, Store, WarpSum
 from ....tir.visit import loads, statements, stores
 from ...verdict import PROVED, REFUTED, UNKNOWN, Failure, Verdict
 from ..affine import Undecided
@@ -27,9 +32,13 @@ from ..nest import Access
 from ..races import AT_ONCE, clashes_of_loops, clashes_of_roots
 from ..sets import Sets
 from ..witness import Finding, element_text, iteration
+from .blocks import blocks_keep_apart
+from .cells import CellTable
+from .running_copies import check_copies
 from .shares import unshared
 from .spans import Spans
-from .touches import Touches, Wanted
+from .team_races import LoweredTeam, check_team
+from .touches import Touches, Wanted, loads_of
 
 MAX_OPERATIONS = 500_000  # of isl, for both properties
 MAX_RELATIONS = 2_000  # likewise
@@ -100,11 +109,11 @@ class _Proof:
     def bounds(self) -> Iterator[Finding]:
         """Accesses outside of their buffers."""
         body, spans = self._func.body, self._spans
-        touched: tuple[Load | Store, ...] = (*loads(body), *stores(body))
+        touched: tuple[Load | Store, ...] = (*loads(body), *stores(body), *_rows(body))
         left = {(item.buffer, item.indices) for item in touched if not spans.is_inside(item)}
         if not left:
             return
-        for access in self._accesses(lambda item: (item.buffer, item.indices) in left, "P4"):
+        for access in self._walk(lambda item: (item.buffer, item.indices) in left, "P4").found:
             at = beyond(self.sets, access)
             if at is None:
                 continue
@@ -124,17 +133,23 @@ class _Proof:
         parts = tuple(_root_statements(self._func.body))
         meeting = _meeting(parts)
         shared = {b for _, part in parts for b in self._shared(part, frozenset())}
-        open_ones = meeting | shared
+        of_teams = {b for _, part in parts for b in _of_teams(part)}
+        open_ones = meeting | shared | of_teams
         if not open_ones:
             return
+        walk = self._walk(lambda item: item.buffer in open_ones, "P5")
         by_buffer: dict[Buffer, list[Access]] = {}
-        for access in self._accesses(lambda item: item.buffer in open_ones, "P5"):
+        for access in walk.found:
             by_buffer.setdefault(access.buffer, []).append(access)
         for buffer, accesses in by_buffer.items():
-            if buffer in shared:
+            if buffer in shared and not blocks_keep_apart(accesses):
                 yield from clashes_of_loops(self.sets, accesses)
             if buffer in meeting:
                 yield from clashes_of_roots(self.sets, accesses)
+            if buffer in of_teams:
+                table = CellTable(LoweredTeam(walk))
+                yield from check_team(lambda: self.sets, walk, table, accesses)
+                yield from check_copies(lambda: self.sets, walk, table, accesses)
 
     def _shared(self, stmt: Stmt, around: frozenset[Var]) -> Iterator[Buffer]:
         """The buffers of which it is not plain that iterations which run at once keep apart."""
@@ -146,7 +161,7 @@ class _Proof:
             if isinstance(child, Stmt) and not isinstance(child, Store | Extern):
                 yield from self._shared(child, around)
 
-    def _accesses(self, wanted: Wanted, name: str) -> list[Access]:
+    def _walk(self, wanted: Wanted, name: str) -> Touches:
         stored = frozenset(store.buffer for store in stores(self._func.body))
         walk = Touches(self._spans, wanted, stored, self._func.dims)
         walk.scopes = {parameter.buffer: () for parameter in self._func.parameters}
@@ -154,7 +169,21 @@ class _Proof:
         self._reasons += [
             f"{name} of '{self._func.name}', lowered: {reason}" for reason in walk.undecided
         ]
-        return walk.found
+        return walk
+
+
+def _of_teams(part: Stmt) -> set[Buffer]:
+    """The buffers that several threads of a block share and one of them writes."""
+    if not any(loop.is_of_threads and loop.extent > 1 for loop in _loops(part)):
+        return set()
+    return {store.buffer for store in stores(part) if not store.buffer.is_private}
+
+
+def _rows(body: Stmt) -> Iterator[Load]:
+    """What the warps of a function load by rows."""
+    for stmt in statements(body):
+        if isinstance(stmt, WarpSum):
+            yield from (*loads_of(stmt.a), *loads_of(stmt.b))
 
 
 def _loops(body: Stmt) -> Iterator[For]:

@@ -1,6 +1,9 @@
 """Lowered code as the proof sees it: each load and store that is asked for, with its loops, the
 conditions under which it happens, and its place among threads and barriers.
 
+- A thread of a block runs what stands in loops of threads, and beside them what the emitter gives
+  it (tir/threads.py): along an axis without a loop an access is of the first thread, or of all.
+- A warp that loads a factor by rows takes 16 bytes at each address, for any of its threads.
 - An access of a vector is one of each of its lanes: a loop over them, innermost.
 - Where a scalar chooses, only the branch that is taken is evaluated; where a vector does, both are,
   in every lane: nothing but a mask keeps a lane from loading.
@@ -12,16 +15,19 @@ conditions under which it happens, and its place among threads and barriers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ....tir.buffer import Buffer, Load
 from ....tir.conditions import conjuncts
 from ....tir.dim import Dim
 from ....tir.dtype import INT64
 from ....tir.expr import And, Expr, Let, Not, Or, Select, index
+from ....tir.lowered import Ramp
 from ....tir.node import Node
 from ....tir.stmt import (
+    ROW_BYTES,
     SHARED_OUT,
+    THREAD_AXES,
     Alloc,
     Barrier,
     Block,
@@ -29,6 +35,8 @@ from ....tir.stmt import (
     Extern,
     For,
     ForKind,
+    Fragment,
+    Held,
     If,
     IterVar,
     LetStmt,
@@ -39,16 +47,29 @@ from ....tir.stmt import (
     Store,
     WarpSum,
 )
-from ....tir.visit import found_in, free_vars
-from ..affine import Undecided
+from ....tir.threads import Kept, done_by_first, kept_by_all
+from ....tir.visit import found_in, free_vars, statements
+from ..affine import Affine, Undecided, variable
 from ..condition import ALWAYS, Cases, both, condition
-from ..nest import Access, Statement
+from ..grid_races import Threads
+from ..nest import Access, BarrierAt, Branches, Statement
 from ..statements import access, narrowed
 from .lanes import in_lane, lane_loop
 from .spans import Spans
 
 Wanted = Callable[[Load | Store], bool]
 _NOTHING_STORED = Store(Buffer("", INT64, ()), (), index(0))
+_NONE: frozenset[str] = frozenset()
+_WARP = frozenset({THREAD_AXES[0]})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAt:
+    """The end of a group of copies, below loops that all threads of a block run alike: `commit`."""
+
+    root: int
+    commit: Commit
+    at: BarrierAt
 
 
 @dataclass(slots=True)
@@ -56,7 +77,8 @@ class Touches:
     """A walk over a LOWERED function that keeps the accesses that are `wanted`.
 
     stored: the buffers that the function writes. undecided: for each of the wanted accesses that
-    the proof cannot follow, why.
+    the proof cannot follow, why. extents: threads along each axis, by the number of the statement
+    at the root; barriers, groups: inside of loops. wavering: the branches that serial loops hold.
     """
 
     spans: Spans
@@ -75,6 +97,16 @@ class Touches:
     root: int = -1
     segment: int = 0
     threads: bool = False
+    branches: Branches = ()
+    extents: dict[tuple[int, str], int] = field(default_factory=dict)
+    barriers: list[BarrierAt] = field(default_factory=list)
+    groups: list[GroupAt] = field(default_factory=list)
+    wavering: set[If] = field(default_factory=set)
+    _kept: Kept = field(default_factory=dict)
+    _missing: frozenset[str] = _NONE  # axes with several threads and no loop around
+    _first: frozenset[str] = _NONE  # those along which the first thread is alone
+    _together: frozenset[str] = _NONE  # those along which threads load for each other
+    _runners: dict[Access, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
     _known: dict[Expr, tuple[Cases, tuple[Expr, ...]]] = field(default_factory=dict)
     _seen: set[object] = field(default_factory=set)
 
@@ -89,32 +121,81 @@ class Touches:
                 self.visit(stmt.body, at_root)
             case Barrier():
                 self.segment += at_root
-            case Prefetch() | Commit():
+                if not at_root:
+                    self.barriers.append(self._here())
+            case Commit():
+                self.groups.append(GroupAt(self.root, stmt, self._here()))
+            case Prefetch():
                 pass
             case _:
                 if at_root:
                     self.root += 1
                     self.threads = isinstance(stmt, For) and stmt.kind in SHARED_OUT
+                    self._gather(stmt)
                 self._enter(stmt)
 
+    def threads_of(self, access: Access) -> Threads:
+        """Which threads of its block an access is of."""
+        first, together = self._runners[access]
+        loops = {loop.axis: loop for loop in access.statement.loops if loop.axis}
+        return tuple(
+            None
+            if axis in together
+            else variable(loops[axis].var)
+            if axis in loops
+            else Affine()
+            if axis in first
+            else None
+            for axis in THREAD_AXES
+        )
+
+    def _here(self) -> BarrierAt:
+        return BarrierAt(self.loops, self.branches, self._next())
+
+    def _gather(self, root: Stmt) -> None:
+        """Find the threads of the blocks of a statement at the root."""
+        for loop in statements(root):
+            if isinstance(loop, For) and loop.is_of_threads:
+                key = self.root, loop.axis
+                self.extents[key] = max(self.extents.get(key, 1), loop.extent)
+        self._missing = frozenset(
+            axis for axis in THREAD_AXES if self.extents.get((self.root, axis), 1) > 1
+        )
+        self._kept = kept_by_all(root) if self._missing else {}
+
     def _enter(self, stmt: Stmt) -> None:
+        before = self._missing, self._first
+        if self._missing and (first := done_by_first(stmt, self._missing, self._kept)):
+            self._missing, self._first = _NONE, first
+        self._run(stmt)
+        self._missing, self._first = before
+
+    def _run(self, stmt: Stmt) -> None:
+        """A statement of the threads that are known by now."""
         match stmt:
             case For():
+                self._missing -= {stmt.axis}
                 self._inside(stmt, lambda: self.visit(stmt.body))
             case If():
                 self._reads(stmt.condition, "a condition")
-                self._under(stmt.condition, lambda: self.visit(stmt.then))
+                if any(not loop.axis for loop in self.loops):
+                    self.wavering.add(stmt)
+                self._under(stmt.condition, lambda: self.visit(stmt.then), (stmt, True))
                 if stmt.orelse is not None:
                     orelse = stmt.orelse
-                    self._under(Not(stmt.condition), lambda: self.visit(orelse))
+                    fails = Not(stmt.condition)
+                    self._under(fails, lambda: self.visit(orelse), (stmt, False))
             case LetStmt():
                 self._reads(stmt.value, stmt.var.name)
                 self.visit(stmt.body)
             case Store():
                 self._store(stmt)
             case WarpSum():
-                for item in (*stmt.a.loads, *stmt.b.loads):
-                    self._reads(item, stmt.intrinsic)
+                for factor in (stmt.a, stmt.b):
+                    self._together = _NONE if factor.how is Held.ELEMENTS else _WARP
+                    for item in loads_of(factor):
+                        self._reads(item, stmt.intrinsic)
+                self._together = _NONE
                 for store in stmt.sums:
                     self._store(store)
             case Extern():
@@ -129,11 +210,11 @@ class Touches:
         walk()
         self.loops, self.positions = before
 
-    def _under(self, item: Expr, walk: Callable[[], None]) -> None:
-        before = self.given
-        self.given = (*before, item)
+    def _under(self, item: Expr, walk: Callable[[], None], branch: tuple[If, bool]) -> None:
+        before = self.given, self.branches
+        self.given, self.branches = (*self.given, item), (*self.branches, branch)
         walk()
-        self.given = before
+        self.given, self.branches = before
 
     def _next(self) -> int:
         self.count += 1
@@ -209,7 +290,9 @@ class Touches:
         if item.buffer not in self.scopes:
             raise Undecided(f"buffer '{item.buffer.name}' is used outside its Alloc")
         given = self.given if mask is None else (*self.given, mask)
-        key = type(item), item.buffer, item.indices, given, self.loops, self.root
+        place = self.loops, self.root, len(self.barriers), len(self.groups)
+        runners = self._first, self._together
+        key = type(item), item.buffer, item.indices, given, place, runners
         if key in self._seen:
             return []
         self._seen.add(key)
@@ -226,17 +309,17 @@ class Touches:
         statement = self._statement(item, loops, positions, where)
         if any(low > high for low, high in statement.ranges.values()):
             return []
-        return [
-            access(
-                statement,
-                item.buffer,
-                indices,
-                where,
-                write=isinstance(item, Store),
-                exact=not of_data,
-                given=kept,
-            )
-        ]
+        found = access(
+            statement,
+            item.buffer,
+            indices,
+            where,
+            write=isinstance(item, Store),
+            exact=not of_data,
+            given=kept,
+        )
+        self._runners[found] = runners
+        return [found]
 
     def _cases(
         self, given: tuple[Expr, ...], beside: frozenset[Expr]
@@ -299,4 +382,14 @@ class Touches:
             {var: ranges[var] for var in (*self.dims, *(loop.var for loop in loops))},
             self.scopes,
             self.dims,
+            self.branches,
         )
+
+
+def loads_of(factor: Fragment) -> tuple[Load, ...]:
+    """What a thread of a warp loads for its part of a factor: the row where it points at one."""
+    if factor.how is Held.ELEMENTS:
+        return factor.loads
+    (first,) = factor.loads
+    count = ROW_BYTES // first.buffer.type.bytes
+    return (replace(first, indices=(*first.indices[:-1], Ramp(first.indices[-1], 1, count))),)
