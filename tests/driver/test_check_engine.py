@@ -146,9 +146,12 @@ def test_a_write_before_scratch_memory_is_found() -> None:
         checked("(void)scratch,", "scratch[-1] = 1,")
 
 
-@pytest.mark.parametrize(("argument", "what"), [(0, "its input 'x'"), (1, "its weights")])
+@pytest.mark.parametrize(
+    ("argument", "what"),
+    [(0, "its input 'x' on 1 thread, on"), (1, "its weights, on")],
+)
 def test_a_write_into_what_is_only_read_is_found(argument: int, what: str) -> None:
-    with pytest.raises(EngineCheckError, match=f"it wrote into {what}"):
+    with pytest.raises(EngineCheckError, match=f"it wrote into {what} random data"):
         checked("(void)scratch,", f"((float *)args[{argument}])[0] += 1,")
 
 
