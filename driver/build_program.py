@@ -29,6 +29,7 @@ from .check_engine import EngineChecker, Oracle
 from .clock import Clock, Laps
 from .compile_ahead import CompileAhead
 from .compile_ahead_cuda import CompileAheadCuda
+from .engine_runs import ThreadedRuns
 from .resolve_target import resolve_target
 
 Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]
@@ -160,8 +161,8 @@ def _whole(
     if isinstance(options.oracle, str):
         return options.oracle
     use_pool(pool)
-    code = NativeProgram(artifact, shared, constants)
-    return str(EngineChecker(code, model, options.oracle, tolerance=options.tolerance).check())
+    runs = ThreadedRuns(NativeProgram(artifact, shared, constants))
+    return str(EngineChecker(runs, model, options.oracle, tolerance=options.tolerance).check())
 
 
 def _for_gpu(
