@@ -52,9 +52,9 @@ class EmulatedProgram:
         """The constants that are computed, by position."""
         if self._prepared is None:
             made = {
-                position: _poisoned(parameter.bytes).view(parameter.dtype.numpy)
-                for position, parameter in enumerate(self.artifact.constants)
-                if parameter.role == "prepared"
+                position: _poisoned(p.bytes).view(p.dtype.numpy).reshape(p.shape)
+                for position, p in enumerate(self.artifact.constants)
+                if p.role == "prepared"
             }
             memory = _Memory(self.artifact, {**self._constants, **made})
             memory.run(self.artifact.prepare, self.checked)
