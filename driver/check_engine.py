@@ -38,7 +38,7 @@ from ..tir.number import integer_range
 from ..tir.program import Slice
 from .check import CheckError
 from .check_program import ProgramCheckError
-from .engine_runs import EngineRuns, WroteElsewhereError
+from .engine_runs import EngineRuns, RefusedStepError, WroteElsewhereError
 from .fenced import same_bits
 from .wrong_launches import wrong_launches
 
@@ -151,6 +151,9 @@ class EngineChecker:
         except WroteElsewhereError as fault:
             where = f"{self._runs.ways[way]}, on {title} data"
             raise self._error(f"it wrote {fault} {where}") from None
+        except RefusedStepError:
+            self._launches(inputs, title)  # says more, where it can
+            raise
 
     def _digest(self) -> tuple[int, ...]:
         """The weights, in short: taken before all runs and after those on each kind of data."""
@@ -176,15 +179,18 @@ class EngineChecker:
         where the plan of the steps or of the memory is.
         """
         artifact, run = self._runs.artifact, self._runs.stepped(inputs)
-        found = wrong_launches(run, self._model)
+        try:
+            found = wrong_launches(run, self._model)
+        except RefusedStepError as fault:
+            raise self._error(f"on {title} data {fault}") from None
         if found.planned is not None:
             raise self._error(
                 f"on {title} data its outputs are off, and {found.planned}",
                 "the plan of its steps is to blame.",
             )
-        if found.lost:
+        if found.lost is not None:
             raise self._error(
-                f"on {title} data something writes over {found.lost[0]}",
+                f"on {title} data something writes over {found.lost}",
                 "the plan of the memory, or a kernel that writes elsewhere, is to blame.",
             )
         if found.wrong:

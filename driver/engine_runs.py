@@ -28,6 +28,10 @@ class WroteElsewhereError(Exception):
     """A run wrote where it may not; the text says where: "outside of 'y'", "into its input 'x'"."""
 
 
+class RefusedStepError(Exception):
+    """A step cannot run on the arrays that the plan gives it; the text says which, and why."""
+
+
 class EngineRuns(Protocol):
     """An engine, run on inputs that are given. Its memory and its outputs start as NaN."""
 
@@ -49,7 +53,8 @@ class EngineRuns(Protocol):
     def run(self, way: int, inputs: Sequence[Array]) -> list[Array]:
         """The outputs of one run. An index out of its range is taken as the nearest.
 
-        Raises: WroteElsewhereError; ProgramCheckError for a kernel that does what none may do.
+        Raises: WroteElsewhereError; RefusedStepError; ProgramCheckError for a kernel that does what
+        none may do.
         """
         ...
 
@@ -58,7 +63,7 @@ class EngineRuns(Protocol):
         ...
 
     def stepped(self, inputs: Sequence[Array]) -> SteppedRun:
-        """A run on these inputs, in fresh memory, that has not begun."""
+        """A run on these inputs, in fresh memory, that has not begun. Its steps raise as `run`."""
         ...
 
     def why_ways_differ(self) -> str | None:

@@ -4,8 +4,9 @@ emulated on the CPU, which sees what a GPU may do and seldom does: each stream a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from ..codegen.cuda.program_artifact import CudaProgram
 from ..codegen.cuda.streams import Placed, missing_wait, order_ahead, place_on_streams
@@ -15,16 +16,17 @@ from ..runtime.cuda.device_frame import DeviceFrame
 from ..runtime.cuda.device_program import DeviceProgram
 from ..runtime.cuda.emulated_code import EmulationFailed
 from ..runtime.cuda.emulated_program import EmulatedFrame, EmulatedProgram
+from ..runtime.cuda.emulation_source import EmulationError
 from ..runtime.cuda.errors import DeviceMemoryError
 from ..runtime.index_checks import IndexRangeError
-from ..tir.program import Copy, Launch, Program, Slice, step_text
+from ..tir.program import Copy, Launch, Program, Slice, Step, step_text
 from ..tir.work import operations
 from .check_engine import KINDS
 from .check_program import ProgramCheckError
 from .compile_ahead_cuda import CompiledCuda
-from .engine_runs import FENCE, POISON, EngineRuns, WroteElsewhereError
+from .engine_runs import FENCE, POISON, EngineRuns, RefusedStepError, WroteElsewhereError
 from .fenced import poisoned, same_bits
-from .wrong_launches import SteppedRun
+from .wrong_launches import Call, SteppedRun
 
 MOST_OPERATIONS = 1 << 36  # of all emulated runs of a check: some two minutes
 
@@ -90,14 +92,8 @@ class EmulatedRuns:
         made = [poisoned(p.dtype, p.shape) for p in self.artifact.outputs]
         calls = self._pointed(given, made).steps()
         for number in order_ahead(self._placed, way):
-            step, call = calls[number]
-            try:
-                call()
-            except EmulationFailed as failure:
-                assert isinstance(step, Launch)
-                what = failure.where if isinstance(failure.where, str) else failure.message
-                found = {step.function: f"{what.splitlines()[0]}, in the engine"}
-                raise ProgramCheckError(self.artifact.name, found) from failure
+            _, call = calls[number]
+            call()
         for parameter, mine, array in zip(self.artifact.inputs, given, inputs, strict=True):
             if not same_bits(mine, array):
                 raise WroteElsewhereError(f"into its input '{parameter.name}'")
@@ -117,10 +113,40 @@ class EmulatedRuns:
         """See `EngineRuns`."""
         return _missing_wait(self.artifact, self._placed)
 
-    def _pointed(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> EmulatedFrame:
+    def _pointed(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> _SteppedEmulation:
         frame = self._program.frame(1)
         frame.point(inputs, outputs)
-        return frame
+        return _SteppedEmulation(self.artifact.name, frame)
+
+
+class _SteppedEmulation:
+    """A run whose steps are emulated one by one."""
+
+    def __init__(self, name: str, frame: EmulatedFrame) -> None:
+        self._name = name
+        self._frame = frame
+
+    def steps(self) -> Sequence[Call]:
+        """See `SteppedRun`."""
+        return [(step, partial(self._do, step, call)) for step, call in self._frame.steps()]
+
+    def view(self, item: Slice) -> Array:
+        """See `SteppedRun`."""
+        return self._frame.view(item)
+
+    def _do(self, step: Step, call: Callable[[], object]) -> None:
+        if not isinstance(step, Launch):
+            call()
+            return
+        try:
+            call()
+        except EmulationError as refusal:
+            problem = refusal.message.removeprefix("emulate: ").removesuffix(".")
+            raise RefusedStepError(f"{_title(step)} cannot run: {problem}") from refusal
+        except EmulationFailed as failure:
+            what = failure.where if isinstance(failure.where, str) else failure.message
+            found = {step.function: f"{what.splitlines()[0]}, in the engine"}
+            raise ProgramCheckError(self._name, found) from failure
 
 
 class DeviceRuns:

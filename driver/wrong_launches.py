@@ -37,11 +37,12 @@ class SteppedRun(Protocol):
 @dataclass(slots=True)
 class Findings:
     """wrong: what is wrong, by the name of the function. lost: what was taken from a launch that
-    reads it. planned: the first step that is another than the program's; nothing has run then.
+    reads it; no step has run from there on. planned: the first step that is another than the
+    program's; nothing has run then.
     """
 
     wrong: dict[str, str] = field(default_factory=dict)
-    lost: list[str] = field(default_factory=list)
+    lost: str | None = None
     planned: str | None = None
 
 
@@ -60,7 +61,8 @@ def wrong_launches(run: SteppedRun, model: Model) -> Findings:
         effects = _effects(model, step)
         for item in effects.read:
             if memory.changed(item):
-                found.lost.append(f"{item}, which {_title(step)} reads")
+                found.lost = f"{item}, which {_title(step)} reads"
+                return found
         given = [memory.view(item).copy() for item in effects.read]
         call()
         for item in effects.written:
