@@ -4,7 +4,7 @@ each kernel is checked, and what depends on constants alone is computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,10 +29,11 @@ from .check_engine import EngineChecker, Oracle
 from .clock import Clock, Laps
 from .compile_ahead import CompileAhead
 from .compile_ahead_cuda import CompileAheadCuda
+from .engine_runs import EngineRuns, ThreadedRuns
+from .gpu_engine_runs import gpu_engine_runs
 from .resolve_target import resolve_target
 
 Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]
-NOT_WHOLE = "not run: only engines for a CPU are run whole when they are built"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,13 @@ class ProgramOptions:
     """How a program is built.
 
     strict: no contraction, no re-association. verify: "all" and "kernels" check every kernel that
-    this machine runs; "emulated" checks those for a GPU on the CPU.
+    this machine runs, and "all" the whole engine, too; "emulated" checks both for a GPU on the CPU.
     notes: lines for the report. lower_bound_bytes: below which no arena can be. keep_weights: keep
     program and original weights, so that a saved engine can be built anew. imported: the model as
     it was imported, for `verify`. seconds: what those who made the program took, for the report.
     tolerance: the share of an output's largest magnitude that `verify` allows where it is more than
     usual. divisible: see `CodeOptions`. oracle: the reference beside which the whole engine is run
-    where verify is "all", or why there is none.
+    where verify is "all" or "emulated", or why there is none.
     """
 
     strict: bool = False
@@ -136,7 +137,8 @@ def _compiled(
     clock.lap("prepare")
     whole = "off"
     if options.verify == "all":
-        whole = not_run or _whole(artifact, shared, kept, pool, Model(program, constants), options)
+        model = Model(program, constants)
+        whole = not_run or _whole(lambda: _on_threads(artifact, shared, kept, pool), model, options)
         clock.lap("check of the engine")
     report = _report(code.kernels, code.notes, clock, options, whole)
     plain = _plain(program, constants) if options.keep_weights else None
@@ -145,23 +147,27 @@ def _compiled(
     return EngineParts(artifact, shared, kept, report, plan, pool, plain, options.imported)
 
 
-def _whole(
-    artifact: ProgramArtifact,
-    shared: SharedObject,
-    constants: Sequence[Array | None],
-    pool: SharedObject,
-    model: Model,
-    options: ProgramOptions,
-) -> str:
-    """Run the whole engine beside the reference; what was found.
+def _whole(runs: Callable[[], EngineRuns | str], model: Model, options: ProgramOptions) -> str:
+    """Run the whole engine beside the reference; what was found. runs: how it is run, or why not.
 
     Raises: ProgramCheckError, EngineCheckError.
     """
     if isinstance(options.oracle, str):
         return options.oracle
+    made = runs()
+    if isinstance(made, str):
+        return made
+    return str(EngineChecker(made, model, options.oracle, tolerance=options.tolerance).check())
+
+
+def _on_threads(
+    artifact: ProgramArtifact,
+    shared: SharedObject,
+    constants: Sequence[Array | None],
+    pool: SharedObject,
+) -> ThreadedRuns:
     use_pool(pool)
-    code = NativeProgram(artifact, shared, constants)
-    return str(EngineChecker(code, model, options.oracle, tolerance=options.tolerance).check())
+    return ThreadedRuns(NativeProgram(artifact, shared, constants))
 
 
 def _for_gpu(
@@ -183,8 +189,12 @@ def _for_gpu(
     how = CodeOptions(source, options.strict, checked, "nvrtc", options.divisible)
     code = build_code(program, target, how, compiling, clock)
     artifact = code.compiled.artifact
-    kept = _kept(artifact, constants)
-    report = _report(code.kernels, code.notes, clock, options, NOT_WHOLE)
+    kept, whole = _kept(artifact, constants), "off"
+    if options.verify in ("all", "emulated"):
+        model = Model(program, constants)
+        whole = _whole(lambda: gpu_engine_runs(code.compiled, kept, program), model, options)
+        clock.lap("check of the engine")
+    report = _report(code.kernels, code.notes, clock, options, whole)
     plain = _plain(program, constants) if options.keep_weights else None
     plan = _plan_on_device(artifact, plain, options)
     cubins = code.compiled.cubins

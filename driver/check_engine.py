@@ -1,11 +1,11 @@
 """The check of a whole engine: it runs beside the model's own reference, in float64.
 
 Kernels are proved and checked one by one; what joins them is not: the plan of the memory, scratch
-memory beside it, copies, barriers, the shares of the threads. So the engine is run as it will be,
-on 1, 2 and 3 threads, its memory filled with NaN and between fences, inputs and outputs between
-fences too, and
+memory beside it, copies, barriers, the shares of the threads, the waits of streams. So the engine
+is run as it will be, in several ways (`EngineRuns`: on 1, 2 and 3 threads, say), its memory filled
+with NaN, and
 
-- the bits of the outputs are the same on any number of threads,
+- the bits of the outputs are the same in all ways,
 - no fence, no input and no constant has changed,
 - every output is as near to the reference as `Engine.verify` asks; what leaves the model's own
   types on the way (a sum that is infinite in float32) is not compared.
@@ -21,8 +21,7 @@ ones before it gave, and give the bits that the whole run gave.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from zlib import crc32
@@ -32,22 +31,19 @@ import numpy as np
 
 from ..codegen.artifact import Parameter
 from ..runtime.arrays import Array
-from ..runtime.index_checks import IndexRangeError
 from ..runtime.model import Model
-from ..runtime.program_code import Frame, NativeProgram
 from ..runtime.verification import OutputReport, compare_outputs, largest_difference
 from ..tir.dtype import dtype as as_dtype
 from ..tir.number import integer_range
+from ..tir.program import Slice
 from .check import CheckError
 from .check_program import ProgramCheckError
-from .fenced import Fenced, poisoned, same_bits
+from .engine_runs import EngineRuns, RefusedStepError, WroteElsewhereError
+from .fenced import same_bits
 from .wrong_launches import wrong_launches
 
-THREADS = (1, 2, 3)
-FENCE = 4096
 _EACH_RIGHT = "run alone, each of its launches is right on what it is given."
 _EDGE = 0.1  # of the largest number of a type
-_POISON = 0xFF  # every byte of scratch memory and its fences: NaN in every float type
 _EXTREME = (0.0, -0.0, 1e-30, -1e-30, 1e-6, -1e-6, 1e3, -1e3)
 
 
@@ -73,19 +69,19 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EngineCheck:
-    """What was found. shares: the largest error over what is allowed, for each kind of data; None
-    where it was compared launch by launch.
+    """What was found. ran: how it ran. shares: the largest error over what is allowed, for each
+    kind of data; None where it was compared launch by launch.
     """
 
+    ran: str
     shares: Mapping[str, float | None]
 
     def __str__(self) -> str:
-        threads = f"{', '.join(map(str, THREADS[:-1]))} and {THREADS[-1]} threads"
         found = (
             f"{title} data launch by launch" if share is None else f"{title} data {share:.2g}"
             for title, share in self.shares.items()
         )
-        return f"ok on {threads}, equal bits; error over bound: {', '.join(found)}"
+        return f"ok {self.ran}; error over bound: {', '.join(found)}"
 
 
 class EngineChecker:
@@ -93,7 +89,7 @@ class EngineChecker:
 
     def __init__(
         self,
-        program: NativeProgram,
+        runs: EngineRuns,
         model: Model,
         oracle: Oracle,
         *,
@@ -102,10 +98,11 @@ class EngineChecker:
         """model: the program before schedules, launch for launch, with its constants. tolerance:
         the share of an output's largest magnitude that may be allowed.
         """
-        self._program = program
+        self._runs = runs
         self._model = model
         self._oracle = oracle
         self._tolerance = tolerance
+        self._weights: tuple[int, ...] = ()
 
     def check(self, seed: int = 0) -> EngineCheck:
         """Run it on each kind of data.
@@ -114,24 +111,28 @@ class EngineChecker:
         given; EngineCheckError where each of them is right, and the engine is not.
         """
         shares: dict[str, float | None] = {}
-        for title, draw in (("random", _random), ("extreme", _extreme)):
+        self._weights = self._digest()
+        for title, draw in KINDS.items():
             rng = np.random.default_rng(seed)
-            inputs = [draw(rng, p) for p in self._program.artifact.inputs]
+            inputs = [draw(rng, p) for p in self._runs.artifact.inputs]
             shares[title] = self._on(inputs, title)
-        return EngineCheck(shares)
+        return EngineCheck(self._runs.title, shares)
 
     def _on(self, inputs: Sequence[Array], title: str) -> float | None:
         """Run it on these inputs; the largest error over what is allowed."""
-        artifact = self._program.artifact
-        first, *others = (self._run(inputs, threads, title) for threads in THREADS)
-        for threads, outputs in zip(THREADS[1:], others, strict=True):
+        artifact, ways = self._runs.artifact, self._runs.ways
+        first, *others = (self._run(way, inputs, title) for way in range(len(ways)))
+        if self._digest() != self._weights:
+            raise self._error(f"it wrote into its weights, on {title} data")
+        for way, outputs in zip(ways[1:], others, strict=True):
             for parameter, one, other in zip(artifact.outputs, first, outputs, strict=True):
                 if not same_bits(one, other):
                     self._launches(inputs, title)
+                    reason = self._runs.why_ways_differ()
                     raise self._error(
-                        f"output '{parameter.name}' has other bits on {threads} threads than on "
-                        f"one, on {title} data",
-                        _EACH_RIGHT,
+                        f"output '{parameter.name}' has other bits {way} than {ways[0]}, on "
+                        f"{title} data",
+                        *(_EACH_RIGHT, *([reason] if reason is not None else ())),
                     )
         named = {p.name: array for p, array in zip(artifact.inputs, inputs, strict=True)}
         worst = self._worst(first, named)
@@ -143,44 +144,25 @@ class EngineChecker:
             return None
         raise self._error(f"on {title} data output {worst}", _EACH_RIGHT)
 
-    def _run(self, inputs: Sequence[Array], threads: int, title: str) -> list[Array]:
-        """The outputs of a run on so many threads."""
-        artifact = self._program.artifact
-        given = [Fenced(array) for array in inputs]
-        made = [Fenced(poisoned(p.dtype, p.shape)) for p in artifact.outputs]
-        frame, before = self._frame(given, made, threads), self._digest()
-        with suppress(IndexRangeError):  # it has run all the same, with the nearest index
-            frame.run(threads)
-        where = f"on {threads} thread{'s' * (threads > 1)}, on {title} data"
-        if not all(bool((fence == _POISON).all()) for fence in frame.fences):
-            raise self._error(f"it wrote outside of its scratch memory {where}")
-        for parameter, fenced in zip(
-            (*artifact.inputs, *artifact.outputs), (*given, *made), strict=True
-        ):
-            if not fenced.intact():
-                raise self._error(f"it wrote outside of '{parameter.name}' {where}")
-        for parameter, fenced, array in zip(artifact.inputs, given, inputs, strict=True):
-            if not same_bits(fenced.array, array):
-                raise self._error(f"it wrote into its input '{parameter.name}' {where}")
-        if self._digest() != before:
-            raise self._error(f"it wrote into its weights {where}")
-        return [fenced.array for fenced in made]
-
-    def _frame(self, given: Sequence[Fenced], made: Sequence[Fenced], threads: int) -> Frame:
-        """Memory for a run, all of its bits set, and its fences' too."""
-        frame = self._program.frame(threads, FENCE)
-        for memory in (frame.scratch, *frame.fences):
-            memory[...] = _POISON
-        frame.point([fenced.array for fenced in given], [fenced.array for fenced in made])
-        return frame
+    def _run(self, way: int, inputs: Sequence[Array], title: str) -> list[Array]:
+        """The outputs of a run."""
+        try:
+            return self._runs.run(way, inputs)
+        except WroteElsewhereError as fault:
+            where = f"{self._runs.ways[way]}, on {title} data"
+            raise self._error(f"it wrote {fault} {where}") from None
+        except RefusedStepError:
+            self._launches(inputs, title)  # says more, where it can
+            raise
 
     def _digest(self) -> tuple[int, ...]:
-        kept = (array for array in self._program.constants if array is not None)
+        """The weights, in short: taken before all runs and after those on each kind of data."""
+        kept = map(np.ascontiguousarray, self._runs.weights())  # some repeat a value
         return tuple(crc32(array.reshape(-1).view(np.uint8).data) for array in kept)
 
     def _worst(self, outputs: Sequence[Array], inputs: Mapping[str, Array]) -> OutputReport | None:
         """The output that is furthest from the reference, by what it may be off."""
-        names = [parameter.name for parameter in self._program.artifact.outputs]
+        names = [parameter.name for parameter in self._runs.artifact.outputs]
         got = dict(zip(names, outputs, strict=True))
         exact, accepted = self._oracle(inputs), self._tolerance
         report = compare_outputs("", got, exact, tolerance=accepted)
@@ -194,27 +176,34 @@ class EngineChecker:
     def _launches(self, inputs: Sequence[Array], title: str) -> list[Array]:
         """The outputs of a run launch by launch.
 
-        Raises: ProgramCheckError for those that are wrong on what they are given.
+        Raises: ProgramCheckError for those that are wrong on what they are given; EngineCheckError
+        where the plan of the steps or of the memory is.
         """
-        given = [Fenced(array) for array in inputs]
-        made = [Fenced(poisoned(p.dtype, p.shape)) for p in self._program.artifact.outputs]
-        threads = max(THREADS)
-        frame = self._frame(given, made, threads)
-        outputs = [fenced.array for fenced in made]
-        arrays = [fenced.array for fenced in given]
-        found = wrong_launches(frame, self._model, arrays, outputs, threads)
-        if found.lost:
+        artifact, run = self._runs.artifact, self._runs.stepped(inputs)
+        try:
+            found = wrong_launches(run, self._model)
+        except RefusedStepError as fault:
+            raise self._error(f"on {title} data {fault}") from None
+        if found.planned is not None:
             raise self._error(
-                f"on {title} data something writes over {found.lost[0]}",
+                f"on {title} data its outputs are off, and {found.planned}",
+                "the plan of its steps is to blame.",
+            )
+        if found.lost is not None:
+            raise self._error(
+                f"on {title} data something writes over {found.lost}",
                 "the plan of the memory, or a kernel that writes elsewhere, is to blame.",
             )
         if found.wrong:
-            raise ProgramCheckError(self._program.artifact.name, found.wrong)
-        return outputs
+            raise ProgramCheckError(artifact.name, found.wrong)
+        return [
+            run.view(Slice("output", position, p.dtype, p.shape))
+            for position, p in enumerate(artifact.outputs)
+        ]
 
     def _error(self, problem: str, *notes: str) -> EngineCheckError:
         return EngineCheckError(
-            f"check: the engine of '{self._program.artifact.name}' is wrong: {problem}.",
+            f"check: the engine of '{self._runs.artifact.name}' is wrong: {problem}.",
             code="check-engine",
             notes=notes,
             hints=(
@@ -261,3 +250,9 @@ def _extreme(rng: np.random.Generator, parameter: Parameter) -> Array:
     few = few[np.isfinite(few.astype(np.float64))]
     chosen = few[rng.integers(0, len(few), shape)]
     return np.where(rng.integers(0, 2, shape) == 0, plain, chosen)
+
+
+KINDS: Mapping[str, Callable[[np.random.Generator, Parameter], Array]] = {
+    "random": _random,
+    "extreme": _extreme,
+}

@@ -50,10 +50,15 @@ class CompiledCuda:
         return sum(cubin.seconds for cubin in self.cubins)
 
     @property
+    def no_gpu(self) -> str | None:
+        """Why kernels that are to be checked on a GPU cannot be run on one; None: they can."""
+        found = availability() if self.checked_on == "device" else None
+        return found.reason if isinstance(found, Unavailable) else None
+
+    @property
     def not_run(self) -> str | None:
         """Why nothing is checked: kernels run on a GPU, and none is here."""
-        without = self.checked_on == "device" and isinstance(availability(), Unavailable)
-        return NO_GPU if without else None
+        return None if self.no_gpu is None else NO_GPU
 
     def symbol(self, kernel: LoweredKernel) -> str:
         """The kernels that a run of it launches."""

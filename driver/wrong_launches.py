@@ -2,49 +2,67 @@
 
 Each launch runs alone, on the memory that those before it left; its results are compared with the
 reference of its function on just that. What a launch reads must be what was written for it: where
-other bytes lie in a tensor's place, the plan of the memory is wrong, and not the launch.
+other bytes lie in a tensor's place, the plan of the memory is wrong, and not the launch. Steps that
+are others than those of the program are not run: they are to blame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Protocol
 
 from ..runtime.arrays import Array
 from ..runtime.model import Model
-from ..runtime.program_code import Frame
 from ..tir.error_bound import reference
-from ..tir.program import Copy, Effects, Launch, Slice, Step, Sync, launch_effects
+from ..tir.program import Copy, Effects, Launch, Slice, Step, Sync, launch_effects, step_text
 from .fenced import same_bits
+
+Call = tuple[Step, Callable[[], object]]  # a step, and what runs it alone
+
+
+class SteppedRun(Protocol):
+    """A run whose steps are called one by one."""
+
+    def steps(self) -> Sequence[Call]:
+        """Each step, in order."""
+        ...
+
+    def view(self, item: Slice) -> Array:
+        """What lies in a slice of the arena, of an input or of an output, as it is now."""
+        ...
 
 
 @dataclass(slots=True)
 class Findings:
     """wrong: what is wrong, by the name of the function. lost: what was taken from a launch that
-    reads it.
+    reads it; no step has run from there on. planned: the first step that is another than the
+    program's; nothing has run then.
     """
 
     wrong: dict[str, str] = field(default_factory=dict)
-    lost: list[str] = field(default_factory=list)
+    lost: str | None = None
+    planned: str | None = None
 
 
-def wrong_launches(
-    frame: Frame, model: Model, inputs: Sequence[Array], outputs: Sequence[Array], threads: int
-) -> Findings:
+def wrong_launches(run: SteppedRun, model: Model) -> Findings:
     """Run all steps.
 
-    frame: memory for a run, which points to `inputs` and `outputs`. model: the program before
-    schedules, launch for launch, with its constants.
+    model: the program before schedules, launch for launch, with its constants.
     """
-    steps = (step for step in model.program.body if not isinstance(step, Sync))
-    calls = (call for step, call in frame.steps(threads) if not isinstance(step, Sync))
-    memory = _Memory(frame, model, inputs, outputs)
-    found = Findings()
-    for step, call in zip(steps, calls, strict=True):
+    steps = [step for step in model.program.body if not isinstance(step, Sync)]
+    calls = [(step, call) for step, call in run.steps() if not isinstance(step, Sync)]
+    found = Findings(planned=_other_step([step for step, _ in calls], steps))
+    if found.planned is not None:
+        return found
+    memory = _Memory(run, model)
+    for step, (_, call) in zip(steps, calls, strict=True):
         effects = _effects(model, step)
         for item in effects.read:
             if memory.changed(item):
-                found.lost.append(f"{item}, which {_title(step)} reads")
+                found.lost = f"{item}, which {_title(step)} reads"
+                return found
         given = [memory.view(item).copy() for item in effects.read]
         call()
         for item in effects.written:
@@ -54,6 +72,30 @@ def wrong_launches(
             if problem:
                 found.wrong[step.function] = problem
     return found
+
+
+def _other_step(planned: Sequence[Step], meant: Sequence[Step]) -> str | None:
+    """The first step that is not what the program says, and what it says; None where all are."""
+    for number, (one, other) in enumerate(zip_longest(planned, meant)):
+        if one is None or other is None or not _same(one, other):
+            mine, theirs = ("none" if s is None else step_text(s) for s in (one, other))
+            return f"step {number} is {mine}; its program has {theirs}"
+    return None
+
+
+def _same(planned: Step, meant: Step) -> bool:
+    """Whether a step is the program's. The kernel of a launch may have another name, constants in
+    another form, and memory of its own behind its arguments.
+    """
+    if not isinstance(planned, Launch) or not isinstance(meant, Launch):
+        return planned == meant
+    mine, theirs = _passing(planned), _passing(meant)
+    return (planned.label, mine[: len(theirs)]) == (meant.label, theirs)
+
+
+def _passing(launch: Launch) -> list[Slice]:
+    """The arguments of a launch that are no constants."""
+    return [item for item in launch.arguments if item.space != "constant"]
 
 
 def _problem(
@@ -81,27 +123,17 @@ def _title(step: Step) -> str:
 class _Memory:
     """The arrays of a run, and what was last written to each place of the arena."""
 
-    def __init__(
-        self, frame: Frame, model: Model, inputs: Sequence[Array], outputs: Sequence[Array]
-    ) -> None:
-        self._frame = frame
+    def __init__(self, run: SteppedRun, model: Model) -> None:
+        self._run = run
         self._model = model
-        self._inputs = inputs
-        self._outputs = outputs
         self._written: dict[tuple[int, int], Array] = {}
 
     def view(self, item: Slice) -> Array:
         """The array in its place; a constant as it was before schedules."""
-        match item.space:
-            case "arena":
-                memory = self._frame.scratch[item.position : item.position + item.bytes]
-                return memory.view(item.dtype.numpy).reshape(item.shape)
-            case "input":
-                return self._inputs[item.position].reshape(item.shape)
-            case "constant":
-                name = self._model.program.constants[item.position].name
-                return self._model.constants[name].reshape(item.shape)
-        return self._outputs[item.position].reshape(item.shape)
+        if item.space != "constant":
+            return self._run.view(item)
+        name = self._model.program.constants[item.position].name
+        return self._model.constants[name].reshape(item.shape)
 
     def keep(self, item: Slice) -> None:
         """Remember what was written to a place of the arena."""

@@ -63,8 +63,8 @@ def compile(
     max_bytes: most memory of all contexts, of which there are at most `max_contexts`, with the
     weights.
     strict: no contraction, no re-association. verify: "rewrites" compares each pass's result with
-    what it was given, "kernels" runs each kernel once beside its reference, "all" does both.
-    Those for a GPU are run where there is one; "emulated" runs them on the CPU, and is else "all".
+    what it was given, "kernels" runs each kernel once beside its reference, "all" does both and
+    runs the whole engine. For a GPU both run where there is one; "emulated" is "all" on the CPU.
     tolerance: the largest error of an output that you accept, as a share of its largest magnitude,
     from 1e-5. Algorithms that round more may then be used (today Winograd's F(4x4, 3x3)), each
     where its own expected error is no larger; with verify="all" the engine runs once beside its

@@ -53,6 +53,13 @@ THREAD_NAMES = dict(zip(THREAD_AXES, ("tx", "ty", "tz"), strict=True))
 RESERVED = (
     *("tx", "ty", "tz", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "team"),
     *("half", "min", "max", "dim3", *BUILT_IN),
+    # words of C++ that are none of C
+    *("and", "and_eq", "bitand", "bitor", "catch", "char8_t", "char16_t", "char32_t", "class"),
+    *("co_await", "co_return", "co_yield", "compl", "concept", "consteval", "constinit"),
+    *("const_cast", "decltype", "delete", "dynamic_cast", "explicit", "export", "friend"),
+    *("mutable", "namespace", "new", "noexcept", "not", "not_eq", "operator", "or", "or_eq"),
+    *("private", "protected", "public", "reinterpret_cast", "requires", "static_cast", "template"),
+    *("this", "throw", "try", "typeid", "typename", "using", "virtual", "wchar_t", "xor", "xor_eq"),
 )
 NO_SIZES: Mapping[Dim, str] = MappingProxyType({})
 MOST_ELEMENTS = 2**31 - 1  # of an array: indices are int

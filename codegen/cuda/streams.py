@@ -7,8 +7,9 @@ Syncs say is not looked at: they separate whole groups of steps, most of which d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, product
 
 from ...tir.program import Copy, Launch, Slice, Sync
 from .program_artifact import CudaProgram, slices_of
@@ -44,6 +45,47 @@ def place_on_streams(program: CudaProgram, most: int = MOST_STREAMS) -> tuple[Pl
         stream, waits = streams.put(sorted(touched.before(len(placed), read, written)))
         placed.append(Placed(step, stream, waits))
     return tuple(placed)
+
+
+def order_ahead(placed: Sequence[Placed], stream: int) -> list[int]:
+    """The positions of all steps in an order that a device may run them in: one stream goes ahead
+    as far as it may, the others do only what it waits for, and the rest in the end.
+
+    Where a step of that stream does not wait for one that it depends on, it runs before it.
+    """
+    before = _before(placed)
+    order: dict[int, None] = {}
+    for number in (n for n, step in enumerate(placed) if step.stream == stream):
+        order |= dict.fromkeys(n for n in sorted({*before[number], number}))
+    return list(order | dict.fromkeys(range(len(placed))))
+
+
+def missing_wait(program: CudaProgram, placed: Sequence[Placed]) -> tuple[int, int] | None:
+    """The first two steps that touch a common slice, one of them writing, in no order; None where
+    there are none.
+    """
+    before = _before(placed)
+    written = [program.written(item.step) for item in placed]
+    for number, item in enumerate(placed):
+        for other in range(number):
+            if other in before[number]:
+                continue
+            pairs = product(written[number], slices_of(placed[other].step))
+            backward = product(written[other], slices_of(item.step))
+            if any(one.overlaps(two) for one, two in chain(pairs, backward)):
+                return other, number
+    return None
+
+
+def _before(placed: Sequence[Placed]) -> list[frozenset[int]]:
+    """For each step those that surely came before it."""
+    before: list[frozenset[int]] = []
+    last: dict[int, int] = {}
+    for number, step in enumerate(placed):
+        direct = {*step.waits, *([last[step.stream]] if step.stream in last else [])}
+        before.append(frozenset(direct).union(*(before[one] for one in direct)))
+        last[step.stream] = number
+    return before
 
 
 class _Touched:

@@ -9,14 +9,14 @@ not. A run waits for nothing that somebody else still writes into an array of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 
 import numpy as np
 
 from ...codegen.cuda.program_artifact import aligned
-from ...tir.program import Copy, Launch, Slice
+from ...tir.program import Copy, Launch, Slice, Step
 from ..arrays import Array
 from ..index_checks import check_indices
 from ..profile import Profile, step_time
@@ -33,12 +33,17 @@ _WORD_BYTES = 8  # of what a check of indices leaves
 class DeviceFrame:
     """See above. A frame serves one thread at a time."""
 
-    def __init__(self, program: LoadedProgram) -> None:
-        """Raises: DeviceMemoryError, DeviceError."""
+    def __init__(self, program: LoadedProgram, fence: int = 0) -> None:
+        """fence: bytes on either side of its memory that no run may touch, for checks.
+
+        Raises: DeviceMemoryError, DeviceError.
+        """
         artifact, context = program.artifact, program.context
         self._program = program
         self._kept = artifact.arena_bytes + artifact.workspace_bytes
-        self._memory = context.allocate(self._kept + artifact.interface_bytes)
+        size, self._fence = self._kept + artifact.interface_bytes, aligned(fence)
+        self._whole = context.allocate(size + 2 * self._fence)
+        self._memory = self._whole.part(self._fence, size)
         self._offsets: dict[tuple[str, int], int] = {}
         at = 0
         for space, parameters in (("input", artifact.inputs), ("output", artifact.outputs)):
@@ -106,6 +111,38 @@ class DeviceFrame:
             step_time(item.step, taken) for item, taken in zip(placed, seconds[1:], strict=True)
         )
         return Profile(self._program.artifact.name, threads, rounds, seconds[0], steps)
+
+    # -- for checks ------------------------------------------------------------------------------
+
+    def fill(self, value: int) -> None:
+        """Set every byte of its memory on the device, and of its fences."""
+        self._whole.fill(value)
+
+    def fences(self) -> tuple[Array, Array]:
+        """The bytes on either side of its memory, as they are now."""
+        before, behind = (np.empty(self._fence, np.uint8) for _ in range(2))
+        self._whole.copy_out(before)
+        self._whole.copy_out(behind, at=self._whole.size - self._fence)
+        return before, behind
+
+    def steps(self) -> list[tuple[Step, Callable[[], object]]]:
+        """Each step as a call of its own, which waits for it. The inputs pointed to, of the host,
+        are copied now; outputs stay on the device.
+        """
+        for position, array in enumerate(self._arrays["input"]):
+            if not isinstance(array, DeviceArray):
+                self._own_of("input", position).copy_in(np.ascontiguousarray(array))
+        return [(item.step, partial(self._alone, item.step)) for item in self._program.placed]
+
+    def view(self, item: Slice) -> Array:
+        """What lies in a slice, as it is now."""
+        array = np.empty(item.shape, item.dtype.numpy)
+        self._place(item).copy_out(array)
+        return array
+
+    def _alone(self, step: Launch | Copy) -> None:
+        self._put(step, self._streams[0])
+        self._streams[0].synchronize()
 
     # -- where things lie ------------------------------------------------------------------------
 

@@ -26,30 +26,44 @@ class DeviceProgram:
     """A model on the first GPU.
 
     cubins: of each kernel. constants: by position; None for those that nobody reads or that are
-    computed on the device.
+    computed on the device. poison: what every byte of the memory of constants is set to first, for
+    checks.
     """
 
     def __init__(
-        self, artifact: CudaProgram, cubins: Sequence[Cubin], constants: Sequence[Array | None]
+        self,
+        artifact: CudaProgram,
+        cubins: Sequence[Cubin],
+        constants: Sequence[Array | None],
+        poison: int | None = None,
     ) -> None:
         self.artifact = artifact
         self.cubins = tuple(cubins)
         self.constants = tuple(constants)
         self.checks = artifact.checks
         self.interface = DeviceInterface(artifact, self.context)
+        self._poison = poison
         self._loaded: LoadedProgram | None = None
         self._loading = threading.Lock()
 
-    def frame(self, threads: int) -> DeviceFrame:
+    def frame(self, threads: int, fence: int = 0) -> DeviceFrame:
         """Memory for runs; the first one loads the kernels and computes the constants.
 
+        fence: bytes on either side of it that no run may touch, for checks.
         Raises: NoDevice; TargetError for a GPU that it was not built for; DeviceMemoryError,
         DeviceError.
+        """
+        return DeviceFrame(self.loaded(), fence)
+
+    def loaded(self) -> LoadedProgram:
+        """Its kernels and constants on the device, where it has no memory for a run yet.
+
+        Raises: as `frame`.
         """
         with self._loading:
             if self._loaded is None:
                 self._loaded = self._load()
-        return DeviceFrame(self._loaded)
+            return self._loaded
 
     def context(self) -> Context:
         """That of the first GPU. Raises: NoDevice."""
@@ -65,7 +79,8 @@ class DeviceProgram:
 
     def _load(self) -> LoadedProgram:
         context = self.context()
-        return LoadedProgram(context, self.artifact, self._fitting(context), self.constants)
+        cubins = self._fitting(context)
+        return LoadedProgram(context, self.artifact, cubins, self.constants, self._poison)
 
     def _fitting(self, context: Context) -> tuple[Cubin, ...]:
         """Cubins that the device runs: on a newer one, of the sources compiled for it."""

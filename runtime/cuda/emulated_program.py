@@ -4,8 +4,9 @@ array of the host.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from .emulated_code import EmulationFailed
 from .emulation_report import EmulationReport
 from .emulator import emulate
 
-_POISON = 0xFF  # every byte of the arena at first: NaN in every float type
+_POISON = 0xFF  # every byte of what nobody wrote: NaN in every float type
 
 
 class EmulatedProgram:
@@ -51,9 +52,9 @@ class EmulatedProgram:
         """The constants that are computed, by position."""
         if self._prepared is None:
             made = {
-                position: np.zeros(parameter.shape, parameter.dtype.numpy)
-                for position, parameter in enumerate(self.artifact.constants)
-                if parameter.role == "prepared"
+                position: _poisoned(p.bytes).view(p.dtype.numpy).reshape(p.shape)
+                for position, p in enumerate(self.artifact.constants)
+                if p.role == "prepared"
             }
             memory = _Memory(self.artifact, {**self._constants, **made})
             memory.run(self.artifact.prepare, self.checked)
@@ -75,6 +76,22 @@ class EmulatedFrame:
     def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Let the next runs use these arrays."""
         self._memory.inputs, self._memory.outputs = inputs, outputs
+
+    def steps(self) -> list[tuple[Step, Callable[[], object]]]:
+        """Each step but the Syncs as a call of its own, on the arrays pointed to.
+
+        Raises: EmulationFailed, as a call does.
+        """
+        program = self._program
+        return [
+            (step, partial(self._memory.run, (step,), program.checked))
+            for step in program.artifact.body
+            if not isinstance(step, Sync)
+        ]
+
+    def view(self, item: Slice) -> Array:
+        """The array of a slice, as it is now."""
+        return self._memory.array(item)
 
     def run(self, threads: int) -> int:
         """Run on one thread.
@@ -98,7 +115,7 @@ class _Memory:
         self.outputs: Sequence[Array] = ()
         self._artifact = artifact
         self._constants = constants
-        self._arena = np.full(artifact.arena_bytes + artifact.workspace_bytes, _POISON, np.uint8)
+        self._arena = _poisoned(artifact.arena_bytes + artifact.workspace_bytes)
 
     def array(self, item: Slice) -> Array:
         """The array of a slice."""
@@ -154,3 +171,7 @@ class _Memory:
                 notes=(f"it computes {step.label}.",) if step.label else (),
             )
         return report
+
+
+def _poisoned(size: int) -> Array:
+    return np.full(size, _POISON, np.uint8)

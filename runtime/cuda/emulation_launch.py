@@ -35,6 +35,7 @@ _SITE = struct.Struct("<8q")
 _NUMBERS = ffi.typeof("long long[]")
 _BYTES = ffi.typeof("char[]")
 _POINTERS = ffi.typeof("void *[]")
+_POISON = 0xFF
 _GRANULE = 4  # bytes: the most that two threads share without being told apart
 
 
@@ -58,14 +59,16 @@ class Memory:
 
 
 class FencedArrays:
-    """Copies of the arrays of a run, with a fence of bytes that belong to nobody around each."""
+    """Copies of the arrays of a run, with a fence of bytes that belong to nobody around each: NaN
+    in every float type.
+    """
 
     def __init__(self, arrays: Mapping[str, Array], fresh: Collection[str] = ()) -> None:
         """fresh: arrays of which nothing may be read before a kernel writes it."""
         self._arrays = dict(arrays)
         self._written = {name: np.zeros(arrays[name].nbytes, np.uint8) for name in fresh}
         sizes = [-(-array.nbytes // FENCE) * FENCE + FENCE for array in arrays.values()]
-        self._arena = np.empty(FENCE + sum(sizes) + ALIGNMENT * 4, np.uint8)
+        self._arena = np.full(FENCE + sum(sizes) + ALIGNMENT * 4, _POISON, np.uint8)
         start = -self._arena.ctypes.data % (ALIGNMENT * 4) + FENCE
         self._copies: dict[str, Array] = {}
         for (name, array), size in zip(self._arrays.items(), sizes, strict=True):
@@ -93,11 +96,37 @@ class FencedArrays:
         found += [Memory(a.name, a.address, shared_bytes, 1, SHARED) for a in made.dynamic()]
         return found
 
+    def faults(self, kernel: str) -> list[Finding]:
+        """What a kernel that has run wrote where it may not, as far as bytes have changed."""
+        found, at, before = [], 0, ""
+        for name, copy in self._copies.items():
+            start = copy.ctypes.data - self._arena.ctypes.data
+            found += self._beside(kernel, slice(at, start), before or name, name)
+            at, before = start + copy.nbytes, name
+            array = self._arrays[name]
+            if not array.flags.writeable and not np.array_equal(_bytes(copy), _bytes(array)):
+                note = f"it wrote into '{name}', which it may only read"
+                found.append(Finding("read-only", kernel, (), note=note))
+        return found + self._beside(kernel, slice(at, None), before, before)
+
+    def _beside(self, kernel: str, fence: slice, before: str, behind: str) -> list[Finding]:
+        """A finding where a fence has changed: beside the nearer of two arrays."""
+        changed = np.flatnonzero(self._arena[fence] != _POISON)
+        if not changed.size:
+            return []
+        first = changed[0] < self._arena[fence].size - changed[-1]
+        note = f"it wrote outside of '{before if first else behind}'"
+        return [Finding("out-of-bounds", kernel, (), note=note)]
+
     def copy_back(self) -> None:
         """Write what may be written."""
         for name, array in self._arrays.items():
             if array.flags.writeable:
                 array[...] = self._copies[name]
+
+
+def _bytes(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def pack_arguments(types: str, values: Sequence[int | float]) -> tuple[Pointer, list[Pointer]]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -58,7 +59,8 @@ def emulate(
     parameter is.
     checked: every load and store is looked at: whether it lies in an array or in shared memory that
     was written, whether two threads race for it, what it costs a warp. Without that, only what
-    leaves no way to go on is found. It ends at the first launch with a finding.
+    leaves no way to go on is found, and what a launch has changed close beside an array or in one
+    that it may only read. It ends at the first launch with a finding.
     fresh: arrays whose first content means nothing; where checked, none of it may be read.
     Raises: EmulationError; CompilerNotFound, CompileFailed; TargetError where nothing is emulated.
     """
@@ -75,8 +77,11 @@ def emulate(
             arguments, _held = pack_arguments(made.types(launch.kernel), values)
             memory = fenced.memory(made, launch.kernel, launch.shared_bytes)
             run = LaunchRun(made, launch, memory)
-            reports.append(run.run(arguments))
-            if not reports[-1]:
+            report = run.run(arguments)
+            if report:  # what was seen by each access says more
+                report = replace(report, findings=tuple(fenced.faults(launch.kernel)))
+            reports.append(report)
+            if not report:
                 break
     fenced.copy_back()
     return EmulationReport.of_launches(reports)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,9 +24,14 @@ class LoadedProgram:
         artifact: CudaProgram,
         cubins: Sequence[Cubin],
         constants: Sequence[Array | None],
+        poison: int | None = None,
     ) -> None:
-        """Load the cubins, copy the constants, and compute those that depend on them alone."""
+        """Load the cubins, copy the constants, and compute those that depend on them alone.
+
+        poison: what every byte of the memory for that is set to first, for checks.
+        """
         self.context = context
+        self._poison = poison
         self.artifact = artifact
         self.placed = place_on_streams(artifact)
         self._kernels: dict[tuple[str, str], Kernel] = {}
@@ -42,6 +47,13 @@ class LoadedProgram:
         """Where a constant that a run reads lies."""
         return self._constants[position]
 
+    def weights(self) -> Iterator[Array]:
+        """The bytes of each constant that a run reads, as they are now."""
+        for memory in self._constants.values():
+            array = np.empty(memory.size, np.uint8)
+            memory.copy_out(array)
+            yield array
+
     def put(self, step: Launch, place: Callable[[Slice], Memory], stream: Stream) -> None:
         """Put the launches of a step into a stream. place: where each slice lies."""
         name, places = step.function.removesuffix(PREPARE), self.artifact.places(step)
@@ -55,12 +67,18 @@ class LoadedProgram:
                 stream=stream,
             )
 
+    def _allocate(self, size: int) -> Memory:
+        memory = self.context.allocate(size)
+        if self._poison is not None:
+            memory.fill(self._poison)
+        return memory
+
     def _copied(
         self, positions: Sequence[int], constants: Sequence[Array | None]
     ) -> dict[int, Memory]:
         """One memory with these constants, those that are given as they are."""
         sizes = [self.artifact.constants[position].bytes for position in positions]
-        whole = self.context.allocate(sum(map(aligned, sizes)))
+        whole = self._allocate(sum(map(aligned, sizes)))
         places, at = {}, 0
         for position, size in zip(positions, sizes, strict=True):
             places[position] = whole.part(at, size)
@@ -75,7 +93,7 @@ class LoadedProgram:
         if not self.artifact.prepare:
             return
         passing = self._copied(self.artifact.passing, constants)
-        arena = self.context.allocate(self.artifact.arena_bytes + self.artifact.workspace_bytes)
+        arena = self._allocate(self.artifact.arena_bytes + self.artifact.workspace_bytes)
         stream = self.context.stream()
 
         def place(item: Slice) -> Memory:

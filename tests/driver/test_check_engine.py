@@ -15,6 +15,7 @@ from tilewright.driver import check_engine
 from tilewright.driver.build_program import ProgramOptions, build_program
 from tilewright.driver.check_engine import EngineCheck, EngineChecker, EngineCheckError
 from tilewright.driver.check_program import ProgramCheckError
+from tilewright.driver.engine_runs import ThreadedRuns
 from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.model import Model
@@ -75,7 +76,7 @@ def checked(
     bound = {i: kept[tensor.name] for i, tensor in enumerate(program.constants)}
     code = NativeProgram(artifact, shared, prepare_constants(artifact, shared, bound))
     oracle = Reference(meant or program, kept, factor, decides)
-    return EngineChecker(code, Model(program, kept), oracle).check()
+    return EngineChecker(ThreadedRuns(code), Model(program, kept), oracle).check()
 
 
 def copying() -> Program:
@@ -146,9 +147,12 @@ def test_a_write_before_scratch_memory_is_found() -> None:
         checked("(void)scratch,", "scratch[-1] = 1,")
 
 
-@pytest.mark.parametrize(("argument", "what"), [(0, "its input 'x'"), (1, "its weights")])
+@pytest.mark.parametrize(
+    ("argument", "what"),
+    [(0, "its input 'x' on 1 thread, on"), (1, "its weights, on")],
+)
 def test_a_write_into_what_is_only_read_is_found(argument: int, what: str) -> None:
-    with pytest.raises(EngineCheckError, match=f"it wrote into {what}"):
+    with pytest.raises(EngineCheckError, match=f"it wrote into {what} random data"):
         checked("(void)scratch,", f"((float *)args[{argument}])[0] += 1,")
 
 

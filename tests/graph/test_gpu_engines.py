@@ -61,6 +61,7 @@ def test_a_model_is_right_where_it_is_emulated(name: str) -> None:
     report = engine.explain()
     assert {kernel.check for kernel in report.kernels} == {"ok"}
     assert set(report.proofs) == {"proved"}
+    assert report.whole.startswith("ok emulated with each of 2 streams ahead, equal bits")
     run = tw.emulated(engine, checked=name == "network")
     assert run.verify()
 
@@ -72,6 +73,23 @@ def test_an_engine_is_saved_and_loaded_without_a_gpu(tmp_path: Path) -> None:
     assert [c.image for c in loaded.parts.cubins] == [c.image for c in engine.parts.cubins]
     assert loaded.plan == engine.plan
     assert tw.emulated(loaded).verify()
+    assert loaded.explain().whole == engine.explain().whole
+
+
+def test_without_a_gpu_the_report_says_how_to_have_the_engine_run_whole() -> None:
+    assert compile(network(), GPU, cache=False).explain().whole == (
+        "not run: no GPU: none here; verify='emulated' runs the engine on the CPU when it is built"
+    )
+    for verify in ("kernels", "rewrites", "off"):
+        engine = compile(network(), GPU, cache=False, verify=verify)
+        assert engine.explain().whole == "off"
+
+
+def test_the_verdict_on_a_whole_engine_is_kept_in_its_file(tmp_path: Path) -> None:
+    engine = compile(network(), GPU, cache=False, verify="emulated")
+    loaded = tw.load(engine.save(tmp_path / "net.twe"))
+    assert loaded.explain().whole.startswith("ok emulated")
+    assert f"whole engine: check {engine.explain().whole}" in str(loaded.explain())
 
 
 def test_branches_have_streams_of_their_own() -> None:

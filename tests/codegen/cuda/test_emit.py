@@ -315,3 +315,13 @@ def test_a_kernel_of_the_cpu_is_not_emulated() -> None:
         "[emulated-target]\n"
         "  Hint: tw.build(what, 'cuda:sm_90a') builds one."
     )
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_words_of_cpp_are_no_names() -> None:
+    given = te.placeholder((8,), "float32", name="and")
+    other = te.placeholder((8,), "float32", name="new")
+    made = te.compute((8,), lambda i: given[i] + other[i], name="this")
+    kernel = tw.build(te.func(given, other, made, name="class"), A100)
+    assert "*__restrict__ and_1, const float *__restrict__ new_1" in kernel.source
+    assert "this_1[" in kernel.source

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.codegen.cuda.program_artifact import CudaProgram, slices_of
-from tilewright.codegen.cuda.streams import Placed, place_on_streams
+from tilewright.codegen.cuda.streams import (
+    Placed,
+    missing_wait,
+    order_ahead,
+    place_on_streams,
+)
 
 from ...gpu_program import BYTES, add, arena, branches, piece, program
 
@@ -88,3 +94,24 @@ def test_steps_that_depend_are_in_order(body: list, most: int) -> None:
             for b in slices_of(theirs)
         )
         assert not clash or (one, other) in pairs
+    assert missing_wait(made, found) is None
+    for stream in range(most):
+        order = order_ahead(found, stream)
+        assert sorted(order) == list(range(len(body)))
+        places = {number: place for place, number in enumerate(order)}
+        assert all(places[one] < places[other] for one, other in pairs)
+
+
+def test_a_stream_that_goes_ahead_leaves_behind_what_it_does_not_wait_for() -> None:
+    found = place_on_streams(branches())
+    assert [(step.stream, step.waits) for step in found] == [(0, ()), (1, ()), (1, ()), (1, (0,))]
+    assert order_ahead(found, 0) == [0, 1, 2, 3]
+    assert order_ahead(found, 1) == [1, 2, 0, 3]
+    without = [replace(step, waits=()) for step in found]
+    assert order_ahead(without, 1) == [1, 2, 3, 0]
+
+
+def test_a_wait_that_is_missing_is_named() -> None:
+    made = branches()
+    without = [replace(step, waits=()) for step in place_on_streams(made)]
+    assert missing_wait(made, without) == (0, 3)

@@ -8,6 +8,10 @@
  * which computes, says how long that takes, and gives a status: from 700 on the next call has it,
  * as of work that goes on after its launch. Without arguments it is asked for what a recorded
  * launch will take. Without a plan a kernel does nothing.
+ *
+ * A graph does its copies in the order in which they were recorded, and no launch. With
+ * FAKE_CUDA_REPLAY it does both, in an order that its streams allow: at its first launch one stream
+ * goes ahead as far as it may, at the second launch the next one, and so on.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -277,14 +281,28 @@ int cuMemFreeHost(void *place) { CALL("cuMemFreeHost"); return drop_thing('h', p
 
 /* ---- streams 's', events 'e', graphs 'g' (recorded) and 'x' (ready) ---- */
 
-/* What was recorded: how many nodes, what they take, what becomes of them, and those that are
- * copies, which a launch does again. */
-typedef struct { uintptr_t to, from; size_t bytes; } Copy;
-typedef struct { int nodes, status, copies; double time; Copy copy[32]; } Graph;
+typedef struct { char name[64]; void *module; int allowed; } Kernel;
+/* A copy, or the launch of a kernel, that was recorded. before: those that surely come before. */
+enum { MOST_NODES = 256 };
+typedef struct { uint64_t bits[MOST_NODES / 64]; } Set;
+typedef struct {
+    Kernel *kernel;
+    void *stream;
+    Set before;
+    uintptr_t to, from;
+    size_t bytes;
+    unsigned grid[3], block[3];
+    char arguments[256];
+} Node;
+/* What was recorded: how many nodes, what they take, what becomes of them, those that are kept to be
+ * done again, and how often they were. */
+typedef struct { int nodes, status, kept, launches; double time; Node node[MOST_NODES]; } Graph;
 /* origin: the stream whose recording this one is a part of, NULL where it is of none. work, joined:
- * how much was put into it, and how much of that the origin has waited for. */
-typedef struct Stream { struct Stream *origin; int work, joined; Graph recorded; } Stream;
-typedef struct { double when; Stream *stream; int work; } Event; /* stream: where it was recorded */
+ * how much was put into it, and how much of that the origin has waited for. seen: what comes before
+ * all that is put into it next. */
+typedef struct Stream { struct Stream *origin; int work, joined; Set seen; Graph recorded; } Stream;
+/* stream: where it was recorded */
+typedef struct { double when; Stream *stream; int work; Set seen; } Event;
 /* The device's clock, in microseconds: work takes what it takes at once. */
 enum { KERNEL_TIME = 10, FILL_TIME = 50 };
 static double now;
@@ -305,6 +323,18 @@ static int recorded(void *stream)
     ++state->origin->recorded.nodes;
     return 1;
 }
+/* Keep work that was recorded; NULL where there is no room. */
+static Node *keep(Stream *stream)
+{
+    Graph *all = &stream->origin->recorded;
+    if (all->kept == MOST_NODES) return NULL;
+    Node *node = &all->node[all->kept];
+    *node = (Node){.stream = stream, .before = stream->seen};
+    stream->seen.bits[all->kept / 64] |= 1ull << all->kept % 64;
+    ++all->kept;
+    return node;
+}
+static int has(const Set *set, int number) { return set->bits[number / 64] >> number % 64 & 1; }
 #define CHECK_STREAM(stream) if (stream && !thing_at('s', stream)) return BAD_HANDLE
 
 int cuStreamCreate(void **stream, unsigned flags)
@@ -329,6 +359,7 @@ int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
     if (!of || !of->origin) return 0;
     if (!state->origin) *state = (Stream){.origin = of->origin}; /* it joins the recording */
     ++state->work;
+    for (int i = 0; i < MOST_NODES / 64; ++i) state->seen.bits[i] |= ((Event *)event)->seen.bits[i];
     if (state == of->origin) of->joined = ((Event *)event)->work;
     return 0;
 }
@@ -345,7 +376,8 @@ int cuEventRecord(void *event, void *stream)
     CHECK_STREAM(stream);
     if (!thing_at('e', event)) return BAD_HANDLE;
     Stream *state = stream;
-    *(Event *)event = (Event){now, state && state->origin ? state : NULL, state ? state->work : 0};
+    *(Event *)event = (Event){now, state && state->origin ? state : NULL, state ? state->work : 0,
+                              state ? state->seen : (Set){{0}}};
     return 0;
 }
 int cuEventSynchronize(void *event)
@@ -406,17 +438,6 @@ int cuGraphInstantiateWithFlags(void **made, void *graph, unsigned long long fla
 }
 int cuGraphDestroy(void *graph) { note("cuGraphDestroy"); return drop_thing('g', graph); }
 int cuGraphExecDestroy(void *made) { CALL("cuGraphExecDestroy"); return drop_thing('x', made); }
-int cuGraphLaunch(void *made, void *stream)
-{
-    CALL("cuGraphLaunch graph%d %s", number_of('x', made), stream_name(stream));
-    if (!thing_at('x', made)) return BAD_HANDLE;
-    Graph *all = made;
-    now += all->time;
-    for (int i = 0; i < all->copies; ++i)
-        memcpy((void *)all->copy[i].to, (const void *)all->copy[i].from, all->copy[i].bytes);
-    return status_of_work(all->status);
-}
-
 /* ---- copies ---- */
 
 static int copied(const char *name, uintptr_t to, uintptr_t from, size_t bytes, int into, int out,
@@ -432,9 +453,11 @@ static int copied(const char *name, uintptr_t to, uintptr_t from, size_t bytes, 
         memcpy((void *)to, (const void *)from, bytes);
         return 0;
     }
-    Graph *all = &((Stream *)stream)->origin->recorded;
-    if (all->copies == 32) return MEMORY;
-    all->copy[all->copies++] = (Copy){to, from, bytes};
+    Node *node = keep(stream);
+    if (!node) return MEMORY;
+    node->to = to;
+    node->from = from;
+    node->bytes = bytes;
     return 0;
 }
 int cuMemcpyHtoD_v2(uintptr_t to, uintptr_t from, size_t bytes) { return copied("cuMemcpyHtoD", to, from, bytes, 1, 0, NULL); }
@@ -455,7 +478,6 @@ int cuMemsetD8Async(uintptr_t to, unsigned char value, size_t bytes, void *strea
 
 /* ---- modules 'm' and their kernels: a cubin has them as sections, PTX as text ---- */
 
-typedef struct { char name[64]; void *module; int allowed; } Kernel;
 typedef struct { Kernel kernels[8]; char *image; size_t bytes; } Module;
 
 static int loaded(void **module, const void *image)
@@ -559,10 +581,66 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
         int status = planned(kernel->name, grid, block, NULL, &time);
         into->time += time;
         into->status = status ? status : into->status;
+        if (!getenv("FAKE_CUDA_REPLAY")) return 0;
+        Node *node = keep(stream);
+        size_t bytes = extra ? *(size_t *)extra[3] : 0;
+        if (!node || bytes > sizeof node->arguments) return MEMORY;
+        node->kernel = kernel;
+        memcpy(node->grid, grid, sizeof grid);
+        memcpy(node->block, block, sizeof block);
+        if (bytes) memcpy(node->arguments, extra[1], bytes);
         return 0;
     }
     int status = planned(kernel->name, grid, block, extra ? extra[1] : NULL, &time);
     now += time;
+    return status_of_work(status);
+}
+
+/* ---- what was recorded is done ---- */
+
+static int done_again(const Node *node)
+{
+    double time;
+    if (node->kernel && !thing_at('m', node->kernel->module)) return BAD_HANDLE;
+    if (node->kernel)
+        return planned(node->kernel->name, node->grid, node->block, node->arguments, &time);
+    memcpy((void *)node->to, (const void *)node->from, node->bytes);
+    return 0;
+}
+/* The stream that goes ahead at this launch. */
+static void *ahead(const Graph *all)
+{
+    void *streams[16] = {NULL};
+    int count = 0;
+    for (int n = 0; n < all->kept; ++n) {
+        int known = 0;
+        for (int i = 0; i < count; ++i) known |= streams[i] == all->node[n].stream;
+        if (!known && count < 16) streams[count++] = all->node[n].stream;
+    }
+    return count ? streams[all->launches % count] : NULL;
+}
+int cuGraphLaunch(void *made, void *stream)
+{
+    CALL("cuGraphLaunch graph%d %s", number_of('x', made), stream_name(stream));
+    if (!thing_at('x', made)) return BAD_HANDLE;
+    Graph *all = made;
+    now += all->time;
+    void *first = getenv("FAKE_CUDA_REPLAY") ? ahead(all) : NULL;
+    int status = all->status;
+    char done[MOST_NODES] = {0};
+    for (int n = 0; first && n < all->kept; ++n)
+        for (int i = 0; all->node[n].stream == first && i <= n; ++i)
+            if (!done[i] && (i == n || has(&all->node[n].before, i))) {
+                int found = done_again(&all->node[i]);
+                status = found ? found : status;
+                done[i] = 1;
+            }
+    for (int n = 0; n < all->kept; ++n)
+        if (!done[n]) {
+            int found = done_again(&all->node[n]);
+            status = found ? found : status;
+        }
+    ++all->launches;
     return status_of_work(status);
 }
 

@@ -56,6 +56,38 @@ def test_a_matmul_of_one_block_equals_numpy_bit_for_bit_in_its_order() -> None:
     np.testing.assert_array_equal(c, a @ b)
 
 
+BESIDE = """\
+extern "C" __global__ void beside(const float* A, float* B)
+{
+    B[threadIdx.x] = A[threadIdx.x];
+    LINE
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "note"),
+    [
+        ("B[-1] = 0;", "out-of-bounds", "it wrote outside of 'B'"),
+        ("B[8] = 0;", "out-of-bounds", "it wrote outside of 'B'"),
+        ("((float*)A)[-1] = 0;", "out-of-bounds", "it wrote outside of 'A'"),
+        ("((float*)A)[9] = 0;", "out-of-bounds", "it wrote outside of 'A'"),
+        ("((float*)A)[3] = 7;", "read-only", "it wrote into 'A', which it may only read"),
+    ],
+)
+def test_what_changed_where_nothing_may_is_found_unchecked_too(
+    line: str, kind: str, note: str
+) -> None:
+    a, b = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    a.flags.writeable = False
+    source = BESIDE.replace("LINE", line)
+    report = emulate(source, [flat("beside", 1, 8, ("A", "B"))], {"A": a, "B": b})
+    assert [(found.kind, found.kernel, found.note) for found in report.findings] == [
+        (kind, "beside", note)
+    ]
+    assert a[3] == 3
+
+
 def test_indices_run_along_three_axes() -> None:
     source = """\
 extern "C" __global__ void where(int* out)
