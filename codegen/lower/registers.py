@@ -17,7 +17,7 @@ from ...tir.lowered import Broadcast, Lanes, Ramp
 from ...tir.node import Node
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Prefetch, Seq, Stmt, Store, seq
 from ...tir.target import Target
-from ...tir.visit import accesses, exchange, found_in, free_vars, transform
+from ...tir.visit import accesses, exchange, found_in, free_vars, stores, transform
 from ..c.isa import Isa, isa
 from ..c.selection import lanes_operation
 
@@ -37,7 +37,7 @@ class Registers:
 
     A load of a part of a vector takes lanes of its register. A store that nothing reads goes. A
     masked store drops its mask where the lanes that are off are never read, else it keeps their old
-    values by a Select. A tile stays a small array without vector registers, and where two of its
+    values, zeros at first, by a Select. A tile stays a small array without vector registers, and where two of its
     vectors overlap in part: where one block has an instruction for them all and another goes lane
     by lane.
     Requires: no loop is VECTORIZED or UNROLLED. Ensures: other register-scope buffers have shape
@@ -90,9 +90,23 @@ def _named(node: Alloc, places: Places, parts: Parts) -> Node:
         return _without_prefetch(item, buffer)
 
     body: Stmt = exchange(node.body, rule)
-    for register in reversed(registers.values()):
+    begun = _begun_by_masks(buffer, node.body) - unmasked
+    for key, register in reversed(registers.items()):
+        zero = const(0, buffer.type)
+        if key in begun:
+            lanes = register.type.lanes
+            body = seq(Store(register, (), Broadcast(zero, lanes) if lanes > 1 else zero), body)
         body = Alloc(register, body)
     return body
+
+
+def _begun_by_masks(buffer: Buffer, body: Stmt) -> set[Key]:
+    """The registers whose first store leaves out lanes."""
+    first: dict[Key, Expr | None] = {}
+    for store in stores(body):
+        if store.buffer is buffer:
+            first.setdefault(store.indices, store.mask)
+    return {key for key, mask in first.items() if mask is not None}
 
 
 def _without_prefetch(item: Node, buffer: Buffer) -> Node:
@@ -255,5 +269,14 @@ def _narrower(a: Expr, b: Expr) -> bool:
     """Whether the lanes of `a` are among those of `b`: the same ones, or fewer of the first."""
     match a, b:
         case LT(left, Broadcast(Const() as fewer)), LT(right, Broadcast(Const() as more)):
-            return left == right and fewer.value <= more.value
+            apart = _distance(left, right)
+            return apart is not None and fewer.value <= more.value + apart
     return a == b
+
+
+def _distance(a: Expr, b: Expr) -> int | None:
+    """By how much each lane of `a` is more than that of `b`; None where that is not plain."""
+    match a, b:
+        case Ramp(Const() as one, step, _), Ramp(Const() as other, also, _) if step == also:
+            return int(one.value) - int(other.value)
+    return 0 if a == b else None

@@ -65,6 +65,32 @@ masked(T[ramp(0, 1, 16)], {lanes.format(read)})
     assert ("T[()])" in named(text)) is kept
 
 
+def test_one_mask_may_be_counted_from_another_lane() -> None:
+    text = """
+def f(A: float32[8], C: output(float32[8])):
+    T = alloc(float32[16], "register")
+    masked(T[ramp(8, 1, 8)], ramp(8, 1, 8) < broadcast(11, 8)) = A[ramp(0, 1, 8)]
+    masked(C[ramp(0, 1, 8)], ramp(0, 1, 8) < broadcast(3, 8)) = \
+masked(T[ramp(8, 1, 8)], ramp(0, 1, 8) < broadcast({}, 8))
+"""
+    assert "T_1[()] = A[ramp(0, 1, 8)]" in named(text.format(3))
+    assert "T_1[()] = select(" in named(text.format(4))
+
+
+def test_a_register_whose_first_store_leaves_out_lanes_that_are_read_begins_with_zeros() -> None:
+    text = """
+def f(A: float32[16], C: output(float32[16])):
+    T = alloc(float32[16], "register")
+    masked(T[ramp(0, 1, 16)], ramp(0, 1, 16) < broadcast(9, 16)) = A[ramp(0, 1, 16)]
+    C[ramp(0, 1, 16)] = T[ramp(0, 1, 16)]
+"""
+    assert named(text).splitlines()[2:] == [
+        "    T[()] = broadcast(0.0, 16)",
+        "    T[()] = select(ramp(0, 1, 16) < broadcast(9, 16), A[ramp(0, 1, 16)], T[()])",
+        "    C[ramp(0, 1, 16)] = T[()]",
+    ]
+
+
 def test_a_masked_store_whose_other_lanes_are_read_keeps_them() -> None:
     text = """
 def f(A: float32[16], C: output(float32[16])):
