@@ -37,9 +37,9 @@ class Registers:
 
     A load of a part of a vector takes lanes of its register. A store that nothing reads goes. A
     masked store drops its mask where the lanes that are off are never read, else it keeps their old
-    values, zeros at first, by a Select. A tile stays a small array without vector registers, and where two of its
-    vectors overlap in part: where one block has an instruction for them all and another goes lane
-    by lane.
+    values, zeros at first, by a Select. A tile stays a small array without vector registers, and
+    where two of its vectors overlap in part: where one block has an instruction for them all and
+    another goes lane by lane.
     Requires: no loop is VECTORIZED or UNROLLED. Ensures: other register-scope buffers have shape
     (). Raises: TargetError where an index is not constant.
     """
