@@ -32,7 +32,7 @@ import numpy as np
 from ..codegen.artifact import Parameter
 from ..runtime.arrays import Array
 from ..runtime.model import Model
-from ..runtime.verification import OutputReport, compare_outputs, largest_difference
+from ..runtime.verification import OutputReport, RoundedModel, compare_outputs, roundings_of
 from ..tir.dtype import dtype as as_dtype
 from ..tir.number import integer_range
 from ..tir.program import Slice
@@ -51,20 +51,13 @@ class EngineCheckError(CheckError):
     """An engine as a whole does not compute what its model does."""
 
 
-class Oracle(Protocol):
-    """The reference of a model: its outputs by name for inputs by name.
-
-    decides: whether an operator of it makes a great difference of a small one.
+class Oracle(RoundedModel, Protocol):
+    """The reference of a model. decides: whether an operator of it makes a great difference of a
+    small one.
     """
 
     @property
     def decides(self) -> bool: ...
-
-    def __call__(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """With every float in float64."""
-
-    def in_own_types(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """With each value in the model's own type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +162,7 @@ class EngineChecker:
         if not report:
             rounded = self._oracle.in_own_types(inputs)
             held = {n: _where_held(got[n], exact[n], rounded[n]) for n in names}
-            strayed = {n: largest_difference(rounded[n], exact[n]) for n in names}
+            strayed = roundings_of(self._oracle, inputs, exact, rounded)
             report = compare_outputs("", got, held, tolerance=accepted, roundings=strayed)
         return max(report.outputs, key=lambda output: output.share, default=None)
 

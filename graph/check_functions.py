@@ -12,12 +12,15 @@ them off by half of its last place.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from ..tir.definitions import definitions
 from ..tir.dtype import FLOAT64, dtype
 from ..tir.evaluate import evaluate as evaluate_function
+from ..tir.evaluate import is_contraction
 from ..tir.expr import Const
 from ..tir.func import PrimFunc
 from ..tir.node import Node
@@ -28,11 +31,14 @@ from .compare import ALLOWED_FLOAT64, ROUNDINGS, half_last_place, relative_error
 from .effort import TooLarge, check_limits, check_within, effort
 from .groups import Group
 from .ir import Graph, make_graph
+from .ops.base import Work
 from .reference import evaluate
 from .types import Array, TensorType
 
 _SMALL = 100
-_DYADIC = 4096  # constants that are a multiple of its inverse are held as they are
+_DYADIC = 4096  # constants below _WHOLE that are a multiple of its inverse are held as they are
+_WHOLE = 2.0**24
+_ALONE = 32  # steps of a matrix product take as long as one point of what is none
 UNCHECKED = "unchecked: too large"
 
 
@@ -69,6 +75,7 @@ class FunctionChecker:
     def _verdict(self, part: Part) -> str:
         try:
             check_within(effort(part.group.nodes, self._graph.types), check_limits())
+            check_within(_effort_of(part.kernel.func), check_limits())
         except TooLarge:
             return UNCHECKED
         rng = np.random.default_rng(self._seed)
@@ -105,6 +112,17 @@ class FunctionChecker:
             return error, allowed, bool(np.isfinite(wanted).all())
 
 
+def _effort_of(func: PrimFunc) -> Work:
+    """What evaluating a function takes beside its tensors; one that counts who is smaller, say,
+    takes far more than NumPy's sort.
+    """
+    steps = 0
+    for definition in definitions(func):
+        points = math.prod(axis.extent for axis in (*definition.axes, *definition.reduced))
+        steps += points * (1 if is_contraction(definition) else _ALONE)
+    return Work(0, steps)
+
+
 def _result(func: PrimFunc, arrays: Sequence[Array]) -> Array:
     """The first output of a function in float64, of arrays in the order of its parameters."""
     given = {
@@ -120,12 +138,17 @@ def _rounding(func: PrimFunc, arrays: Sequence[Array]) -> float:
 
     def off(node: Node) -> Node:
         match node:
-            case Const(float(value), kind) if kind.is_float and (value * _DYADIC) % 1:
+            case Const(float(value), kind) if kind.is_float and _is_rounded(value):
                 return Const(value * (1 + half_last_place(kind.numpy)), FLOAT64)
         return node
 
     loose = func.with_body(transform(func.body, off))
     return relative_error(_result(func, arrays), _result(loose, arrays))
+
+
+def _is_rounded(value: float) -> bool:
+    """Whether a constant may be what another number was rounded to."""
+    return bool((value * _DYADIC) % 1) or abs(value) >= _WHOLE
 
 
 def _draw(rng: np.random.Generator, type_: TensorType, positive: bool) -> Array:

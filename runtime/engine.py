@@ -261,7 +261,8 @@ class Engine:
         report = compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
         if report or kept is None or not (atol is None and rtol is None):
             return report
-        roundings = roundings_of(kept.model(), given)
+        model = kept.model()
+        roundings = roundings_of(model, given, model(given), model.in_own_types(given))
         return compare_outputs(self.name, got, expected, tolerance=accepted, roundings=roundings)
 
     def profile(
