@@ -10,7 +10,7 @@ from ...tir.func import PrimFunc
 from ...tir.linear import linear
 from ...tir.regions import disjoint, region
 from ...tir.stmt import Block, For, ForKind, Stmt, seq
-from ...tir.visit import enclosing_path, fresh_copy, replace_stmt, substitute
+from ...tir.visit import enclosing_path, free_vars, fresh_copy, replace_stmt, substitute
 from .. import completeness, legality, placement
 from ..errors import Kind, refuse
 from ..nest import (
@@ -95,7 +95,10 @@ def _check_window(func: PrimFunc, block: Block, node: For) -> Window:
     alone = chain and all(isinstance(x, For) for x in path[path.index(chain[0]) :])
     found = [_window(binding, chain, node) for binding in block.bindings] if alone else []
     windows = [window for window in found if window is not None]
-    if len(windows) == 1:
+    along = [binding for binding in block.bindings if node.var in free_vars(binding)]
+    if (
+        len(windows) == 1 and len(along) == 1
+    ):  # else what was made lies elsewhere along another axis
         return windows[0]
     raise refuse(
         func,

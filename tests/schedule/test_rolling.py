@@ -199,6 +199,19 @@ def _out_of_turn(sch: Schedule) -> None:
     sch.reorder(*reversed(sch.split(sch.loops("Y")[0], (None, 2))))
 
 
+def _diagonals() -> PrimFunc:
+    x = te.placeholder((4, 3), "float32", name="X")
+    r = te.compute((4, 3), lambda i, j: x[i, j] * 2.0, name="R")
+    y = te.compute((3,), lambda i: r[i, i] + r[i + 1, i], name="Y")
+    return te.func(x, y, name="diagonals")
+
+
+def _rolled_along_the_diagonal(sch: Schedule) -> None:
+    (i,) = sch.loops("Y")
+    sch.compute_at("R", i)
+    sch.rolling_buffer("R", i)
+
+
 CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
     "operand-ahead: the second window of a chain first": (
         windows(3, 2),
@@ -213,6 +226,7 @@ CASES: dict[str, tuple[PrimFunc, Callable[[Schedule], object]]] = {
         ),
     ),
     "rolling-window: the window is split": (blur(3, 4), _split_window),
+    "rolling-window: it moves along two axes": (_diagonals(), _rolled_along_the_diagonal),
     "block-outside: not moved": (blur(3, 4), lambda s: s.rolling_buffer("R", s.loops("Y")[0])),
     "block-part: twice": (
         blur(3, 4),
