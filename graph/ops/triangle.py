@@ -10,7 +10,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, check_arity, check_number, normal_axis, refuse
+from .base import Operator, Role, check_arity, check_number, normal_axis, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,9 @@ class Trilu(Operator):
 
     upper: bool = True
     diagonal: int = 0
+
+    role = Role.MOVEMENT
+    rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -54,6 +57,8 @@ class CumSum(Operator):
     axis: int
     exclusive: bool = False
     reverse: bool = False
+
+    role = Role.GENERAL
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
