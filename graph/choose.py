@@ -16,13 +16,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .collapse import as_matrix_product, collapsed
-from .express import MOVEMENT
 from .form import Form, form_of
 from .fusion import ordered
 from .groups import Algorithm, Group
 from .ir import Graph
 from .online_attention import as_online
-from .ops.elementwise import Elementwise
+from .ops.base import Role
 from .pricing import Kernel, Pricer
 from .winograd import as_winograd, expected_error
 
@@ -119,7 +118,8 @@ def chosen_parts(graph: Graph, decisions: tuple[Decision, ...]) -> tuple[Part, .
 
 def alternatives(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Alternative]:
     """Every way to compute a group; the whole group, as its operators say, comes first."""
-    whole = all(isinstance(node.op, (Elementwise, *MOVEMENT)) for node in group.nodes)
+    roles = {node.op.role for node in group.nodes}
+    whole = roles <= {Role.ELEMENTWISE, Role.MOVEMENT}
     sizes = (len(group.nodes),) if whole else group.cuts()
     for size in sizes:
         rest = group.nodes[size:]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ..tir.program import Copy
 from .choose import Decision, Part
-from .express import MOVEMENT
 from .ir import Graph, megabytes
+from .ops.base import Role
 from .plan import Planned, rounding_more
 from .views import is_view, storage
 from .winograd import expected_error
@@ -94,7 +94,7 @@ def _moves(planned: Planned) -> Iterator[str]:
 
 
 def _only_moves(part: Part) -> bool:
-    return all(isinstance(node.op, MOVEMENT) for node in part.group.nodes)
+    return all(node.op.role is Role.MOVEMENT for node in part.group.nodes)
 
 
 def _wanted(graph: Graph, names: list[str]) -> str:
