@@ -31,7 +31,7 @@ from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.resize import SAME, Places, Resize
 from tilewright.graph.ops.slicing import Pad, Slice, Spread
 from tilewright.graph.ops.softmax import LogSoftmax, Softmax
-from tilewright.graph.ops.triangle import CumSum, Trilu
+from tilewright.graph.ops.triangle import CumProd, CumSum, Trilu
 from tilewright.graph.types import Array, TensorType
 
 
@@ -96,6 +96,7 @@ def _others() -> tuple[Sample, ...]:
         (Concat(1), (x, numbers(2, 5, 4))),
         (Concat(0), (x,)),
         (CumSum(1), (x,)),
+        (CumProd(1, True), (x,)),
         (Expand((5, 2, 3, 4)), (x,)),
         (Tile((1, 2, 3)), (x,)),
         (Gather(1), (x, np.array([2, 0]))),
