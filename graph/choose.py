@@ -15,24 +15,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .collapse import as_matrix_product, collapsed
-from .express import MOVEMENT
+from .algorithms import ALGORITHMS, Algorithm
+from .collapse import collapsed
 from .form import Form, form_of
 from .fusion import ordered
-from .groups import Algorithm, Group
+from .groups import Group
 from .ir import Graph
-from .online_attention import as_online
-from .ops.elementwise import Elementwise
+from .ops.base import Role
 from .pricing import Kernel, Pricer
-from .winograd import as_winograd, expected_error
-
-_SAID: dict[Algorithm, str] = {
-    "direct": "",
-    "matmul": " as matmul",
-    "winograd": " by Winograd",
-    "winograd-4x4": " by Winograd F(4x4)",
-    "online": " by tiles of keys",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +33,13 @@ class Part:
     form: Form
     values: tuple[str, ...]
     kernel: Kernel
+
+    @property
+    def title(self) -> str:
+        """The group and how it is computed: "Conv+Relu as matmul"."""
+        algorithm = ALGORITHMS.get(self.group.algorithm)
+        title = self.group.title
+        return title if algorithm is None else f"{title} {algorithm.words}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,7 @@ class Alternative:
     @property
     def title(self) -> str:
         """The kernels in words: "Conv (matmul) | Add+Relu"."""
-        return " | ".join(part.group.title + _SAID[part.group.algorithm] for part in self.parts)
+        return " | ".join(part.title for part in self.parts)
 
     def __str__(self) -> str:
         refused = [part.kernel.price for part in self.parts if part.kernel.price.refused]
@@ -97,7 +94,7 @@ def choose(graph: Graph, groups: tuple[Group, ...], pricer: Pricer) -> tuple[Dec
     return tuple(decisions)
 
 
-def without(decision: Decision, algorithms: Collection[Algorithm]) -> Decision:
+def without(decision: Decision, algorithms: Collection[str]) -> Decision:
     """The decision, had there not been some algorithms; a group can always be computed directly."""
     left = [
         one
@@ -119,7 +116,8 @@ def chosen_parts(graph: Graph, decisions: tuple[Decision, ...]) -> tuple[Part, .
 
 def alternatives(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Alternative]:
     """Every way to compute a group; the whole group, as its operators say, comes first."""
-    whole = all(isinstance(node.op, (Elementwise, *MOVEMENT)) for node in group.nodes)
+    roles = {node.op.role for node in group.nodes}
+    whole = roles <= {Role.ELEMENTWISE, Role.MOVEMENT}
     sizes = (len(group.nodes),) if whole else group.cuts()
     for size in sizes:
         rest = group.nodes[size:]
@@ -134,26 +132,17 @@ def taken_apart(graph: Graph, group: Group, pricer: Pricer) -> Alternative:
 
 
 def _versions(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Part]:
+    """A group by each algorithm that it may be computed by."""
     form, values = form_of(graph, group)
-    online = None if pricer.strict or pricer.target.gpu is None else as_online(form)
-    if online is not None:
-        yield Part(Group(group.nodes, "online"), online, values, pricer.kernel(online))
-        return
-    yield _direct(graph, group, pricer)
-    others: dict[Algorithm, Form | None] = {"matmul": as_matrix_product(form)}
-    if not pricer.strict:
-        others["winograd"] = as_winograd(form)
-        others["winograd-4x4"] = _admitted(as_winograd(form, 4), pricer.tolerance)
-    for algorithm, other in others.items():
+    found: list[tuple[Algorithm, Form]] = []
+    for algorithm in ALGORITHMS.values():
+        other = algorithm.admit(form, pricer.target, pricer.strict, pricer.tolerance)
         if other is not None:
-            yield Part(Group(group.nodes, algorithm), other, values, pricer.kernel(other))
-
-
-def _admitted(form: Form | None, tolerance: float | None) -> Form | None:
-    """A form by an algorithm that rounds more, where it may."""
-    if form is None or tolerance is None:
-        return None
-    return form if expected_error(form) <= tolerance else None
+            found.append((algorithm, other))
+    if not any(algorithm.gpu for algorithm, _ in found):
+        yield _direct(graph, group, pricer)
+    for algorithm, other in found:
+        yield Part(Group(group.nodes, algorithm.name), other, values, pricer.kernel(other))
 
 
 def _direct(graph: Graph, group: Group, pricer: Pricer) -> Part:

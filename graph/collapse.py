@@ -2,93 +2,70 @@
 
 Axes that every operator of a form treats alike are joined, axes of size 1 go: an addition of two
 [1, 56, 56, 64] tensors becomes one of two [200704] tensors, of a tensor and a [64] bias one of
-[3136, 64] and [64]. Elementwise operators, Concat, Transpose and Softmax are collapsed; forms that
-begin with another operator, or have one that is not elementwise further on, stay as they are.
+[3136, 64] and [64]. How its axes may be joined is what the first operator says
+(`Operator.joinable_axes`); forms with one that is not elementwise further on stay as they are.
 `as_matrix_product` is the same idea for a 1x1 convolution: its pixels are the rows of a matrix.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from .form import Form, Operand, Step
 from .ops.arithmetic import Add
-from .ops.base import Operator
+from .ops.base import JoinableAxes, Role, Runs
 from .ops.convolution import Conv
-from .ops.elementwise import Elementwise
 from .ops.matmul import MatMul
-from .ops.movement import Concat, Transpose
-from .ops.softmax import Softmax
 from .types import TensorType
 
 Shape = tuple[int, ...]
-Runs = tuple[tuple[int, ...], ...]
 
 
 def collapsed(form: Form) -> Form:
     """The form with as few axes as it can have; the same object when it has them."""
-    first = form.steps[0].op
+    first, *rest = (step.op for step in form.steps)
+    axes = first.joinable_axes(form.result.shape)
+    if axes is None or any(op.role is not Role.ELEMENTWISE for op in rest):
+        return form
     shape = form.result.shape
-    if not isinstance(first, Elementwise | Concat | Transpose | Softmax):
-        return form
-    if not all(isinstance(step.op, Elementwise) for step in form.steps[1:]):
-        return form
-    if isinstance(first, Softmax) and all(shape[axis] == 1 for axis in first.axes):
-        return form
-    runs = _runs(form, shape)
-    own = set(form.steps[0].inputs) if not isinstance(first, Elementwise) else set()
+    aligned = _aligned_operands(form)
+    runs = _runs(axes, shape, [_aligned(form.operands[n].type.shape, len(shape)) for n in aligned])
     operands = tuple(
-        _moved(operand, first, runs) if n in own else _joined(operand, shape, runs)
+        _joined(operand, shape, runs) if n in aligned else _moved(operand, axes, runs)
         for n, operand in enumerate(form.operands)
     )
     if operands == form.operands:
         return form
-    return Form(operands, (replace(form.steps[0], op=_renumbered(first, runs)), *form.steps[1:]))
+    return Form(operands, (replace(form.steps[0], op=first.join_axes(runs)), *form.steps[1:]))
 
 
-def _runs(form: Form, shape: Shape) -> Runs:
-    """Neighbouring axes of the result that may be joined; axes of size 1 are in none."""
-    first = form.steps[0].op
-    kept = [d for d, size in enumerate(shape) if size != 1]
-    if isinstance(first, Concat):
-        kept = sorted({*kept, first.axis})
+def _aligned_operands(form: Form) -> tuple[int, ...]:
+    """The operands that broadcast to the result: all but those of a first operator that is not
+    elementwise.
+    """
+    first = form.steps[0]
+    own = set() if first.op.role is Role.ELEMENTWISE else set(first.inputs)
+    return tuple(n for n in range(len(form.operands)) if n not in own)
+
+
+def _runs(axes: JoinableAxes, shape: Shape, operands: Sequence[Shape]) -> Runs:
+    """Neighbouring axes of the result that may be joined: those of one kind that are neighbours in
+    what is read, too, and along which the same operands broadcast. Axes of size 1 are in none.
+    """
+    kept = [d for d, size in enumerate(shape) if size != 1 or d in axes.kept]
+    source = sorted(axes.source[d] for d in kept)
+    place = [source.index(axis) if axis in source else -1 for axis in axes.source]
+    features = [(axes.kinds[d], *(sizes[d] == 1 for sizes in operands)) for d in range(len(shape))]
     runs: list[list[int]] = []
     for d in kept:
-        alike = bool(runs) and _feature(form, shape, d) == _feature(form, shape, runs[-1][-1])
-        if alike and _adjacent(first, runs[-1][-1], d, kept):
+        last = runs[-1][-1] if runs else None
+        if last is not None and features[d] == features[last] and place[d] == place[last] + 1:
             runs[-1].append(d)
         else:
             runs.append([d])
     return tuple(map(tuple, runs)) or ((),)
-
-
-def _feature(form: Form, shape: Shape, axis: int) -> Hashable:
-    """What must be equal for two axes to be joined: who broadcasts along them, and what the first
-    operator does there.
-    """
-    first = form.steps[0].op
-    special = set(form.steps[0].inputs) if not isinstance(first, Elementwise) else set()
-    broadcast = tuple(
-        _aligned(operand.type.shape, len(shape))[axis] == 1
-        for n, operand in enumerate(form.operands)
-        if n not in special
-    )
-    match first:
-        case Concat(joined):
-            return broadcast, axis < joined
-        case Softmax(axes):
-            return broadcast, axis in axes
-    return broadcast
-
-
-def _adjacent(first: Operator, left: int, right: int, kept: Sequence[int]) -> bool:
-    """Whether two neighbouring axes of the result are neighbours in what a Transpose reads."""
-    if not isinstance(first, Transpose):
-        return True
-    source = sorted(first.permutation[d] for d in kept)
-    return source.index(first.permutation[right]) == source.index(first.permutation[left]) + 1
 
 
 def _aligned(shape: Shape, rank: int) -> Shape:
@@ -113,27 +90,11 @@ def _reshaped(operand: Operand, shape: Shape) -> Operand:
     return replace(operand, type=TensorType(operand.type.dtype, shape))
 
 
-def _moved(operand: Operand, first: Operator, runs: Runs) -> Operand:
+def _moved(operand: Operand, axes: JoinableAxes, runs: Runs) -> Operand:
     """An operand of a first operator that is not elementwise."""
+    source = sorted(tuple(axes.source[d] for d in run) for run in runs)
     sizes = operand.type.shape
-    if isinstance(first, Transpose):
-        source = [tuple(first.permutation[d] for d in run) for run in runs]
-        return _reshaped(
-            operand, tuple(math.prod(sizes[d] for d in axes) for axes in sorted(source))
-        )
-    return _reshaped(operand, tuple(math.prod(sizes[d] for d in run) for run in runs))
-
-
-def _renumbered(first: Operator, runs: Runs) -> Operator:
-    match first:
-        case Concat(axis):
-            return Concat(next(n for n, run in enumerate(runs) if axis in run))
-        case Softmax(axes):
-            return Softmax(tuple(n for n, run in enumerate(runs) if run and run[0] in axes))
-        case Transpose(permutation):
-            source = [permutation[run[0]] if run else 0 for run in runs]
-            return Transpose(tuple(sorted(source).index(axis) for axis in source))
-    return first
+    return _reshaped(operand, tuple(math.prod(sizes[d] for d in run) for run in source))
 
 
 def as_matrix_product(form: Form) -> Form | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..tir.program import Copy
+from .algorithms import ALGORITHMS
 from .choose import Decision, Part
-from .express import MOVEMENT
 from .ir import Graph, megabytes
+from .ops.base import Role
 from .plan import Planned, rounding_more
 from .views import is_view, storage
-from .winograd import expected_error
 
 
 def explain(planned: Planned) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def _choice(decision: Decision) -> str:
 
 def _rounding(part: Part) -> str:
     """The line of a kernel whose algorithm was taken because a tolerance allows it."""
-    error = expected_error(part.form)
+    error = ALGORITHMS[part.group.algorithm].error(part.form)
     return f"rounds more: {part.group.label}: expected error {error:.1e} of its largest result"
 
 
@@ -94,7 +94,7 @@ def _moves(planned: Planned) -> Iterator[str]:
 
 
 def _only_moves(part: Part) -> bool:
-    return all(isinstance(node.op, MOVEMENT) for node in part.group.nodes)
+    return all(node.op.role is Role.MOVEMENT for node in part.group.nodes)
 
 
 def _wanted(graph: Graph, names: list[str]) -> str:

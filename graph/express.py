@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import get_args
 
 from ..tir import te
 from ..tir.buffer import Buffer, Load
@@ -18,17 +17,14 @@ from ..tir.func import PrimFunc
 from ..tir.node import Node
 from ..tir.visit import transform
 from .form import Form, Operand
-from .ops.base import Operator
-from .ops.registry import Movement
-
-MOVEMENT: tuple[type[Operator], ...] = get_args(Movement)
+from .ops.base import Role
 
 
 def express(form: Form) -> PrimFunc:
     """The function that computes a form: operands first, in order, without the scalars; the result
     last.
     """
-    moves = all(isinstance(step.op, MOVEMENT) for step in form.steps)
+    moves = all(step.op.role is Role.MOVEMENT for step in form.steps)
     kinds = [dtype(operand.type.dtype) for operand in form.operands]
     tensors = [
         _tensor(operand, FLOAT32 if kind.is_storage and not moves else kind)

@@ -16,21 +16,8 @@ import numpy as np
 
 from .groups import Group
 from .ir import Graph
-from .ops.attention import Attention
-from .ops.base import Operator
-from .ops.convolution import Conv
-from .ops.elementwise import Elementwise
-from .ops.matmul import Gemm, MatMul
-from .ops.normalisation import BatchNormalization
+from .ops.base import Operator, Role
 from .types import TensorType, array_of
-
-_NAMES: dict[type[Operator], tuple[str, ...]] = {
-    Conv: ("x", "w", "bias"),
-    Gemm: ("a", "b", "bias"),
-    MatMul: ("a", "b"),
-    Attention: ("q", "k", "v", "mask"),
-    BatchNormalization: ("x", "scale", "shift", "mean", "variance"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +95,12 @@ def form_of(graph: Graph, group: Group) -> tuple[Form, tuple[str, ...]]:
 def _operand(graph: Graph, group: Group, value: str) -> Operand:
     type_ = graph.types[value]
     readers = [node for node in group.nodes if value in node.inputs]
-    names = _NAMES.get(type(readers[0].op), ("x",))
+    names = readers[0].op.operand_names
     position = readers[0].inputs.index(value)
     constant = value in graph.constants
     name = names[position] if position < len(names) else "c" if constant else "y"
-    if constant and type_.elements == 1 and all(isinstance(n.op, Elementwise) for n in readers):
+    inline = all(node.op.role is Role.ELEMENTWISE for node in readers)
+    if constant and type_.elements == 1 and inline:
         element = array_of(graph.constants[value]).reshape(1)
         return Operand("scalar", type_, True, np.ascontiguousarray(element).tobytes())
     return Operand(name, type_, constant)

@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import get_args
 
 import networkx as nx
 
@@ -31,14 +30,11 @@ from ..tir.errors import InternalError
 from ..tir.expr_size import MOST_HEIGHT
 from .groups import Group
 from .ir import Graph, Node
-from .ops.base import Operator
-from .ops.elementwise import Element, Elementwise, element_of
-from .ops.registry import Rows
+from .ops.base import InlineCost, Role
 from .types import TensorType
 from .views import is_view, storage
 
 MOST_NODES = 64
-ROWS: tuple[type[Operator], ...] = get_args(Rows)
 MOST_READS = 64  # of an element, by operators that read theirs several times
 MOST_COPIES = 4  # of an expression within another: x*x of x*x of x*x would hold eight
 
@@ -120,7 +116,7 @@ class _Fuser:
     def _place(self, node: Node) -> None:
         (result,) = node.outputs
         computed = [v for v in dict.fromkeys(node.inputs) if v in self.producers]
-        if not isinstance(node.op, Elementwise):
+        if node.op.role is not Role.ELEMENTWISE:
             before = tuple(filter(lambda value: self._is_prologue(node, value), computed))
             self._miss_prologues(node, [value for value in computed if value not in before])
             nodes = self._merged(node, before)
@@ -175,7 +171,7 @@ class _Fuser:
             found.append(value)
             members = self.members[value]
             count += len(members)
-            inside.update(m.outputs[0] for m in members if isinstance(m.op, Elementwise))
+            inside.update(m.outputs[0] for m in members if m.op.role is Role.ELEMENTWISE)
             for inner in {v for member in members for v in member.inputs if open_(v)}:
                 heappush(waiting, (-self.order[inner], inner))
         return found
@@ -184,7 +180,7 @@ class _Fuser:
         """Without what others read, an anchor among them, and with one anchor."""
         while True:
             members = [node, *(member for value in found for member in self.members[value])]
-            inside = {m.outputs[0] for m in members if isinstance(m.op, Elementwise)}
+            inside = {m.outputs[0] for m in members if m.op.role is Role.ELEMENTWISE}
             kept = [v for v in found if all(r.outputs[0] in inside for r in self.consumers[v])]
             if len(kept) == len(found):
                 anchors = [v for v in found if not self._is_elementwise(v)]
@@ -196,7 +192,8 @@ class _Fuser:
     def _is_prologue(self, node: Node, value: str) -> bool:
         """Whether `node` computes row by row what it reads as `value`."""
         open_ = value in self.members and value not in self.outputs
-        if not open_ or not isinstance(node.op, ROWS) or not self._is_elementwise(value):
+        rows = node.op.role is Role.ROWWISE
+        if not open_ or not rows or not self._is_elementwise(value):
             return False
         alone = len(self.consumers[value]) == 1 and node.inputs.index(value) == 0
         same = self.graph.types[value].shape == self.graph.types[node.outputs[0]].shape
@@ -204,13 +201,13 @@ class _Fuser:
 
     def _is_elementwise(self, value: str) -> bool:
         """Whether the group that stores `value` has no anchor."""
-        return all(isinstance(member.op, Elementwise) for member in self.members[value])
+        return all(member.op.role is Role.ELEMENTWISE for member in self.members[value])
 
     def _merged(self, node: Node, taken: Iterable[str]) -> tuple[Node, ...]:
         """What the anchor reads, the anchor, then the others in the graph's order, `node` last."""
         nodes = [member for value in taken for member in self.members[value]]
         makers = {member.outputs[0]: member for member in nodes}
-        first = [member for member in nodes if not isinstance(member.op, Elementwise)]
+        first = [member for member in nodes if member.op.role is not Role.ELEMENTWISE]
         for member in first:  # grows: what feeds these
             first += [makers[v] for v in member.inputs if v in makers and makers[v] not in first]
         nodes.sort(key=lambda member: (member not in first, self.order[member.outputs[0]]))
@@ -231,25 +228,23 @@ class _Fuser:
                 copies[value] += copies[member.outputs[0]]
         return max(copies[member.outputs[0]] for member in nodes)
 
-    def _element(self, member: Node) -> Element:
-        """The expression of an elementwise operator; that of another one is not looked at."""
-        if not isinstance(member.op, Elementwise):
-            return Element(0, (0,) * len(member.inputs))
-        return element_of(member.op, tuple(self.graph.types[v].dtype for v in member.inputs))
+    def _cost(self, member: Node) -> InlineCost:
+        """What a node adds to the expression of the one that reads it."""
+        return member.op.inline_cost(tuple(self.graph.types[v].dtype for v in member.inputs))
 
     def _levels(self, nodes: tuple[Node, ...]) -> int:
         """How high the expression of the last node is with those of the others in it."""
         levels: dict[str, int] = {}
         for member in nodes:
             below = max((levels.get(value, 0) for value in member.inputs), default=0)
-            levels[member.outputs[0]] = below + self._element(member).levels
+            levels[member.outputs[0]] = below + self._cost(member).levels
         return levels[nodes[-1].outputs[0]]
 
     def _reads(self, nodes: tuple[Node, ...]) -> int:
         """How often, at most, one element of a node stands in the expression of the last."""
         reads = Counter(nodes[-1].outputs)
         for member in reversed(nodes):
-            for value, count in zip(member.inputs, self._element(member).reads, strict=True):
+            for value, count in zip(member.inputs, self._cost(member).reads, strict=True):
                 reads[value] += reads[member.outputs[0]] * count
         return max(reads[member.outputs[0]] for member in nodes)
 
@@ -314,13 +309,15 @@ class _Fuser:
         """
         for value in computed:
             producer = self.producers[value]
-            rows = isinstance(node.op, ROWS) and value == node.inputs[0] and value in self.members
-            reason = self._obstacle(node, value) if rows and self._is_elementwise(value) else None
+            rows = node.op.role is Role.ROWWISE and value == node.inputs[0]
+            open_ = rows and value in self.members and self._is_elementwise(value)
+            reason = self._obstacle(node, value) if open_ else None
             if reason is not None:
                 self.misses[value, node.outputs[0]] = reason
                 continue
             alone = len(self.consumers[value]) == 1 and value not in self.outputs
-            if isinstance(producer.op, Elementwise) and alone and len(self.members[value]) == 1:
+            inline = producer.op.role is Role.ELEMENTWISE and alone
+            if inline and len(self.members[value]) == 1:
                 self.misses[value, node.outputs[0]] = Miss(
                     producer.title,
                     node.title,

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from .ir import Node
-
-Algorithm = Literal["direct", "matmul", "winograd", "winograd-4x4", "online"]
-ROUNDING_MORE: frozenset[Algorithm] = frozenset({"winograd-4x4"})  # than the operators' own sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +12,11 @@ class Group:
     """Nodes in order; each but the last is read by later ones, and by nobody outside. At most one,
     the anchor, is not elementwise; what stands before it is computed row by row, as the anchor is.
 
-    algorithm: "direct", as the operators say; "matmul", a 1x1 convolution as a matrix product on
-    flat views; "winograd", a 3x3 one by Winograd's algorithm F(2x2); "winograd-4x4", by F(4x4),
-    which rounds more.
+    algorithm: the name of one of graph/algorithms.py, or "direct", as the operators say.
     """
 
     nodes: tuple[Node, ...]
-    algorithm: Algorithm = "direct"
+    algorithm: str = "direct"
 
     @property
     def output(self) -> str:

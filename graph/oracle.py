@@ -9,7 +9,6 @@ import numpy as np
 
 from .effort import TooLarge, check_limits, check_within, effort
 from .ir import Graph
-from .ops.functions import Ceil, Floor, Round
 from .reference import evaluate
 from .types import Array
 
@@ -34,12 +33,12 @@ class ModelOracle:
 
     @property
     def decides(self) -> bool:
-        """Whether an operator makes a great difference of a small one: it rounds to whole numbers,
-        or makes of floats that are computed what is none (a comparison, the place of the largest).
+        """Whether an operator makes a great difference of a small one: it says so, or makes of
+        floats that are computed what is none (a comparison, the place of the largest).
         """
         types, constants = self.graph.types, self.graph.constants
         return any(
-            isinstance(node.op, Ceil | Floor | Round)
+            node.op.decides
             or (
                 any(types[v].is_float and v not in constants for v in node.inputs)
                 and not all(types[v].is_float for v in node.outputs)

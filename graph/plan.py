@@ -12,10 +12,10 @@ from ..driver.clock import Clock, Laps
 from ..schedule.source import ScheduleSource
 from ..tir.errors import InternalError
 from ..tir.target import Target
+from .algorithms import ALGORITHMS, ROUNDING_MORE
 from .check_functions import FunctionChecker
 from .choose import Decision, Part, choose, chosen_parts, taken_apart, without
 from .fusion import Fusion, fuse
-from .groups import ROUNDING_MORE
 from .ir import Graph
 from .lowering import LoweredModel, lower
 from .passes.pipeline import PIPELINE, STRICT_PIPELINE, Pass, PassReport, optimise
@@ -146,7 +146,7 @@ def divisible(planned: Planned) -> frozenset[str]:
 
 def _is_single(part: Part) -> bool:
     """Whether a part is one operator, computed as that says."""
-    return len(part.group.nodes) == 1 and part.group.algorithm == "direct"
+    return len(part.group.nodes) == 1 and part.group.algorithm not in ALGORITHMS
 
 
 def rounding_more(planned: Planned) -> tuple[Part, ...]:

@@ -10,7 +10,6 @@ import numpy as np
 from .errors import ModelError
 from .ir import Graph
 from .ops.base import Operator
-from .ops.functions import Cast
 from .types import Array, TensorType, array_of
 
 
@@ -60,7 +59,7 @@ def computed(
             yield name, read(name)
     for node in graph.nodes:
         arrays = [read(value) for value in node.inputs]
-        results = apply(_at_precision(node.op, dtype), *arrays)
+        results = apply(node.op if dtype is None else node.op.at_precision(dtype), *arrays)
         del arrays
         known.update(zip(node.outputs, results, strict=True))
         del results
@@ -77,13 +76,6 @@ def apply(op: Operator, *arrays: Array) -> tuple[Array, ...]:
     """The outputs of one operator. What has no value, the root of -1, is NaN; nobody is warned."""
     with np.errstate(all="ignore"):
         return op.reference(*arrays)
-
-
-def _at_precision(op: Operator, dtype: str | None) -> Operator:
-    """The operator for floats of another precision: a Cast to floats gives these."""
-    if dtype is not None and isinstance(op, Cast) and op.to.startswith("float"):
-        return Cast(dtype)
-    return op
 
 
 def _check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> None:

@@ -21,6 +21,9 @@ from .elementwise import Elementwise
 class Add(Elementwise):
     """The sum of two tensors."""
 
+    commutative = True
+    neutral = 0  # x + 0 is x but for the sign of a zero
+
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.add(*arrays),)
 
@@ -33,6 +36,8 @@ class Add(Elementwise):
 class Sub(Elementwise):
     """The difference of two tensors."""
 
+    neutral = 0
+
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.subtract(*arrays),)
 
@@ -44,6 +49,9 @@ class Sub(Elementwise):
 @dataclass(frozen=True, slots=True)
 class Mul(Elementwise):
     """The product of two tensors."""
+
+    commutative = True
+    neutral = 1
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.multiply(*arrays),)
@@ -58,6 +66,8 @@ class Div(Elementwise):
     """The quotient of two tensors; of integers it is rounded towards zero, and 0 for a divisor of
     0.
     """
+
+    neutral = 1
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, b = arrays
@@ -84,6 +94,7 @@ class Pow(Elementwise):
     """
 
     takes = "float"
+    neutral = 1
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):

@@ -17,6 +17,7 @@ from ...tir.te import Tensor
 from ..types import Array, TensorType
 from .base import (
     Operator,
+    Role,
     Work,
     check_arity,
     check_float,
@@ -74,6 +75,9 @@ class Attention(Operator):
     value: Heads = Heads()
     guarded: bool = False
     outer: bool = False
+
+    role = Role.GENERAL
+    operand_names = ("q", "k", "v", "mask")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 3, 4)

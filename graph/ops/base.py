@@ -3,21 +3,50 @@
 The three stand side by side in one file per family. `reference` is the meaning: it computes in the
 dtype of its inputs, so that called with float64 it is the oracle. `express` says the same in the
 language of kernels.
+
+What passes ask of an operator is a property of its class, too, and nobody keeps a list of
+operators: the `role` says what fusion, layouts and expressions may take for granted, and each
+method below it has an answer that is right for an operator of which nothing more is known. A class
+without what its role needs is refused when it is defined.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from enum import Enum, auto
+from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 
+from ...tir.errors import InternalError
 from ...tir.te import Tensor
 from ..errors import ModelError
-from ..types import Array, TensorType
+from ..types import Array, Splat, TensorType
 
 Layout = Literal["NCHW", "NHWC"]
+Number = float | int | bool
+Permutation = tuple[int, ...]
+Runs = tuple[tuple[int, ...], ...]
+
+
+class Role(Enum):
+    """Of which elements of the inputs an operator makes one element of its result."""
+
+    ELEMENTWISE = auto()  # of those that NumPy's broadcasting aligns with it
+    ROWWISE = auto()  # of its row of the first input, which has the shape of the result
+    MOVEMENT = auto()  # of one, which stays as it is; or of none: it is the same in every call
+    SPATIAL = auto()  # of those near it, in data with channels and spatial axes
+    GENERAL = auto()  # of any: a product, a reduction, a ranking, a scan
+
+
+# what a class of each role has besides
+_NEEDED: dict[Role, tuple[str, ...]] = {
+    Role.ELEMENTWISE: ("element",),
+    Role.MOVEMENT: ("rearranges",),
+    Role.SPATIAL: ("layout", "channels_last", "operands_last", "in_place"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +62,62 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class InlineCost:
+    """What an operator adds to an expression that it is a part of. levels: how far it is above the
+    elements that it reads; reads: how often it reads each of them.
+    """
+
+    levels: int
+    reads: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Permuted:
+    """An operator on operands with permuted axes; `permutation` makes of its result what it was."""
+
+    operator: Operator
+    permutation: Permutation
+
+
+@dataclass(frozen=True, slots=True)
+class JoinableAxes:
+    """How the axes of a result may be joined with their neighbours, as the memory is the same.
+
+    kinds: of each axis; only axes of one kind are joined. source: where each stands in the
+    operands; only neighbours there are joined. kept: those that stay though they have one element;
+    other axes of one element go.
+    """
+
+    kinds: tuple[bool, ...]
+    source: Permutation
+    kept: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Operator(ABC):
-    """One operator with its attributes as typed fields."""
+    """One operator with its attributes as typed fields.
+
+    operand_names: how kernels call the operands that it reads. rearranges: whether each element of
+    the result is an element of an input, of whichever, so that inputs of one number give that
+    number. commutative: whether its two inputs may change places. decides: whether it makes a great
+    difference of a small one, though it gives floats.
+    """
+
+    role: ClassVar[Role]
+    operand_names: ClassVar[tuple[str, ...]] = ("x",)
+    rearranges: ClassVar[bool]
+    commutative: ClassVar[bool] = False
+    decides: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        role = getattr(cls, "role", None)
+        needed = ("role",) if role is None else _NEEDED.get(role, ())
+        if lacking := [name for name in needed if not hasattr(cls, name)]:
+            raise InternalError(
+                f"operators: {cls.__name__} does not declare {', '.join(lacking)}; expected "
+                "what graph/ops/base.py asks of every operator of its role.",
+                code="operator-undeclared",
+            )
 
     @abstractmethod
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -60,6 +143,53 @@ class Operator(ABC):
     def title(self) -> str:
         """The operator's name, as printed."""
         return type(self).__name__
+
+    def is_view(self, types: tuple[TensorType, ...]) -> bool:
+        """Whether the result has the bytes of the first input, under whatever shape."""
+        return False
+
+    def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
+        """The number of the input, of `count`, whose elements are those of the result; None where
+        there is none. is_all(n, number): whether input n is a constant with that number everywhere.
+        """
+        return None
+
+    def absorb(self, before: Operator) -> Operator | None:
+        """The one operator that does what `before` does and then this one; None where there is
+        none.
+        """
+        return None
+
+    def fold_splats(self, splats: Sequence[Splat]) -> Number | None:
+        """The number everywhere in the result where each input is a splat; None where there is
+        none, or where that is not known.
+        """
+        same = self.role is Role.MOVEMENT and self.rearranges
+        return splats[0].value if same and len({splat.value for splat in splats}) == 1 else None
+
+    def at_precision(self, dtype: str) -> Operator:
+        """The operator where every float is one of `dtype`."""
+        return self
+
+    def inline_cost(self, dtypes: tuple[str, ...]) -> InlineCost:
+        """What it adds to an expression, on elements of these types. What is not elementwise is no
+        part of one.
+        """
+        return InlineCost(0, (0,) * len(dtypes))
+
+    def permute_axes(self, permutation: Permutation) -> Permuted | None:
+        """The operator for operands of one rank, axis d of which has become axis permutation[d];
+        None where it wants them as they were.
+        """
+        return None
+
+    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+        """How axes of a result of that shape may be joined; None: they stay as they are."""
+        return None
+
+    def join_axes(self, runs: Runs) -> Operator:
+        """The operator where each run of axes of the result has become one."""
+        return self
 
 
 def refuse(operator: Operator, problem: str, *, code: str) -> NoReturn:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
-from ..types import Array, TensorType
+from ..types import Array, TensorType, permutation_to_last
 from .base import (
     Layout,
     Operator,
+    Permutation,
     Work,
     check_arity,
     check_float,
@@ -22,6 +23,7 @@ from .base import (
     refuse,
     tensor_type,
 )
+from .spatial import Spatial
 from .window import (
     Axis,
     T,
@@ -39,7 +41,7 @@ from .window import (
 
 
 @dataclass(frozen=True, slots=True)
-class Conv(Operator):
+class Conv(Spatial):
     """y[n, o, q] = sum over c, k of x[n, g*C + c, q*stride + k*dilation - pad] * w[o, c, k], plus
     bias[o].
 
@@ -56,10 +58,22 @@ class Conv(Operator):
     layout: Layout = "NCHW"
     data: Layout | None = None
 
+    operand_names = ("x", "w", "bias")
+
     @property
     def data_layout(self) -> Layout:
         """Where the channels of x are."""
         return self.layout if self.data is None else self.data
+
+    def channels_last(self) -> Conv:
+        return replace(self, layout="NHWC")
+
+    def operands_last(self, rank: int) -> tuple[Permutation, ...]:
+        """Weights become [kernel..., in, out]."""
+        return (permutation_to_last(rank), (*range(2, rank), 1, 0))
+
+    def in_place(self) -> Conv | None:
+        return replace(self, data="NCHW") if self.groups == 1 else None
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 3)

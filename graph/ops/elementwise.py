@@ -1,25 +1,31 @@
 """What the operators that work element by element have in common: NumPy's broadcasting.
 
 An element of the result is a function of the elements of the inputs that broadcasting aligns with
-it. A subclass gives that function twice, by NumPy and as an expression; whatever asks only whether
-an operator is `Elementwise` (fusion, layout, collapsing) knows all of them.
+it. A subclass gives that function twice, by NumPy and as an expression.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, Literal
+
+import numpy as np
 
 from ...tir import te
 from ...tir.dtype import FLOAT32, dtype
 from ...tir.expr import Expr, Var
 from ...tir.expr_size import height, occurrences
 from ...tir.te import Tensor
-from ..types import TensorType
+from ..types import Splat, TensorType
 from .base import (
+    InlineCost,
+    JoinableAxes,
+    Number,
     Operator,
+    Role,
     check_arity,
     check_bool,
     check_float,
@@ -45,12 +51,16 @@ class Elementwise(Operator):
     """A function of numbers, applied to each element.
 
     arity: least and most inputs, None for no upper bound. takes: the element types of the inputs,
-    which all have the same. gives: that of the result, "" for that of the inputs.
+    which all have the same. gives: that of the result, "" for that of the inputs. neutral: what the
+    second input may be everywhere, and the first one of a commutative operator, without changing
+    the other.
     """
 
+    role = Role.ELEMENTWISE
     arity: ClassVar[tuple[int, int | None]] = (2, 2)
     takes: ClassVar[Takes] = "number"
     gives: ClassVar[Literal["", "bool"]] = ""
+    neutral: ClassVar[int | None] = None
 
     @abstractmethod
     def element(self, *elements: Expr) -> Expr:
@@ -69,24 +79,34 @@ class Elementwise(Operator):
 
         return (te.compute(shape, element, name=name),)
 
+    def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
+        if count == 1 and self.arity[1] is None:
+            return 0
+        if self.neutral is None:
+            return None
+        if is_all(1, self.neutral):
+            return 0
+        return 1 if self.commutative and is_all(0, self.neutral) else None
 
-@dataclass(frozen=True, slots=True)
-class Element:
-    """What the expression of an elementwise operator is like. levels: how far it is above the
-    elements that it reads; reads: how often it reads each of them.
-    """
+    def fold_splats(self, splats: Sequence[Splat]) -> Number | None:
+        scalars = [np.asarray(splat.value, dtype=splat.dtype) for splat in splats]
+        with np.errstate(all="ignore"):
+            number: Number = self.reference(*scalars)[0].item()
+        return number
 
-    levels: int
-    reads: tuple[int, ...]
+    def inline_cost(self, dtypes: tuple[str, ...]) -> InlineCost:
+        return _inline_cost(self, dtypes)
+
+    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+        return JoinableAxes((True,) * len(shape), tuple(range(len(shape))))
 
 
 @cache
-def element_of(operator: Elementwise, dtypes: tuple[str, ...]) -> Element:
-    """The expression of an operator on elements of these types."""
+def _inline_cost(operator: Elementwise, dtypes: tuple[str, ...]) -> InlineCost:
     kinds = [dtype(name) for name in dtypes]
     read = [Var(f"x{n}", FLOAT32 if k.is_storage else k) for n, k in enumerate(kinds)]
     made = operator.element(*read)
-    return Element(height(made) - 1, tuple(occurrences(made, var) for var in read))
+    return InlineCost(height(made) - 1, tuple(occurrences(made, var) for var in read))
 
 
 def broadcast(operator: Operator, types: tuple[TensorType, ...]) -> TensorType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,6 +108,7 @@ class Floor(Elementwise):
 
     arity = (1, 1)
     takes = "float"
+    decides = True
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.floor(*arrays),)
@@ -121,6 +123,7 @@ class Ceil(Elementwise):
 
     arity = (1, 1)
     takes = "float"
+    decides = True
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.ceil(*arrays),)
@@ -136,6 +139,7 @@ class Round(Elementwise):
 
     arity = (1, 1)
     takes = "float"
+    decides = True
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.rint(*arrays),)
@@ -165,6 +169,12 @@ class Cast(Elementwise):
         (x,) = arrays
         with np.errstate(all="ignore"):
             return (convert_array(x, np.dtype(self.to)),)
+
+    def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
+        return 0
+
+    def at_precision(self, dtype: str) -> Cast:
+        return Cast(dtype) if self.to.startswith("float") else self
 
     def element(self, *elements: Expr) -> Expr:
         (x,) = elements

@@ -16,7 +16,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, check_arity, normal_axis, refuse, tensor_type
+from .base import Operator, Role, check_arity, normal_axis, refuse, tensor_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,9 @@ class Gather(Operator):
     """
 
     axis: int
+
+    role = Role.MOVEMENT
+    rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         _check_indices(self, types)
@@ -58,6 +61,9 @@ class GatherElements(Operator):
     """y[i] = x[i with indices[i] at `axis`]; `axis` is not negative."""
 
     axis: int
+
+    role = Role.MOVEMENT
+    rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         _check_indices(self, types)
@@ -96,6 +102,9 @@ class GatherND(Operator):
     """
 
     batch: int = 0
+
+    role = Role.MOVEMENT
+    rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         _check_indices(self, types)

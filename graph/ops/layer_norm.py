@@ -17,7 +17,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, Floats, TensorType
-from .base import Operator, check_arity, check_float, listed, refuse
+from .base import Operator, Role, check_arity, check_float, listed, refuse
 from .elementwise import broadcast, broadcast_read
 from .reduction import counted, reduced, row
 
@@ -32,6 +32,8 @@ class LayerNormalization(Operator):
 
     axis: int
     epsilon: float = 1e-5
+
+    role = Role.ROWWISE
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 3)
@@ -77,6 +79,8 @@ class RMSNormalization(Operator):
 
     axis: int
     epsilon: float = 1e-5
+
+    role = Role.ROWWISE
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 2)

@@ -5,6 +5,7 @@ Greater is Less with its inputs swapped; Xor of truth values is Not of Equal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from .elementwise import Elementwise, broadcast
 class Equal(Elementwise):
     """a == b; NaN equals nothing."""
 
+    commutative = True
     takes = "any"
     gives = "bool"
 
@@ -78,6 +80,8 @@ class IsNaN(Elementwise):
 class And(Elementwise):
     """Both hold."""
 
+    commutative = True
+    neutral = 1
     takes = "bool"
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -91,6 +95,8 @@ class And(Elementwise):
 class Or(Elementwise):
     """One of both holds."""
 
+    commutative = True
+    neutral = 0
     takes = "bool"
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -129,6 +135,11 @@ class Where(Elementwise):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.where(*arrays),)
+
+    def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
+        if is_all(0, 1):
+            return 1
+        return 2 if is_all(0, 0) else None
 
     def element(self, *elements: Expr) -> Expr:
         return te.select(*elements)

@@ -12,6 +12,7 @@ from ...tir.te import Tensor
 from ..types import Array, TensorType
 from .base import (
     Operator,
+    Role,
     Work,
     check_arity,
     check_float,
@@ -26,6 +27,9 @@ from .elementwise import broadcast, broadcast_read
 @dataclass(frozen=True, slots=True)
 class MatMul(Operator):
     """y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]; other axes broadcast."""
+
+    role = Role.GENERAL
+    operand_names = ("a", "b")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 2)
@@ -70,6 +74,9 @@ class Gemm(Operator):
     beta: float = 1.0
     trans_a: bool = False
     trans_b: bool = False
+
+    role = Role.GENERAL
+    operand_names = ("a", "b", "bias")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,21 @@ import numpy as np
 from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
-from ..types import Array, TensorType, inverse, permuted
-from .base import Operator, check_arity, check_same_dtype, listed, normal_axis, refuse, tensor_type
+from ..types import Array, TensorType, composed, inverse, permuted
+from .base import (
+    JoinableAxes,
+    Operator,
+    Permutation,
+    Permuted,
+    Role,
+    Runs,
+    check_arity,
+    check_same_dtype,
+    listed,
+    normal_axis,
+    refuse,
+    tensor_type,
+)
 
 _CHAINED = 32  # pieces of a Concat that are asked for one after the other; of more, by halves
 
@@ -19,6 +33,9 @@ _CHAINED = 32  # pieces of a Concat that are asked for one after the other; of m
 @dataclass(frozen=True, slots=True)
 class Identity(Operator):
     """The input itself."""
+
+    role = Role.MOVEMENT
+    rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -31,12 +48,21 @@ class Identity(Operator):
         (x,) = tensors
         return (te.compute(x.shape, lambda *i: x[i], name=name),)
 
+    def is_view(self, types: tuple[TensorType, ...]) -> bool:
+        return True
+
+    def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
+        return 0
+
 
 @dataclass(frozen=True, slots=True)
 class Reshape(Operator):
     """The same elements in row-major order under another shape."""
 
     shape: tuple[int, ...]
+
+    role = Role.MOVEMENT
+    rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -65,12 +91,24 @@ class Reshape(Operator):
 
         return (te.compute(self.shape, element, name=name),)
 
+    def is_view(self, types: tuple[TensorType, ...]) -> bool:
+        return True
+
+    def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
+        return 0
+
+    def absorb(self, before: Operator) -> Operator | None:
+        return self if isinstance(before, Reshape) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Transpose(Operator):
     """Axis d of the result is axis permutation[d] of the input."""
 
     permutation: tuple[int, ...]
+
+    role = Role.MOVEMENT
+    rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -88,12 +126,34 @@ class Transpose(Operator):
         shape = permuted(x.shape, self.permutation)
         return (te.compute(shape, lambda *i: x[tuple(i[d] for d in back)], name=name),)
 
+    def is_view(self, types: tuple[TensorType, ...]) -> bool:
+        shape = types[0].shape
+        return 0 in shape or keeps_order(shape, self.permutation)
+
+    def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
+        return 0 if self.permutation == tuple(range(len(self.permutation))) else None
+
+    def absorb(self, before: Operator) -> Operator | None:
+        if not isinstance(before, Transpose):
+            return None
+        return Transpose(composed(before.permutation, self.permutation))
+
+    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+        return JoinableAxes((True,) * len(shape), self.permutation)
+
+    def join_axes(self, runs: Runs) -> Operator:
+        source = [self.permutation[run[0]] if run else 0 for run in runs]
+        return Transpose(tuple(sorted(source).index(axis) for axis in source))
+
 
 @dataclass(frozen=True, slots=True)
 class Concat(Operator):
     """The inputs one after the other along `axis`, which is not negative."""
 
     axis: int
+
+    role = Role.MOVEMENT
+    rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, None)
@@ -131,6 +191,26 @@ class Concat(Operator):
             return joined(0, len(pieces) - 1)
 
         return (te.compute(result.shape, element, name=name),)
+
+    def unchanged_input(self, count: int, is_all: Callable[[int, int], bool]) -> int | None:
+        return 0 if count == 1 else None
+
+    def permute_axes(self, permutation: Permutation) -> Permuted | None:
+        return Permuted(Concat(permutation[self.axis]), permutation)
+
+    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+        rank = len(shape)
+        kinds = tuple(axis < self.axis for axis in range(rank))
+        return JoinableAxes(kinds, tuple(range(rank)), frozenset({self.axis}))
+
+    def join_axes(self, runs: Runs) -> Operator:
+        return Concat(next(n for n, run in enumerate(runs) if self.axis in run))
+
+
+def keeps_order(shape: tuple[int, ...], permutation: tuple[int, ...]) -> bool:
+    """Whether permuting only moves axes of size 1, so that the elements keep their order."""
+    long = [axis for axis in permutation if shape[axis] != 1]
+    return long == sorted(long)
 
 
 def reshape_groups(

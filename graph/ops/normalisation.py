@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -12,11 +12,12 @@ from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
 from .base import Layout, Operator, Work, check_arity, check_float, listed, refuse
+from .spatial import Spatial
 from .window import channel_axis
 
 
 @dataclass(frozen=True, slots=True)
-class BatchNormalization(Operator):
+class BatchNormalization(Spatial):
     """(x - mean[c]) * scale[c] / sqrt(variance[c] + epsilon) + bias[c].
 
     Inputs: x with channels on axis 1 ("NCHW") or last ("NHWC"), then scale, bias, mean, variance of
@@ -25,6 +26,11 @@ class BatchNormalization(Operator):
 
     epsilon: float = 1e-5
     layout: Layout = "NCHW"
+
+    operand_names = ("x", "scale", "shift", "mean", "variance")
+
+    def channels_last(self) -> BatchNormalization:
+        return replace(self, layout="NHWC")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 5, 5)
@@ -67,7 +73,7 @@ class BatchNormalization(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class LRN(Operator):
+class LRN(Spatial):
     """x / (bias + alpha / size * s) ** beta, s the sum of squares over `size` near channels.
 
     Channel c sees channels c - floor((size-1)/2) .. c + ceil((size-1)/2).
@@ -78,6 +84,9 @@ class LRN(Operator):
     beta: float = 0.75
     bias: float = 1.0
     layout: Layout = "NCHW"
+
+    def channels_last(self) -> LRN:
+        return replace(self, layout="NHWC")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from .base import (
     lowest,
     tensor_type,
 )
+from .spatial import Spatial
 from .window import (
     Axis,
     channel_axis,
@@ -65,7 +66,7 @@ def pool_stage(
 
 
 @dataclass(frozen=True, slots=True)
-class MaxPool(Operator):
+class MaxPool(Spatial):
     """The maximum of each window; padding never wins. `ceil` rounds the number of windows up."""
 
     kernel: tuple[int, ...]
@@ -74,6 +75,9 @@ class MaxPool(Operator):
     dilations: tuple[int, ...] = (1, 1)
     ceil: bool = False
     layout: Layout = "NCHW"
+
+    def channels_last(self) -> MaxPool:
+        return replace(self, layout="NHWC")
 
     def axes(self, x: TensorType) -> tuple[Axis, ...]:
         """The windows over the spatial axes of `x`."""
@@ -104,7 +108,7 @@ class MaxPool(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class AveragePool(Operator):
+class AveragePool(Spatial):
     """The mean of each window.
 
     With `include_pad`, padding counts as zeros; what `ceil` adds beyond it never counts.
@@ -117,6 +121,9 @@ class AveragePool(Operator):
     ceil: bool = False
     include_pad: bool = False
     layout: Layout = "NCHW"
+
+    def channels_last(self) -> AveragePool:
+        return replace(self, layout="NHWC")
 
     def axes(self, x: TensorType) -> tuple[Axis, ...]:
         """The windows over the spatial axes of `x`."""
@@ -175,10 +182,13 @@ class AveragePool(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalAveragePool(Operator):
+class GlobalAveragePool(Spatial):
     """The mean over all spatial axes, which stay with size 1."""
 
     layout: Layout = "NCHW"
+
+    def channels_last(self) -> GlobalAveragePool:
+        return replace(self, layout="NHWC")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)

@@ -11,7 +11,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, Work, check_arity, check_number, normal_axis, refuse, tensor_type
+from .base import Operator, Role, Work, check_arity, check_number, normal_axis, refuse, tensor_type
 from .reduction import reduced_shape
 
 
@@ -26,6 +26,8 @@ class ArgReduction(Operator):
     axis: int
     keepdims: bool = True
     last: bool = False
+
+    role = Role.GENERAL
 
     @abstractmethod
     def place(self, element: Expr, axis: te.ReduceAxis) -> Expr:
@@ -104,6 +106,8 @@ class TopK(Operator):
     axis: int
     count: int
     largest: bool = True
+
+    role = Role.GENERAL
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)

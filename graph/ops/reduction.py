@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -13,7 +13,18 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, Floats, TensorType
-from .base import Operator, check_arity, check_float, check_number, highest, lowest, refuse
+from .base import (
+    Operator,
+    Permutation,
+    Permuted,
+    Role,
+    check_arity,
+    check_float,
+    check_number,
+    highest,
+    lowest,
+    refuse,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +37,8 @@ class Reduction(Operator):
 
     axes: tuple[int, ...]
     keepdims: bool = True
+
+    role = Role.GENERAL
 
     @abstractmethod
     def combine(self, element: Expr, axes: te.Axes) -> Expr:
@@ -41,6 +54,14 @@ class Reduction(Operator):
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
         return (reduced(x, self.axes, self.keepdims, name, self.combine),)
+
+    def permute_axes(self, permutation: Permutation) -> Permuted | None:
+        """Axes that are left keep the order they have."""
+        axes = tuple(sorted(permutation[axis] for axis in self.axes))
+        if not self.keepdims:
+            left = [d for n, d in enumerate(permutation) if n not in self.axes]
+            permutation = tuple(sorted(left).index(d) for d in left)
+        return Permuted(replace(self, axes=axes), permutation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, check_arity, refuse
+from .base import Operator, Role, check_arity, refuse
 from .elementwise import broadcast, broadcast_read
 
 
@@ -19,6 +19,9 @@ class Expand(Operator):
     """The input broadcast with `shape`, as NumPy does."""
 
     shape: tuple[int, ...]
+
+    role = Role.MOVEMENT
+    rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -40,6 +43,9 @@ class Tile(Operator):
     """The input `repeats[d]` times one after the other along each axis d."""
 
     repeats: tuple[int, ...]
+
+    role = Role.MOVEMENT
+    rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)

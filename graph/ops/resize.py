@@ -16,7 +16,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, Work, check_arity, check_float, refuse
+from .base import Operator, Role, Work, check_arity, check_float, refuse
 
 Sampling = Literal["linear", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"]
 
@@ -44,6 +44,8 @@ class Resize(Operator):
     sizes: tuple[int, ...]
     places: tuple[Places, ...]
     sampling: Sampling
+
+    role = Role.GENERAL
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)

@@ -11,7 +11,7 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, check_arity, refuse, tensor_type
+from .base import Operator, Role, check_arity, refuse, tensor_type
 
 PadMode = Literal["constant", "edge", "reflect", "wrap"]
 
@@ -25,6 +25,9 @@ class Slice(Operator):
     starts: tuple[int, ...]
     sizes: tuple[int, ...]
     steps: tuple[int, ...]
+
+    role = Role.MOVEMENT
+    rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -75,6 +78,9 @@ class Pad(Operator):
     after: tuple[int, ...]
     mode: PadMode = "constant"
     value: float | int | bool = 0
+
+    role = Role.MOVEMENT
+    rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -130,6 +136,9 @@ class Spread(Operator):
     """The input with `steps[d]` - 1 zeros between neighbours along each axis d."""
 
     steps: tuple[int, ...]
+
+    role = Role.MOVEMENT
+    rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)

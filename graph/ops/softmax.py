@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -12,7 +12,16 @@ from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
 from ..types import Array, Floats, TensorType
-from .base import Operator, check_arity, check_float
+from .base import (
+    JoinableAxes,
+    Operator,
+    Permutation,
+    Permuted,
+    Role,
+    Runs,
+    check_arity,
+    check_float,
+)
 from .reduction import check_axes, reduced, row
 
 _LOG2_E = math.log2(math.e)
@@ -42,6 +51,8 @@ class Softmax(Operator):
 
     axes: tuple[int, ...]
 
+    role = Role.ROWWISE
+
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
         check_float(self, types)
@@ -66,12 +77,27 @@ class Softmax(Operator):
         scale = te.compute(total.shape, lambda *i: 1.0 / total[i], name=f"{name}_scale")
         return (te.compute(x.shape, lambda *i: powers[i] * scale[row(i, self.axes)], name=name),)
 
+    def permute_axes(self, permutation: Permutation) -> Permuted | None:
+        axes = tuple(sorted(permutation[axis] for axis in self.axes))
+        return Permuted(replace(self, axes=axes), permutation)
+
+    def joinable_axes(self, shape: tuple[int, ...]) -> JoinableAxes | None:
+        if all(shape[axis] == 1 for axis in self.axes):
+            return None
+        rank = len(shape)
+        return JoinableAxes(tuple(d in self.axes for d in range(rank)), tuple(range(rank)))
+
+    def join_axes(self, runs: Runs) -> Operator:
+        return Softmax(tuple(n for n, run in enumerate(runs) if run and run[0] in self.axes))
+
 
 @dataclass(frozen=True, slots=True)
 class LogSoftmax(Operator):
     """The logarithm of Softmax: (x - m) - log(sum of exp(x - m)), which loses no small value."""
 
     axes: tuple[int, ...]
+
+    role = Role.ROWWISE
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -99,3 +125,7 @@ class LogSoftmax(Operator):
                 x.shape, lambda *i: shifted(i) - te.log(total[row(i, self.axes)]), name=name
             ),
         )
+
+    def permute_axes(self, permutation: Permutation) -> Permuted | None:
+        axes = tuple(sorted(permutation[axis] for axis in self.axes))
+        return Permuted(replace(self, axes=axes), permutation)

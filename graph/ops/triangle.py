@@ -1,16 +1,18 @@
-"""Operators in which the position along an axis decides: Trilu, CumSum."""
+"""Operators in which the position along an axis decides: Trilu, CumSum, CumProd."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar, cast
 
 import numpy as np
 
 from ...tir import te
 from ...tir.expr import Expr
 from ...tir.te import Tensor
-from ..types import Array, TensorType
-from .base import Operator, check_arity, check_number, normal_axis, refuse
+from ..types import Array, Floats, TensorType
+from .base import Operator, Role, check_arity, check_number, normal_axis, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,9 @@ class Trilu(Operator):
 
     upper: bool = True
     diagonal: int = 0
+
+    role = Role.MOVEMENT
+    rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -45,15 +50,27 @@ class Trilu(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class CumSum(Operator):
-    """The sum of the elements up to each along `axis`, which is not negative: a scan.
+class Running(Operator):
+    """The total of the elements up to each along `axis`, which is not negative: a scan.
 
-    exclusive: without the element itself; reverse: from the end.
+    exclusive: without the element itself; reverse: from the end. start: the total of no elements.
+    Integers wrap around.
     """
 
     axis: int
     exclusive: bool = False
     reverse: bool = False
+
+    role = Role.GENERAL
+    start: ClassVar[int]
+
+    @abstractmethod
+    def accumulate(self, x: Array) -> Array:
+        """The totals up to each element, with it, from the front."""
+
+    @abstractmethod
+    def add(self, total: Expr, element: Expr) -> Expr:
+        """The total with one more element."""
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -63,11 +80,10 @@ class CumSum(Operator):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays
-        turned = np.flip(x, self.axis) if self.reverse else x
-        y = np.cumsum(turned, self.axis, dtype=x.dtype)
+        y = self.accumulate(np.flip(x, self.axis) if self.reverse else x)
         if self.exclusive:
             y = np.roll(y, 1, self.axis)
-            y[(slice(None),) * self.axis + (slice(0, 1),)] = 0
+            y[(slice(None),) * self.axis + (slice(0, 1),)] = self.start
         return (np.flip(y, self.axis) if self.reverse else y,)
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
@@ -81,12 +97,40 @@ class CumSum(Operator):
             return (*indices[:axis], place, *indices[axis + 1 :])
 
         def first(*indices: Expr) -> Expr:
-            return te.const(0, x.dtype) if self.exclusive else x[at(indices, indices[axis] + end)]
+            if self.exclusive:
+                return te.const(self.start, x.dtype)
+            return x[at(indices, indices[axis] + end)]
 
         def step(*indices: Expr) -> Expr:
             before = at(indices, indices[axis] + 1 if self.reverse else indices[axis] - 1)
-            return state[before] + x[before if self.exclusive else indices]
+            return self.add(state[before], x[before if self.exclusive else indices])
 
         begun = te.compute(one, first, name=f"{name}_first")
         later = te.compute(x.shape, step, name=f"{name}_step")
         return (te.scan(begun, later, state, axis=axis, reverse=self.reverse),)
+
+
+@dataclass(frozen=True, slots=True)
+class CumSum(Running):
+    """Running sums."""
+
+    start = 0
+
+    def accumulate(self, x: Array) -> Array:
+        return np.cumsum(x, self.axis, dtype=x.dtype)
+
+    def add(self, total: Expr, element: Expr) -> Expr:
+        return total + element
+
+
+@dataclass(frozen=True, slots=True)
+class CumProd(Running):
+    """Running products."""
+
+    start = 1
+
+    def accumulate(self, x: Array) -> Array:
+        return np.cumprod(cast(Floats, x), self.axis, dtype=x.dtype)
+
+    def add(self, total: Expr, element: Expr) -> Expr:
+        return total * element

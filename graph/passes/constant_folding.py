@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..ir import Graph, Node, rebuilt
-from ..ops.elementwise import Elementwise
-from ..ops.movement import Concat, Identity, Reshape, Transpose
-from ..ops.repetition import Expand, Tile
-from ..ops.slicing import Slice
 from ..reference import apply
 from ..types import Constant, Splat, TensorType, array_of, owned
 
@@ -64,12 +58,5 @@ def _splat(node: Node, operands: tuple[Constant, ...], type_: TensorType) -> Spl
     splats = [operand for operand in operands if isinstance(operand, Splat)]
     if len(splats) != len(operands):
         return None
-    match node.op:
-        case Elementwise():
-            scalars = [np.asarray(splat.value, dtype=splat.dtype) for splat in splats]
-            return Splat(apply(node.op, *scalars)[0].item(), type_.dtype, type_.shape)
-        case Expand() | Identity() | Reshape() | Slice() | Tile() | Transpose():
-            return Splat(splats[0].value, type_.dtype, type_.shape)
-        case Concat() if len({splat.value for splat in splats}) == 1:
-            return Splat(splats[0].value, type_.dtype, type_.shape)
-    return None
+    number = node.op.fold_splats(splats)
+    return None if number is None else Splat(number, type_.dtype, type_.shape)

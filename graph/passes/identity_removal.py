@@ -8,11 +8,8 @@ import numpy as np
 
 from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
-from ..ops.arithmetic import Add, Div, Max, Min, Mul, Pow, Sub, Sum
-from ..ops.functions import Cast
-from ..ops.logic import And, Or, Where
-from ..ops.movement import Concat, Identity, Reshape, Transpose
-from ..types import Splat, composed
+from ..ops.movement import Identity
+from ..types import Splat
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,39 +44,19 @@ class IdentityRemoval:
 
 def _passed_on(node: Node, builder: GraphBuilder) -> str | None:
     """The input that the result of a node equals; None when there is none."""
-    value = _candidate(node, builder)
-    if value is None or (builder.types[value],) != node.infer(builder.types):
+
+    def is_all(position: int, number: int) -> bool:
+        return _is_all(builder, node.inputs[position], number)
+
+    position = node.op.unchanged_input(len(node.inputs), is_all)
+    if position is None:
         return None
-    return value
+    value = node.inputs[position]
+    return value if (builder.types[value],) == node.infer(builder.types) else None
 
 
-def _candidate(node: Node, builder: GraphBuilder) -> str | None:
-    """The input whose elements are those of the result, which may be of another shape."""
-    first = node.inputs[0]
-    match node.op:
-        case Identity() | Reshape() | Cast():
-            return first
-        case Transpose(permutation):
-            return first if permutation == tuple(range(len(permutation))) else None
-        case Concat() | Sum() | Min() | Max() if len(node.inputs) == 1:
-            return first
-        case Add() | Mul() | And() | Or():
-            neutral = isinstance(node.op, Mul | And)
-            for value, other in (node.inputs, node.inputs[::-1]):
-                if _is_all(builder, other, neutral):
-                    return value
-        case Sub() | Div() | Pow():
-            return first if _is_all(builder, node.inputs[1], not isinstance(node.op, Sub)) else None
-        case Where():
-            condition, on_true, on_false = node.inputs
-            if _is_all(builder, condition, True):
-                return on_true
-            return on_false if _is_all(builder, condition, False) else None
-    return None
-
-
-def _is_all(builder: GraphBuilder, value: str, number: bool) -> bool:
-    """Whether a value is a constant whose elements are all 1, or all 0."""
+def _is_all(builder: GraphBuilder, value: str, number: int) -> bool:
+    """Whether a value is a constant whose elements are all that number."""
     constant = builder.constants.get(value)
     if constant is None:
         return False
@@ -90,13 +67,11 @@ def _is_all(builder: GraphBuilder, value: str, number: bool) -> bool:
 
 
 def _joined(node: Node, producers: dict[str, Node]) -> Node:
-    """A Reshape or Transpose that reads another of its kind reads that one's input instead."""
+    """A node that also does what the one before it does, and reads that one's input, where there is
+    such an operator: of two Reshapes, of two Transposes.
+    """
     before = producers.get(node.inputs[0])
-    if before is None:
+    both = node.op.absorb(before.op) if before is not None else None
+    if before is None or both is None:
         return node
-    match before.op, node.op:
-        case Reshape(), Reshape():
-            return Node(node.op, before.inputs, node.outputs, node.name)
-        case Transpose(first), Transpose(second):
-            return Node(Transpose(composed(first, second)), before.inputs, node.outputs, node.name)
-    return node
+    return Node(both, before.inputs, node.outputs, node.name)

@@ -12,21 +12,13 @@ only changes the permutation. The others, and the outputs, get the old value bac
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
 
 from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
-from ..ops.base import Operator
-from ..ops.convolution import Conv
-from ..ops.elementwise import Elementwise
-from ..ops.movement import Concat, Identity, Reshape, Transpose, reshape_groups
-from ..ops.normalisation import LRN, BatchNormalization
-from ..ops.pooling import AveragePool, GlobalAveragePool, MaxPool
-from ..ops.reduction import Reduction
-from ..ops.registry import OPERATORS, Spatial
-from ..ops.softmax import LogSoftmax, Softmax
+from ..ops.base import Operator, Permutation, Role
+from ..ops.movement import Identity, Reshape, Transpose, keeps_order, reshape_groups
+from ..ops.spatial import Spatial, is_spatial
 from ..types import (
     Constant,
     Splat,
@@ -38,8 +30,6 @@ from ..types import (
     permutation_to_last,
     permuted,
 )
-
-Permutation = tuple[int, ...]
 
 FEW_CHANNELS = 3  # of an image: moved last, they are too short for vectors
 
@@ -69,13 +59,13 @@ class ChannelsLast:
             return graph
         mover = _Mover(graph)
         for node in graph.nodes:
-            mover.rules.get(type(node.op), mover.fixed)(node)
+            mover.take(node)
         result = mover.builder.finish({name: mover.old(name) for name in graph.outputs})
         return rebuilt(graph, result.nodes, result.constants)
 
 
 def _is_channels_first(op: Operator) -> bool:
-    return isinstance(op, Spatial) and op.layout == "NCHW"
+    return is_spatial(op) and op.layout == "NCHW"
 
 
 class _Mover:
@@ -87,19 +77,23 @@ class _Mover:
         self.views: dict[str, View] = {}
         self.made: dict[View, str] = {}
         self.alignments: dict[View, str] = {}
-        self.rules: dict[type[Operator], Callable[[Node], None]] = {
-            **dict.fromkeys(
-                (Conv, MaxPool, AveragePool, GlobalAveragePool, BatchNormalization, LRN),
-                self.spatial,
-            ),
-            **{op: self.elementwise for op in OPERATORS if issubclass(op, Elementwise)},
-            Concat: self.concat,
-            **dict.fromkeys((Softmax, LogSoftmax), self.softmax),
-            **{op: self.reduction for op in OPERATORS if issubclass(op, Reduction)},
-            Identity: self.identity,
-            Transpose: self.transpose,
-            Reshape: self.reshape,
-        }
+
+    def take(self, node: Node) -> None:
+        """Copy a node, as what its operator says of permuted axes."""
+        match node.op:
+            case Identity():
+                self.views[node.outputs[0]] = self.view(node.inputs[0])
+            case Transpose(permutation):
+                view = self.permute(self.view(node.inputs[0]), permutation)
+                self.views[node.outputs[0]] = view
+            case Reshape(shape):
+                self.reshape(node, shape)
+            case op if is_spatial(op):
+                self.spatial(node, op)
+            case op if op.role is Role.ELEMENTWISE:
+                self.elementwise(node)
+            case _:
+                self.carry(node)
 
     def view(self, value: str) -> View:
         """What `value` of the old graph is in the new one."""
@@ -132,7 +126,7 @@ class _Mover:
             seen = array_of(constant).transpose(permutation)  # no copy: most of a model is weights
             seen.flags.writeable = False
             return self.builder.constant(name, seen)
-        op = Reshape(result) if _keeps_order(shape, permutation) else Transpose(permutation)
+        op = Reshape(result) if keeps_order(shape, permutation) else Transpose(permutation)
         return self.builder.add(op, base, output=name)
 
     def emit(
@@ -151,30 +145,25 @@ class _Mover:
         inputs = tuple(map(self.old, node.inputs))
         self.emit(node, node.op, inputs, tuple(range(self.graph.types[node.outputs[0]].rank)))
 
-    def spatial(self, node: Node) -> None:
-        """An operator that is rewritten to NHWC; the weights of a convolution become [kernel...,
-        in, out].
-        """
-        op = cast(Spatial, node.op)
+    def spatial(self, node: Node, op: Spatial) -> None:
+        """An operator that is rewritten to NHWC."""
         rank = self.graph.types[node.outputs[0]].rank
         if op.layout == "NHWC" or rank < 3:
             self.fixed(node)
             return
-        moved: Spatial = replace(op, layout="NHWC")
-        data = self.permute(self.view(node.inputs[0]), permutation_to_last(rank))
-        rest = [self.view(value) for value in node.inputs[1:]]
-        if isinstance(moved, Conv):
-            rest[0] = self.permute(rest[0], (*range(2, rank), 1, 0))
-            here = self.view(node.inputs[0])
-            if moved.groups == 1 and self._is_image(here):
-                data, moved = here, replace(moved, data="NCHW")
-        inputs = tuple(map(self.plain, (data, *rest)))
-        self.emit(node, moved, inputs, permutation_to_first(rank))
+        moved = op.channels_last()
+        here, views = self.view(node.inputs[0]), [self.view(value) for value in node.inputs]
+        for n, permutation in enumerate(op.operands_last(rank)):
+            views[n] = self.permute(views[n], permutation)
+        in_place = moved.in_place()
+        if in_place is not None and self._is_image(here):
+            views[0], moved = here, in_place
+        self.emit(node, moved, tuple(map(self.plain, views)), permutation_to_first(rank))
 
     def _is_image(self, view: View) -> bool:
         """Whether a value lies as in the model, with few channels, and would have to be moved."""
         shape = self.builder.types[view.base].shape
-        moves = not _keeps_order(shape, permutation_to_last(len(shape)))
+        moves = not keeps_order(shape, permutation_to_last(len(shape)))
         return view.plain and shape[1] <= FEW_CHANNELS and moves
 
     def elementwise(self, node: Node) -> None:
@@ -192,49 +181,27 @@ class _Mover:
             return self.moved(value, back) if ranks[value] == rank else self.raised(value, back)
 
         inputs = tuple(map(operand, node.inputs))
-        self.emit(node, cast(Elementwise, node.op), inputs, permutation)
+        self.emit(node, node.op, inputs, permutation)
 
-    def concat(self, node: Node) -> None:
-        """Concatenation along wherever the axis went."""
-        rank = self.graph.types[node.outputs[0]].rank
-        permutation = self.best(list(node.inputs), rank)
+    def carry(self, node: Node) -> None:
+        """An operator on operands of one rank that are permuted alike, as what it becomes then."""
+        ranks = {self.graph.types[value].rank for value in node.inputs}
+        if len(ranks) != 1:
+            self.fixed(node)
+            return
+        permutation = self.best(list(node.inputs), ranks.pop())
+        moved = node.op.permute_axes(permutation)
+        if moved is None:
+            self.fixed(node)
+            return
         inputs = tuple(self.moved(value, inverse(permutation)) for value in node.inputs)
-        axis = permutation[cast(Concat, node.op).axis]
-        self.emit(node, Concat(axis), inputs, permutation)
+        self.emit(node, moved.operator, inputs, moved.permutation)
 
-    def softmax(self, node: Node) -> None:
-        """Softmax over wherever the axes went."""
-        op = cast(Softmax | LogSoftmax, node.op)
-        view = self.view(node.inputs[0])
-        axes = tuple(sorted(view.permutation[axis] for axis in op.axes))
-        self.emit(node, replace(op, axes=axes), (view.base,), view.permutation)
-
-    def reduction(self, node: Node) -> None:
-        """A reduction over wherever the axes went; those that are left keep the order they have."""
-        op = cast(Reduction, node.op)
-        view = self.view(node.inputs[0])
-        axes = tuple(sorted(view.permutation[axis] for axis in op.axes))
-        permutation = view.permutation
-        if not op.keepdims:
-            left = [d for n, d in enumerate(view.permutation) if n not in op.axes]
-            permutation = tuple(sorted(left).index(d) for d in left)
-        self.emit(node, replace(op, axes=axes), (view.base,), permutation)
-
-    def identity(self, node: Node) -> None:
-        """Another name for the same view."""
-        self.views[node.outputs[0]] = self.view(node.inputs[0])
-
-    def transpose(self, node: Node) -> None:
-        """Another view of the same value."""
-        permutation = cast(Transpose, node.op).permutation
-        self.views[node.outputs[0]] = self.permute(self.view(node.inputs[0]), permutation)
-
-    def reshape(self, node: Node) -> None:
+    def reshape(self, node: Node, shape: tuple[int, ...]) -> None:
         """Split and join axes where they are now; those to be joined are brought together first."""
-        shape = cast(Reshape, node.op).shape
         view = self.view(node.inputs[0])
         base = self.builder.types[view.base].shape
-        if _keeps_order(base, view.permutation):
+        if keeps_order(base, view.permutation):
             self.emit(node, Reshape(shape), (view.base,), tuple(range(len(shape))))
             return
         groups = reshape_groups(permuted(base, view.permutation), shape)
@@ -292,9 +259,3 @@ class _Mover:
     def permute(view: View, permutation: Permutation) -> View:
         """`view` with one more permutation on top."""
         return View(view.base, composed(view.permutation, permutation))
-
-
-def _keeps_order(shape: tuple[int, ...], permutation: Permutation) -> bool:
-    """Whether permuting only moves axes of size 1, so that the elements keep their order."""
-    long = [axis for axis in permutation if shape[axis] != 1]
-    return long == sorted(long)

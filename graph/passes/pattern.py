@@ -14,11 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..ir import Graph, Node
-from ..ops.arithmetic import Add, Mul
 from ..ops.base import Operator
 from ..types import array_of
-
-COMMUTATIVE: tuple[type[Operator], ...] = (Add, Mul)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,7 @@ class _Matcher:
 
     def _inputs(self, node: Node, pattern: Made, found: Found) -> Found | None:
         orders = [node.inputs]
-        if pattern.kind in COMMUTATIVE:
+        if pattern.kind.commutative:
             orders.append(node.inputs[::-1])
         for order in orders:
             result: Found | None = found

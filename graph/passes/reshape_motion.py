@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
-from ..ops.elementwise import Elementwise
+from ..ops.base import Role
 from ..ops.movement import Reshape, reshape_groups
 from ..types import Constant, Splat, owned
 from ..views import is_view, storage
@@ -69,7 +69,7 @@ class _Mover:
             self.bases[value] = self.base(node.inputs[0])
             return
         number = len(self.computed)
-        if isinstance(node.op, Elementwise) and self._elementwise(node):
+        if node.op.role is Role.ELEMENTWISE and self._elementwise(node):
             self.computed[self.bases[value]] = number
             return
         self.builder.add_node(
@@ -157,5 +157,5 @@ def _stored(graph: Graph) -> Iterator[str]:
     roots = storage(graph)
     yield from (roots[value] for value in graph.outputs)
     for node in graph.nodes:
-        if not isinstance(node.op, Elementwise) and not is_view(node, graph.types):
+        if node.op.role is not Role.ELEMENTWISE and not is_view(node, graph.types):
             yield from (roots[value] for value in node.inputs)

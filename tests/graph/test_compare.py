@@ -8,8 +8,11 @@ import pytest
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compare import compare
 from tilewright.graph.ir import Graph, Node, rebuilt
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.base import Operator
-from tilewright.graph.ops.registry import Add, Concat, Identity, Mul, Relu, Softmax, Transpose
+from tilewright.graph.ops.movement import Concat, Identity, Transpose
+from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.types import Splat, TensorType
 
 X = TensorType("float32", (3, 3))

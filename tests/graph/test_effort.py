@@ -9,23 +9,18 @@ import pytest
 
 from tilewright.graph.effort import TooLarge, check_limits, check_within, effort
 from tilewright.graph.ir import Node
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.attention import Attention
 from tilewright.graph.ops.base import Operator, Work
-from tilewright.graph.ops.registry import (
-    LRN,
-    Add,
-    AveragePool,
-    Conv,
-    Gemm,
-    MatMul,
-    MaxPool,
-    Pad,
-    Relu,
-    Resize,
-    Tile,
-    TopK,
-)
-from tilewright.graph.ops.resize import Places
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.matmul import Gemm, MatMul
+from tilewright.graph.ops.normalisation import LRN
+from tilewright.graph.ops.pooling import AveragePool, MaxPool
+from tilewright.graph.ops.ranking import TopK
+from tilewright.graph.ops.repetition import Tile
+from tilewright.graph.ops.resize import Places, Resize
+from tilewright.graph.ops.slicing import Pad
 from tilewright.graph.types import TensorType
 from tilewright.runtime.memory import process_memory
 

@@ -12,7 +12,12 @@ import pytest
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.errors import ModelError
 from tilewright.graph.ir import Graph, Node, make_graph, rebuilt
-from tilewright.graph.ops.registry import OPERATORS, Add, Concat, Conv, Identity, Relu, Softmax
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.movement import Concat, Identity
+from tilewright.graph.ops.registry import OPERATORS
+from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.types import Splat, TensorType
 from tilewright.graph.verify import verify
 from tilewright.tir.errors import InternalError

@@ -10,7 +10,9 @@ import pytest
 
 from tilewright.graph.importers.onnx import import_onnx
 from tilewright.graph.ir import Graph
-from tilewright.graph.ops.registry import BatchNormalization, Conv, Identity, Transpose
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.movement import Identity, Transpose
+from tilewright.graph.ops.normalisation import BatchNormalization
 from tilewright.graph.passes.pipeline import optimise
 from tilewright.graph.reference import evaluate
 from tilewright.graph.samples import LIGHT_MODELS, light_model, random_model

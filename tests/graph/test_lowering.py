@@ -16,7 +16,7 @@ from tilewright.graph.ir import Graph
 from tilewright.graph.lowering import LoweredModel, lower
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
-from tilewright.graph.ops.base import Operator
+from tilewright.graph.ops.base import Operator, Role
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Identity, Reshape, Transpose
@@ -208,6 +208,8 @@ def test_launches_without_syncs_are_in_order() -> None:
 @dataclass(frozen=True, slots=True)
 class Rows(Operator):
     """Rows of a table at indices that are checked."""
+
+    role = Role.GENERAL
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         table, rows = types

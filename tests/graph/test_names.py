@@ -14,7 +14,7 @@ from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError
 from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.ops.registry import Relu
+from tilewright.graph.ops.activation import Relu
 from tilewright.graph.types import TensorType
 from tilewright.runtime.engine_format import EngineFileError
 

@@ -10,7 +10,9 @@ import pytest
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.errors import ModelError
 from tilewright.graph.ir import Graph
-from tilewright.graph.ops.registry import Add, Mul, Relu, Reshape
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.reference import computed, evaluate
 from tilewright.graph.types import Splat, TensorType
 

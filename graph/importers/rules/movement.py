@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ...errors import ModelError
 from ...ops import movement, repetition, triangle
@@ -144,15 +145,18 @@ def _trilu(node: NodeReader) -> Result:
     return triangle.Trilu(node.integer("upper", 1) != 0, inside), node.inputs[:1]
 
 
-def _cum_sum(node: NodeReader) -> Result:
-    axis = normal_axis(movement.Identity(), node.whole(1), node.type(0).rank)
-    op = triangle.CumSum(axis, node.flag("exclusive"), node.flag("reverse"))
-    return op, node.inputs[:1]
+def _running(kind: type[triangle.Running]) -> Callable[[NodeReader], Result]:
+    def build(node: NodeReader) -> Result:
+        axis = normal_axis(movement.Identity(), node.whole(1), node.type(0).rank)
+        return kind(axis, node.flag("exclusive"), node.flag("reverse")), node.inputs[:1]
+
+    return build
 
 
 RULES: dict[str, Rule] = {
     "Concat": Rule((4, 11, 13), ("axis",), concat),
-    "CumSum": Rule((11, 14), ("exclusive", "reverse"), _cum_sum),
+    "CumProd": Rule((26,), ("exclusive", "reverse"), _running(triangle.CumProd)),
+    "CumSum": Rule((11, 14), ("exclusive", "reverse"), _running(triangle.CumSum)),
     "DepthToSpace": Rule((1, 11, 13, 28), ("blocksize", "mode"), _depth_to_space),
     "Dropout": Rule((7, 10, 12, 13, 22), ("ratio", "seed"), _dropout),
     "Expand": Rule((8, 13), (), _expand),

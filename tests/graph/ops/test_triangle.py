@@ -1,4 +1,4 @@
-"""Trilu and CumSum."""
+"""Trilu, CumSum and CumProd."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.graph.cases import Case, check_case, check_compiled
 from tilewright.graph.errors import ModelError
 from tilewright.graph.ops.base import Operator
-from tilewright.graph.ops.triangle import CumSum, Trilu
+from tilewright.graph.ops.triangle import CumProd, CumSum, Running, Trilu
 from tilewright.graph.types import Array, TensorType
 
 Check = Callable[..., object]
@@ -37,8 +38,58 @@ def test_cumulative_sums_agree_with_onnxruntime(
     check_node("CumSum", inputs, constants=("axis",), exclusive=exclusive, reverse=reverse)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_cumulative_products_agree_with_onnx(
+    random_array: Random, axis: int, exclusive: int, reverse: int, dtype: str
+) -> None:
+    x = np.round(random_array(1, 2, 3, 4) * 4).astype(dtype)
+    attributes: dict[str, int] = {"exclusive": exclusive, "reverse": reverse}
+    check_case(Case("CumProd", (x, np.array(axis)), attributes, (26,), (1,)))
+
+
 @pytest.mark.needs_cc
-@pytest.mark.parametrize("op", [Trilu(True, 1), Trilu(False, -2), CumSum(1), CumSum(0, True, True)])
+def test_compiled_cumulative_products_agree_with_onnx(random_array: Random) -> None:
+    x, axis = random_array(1, 5, 40), np.array(1)
+    check_compiled(
+        [
+            Case("CumProd", (x, axis), {"exclusive": exclusive, "reverse": reverse}, (26,), (1,))
+            for exclusive in (0, 1)
+            for reverse in (0, 1)
+        ]
+    )
+
+
+@pytest.mark.parametrize("kind", [CumSum, CumProd])
+def test_no_elements_have_no_totals(kind: type[Running]) -> None:
+    empty = np.zeros((2, 0), np.float32)
+    for op in (kind(1), kind(1, True, True)):
+        assert op.reference(empty)[0].shape == (2, 0)
+
+
+@pytest.mark.parametrize("kind", [CumSum, CumProd])
+def test_truth_values_have_no_totals(kind: type[Running]) -> None:
+    with pytest.raises(ModelError) as caught:
+        kind(0).infer((TensorType("bool", (3,)),))
+    assert (
+        str(caught.value) == f"ModelError: {kind.__name__}: expected numbers, got bool. [op-number]"
+    )
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize(
+    "op",
+    [
+        Trilu(True, 1),
+        Trilu(False, -2),
+        CumSum(1),
+        CumSum(0, True, True),
+        CumProd(1),
+        CumProd(0, True, True),
+    ],
+)
 def test_kernels_do_what_the_reference_does(
     check_kernel: Callable[..., None], random_array: Random, op: Operator
 ) -> None:

@@ -9,20 +9,13 @@ import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph
-from tilewright.graph.ops.registry import (
-    Add,
-    Concat,
-    Div,
-    IsNaN,
-    MatMul,
-    Mul,
-    Relu,
-    Reshape,
-    Slice,
-    Softmax,
-    Transpose,
-    Where,
-)
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Div, Mul
+from tilewright.graph.ops.logic import IsNaN, Where
+from tilewright.graph.ops.matmul import MatMul
+from tilewright.graph.ops.movement import Concat, Reshape, Transpose
+from tilewright.graph.ops.slicing import Slice
+from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.passes.attention_recognition import AttentionRecognition
 from tilewright.graph.passes.dead_code import DeadCode
 from tilewright.graph.passes.pipeline import Pass

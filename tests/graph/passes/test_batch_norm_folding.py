@@ -10,7 +10,10 @@ import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph
-from tilewright.graph.ops.registry import Add, BatchNormalization, Conv, Mul, Relu
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.normalisation import BatchNormalization
 from tilewright.graph.passes.batch_norm_folding import BatchNormFolding
 from tilewright.graph.passes.pipeline import Pass, optimise
 from tilewright.graph.types import Splat, TensorType, array_of

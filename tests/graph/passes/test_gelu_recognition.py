@@ -9,7 +9,8 @@ import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph
-from tilewright.graph.ops.registry import Add, Div, Erf, Mul, Pow, Tanh
+from tilewright.graph.ops.arithmetic import Add, Div, Mul, Pow
+from tilewright.graph.ops.functions import Erf, Tanh
 from tilewright.graph.passes.gelu_recognition import GeluRecognition
 from tilewright.graph.passes.pipeline import PIPELINE, STRICT_PIPELINE, Pass
 from tilewright.graph.types import Splat, TensorType

@@ -9,8 +9,11 @@ import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.attention import Attention, Heads
-from tilewright.graph.ops.registry import Add, MatMul, Relu, Reshape
+from tilewright.graph.ops.matmul import MatMul
+from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.passes.head_merging import HeadMerging
 from tilewright.graph.passes.pipeline import Pass
 from tilewright.graph.types import TensorType

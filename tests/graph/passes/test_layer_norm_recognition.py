@@ -9,16 +9,10 @@ import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph
-from tilewright.graph.ops.registry import (
-    Add,
-    Div,
-    Mul,
-    Pow,
-    ReduceMean,
-    Relu,
-    Sqrt,
-    Sub,
-)
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Div, Mul, Pow, Sub
+from tilewright.graph.ops.functions import Sqrt
+from tilewright.graph.ops.reduction import ReduceMean
 from tilewright.graph.passes.layer_norm_recognition import LayerNormRecognition
 from tilewright.graph.passes.pipeline import Pass
 from tilewright.graph.types import Splat, TensorType

@@ -11,26 +11,16 @@ from hypothesis import strategies as st
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul, Sub, Sum
 from tilewright.graph.ops.base import Operator
-from tilewright.graph.ops.registry import (
-    LRN,
-    Add,
-    AveragePool,
-    BatchNormalization,
-    Concat,
-    Conv,
-    Gemm,
-    GlobalAveragePool,
-    MaxPool,
-    Mul,
-    ReduceMean,
-    Relu,
-    Reshape,
-    Softmax,
-    Sub,
-    Sum,
-    Transpose,
-)
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.matmul import Gemm
+from tilewright.graph.ops.movement import Concat, Reshape, Transpose
+from tilewright.graph.ops.normalisation import LRN, BatchNormalization
+from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
+from tilewright.graph.ops.reduction import ReduceMean
+from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.passes.layout import ChannelsLast
 from tilewright.graph.passes.pipeline import Pass
 from tilewright.graph.reference import evaluate

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tilewright.graph.build import GraphBuilder
-from tilewright.graph.ops.registry import Add, Mul, Sigmoid, Sub
+from tilewright.graph.ops.activation import Sigmoid
+from tilewright.graph.ops.arithmetic import Add, Mul, Sub
 from tilewright.graph.passes.pattern import Found, Made, Number, Pattern, Value, matched
 from tilewright.graph.types import Splat, TensorType
 

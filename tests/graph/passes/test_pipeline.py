@@ -9,8 +9,12 @@ import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph, Node, rebuilt
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.base import Work
-from tilewright.graph.ops.registry import Add, BatchNormalization, Conv, Identity, Mul, Relu
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.movement import Identity
+from tilewright.graph.ops.normalisation import BatchNormalization
 from tilewright.graph.passes.dead_code import DeadCode
 from tilewright.graph.passes.identity_removal import IdentityRemoval
 from tilewright.graph.passes.pipeline import PIPELINE, optimise

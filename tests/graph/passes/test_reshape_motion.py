@@ -11,22 +11,14 @@ from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import compile
 from tilewright.graph.fusion import fuse
 from tilewright.graph.ir import Graph
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.base import Operator
-from tilewright.graph.ops.registry import (
-    Add,
-    Concat,
-    Exp,
-    Gemm,
-    Identity,
-    MatMul,
-    Mul,
-    Relu,
-    Reshape,
-    Softmax,
-    Tanh,
-    Transpose,
-    Where,
-)
+from tilewright.graph.ops.functions import Exp, Tanh
+from tilewright.graph.ops.logic import Where
+from tilewright.graph.ops.matmul import Gemm, MatMul
+from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
+from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.passes.pipeline import Pass
 from tilewright.graph.passes.reshape_motion import ReshapeMotion, aligned
 from tilewright.graph.reference import evaluate

@@ -9,27 +9,13 @@ import pytest
 
 from tilewright.graph.build import GraphBuilder
 from tilewright.graph.ir import Graph
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Div, Max, Min, Mul, Pow, Sub, Sum
 from tilewright.graph.ops.base import Operator
-from tilewright.graph.ops.registry import (
-    Add,
-    And,
-    Cast,
-    Concat,
-    Div,
-    Identity,
-    MatMul,
-    Max,
-    Min,
-    Mul,
-    Or,
-    Pow,
-    Relu,
-    Reshape,
-    Sub,
-    Sum,
-    Transpose,
-    Where,
-)
+from tilewright.graph.ops.functions import Cast
+from tilewright.graph.ops.logic import And, Or, Where
+from tilewright.graph.ops.matmul import MatMul
+from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.slicing import Slice
 from tilewright.graph.passes.common_subexpressions import CommonSubexpressions

@@ -1,0 +1,128 @@
+"""One or more of each core operator, with arrays that it takes: what a test asks of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.graph.ops.attention import Attention
+from tilewright.graph.ops.base import Operator
+from tilewright.graph.ops.convolution import Conv
+from tilewright.graph.ops.elementwise import Elementwise
+from tilewright.graph.ops.functions import Cast
+from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
+from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
+from tilewright.graph.ops.logic import Where
+from tilewright.graph.ops.matmul import Gemm, MatMul
+from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
+from tilewright.graph.ops.normalisation import LRN, BatchNormalization
+from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
+from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
+from tilewright.graph.ops.reduction import (
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+)
+from tilewright.graph.ops.registry import OPERATORS
+from tilewright.graph.ops.repetition import Expand, Tile
+from tilewright.graph.ops.resize import SAME, Places, Resize
+from tilewright.graph.ops.slicing import Pad, Slice, Spread
+from tilewright.graph.ops.softmax import LogSoftmax, Softmax
+from tilewright.graph.ops.triangle import CumProd, CumSum, Trilu
+from tilewright.graph.types import Array, TensorType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """An operator and what it reads."""
+
+    op: Operator
+    arrays: tuple[Array, ...]
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        return tuple(TensorType(array.dtype.name, array.shape) for array in self.arrays)
+
+    def __str__(self) -> str:
+        return f"{self.op} of {', '.join(map(str, self.types))}"
+
+
+def numbers(*shape: int, dtype: str = "float32") -> Array:
+    """Distinct numbers, none of them 0, in no order."""
+    count = int(np.prod(shape))
+    order = np.random.default_rng(count).permutation(count)
+    return ((order + 1) / (2 if dtype.startswith("float") else 1)).astype(dtype).reshape(shape)
+
+
+def samples() -> tuple[Sample, ...]:
+    """Those of all operators."""
+    return (*_elementwise(), *_others())
+
+
+def _elementwise() -> list[Sample]:
+    """Each on a tensor of the shape of its result, and others that broadcast to it."""
+    shapes, found = ((2, 3, 4), (3, 1), (4,)), list[Sample]()
+    for kind in OPERATORS:
+        if issubclass(kind, Elementwise):
+            least, most = kind.arity
+            dtype = "bool" if kind.takes == "bool" else "float32"
+            op = kind("int32") if kind is Cast else kind()
+            for count in {least, 2 if most is None else most}:
+                arrays = [numbers(*shape, dtype=dtype) for shape in shapes[:count]]
+                if kind is Where:
+                    arrays[0] = arrays[0] > 5
+                found.append(Sample(op, tuple(arrays)))
+    return found
+
+
+def _others() -> tuple[Sample, ...]:
+    x, rows, image = numbers(2, 3, 4), numbers(6, 5), numbers(2, 4, 5, 6)
+    per_channel = tuple(numbers(4) for _ in range(4))
+    found: list[tuple[Operator, tuple[Array, ...]]] = [
+        (ArgMax(1), (x,)),
+        (ArgMin(2, False), (x,)),
+        (TopK(1, 2), (x,)),
+        (Attention(2, 0.5), tuple(numbers(1, n, 2, 4) / 10 for n in (3, 5, 5))),
+        (AveragePool((2, 2)), (image,)),
+        (GlobalAveragePool(), (image,)),
+        (MaxPool((2, 2), pads=(1, 1, 0, 0)), (image,)),
+        (BatchNormalization(), (image, *per_channel)),
+        (LRN(3), (image,)),
+        (Conv(pads=(1, 1, 1, 1)), (image, numbers(3, 4, 3, 3), numbers(3))),
+        (Conv(groups=2), (image, numbers(6, 2, 3, 3))),
+        (Concat(1), (x, numbers(2, 5, 4))),
+        (Concat(0), (x,)),
+        (CumSum(1), (x,)),
+        (CumProd(1, True), (x,)),
+        (Expand((5, 2, 3, 4)), (x,)),
+        (Tile((1, 2, 3)), (x,)),
+        (Gather(1), (x, np.array([2, 0]))),
+        (GatherElements(1), (x, np.array([[[2], [0]]]))),
+        (GatherND(1), (x, np.array([[1], [2]]))),
+        (Gemm(0.5, 2.0, False, True), (rows, numbers(7, 5), numbers(7))),
+        (MatMul(), (x, numbers(4, 3))),
+        (Identity(), (x,)),
+        (Reshape((4, 6)), (x,)),
+        (Transpose((1, 0, 2)), (x,)),
+        (Transpose((1, 0, 2)), (numbers(1, 3, 4),)),
+        (Transpose((0, 1, 2)), (x,)),
+        (LayerNormalization(1), (rows, numbers(5), numbers(5))),
+        (RMSNormalization(1), (rows, numbers(5))),
+        (Softmax((1,)), (rows,)),
+        (LogSoftmax((1,)), (rows,)),
+        (ReduceMax((1,)), (x,)),
+        (ReduceMean((0, 2), False), (x,)),
+        (ReduceMin((0,), False), (x,)),
+        (ReduceProd((2,)), (x / 10,)),
+        (ReduceSum((1,), False), (x,)),
+        (Resize((2, 6, 4), (SAME, Places(1, 0, 2), SAME), "linear"), (x,)),
+        (Pad((1, 0, 0), (0, 2, 0)), (x,)),
+        (Pad((1, 0, 0), (0, 2, 0), "edge"), (x,)),
+        (Slice((1, 2, 0), (1, 2, 4), (1, -1, 1)), (x,)),
+        (Spread((1, 2, 3)), (x,)),
+        (Trilu(), (x,)),
+    ]
+    return tuple(Sample(op, arrays) for op, arrays in found)
