@@ -67,15 +67,18 @@ class Clash:
         )
 
 
-def find_clash(func: PrimFunc, orders: Orders, above: Equal = ()) -> Clash | None:
+def find_clash(
+    func: PrimFunc, orders: Orders, above: Equal = (), *, anywhere: bool = False
+) -> Clash | None:
     """Two runs that touch one element, one of them writing, in one of the `orders` of the two
     accesses, and of which `above` holds; None where there are none. One that is sure comes first.
 
-    above: forms of which the one of the first run is the greater.
+    above: forms of which the one of the first run is the greater. anywhere: an element is the same
+    one also where each iteration has storage of its own.
     Raises: Undecided for what integer sets cannot express, or not within MAX_OPERATIONS.
     """
     with _limited():
-        return _found(read_nest(func), orders, above)
+        return _found(read_nest(func), orders, above, anywhere)
 
 
 @contextmanager
@@ -89,12 +92,14 @@ def _limited() -> Iterator[None]:
         raise Undecided(f"it takes isl more than {MAX_OPERATIONS} operations") from error
 
 
-def clash_notes(func: PrimFunc, orders: Orders, above: Equal = ()) -> tuple[str, ...] | None:
+def clash_notes(
+    func: PrimFunc, orders: Orders, above: Equal = (), *, anywhere: bool = False
+) -> tuple[str, ...] | None:
     """None where isl shows that there is no clash as of `find_clash`; else the note of a refusal
     that names one, and no note where it cannot be told.
     """
     try:
-        clash = find_clash(func, orders, above)
+        clash = find_clash(func, orders, above, anywhere=anywhere)
     except Undecided:
         return ()
     return None if clash is None else (str(clash),)
@@ -108,7 +113,7 @@ def witness(func: PrimFunc, orders: Orders, above: Equal = ()) -> Clash | None:
         return None
 
 
-def _found(nest: Nest, orders: Orders, above: Equal) -> Clash | None:
+def _found(nest: Nest, orders: Orders, above: Equal, anywhere: bool) -> Clash | None:
     sets = Sets(MAX_OPERATIONS, nest.func.dims)
     pairs = [
         (a, b)
@@ -117,7 +122,8 @@ def _found(nest: Nest, orders: Orders, above: Equal) -> Clash | None:
     ]
     for a, b in sorted(pairs, key=lambda pair: not (pair[0].exact and pair[1].exact)):
         one, two = a.statement, b.statement
-        equal = tuple(zip(a.cell, b.cell, strict=True))
+        cells = (a.indices, b.indices) if anywhere else (a.cell, b.cell)
+        equal = tuple(zip(*cells, strict=True))
         wanted = orders(a, b)
         possible = sets.possible(one, a.where, two, b.where, equal, wanted) if wanted else ()
         if not possible:

@@ -255,8 +255,10 @@ def check_complete(
     made = dict.fromkeys(target for block in computing for target in targets_of(block))
     for tensor in (target for target in made if target in read):
         orders = _before_complete(tensor)
-        notes = clash_notes(after, orders)
-        if notes is None or clash_notes(before, orders) is not None:  # computed again, as before
+        staged = tensor.origin is not None  # an iteration's own part goes on from the one before
+        notes = clash_notes(after, orders, anywhere=staged)
+        again = notes is not None and clash_notes(before, orders, anywhere=staged) is not None
+        if notes is None or again:  # computed again, as before
             continue
         raise refuse(
             before,

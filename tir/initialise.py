@@ -33,11 +33,13 @@ def outer_condition(block: Block, inner_loops: Sequence[For]) -> Expr | None:
     that run; but for what it asks of other loops, as where one of both is fused with one of these.
     """
     reduced = _bound(block, reduced=True)
+    inner = {loop.var for loop in inner_loops}
     ranges = {loop.var: (0, loop.extent - 1) for loop in inner_loops if loop.var in reduced}
     kept = []
     for condition in conjuncts(block.predicate):
         part = _needed(condition, ranges) if free_vars(condition) & reduced else condition
-        if not free_vars(part) & reduced:
+        used = free_vars(part)
+        if not used & reduced or (used - reduced and not used & reduced & inner):
             kept.append(part)
     spatial = spatial_loops(block, inner_loops)
     others = [loop for loop in inner_loops if loop not in spatial]

@@ -51,8 +51,8 @@ def test_a_wrong_kernel_is_found_with_its_worst_element() -> None:
         check_kernel(kernel, scaled(2.0), {})
     assert str(caught.value) == (
         "CheckError: check: the results of kernel 'scaled' differ from its reference: "
-        "max error / bound 1.45e+06 at Y[3]: got 0.314700335, expected 0.209800228 "
-        "within 7.21e-08 [check-differs]"
+        "max error / bound 1.47e+06 at Y[2]: got -1.27971482, expected -0.853143215 "
+        "within 2.89e-07 [check-differs]"
     )
 
 

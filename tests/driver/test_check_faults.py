@@ -264,5 +264,5 @@ def test_random_numbers_are_the_same_in_pieces_of_any_size(
     monkeypatch.setattr("tilewright.driver.check_data._PIECE", 3)
     pieces = random_array(np.random.default_rng(3), FLOAT32, (4, 5))
     assert whole.tobytes() == pieces.tobytes()
-    drawn = np.random.default_rng(3).standard_normal((4, 5)).astype(np.float32)
+    drawn = np.random.default_rng(3).standard_normal((4, 5), np.float32)
     assert whole.tobytes() == drawn.tobytes()

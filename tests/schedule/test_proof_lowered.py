@@ -89,6 +89,9 @@ RIGHT = {
     "two": TWO,
     "gather": GATHER,
     "copied": COPIED,
+    "copied and named": COPIED.replace("    Y[0] = ", "    n: int64 = at[0]\n    Y[0] = ")
+    .replace("1 <= max(min(at[0]", "1 <= max(min(n")
+    .replace("X[max(min(at[0]", "X[max(min(n"),
 }
 
 
@@ -184,6 +187,12 @@ def test_a_planted_error_is_refuted_or_said_to_be_possible(error: str) -> None:
     i: int64 = max(min(at[0], 10), 0)
     at[0] = A[1]
     Y[0] = select(1 <= i, X[max(min(at[0], 10), 0) - 1], 4.0)
+""",
+        """\
+    n: int64 = at[0]
+    at[0] = A[1]
+    m: int64 = at[0]
+    Y[0] = select(1 <= max(min(n, 10), 0), X[max(min(m, 10), 0) - 1], 4.0)
 """,
         """\
     if 1 <= max(min(at[0], 10), 0):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.conditions import all_of
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.expr import EQ, LT, TRUE, Expr, Var, compare, const, index
+from tilewright.tir.expr import EQ, LT, TRUE, Expr, Var, compare, const, floordiv, index
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.initialise import begin_empty, init_nest, outer_condition, spatial_loops
 from tilewright.tir.printer import print_expr, print_stmt
@@ -81,6 +81,18 @@ def test_loops_of_others_are_taken_where_the_condition_can_hold(
 ) -> None:
     found = outer_condition(block(predicate), LOOPS)
     assert (None if found is None else print_expr(found)) == expected
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [(K < 3, "True"), (floordiv(K, 2) * 8 + X < 2, "k // 2 * 8 + i < 2"), (K + L < 2, "k + l < 2")],
+    ids=lambda item: item if isinstance(item, str) else print_expr(item),
+)
+def test_loops_that_stay_around_are_asked_as_they_are(predicate: Expr, expected: str) -> None:
+    """Below a stage, in the first iteration of the reduction loops outside of it."""
+    found = outer_condition(block(predicate), [])
+    assert found is not None
+    assert print_expr(found) == expected
 
 
 conditions = st.lists(

@@ -21,7 +21,7 @@ from ....tir.buffer import Buffer, Load
 from ....tir.conditions import conjuncts
 from ....tir.dim import Dim
 from ....tir.dtype import INT64
-from ....tir.expr import And, Expr, Let, Not, Or, Select, index
+from ....tir.expr import And, Expr, Let, Not, Or, Select, Var, index
 from ....tir.lowered import Ramp
 from ....tir.node import Node
 from ....tir.stmt import (
@@ -302,8 +302,7 @@ class Touches:
             loops, positions = (*loops, lane_loop(lanes)), (*positions, self._next())
             self.spans.ranges[lane_loop(lanes).var] = (0, lanes - 1)
         indices = tuple(in_lane(i, self.spans.values) for i in item.indices)
-        beside = frozenset[Expr]() if self._has_names(*item.indices) else self.beside
-        where, of_data, kept = self._cases(given, beside)
+        where, of_data, kept = self._cases(given, item.indices)
         if not where:
             return []
         statement = self._statement(item, loops, positions, where)
@@ -322,10 +321,10 @@ class Touches:
         return [found]
 
     def _cases(
-        self, given: tuple[Expr, ...], beside: frozenset[Expr]
+        self, given: tuple[Expr, ...], indices: tuple[Expr, ...]
     ) -> tuple[Cases, tuple[Expr, ...], tuple[Expr, ...]]:
         """Where conditions hold, those of data left out; these; and those of them that say
-        something of the access.
+        something of an access with these indices.
         """
         found = ALWAYS
         of_data: tuple[Expr, ...] = ()
@@ -335,7 +334,7 @@ class Touches:
                 self._known[item] = self._case(item)
             holds, more = self._known[item]
             found, of_data = both(found, holds), (*of_data, *more)
-            counts = item in beside and not self._has_names(item)
+            counts = item in self.beside and self._is_same_data(item, *indices)
             kept += tuple(part for part in more if counts or self._is_kept(part))
         return found, of_data, kept
 
@@ -351,14 +350,17 @@ class Touches:
                 found = both(found, holds)
         return found, tuple(of_data)
 
-    def _has_names(self, *parts: Expr) -> bool:
-        """Whether some part has a variable for what was read before."""
-        names = self.spans.values.keys() | self.spans.env.keys()
-        return any(not names.isdisjoint(free_vars(part)) for part in parts)
+    def _is_same_data(self, *parts: Expr) -> bool:
+        """Whether parts of one expression that load the same have the same values: each is loaded
+        there, or all of them are what one variable was named before.
+        """
+        found = frozenset[Var]().union(*map(free_vars, parts))
+        names = found & self.spans.values.keys()
+        return not names or (len(names) == 1 and all(map(self._is_kept, parts)))
 
-    def _is_kept(self, condition: Expr) -> bool:
-        """Whether what a condition reads is the same wherever it is read."""
-        return all(load.buffer not in self.stored for load in found_in(condition, Load))
+    def _is_kept(self, expr: Expr) -> bool:
+        """Whether what an expression reads is the same wherever it is read."""
+        return all(load.buffer not in self.stored for load in found_in(expr, Load))
 
     def _statement(
         self, item: Load | Store, loops: tuple[For, ...], positions: tuple[int, ...], where: Cases
