@@ -32,8 +32,8 @@ from .rules.contraction import ContractionRule
 from .rules.default import Rule, default_schedule, rule_for
 from .rules.depthwise import DepthwiseRule, window_cycles
 from .rules.dots import DotsRule
-from .rules.elementwise import vector_lanes
 from .rules.groups import group_cycles, is_grouped
+from .rules.lanes import vector_lanes
 from .rules.last_axis import turned_axis
 from .rules.reduction import ReductionRule
 from .rules.row_groups import row_groups

@@ -17,7 +17,8 @@ from ...tir.target import Target
 from ..nest import fixed_tensors, is_reduction, read_indices, readers, target_of, writers
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import square_tiles, vector_lanes
+from .elementwise import square_tiles
+from .lanes import vector_lanes
 from .last_axis import turned_axis
 from .questions import ask, ask_copies, ask_tile
 from .row_groups import RowGroup, row_axis

@@ -16,7 +16,8 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
 from ..schedule import Schedule
-from .elementwise import schedule_pointwise, vector_lanes
+from .elementwise import schedule_pointwise
+from .lanes import vector_lanes
 from .questions import ask_tile, write_out
 from .reduction import ACCUMULATORS
 from .structure import inline_chains, is_pointwise, pointwise_output, reductions

@@ -26,13 +26,8 @@ from ...tir.work import points_of
 from ..nest import is_reduction, readers, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import (
-    ask_streams,
-    memory_cycles,
-    schedule_pointwise,
-    vector_cycles,
-    vector_lanes,
-)
+from .elementwise import ask_streams, memory_cycles, schedule_pointwise, vector_cycles
+from .lanes import vector_lanes
 from .long_sums import cut_long_sum, long_sums
 from .questions import ask, ask_copies, ask_whether
 from .reduction import schedule_window

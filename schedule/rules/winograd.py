@@ -25,7 +25,8 @@ from ..nest import readers, target_of, writers
 from ..references import LoopRef
 from ..schedule import Schedule
 from .ahead import PREFETCH_STEPS, chunks
-from .elementwise import schedule_pointwise, vector_lanes
+from .elementwise import schedule_pointwise
+from .lanes import vector_lanes
 from .packing import pack_weights
 from .questions import ask, ask_copies, ask_tile
 from .structure import Contraction, contraction, is_pointwise, pointwise_output, reductions
