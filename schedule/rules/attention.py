@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
@@ -23,6 +24,7 @@ from .last_axis import turned_axis
 from .questions import ask, ask_copies, ask_tile
 from .row_groups import RowGroup, row_axis
 from .rows import Parts, RowsRule, cut_rows, schedule_rows
+from .rule import Rule
 from .structure import (
     Contraction,
     contraction,
@@ -92,14 +94,14 @@ class _Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionRule:
+class AttentionRule(Rule):
     """A product whose rows, changed row by row, are the data of a second one.
 
     in_order: each sum keeps the order of its definition.
     """
 
-    name: str = "attention"
-    in_order: bool = False
+    name: ClassVar[str] = "attention"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether the function is that."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
@@ -18,6 +19,7 @@ from ...tir.linear import linear
 from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.tensor_intrinsics import TensorIntrinsic
+from ..cost_pass import Sweep
 from ..nest import is_reduction
 from ..references import LoopRef
 from ..schedule import Schedule
@@ -31,26 +33,21 @@ from .ahead import (
     rows_of,
     spacing,
 )
+from .anchored import anchored_passes, only_product
 from .borders import block_size, border_of, copy_border
 from .elementwise import schedule_pointwise
-from .groups import Panel, choose_panel, has_short_end, is_grouped
+from .groups import Panel, choose_panel, group_cycles, has_short_end, is_grouped
 from .narrow import ask_narrow, schedule_narrow
 from .packing import pack_weights
 from .questions import ask, ask_copies, ask_tile, ask_whether
 from .reduction import schedule_window
 from .row_groups import row_axis
+from .rule import Rule
 from .split_products import cut_product
-from .structure import (
-    Contraction,
-    contraction,
-    inline_chains,
-    is_pointwise,
-    pointwise_output,
-    reductions,
-)
+from .structure import Contraction, inline_chains, pointwise_output
 from .sum_blocks import PART, ask_part, cut_sum, reduction_order
 from .tiled import finish_tile, share_tiles, tile_loops
-from .tiles import Tile, candidates, tile_cycles
+from .tiles import Tile, candidates, least_cycles, tile_cycles
 
 ROW_BLOCK = 64  # rows that a panel of weights serves at least, before the next panel comes
 FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
@@ -58,31 +55,53 @@ SET_SPAN = 4096  # bytes after which the sets of a first cache repeat: a page
 
 
 @dataclass(frozen=True, slots=True)
-class ContractionRule:
+class ContractionRule(Rule):
     """One reduction that sums products of data and weights, pointwise blocks around it.
 
     in_order: each sum keeps the order of its definition.
     """
 
-    name: str = "contraction"
-    in_order: bool = False
+    name: ClassVar[str] = "contraction"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether the function is one contraction with pointwise blocks around it."""
-        anchors = reductions(func)
-        others = [block for block in func.blocks if block not in anchors]
-        if len(anchors) != 1 or not all(map(is_pointwise, others)):
-            return False
-        found = contraction(anchors[0])
+        found = only_product(func)
         return found is not None and not _is_dot(func, found)
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
-        inline_chains(sch)
-        (anchor,) = reductions(sch.func)
-        found = contraction(anchor)
-        assert found is not None
-        schedule_contraction(sch, found, target, in_order=self.in_order)
+        schedule_contraction(sch, _product(sch), target, in_order=self.in_order)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
+        """One for each block; what follows the product runs on its accumulators."""
+        sch = Schedule(func)
+        cycles = _product_cycles(_product(sch), target)
+        return anchored_passes(sch.func, cycles, target)
+
+
+def _product(sch: Schedule) -> Contraction:
+    """Inline chains of pointwise blocks. Returns the sum of products that is left."""
+    inline_chains(sch)
+    found = only_product(sch.func)
+    assert found is not None
+    return found
+
+
+def _product_cycles(found: Contraction, target: Target) -> float:
+    """Cycles of the best register tile over all groups; without a fused multiply-add each step is
+    two instructions.
+    """
+    outer, inner = found.last_rows
+    if 0 in (outer, inner, found.vector.extent):
+        return 0.0
+    batch = math.prod(axis.extent for axis in (*found.batch, *found.rows[:-2]))
+    if is_grouped(found):
+        best = group_cycles(found, target)
+    else:
+        dtype = found.weight.buffer.type
+        best = least_cycles(outer, inner, found.vector.extent, found.steps, dtype, target)
+    return best * batch * (1 if target.has_fma else 2)
 
 
 def schedule_contraction(
@@ -145,13 +164,10 @@ def _choose(sch: Schedule, found: Contraction, target: Target, points: int) -> P
 
 
 def _choose_tile(sch: Schedule, found: Contraction, target: Target, points: int) -> Tile:
-    rows = found.rows
-    outer = rows[-2].extent if len(rows) > 1 else 1
-    inner = rows[-1].extent if rows else 1
-    steps = -(-math.prod(axis.extent for axis in found.reduced) // points)
-    sizes = (outer, inner, found.vector.extent, steps, found.total, target, points)
+    steps = -(-found.steps // points)
+    sizes = (*found.last_rows, found.vector.extent, steps, found.total, target, points)
     tiles = candidates(*sizes)
-    if len(rows) == 1 and _streams(found, target):
+    if len(found.rows) == 1 and _streams(found, target):
         tiles.sort(key=lambda tile: tile_cycles(tile, *sizes) * _uneven(found, tile, target))
     if _rows_meet(found):
         most = target.l1_bytes // SET_SPAN + 1
@@ -301,8 +317,7 @@ def _block_size(found: Contraction, tile: Tile, target: Target) -> int:
 
     What a panel adds up in parts stays near as well: a block of rows times a panel.
     """
-    steps = math.prod(axis.extent for axis in found.reduced)
-    fitting = target.l2_bytes // (4 * steps * found.data.buffer.type.bytes)
+    fitting = target.l2_bytes // (4 * found.steps * found.data.buffer.type.bytes)
     most = -(-max(ROW_BLOCK, fitting) // tile.rows)
     tiles = -(-found.rows[-1].extent // tile.rows)
     return min(range(most, most // 2, -1), key=lambda size: _busiest(tiles, size, target))
@@ -322,13 +337,11 @@ def _panels_first(
 
 def _streams(found: Contraction, target: Target) -> bool:
     """Whether all weights together do not stay in the level-2 cache."""
-    steps = math.prod(axis.extent for axis in found.reduced)
-    weights = steps * found.vector.extent * found.weight.buffer.type.bytes
+    weights = found.steps * found.vector.extent * found.weight.buffer.type.bytes
     return weights > 3 * target.l2_bytes // 4
 
 
 def _row_blocks(found: Contraction, target: Target) -> bool:
     """Whether the data that all rows have for one part of a sum does not stay there."""
-    steps = math.prod(axis.extent for axis in found.reduced)
-    data = found.rows[-1].extent * min(steps, PART) * found.data.buffer.type.bytes
+    data = found.rows[-1].extent * min(found.steps, PART) * found.data.buffer.type.bytes
     return 2 * data > target.l2_bytes

@@ -6,19 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.work import points_of
-from ..cost_pass import arithmetic_cycles, values_of
+from ..cost_pass import Sweep, arithmetic_cycles, values_of
 from ..nest import targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
 from .lanes import vector_lanes
 from .last_axis import is_one_row, turned_axis, turning_points
 from .questions import ask, ask_copies, ask_whether
+from .rule import Rule
 from .structure import inline_chains, is_elementwise
+from .sweeps import block_cycles, sweep_over
 from .threads import share_out
 
 VECTORS_PER_CHUNK = 64  # that a thread takes at once of a tensor of one axis
@@ -30,10 +33,11 @@ TILES = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class ElementwiseRule:
+class ElementwiseRule(Rule):
     """Every block is one expression per element."""
 
-    name: str = "elementwise"
+    name: ClassVar[str] = "elementwise"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether all blocks are pointwise."""
@@ -44,6 +48,14 @@ class ElementwiseRule:
         inline_chains(sch)
         for name in sch.blocks():
             schedule_pointwise(sch, name, target)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
+        """One for each block."""
+        sch = Schedule(func)
+        inline_chains(sch)
+        cycles = [block_cycles(block, target) for block in sch.func.blocks]
+        pairs = zip(sch.func.blocks, cycles, strict=True)
+        return [sweep_over(sch.func, (block,), own, target) for block, own in pairs]
 
 
 def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
