@@ -29,7 +29,7 @@ _IN_VECTORS = (ForKind.VECTORIZED, ForKind.TENSORIZED)
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class NestTraffic:
     """Bytes of tensors that a nest reads and writes, and of constants that it reads."""
 
     moved: int
@@ -41,7 +41,7 @@ def nest_passes(func: PrimFunc, target: Target) -> list[Sweep]:
     return [_sweep(func, root, traffic, target) for root, traffic in nests(func)]
 
 
-def nests(func: PrimFunc) -> Iterator[tuple[Stmt, Traffic]]:
+def nests(func: PrimFunc) -> Iterator[tuple[Stmt, NestTraffic]]:
     """The statements at the root of a scheduled function, and what they move; those that depend on
     constants alone run once and cost nothing.
     """
@@ -58,7 +58,7 @@ def nests(func: PrimFunc) -> Iterator[tuple[Stmt, Traffic]]:
         yield root, _traffic(func, inside, fixed)
 
 
-def _sweep(func: PrimFunc, root: Stmt, traffic: Traffic, target: Target) -> Sweep:
+def _sweep(func: PrimFunc, root: Stmt, traffic: NestTraffic, target: Target) -> Sweep:
     parallel = [
         x.extent for x in statements(root) if isinstance(x, For) and x.kind is ForKind.PARALLEL
     ]
@@ -67,7 +67,7 @@ def _sweep(func: PrimFunc, root: Stmt, traffic: Traffic, target: Target) -> Swee
     return Sweep(cycles, threads, traffic.moved, traffic.constant)
 
 
-def _traffic(func: PrimFunc, inside: tuple[Block, ...], fixed: Collection[Buffer]) -> Traffic:
+def _traffic(func: PrimFunc, inside: tuple[Block, ...], fixed: Collection[Buffer]) -> NestTraffic:
     computed = (block for block in inside if block.role is Role.COMPUTE)
     written = {origin_of(target) for block in computed for target in targets_of(block)}
     outside = _read_outside(func, inside)
@@ -84,7 +84,7 @@ def _traffic(func: PrimFunc, inside: tuple[Block, ...], fixed: Collection[Buffer
         for buffer, count in work.written_to:
             if origin_of(buffer) in outside:
                 moved[origin_of(buffer)] = count
-    return Traffic(sum(moved.values()), sum(constant.values()))
+    return NestTraffic(sum(moved.values()), sum(constant.values()))
 
 
 def _read_outside(func: PrimFunc, inside: tuple[Block, ...]) -> set[Buffer]:
