@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import ClassVar, cast
 
 from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
@@ -63,6 +63,8 @@ class ChannelsLast:
 
     Constant weights are permuted here and now.
     """
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         if not any(_is_channels_first(node.op) for node in graph.nodes):

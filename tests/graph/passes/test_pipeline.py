@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from tilewright.graph.ops.base import Work
 from tilewright.graph.ops.registry import Add, BatchNormalization, Conv, Identity, Mul, Relu
 from tilewright.graph.passes.dead_code import DeadCode
 from tilewright.graph.passes.identity_removal import IdentityRemoval
-from tilewright.graph.passes.pipeline import PIPELINE, optimise
+from tilewright.graph.passes.pipeline import PIPELINE, STRICT_PIPELINE, optimise
 from tilewright.graph.reference import evaluate
 from tilewright.graph.types import Splat, TensorType
 from tilewright.tir.errors import InternalError
@@ -22,6 +23,8 @@ from tilewright.tir.errors import InternalError
 @dataclass(frozen=True, slots=True)
 class SwapAdd:
     """A wrong pass: additions become products."""
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         nodes = (
@@ -35,6 +38,8 @@ class SwapAdd:
 class DropLast:
     """A wrong pass: what it returns is no graph."""
 
+    keeps_rounding: ClassVar[bool] = True
+
     def __call__(self, graph: Graph) -> Graph:
         return replace(graph, nodes=graph.nodes[:-1])
 
@@ -42,6 +47,8 @@ class DropLast:
 @dataclass(frozen=True, slots=True)
 class Rename:
     """A wrong pass: it changes the interface."""
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         return replace(graph, outputs=("r",))
@@ -142,3 +149,9 @@ def test_an_invalid_graph_is_refused_at_the_door() -> None:
     broken = replace(network(), outputs=("z",))
     with pytest.raises(InternalError, match="output 'z' is not defined"):
         optimise(broken, (DeadCode(),))
+
+
+def test_a_strict_build_runs_the_passes_that_say_they_keep_rounding() -> None:
+    left_out = [type(one).__name__ for one in PIPELINE if one not in STRICT_PIPELINE]
+    assert left_out == ["BatchNormFolding", "GeluRecognition", "AttentionRecognition"]
+    assert [one for one in PIPELINE if one.keeps_rounding] == list(STRICT_PIPELINE)
