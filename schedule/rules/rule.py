@@ -48,8 +48,8 @@ class Rule(ABC):
         """Take the steps."""
 
     def passes(self, func: PrimFunc, target: Target) -> Sequence[Pass]:
-        """The passes over memory of a function that it takes: by default, those of its nest. A rule
-        that can tell without taking its steps is asked much sooner.
+        """The passes over memory of a function that it takes: by default those of its nest. Plans
+        ask for thousands of prices, so a rule says them here where it knows them without its steps.
         """
         made = self.schedule(func, target).func
         return nest_passes(made, target) if target.gpu is None else nest_kernels(made)
