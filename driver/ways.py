@@ -12,7 +12,7 @@ from functools import partial
 
 from ..runtime.log import log
 from ..schedule.errors import ScheduleError
-from ..schedule.rules.default import rules_for, scheduled_by
+from ..schedule.rules.default import rules_for
 from ..schedule.schedule import Schedule
 from ..schedule.source import ScheduleSource
 from ..tir.errors import InternalError, TargetError, TilewrightError
@@ -135,4 +135,4 @@ def _plans(
         known = found
         yield _Plan(known.origin, known.origin, lambda: known)
     for rule in rules_for(func, target, strict=strict, allow=allow):
-        yield _Plan(rule.name, "rule", partial(scheduled_by, rule, func, target))
+        yield _Plan(rule.name, "rule", partial(rule.schedule, func, target))

@@ -10,7 +10,8 @@ Where an unrolled loop chooses among several values, each copy computes one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from ..tir.buffer import Buffer
 from ..tir.expr import EQ, Expr, Var
@@ -20,19 +21,31 @@ from ..tir.target import Target
 from ..tir.visit import blocks, free_vars, loads, statements
 from ..tir.work import block_work
 from .canonical import origin_of
-from .cost_pass import FORWARDING, LATENCY, Pass, arithmetic_cycles, values_of
+from .cost_pass import FORWARDING, LATENCY, Sweep, arithmetic_cycles, values_of
 from .nest import is_reduction, loops_around, targets_of
 
 LOADS_PER_CYCLE = 2
 _IN_VECTORS = (ForKind.VECTORIZED, ForKind.TENSORIZED)
 
 
-def nest_passes(func: PrimFunc, target: Target) -> list[Pass]:
-    """A pass for each statement at the root of a scheduled function; those that depend on constants
-    alone run once and cost nothing.
+@dataclass(frozen=True, slots=True)
+class NestTraffic:
+    """Bytes of tensors that a nest reads and writes, and of constants that it reads."""
+
+    moved: int
+    constant: int
+
+
+def nest_passes(func: PrimFunc, target: Target) -> list[Sweep]:
+    """A pass for each statement at the root of a function that is scheduled for a CPU."""
+    return [_sweep(func, root, traffic, target) for root, traffic in nests(func)]
+
+
+def nests(func: PrimFunc) -> Iterator[tuple[Stmt, NestTraffic]]:
+    """The statements at the root of a scheduled function, and what they move; those that depend on
+    constants alone run once and cost nothing.
     """
     fixed = set(func.constants)
-    found = []
     for root in split_allocations(func.body)[1]:
         inside = blocks(root)
         if not inside:
@@ -42,17 +55,19 @@ def nest_passes(func: PrimFunc, target: Target) -> list[Pass]:
         if read and read - written <= fixed:
             fixed |= written
             continue
-        found.append(_pass(func, root, fixed, target))
-    return found
+        yield root, _traffic(func, inside, fixed)
 
 
-def _pass(func: PrimFunc, root: Stmt, fixed: set[Buffer], target: Target) -> Pass:
-    inside = blocks(root)
+def _sweep(func: PrimFunc, root: Stmt, traffic: NestTraffic, target: Target) -> Sweep:
     parallel = [
         x.extent for x in statements(root) if isinstance(x, For) and x.kind is ForKind.PARALLEL
     ]
-    cycles = sum(_block_cycles(func, block, target) for block in inside)
+    cycles = sum(_block_cycles(func, block, target) for block in blocks(root))
     threads = min(target.threads, math.prod(parallel)) if parallel else 1
+    return Sweep(cycles, threads, traffic.moved, traffic.constant)
+
+
+def _traffic(func: PrimFunc, inside: tuple[Block, ...], fixed: Collection[Buffer]) -> NestTraffic:
     computed = (block for block in inside if block.role is Role.COMPUTE)
     written = {origin_of(target) for block in computed for target in targets_of(block)}
     outside = _read_outside(func, inside)
@@ -69,7 +84,7 @@ def _pass(func: PrimFunc, root: Stmt, fixed: set[Buffer], target: Target) -> Pas
         for buffer, count in work.written_to:
             if origin_of(buffer) in outside:
                 moved[origin_of(buffer)] = count
-    return Pass(cycles, threads, sum(moved.values()), sum(constant.values()))
+    return NestTraffic(sum(moved.values()), sum(constant.values()))
 
 
 def _read_outside(func: PrimFunc, inside: tuple[Block, ...]) -> set[Buffer]:

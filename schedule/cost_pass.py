@@ -1,11 +1,12 @@
-"""What one pass over memory costs: the figures that the analytical model rests on, and its one
-formula.
+"""What one pass over memory costs: the figures that the analytical model rests on, and its formula
+for a CPU; that for a GPU is in cost_grid.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..tir.buffer import Load
 from ..tir.expr import Add, Call, Const, Div, Expr, Max, Min, Mul, Select, Sub
@@ -33,9 +34,16 @@ CALL_CYCLES = {
 }
 
 
+class Pass(Protocol):
+    """One pass over memory."""
+
+    def seconds(self, target: Target) -> float:
+        """The time that it takes, until the next one may begin."""
+
+
 @dataclass(frozen=True, slots=True)
-class Pass:
-    """One sweep over memory by all threads.
+class Sweep:
+    """One sweep over memory by all threads of a CPU.
 
     cycles: of arithmetic, on one thread; threads: how many share it out.
     moved: bytes of tensors that are read and written; constant: bytes of constants that are read.
@@ -46,19 +54,18 @@ class Pass:
     moved: int
     constant: int
 
-
-def pass_seconds(item: Pass, target: Target) -> float:
-    """Seconds of a pass: the slower of arithmetic and traffic, and a barrier behind it."""
-    clock = target.clock_ghz * 1e9
-    memory = target.dram_gb_per_s * 1e9
-    if item.moved <= target.l2_bytes * item.threads:
-        bandwidth = L2_BYTES_PER_CYCLE * clock * item.threads
-    elif item.moved <= target.l3_bytes:
-        bandwidth = L3_BYTES_PER_CYCLE * clock * item.threads
-    else:
-        bandwidth = memory
-    traffic = item.moved / bandwidth + item.constant / memory
-    return max(item.cycles / item.threads / clock, traffic) + BARRIER_SECONDS
+    def seconds(self, target: Target) -> float:
+        """The slower of arithmetic and traffic, and a barrier behind it."""
+        clock = target.clock_ghz * 1e9
+        memory = target.dram_gb_per_s * 1e9
+        if self.moved <= target.l2_bytes * self.threads:
+            bandwidth = L2_BYTES_PER_CYCLE * clock * self.threads
+        elif self.moved <= target.l3_bytes:
+            bandwidth = L3_BYTES_PER_CYCLE * clock * self.threads
+        else:
+            bandwidth = memory
+        traffic = self.moved / bandwidth + self.constant / memory
+        return max(self.cycles / self.threads / clock, traffic) + BARRIER_SECONDS
 
 
 def values_of(block: Block) -> list[Expr]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..build import GraphBuilder
 from ..ir import Graph, Node
@@ -31,6 +32,8 @@ class AttentionRecognition:
     reads what it or another one leaves out. A scale is taken into the keys, and rows are divided by
     their sum behind the product with the values: other roundings, for builds that are not strict.
     """
+
+    keeps_rounding: ClassVar[bool] = False
 
     def __call__(self, graph: Graph) -> Graph:
         while found := {one.last.outputs[0]: one for one in _apart(_spelled(graph))}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,8 @@ class BatchNormFolding:
     float64 and rounded once.
     Requires: layout NCHW (other nodes are left alone).
     """
+
+    keeps_rounding: ClassVar[bool] = False
 
     def __call__(self, graph: Graph) -> Graph:
         steps = {

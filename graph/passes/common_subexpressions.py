@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ..ir import Graph, Node, rebuilt
 from ..ops.base import Operator
@@ -25,6 +25,8 @@ class CommonSubexpressions:
     Arrays of more than `constant_bytes` are not compared. A node whose value is an output of the
     model stays.
     """
+
+    keeps_rounding: ClassVar[bool] = True
 
     constant_bytes: int = 1 << 16
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..ir import Graph, Node, rebuilt
 from ..reference import apply
@@ -16,6 +17,8 @@ class ConstantFolding:
     Splats stay splats where the result is one. Other results are computed in the dtype of the graph
     until they take `max_bytes`, or `max_steps` of NumPy, together; nodes beyond that stay.
     """
+
+    keeps_rounding: ClassVar[bool] = True
 
     max_bytes: int = 256 << 20
     max_steps: int = 1 << 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..ir import Graph, Node, rebuilt
 
@@ -13,6 +14,8 @@ class DeadCode:
 
     Inputs stay: they are the model's interface.
     """
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         needed, kept = set(graph.outputs), list[Node]()

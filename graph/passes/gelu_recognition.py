@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..build import GraphBuilder
 from ..ir import Graph, Node
@@ -60,6 +61,8 @@ class GeluRecognition:
     The factors may stand in any order, x / sqrt 2 be a product, and x**3 a power or two products.
     Nodes whose values others read, too, are left alone.
     """
+
+    keeps_rounding: ClassVar[bool] = False
 
     def __call__(self, graph: Graph) -> Graph:
         found = {node.outputs[0]: (node, one) for node, one in _spelled(graph)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ class HeadMerging:
     Requires: constant weights, and biases where there are any, of equal shapes; nobody else reads
     what is merged.
     """
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         found = {one.node.outputs[0]: one for one in _merged(graph)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ class IdentityRemoval:
     x + 0 is x but for the sign of a zero.
     Only an Identity from an input of the model to an output, or from one output to another, stays.
     """
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         builder = GraphBuilder.like(graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
@@ -39,6 +40,8 @@ class LayerNormRecognition:
     Means are over one or several of the last axes and keep them; scale and bias may be missing.
     Nodes whose values others read, too, are left alone.
     """
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         found = {one.value: one for one in _normalisations(graph)}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
@@ -53,6 +54,8 @@ class ChannelsLast:
 
     Constant weights are permuted here and now.
     """
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         if not any(_is_channels_first(node.op) for node in graph.nodes):

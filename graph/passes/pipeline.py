@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -31,7 +31,13 @@ Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
 
 
 class Pass(Protocol):
-    """A frozen value that turns a Graph into an equal one, the same object if nothing is to do."""
+    """A frozen value that turns a Graph into an equal one, the same object if nothing is to do.
+
+    keeps_rounding: whether what it makes rounds where the operators of the model do, and sums in
+    their order; a strict build runs no other pass.
+    """
+
+    keeps_rounding: ClassVar[bool]
 
     def __call__(self, graph: Graph) -> Graph: ...
 
@@ -69,12 +75,7 @@ PIPELINE: tuple[Pass, ...] = (
 )
 
 
-# those of a strict build: the others round once where the operators round twice, or sum otherwise
-STRICT_PIPELINE: tuple[Pass, ...] = tuple(
-    one
-    for one in PIPELINE
-    if not isinstance(one, BatchNormFolding | AttentionRecognition | GeluRecognition)
-)
+STRICT_PIPELINE: tuple[Pass, ...] = tuple(one for one in PIPELINE if one.keeps_rounding)
 
 
 @dataclass(frozen=True, slots=True)

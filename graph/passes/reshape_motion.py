@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..build import GraphBuilder
 from ..ir import Graph, Node, rebuilt
@@ -33,6 +34,8 @@ class ReshapeMotion:
     Each Reshape passes operators in their order and stops at the first that is not elementwise, so
     motion ends.
     """
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         if not any(is_view(node, graph.types) for node in graph.nodes):

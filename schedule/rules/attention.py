@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
@@ -17,11 +18,13 @@ from ...tir.target import Target
 from ..nest import fixed_tensors, is_reduction, read_indices, readers, target_of, writers
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import square_tiles, vector_lanes
+from .elementwise import square_tiles
+from .lanes import vector_lanes
 from .last_axis import turned_axis
 from .questions import ask, ask_copies, ask_tile
 from .row_groups import RowGroup, row_axis
 from .rows import Parts, RowsRule, cut_rows, schedule_rows
+from .rule import Rule
 from .structure import (
     Contraction,
     contraction,
@@ -91,14 +94,14 @@ class _Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionRule:
+class AttentionRule(Rule):
     """A product whose rows, changed row by row, are the data of a second one.
 
     in_order: each sum keeps the order of its definition.
     """
 
-    name: str = "attention"
-    in_order: bool = False
+    name: ClassVar[str] = "attention"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether the function is that."""

@@ -16,7 +16,8 @@ from ...tir.visit import free_vars
 from ..nest import readers, writers
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import schedule_pointwise, vector_lanes
+from .elementwise import schedule_pointwise
+from .lanes import vector_lanes
 from .structure import Contraction, is_pointwise
 from .tiles import Tile
 from .windows import is_border

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from ...tir.func import PrimFunc
 from ...tir.instructions import usable
 from ...tir.target import Target
-from ...tir.tensor_intrinsics import TENSOR_INTRINSICS
-from ...tir.warp_products import WARP_PRODUCTS
 from ..decisions import Decisions
 from ..externs import check_no_calls
 from ..schedule import Schedule
@@ -27,22 +24,8 @@ from .grid.windows import GridWindowsRule
 from .plain import PlainRule
 from .reduction import ReductionRule
 from .rows import RowsRule
+from .rule import Rule
 from .winograd import WinogradRule
-
-
-class Rule(Protocol):
-    """A schedule program for one kind of kernel."""
-
-    @property
-    def name(self) -> str:
-        """The name, as logs and `explain` give it."""
-
-    def matches(self, func: PrimFunc) -> bool:
-        """Whether the function has the structure that the rule is for."""
-
-    def apply(self, sch: Schedule, target: Target) -> None:
-        """Take the steps."""
-
 
 # the most special first; the last one takes everything
 RULES: tuple[Rule, ...] = (
@@ -55,18 +38,6 @@ RULES: tuple[Rule, ...] = (
     ReductionRule(),
     RowsRule(),
 )
-# those of strict builds, which keep the order of each sum
-STRICT_RULES: tuple[Rule, ...] = (
-    ElementwiseRule(),
-    AttentionRule(in_order=True),
-    ContractionRule(in_order=True),
-    DotsRule(),
-    DepthwiseRule(),
-    ReductionRule(in_order=True),
-    RowsRule(in_order=True),
-)
-
-
 # those of a GPU, in the same way
 GRID_RULES: tuple[Rule, ...] = (
     GridAttentionRule(),
@@ -74,12 +45,6 @@ GRID_RULES: tuple[Rule, ...] = (
     GridProductsRule(),
     GridWindowsRule(),
     GridRowsRule(),
-)
-STRICT_GRID_RULES: tuple[Rule, ...] = (
-    GridWarpsRule(),
-    GridProductsRule(in_order=True),
-    GridWindowsRule(),
-    GridRowsRule(in_order=True),
 )
 
 
@@ -111,19 +76,14 @@ def rules_for(
     Raises: ScheduleError where `func` calls a C function.
     """
     check_no_calls(func)
-    if target is not None and target.gpu is not None:
-        listed = STRICT_GRID_RULES if strict else GRID_RULES
-    else:
-        listed = STRICT_RULES if strict else RULES
+    listed = RULES if target is None or target.gpu is None else GRID_RULES
     for rule in listed:
-        if isinstance(rule, DotsRule):
-            units = usable(TENSOR_INTRINSICS, target, strict=strict, allow=allow)
-            rule = replace(rule, units=units)
-        elif isinstance(rule, GridWarpsRule):
-            units = usable(WARP_PRODUCTS, target, strict=strict, allow=allow)
-            rule = replace(rule, units=units)
-        if rule.matches(func):
-            yield rule
+        if strict and not rule.keeps_order:
+            continue
+        units = usable(rule.instructions, target, strict=strict, allow=allow)
+        one = replace(rule, in_order=strict, units=units)
+        if one.matches(func):
+            yield one
     yield PlainRule()
 
 
@@ -140,14 +100,4 @@ def default_schedule(
     with a liberty that it may use.
     """
     rule = rule_for(func, target, strict=strict, allow=allow)
-    return scheduled_by(rule, func, target, decisions)
-
-
-def scheduled_by(
-    rule: Rule, func: PrimFunc, target: Target, decisions: Decisions | None = None
-) -> Schedule:
-    """The schedule that a rule makes. Raises: ScheduleError where it takes a step that is
-    refused.
-    """
-    sch = Schedule(func, target, decisions, origin="rule")
-    return sch.apply(lambda s: rule.apply(s, target))
+    return rule.schedule(func, target, decisions)

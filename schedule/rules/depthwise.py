@@ -11,55 +11,60 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
+from ..cost_pass import Sweep
 from ..schedule import Schedule
-from .elementwise import schedule_pointwise, vector_lanes
+from .anchored import anchored_passes, inline_around_windows, only_reduction
+from .elementwise import schedule_pointwise
+from .lanes import vector_lanes
 from .questions import ask_tile, write_out
 from .reduction import ACCUMULATORS
-from .structure import inline_chains, is_pointwise, pointwise_output, reductions
+from .rule import Rule
 from .tiled import finish_tile, panels_between, share_tiles, shared_first, tile_loops
 from .tiles import Tile, pieces
-from .windows import inline_padding, is_depthwise, sliding_axes, window_box, window_taps
+from .windows import is_depthwise, sliding_axes, window_box, window_taps
 
 UNROLLED_TAPS = 25  # of a window that is written out at most
 LOAD_SHARE = 0.35  # of a load, in multiply-adds that do not run beside it; measured
 
 
 @dataclass(frozen=True, slots=True)
-class DepthwiseRule:
+class DepthwiseRule(Rule):
     """One reduction over sliding windows that weighs each column on its own, pointwise blocks
     around it.
     """
 
-    name: str = "depthwise"
+    name: ClassVar[str] = "depthwise"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether the function is one such reduction."""
-        anchors = reductions(func)
-        others = [block for block in func.blocks if block not in anchors]
-        return len(anchors) == 1 and is_depthwise(anchors[0]) and all(map(is_pointwise, others))
+        anchor = only_reduction(func)
+        return anchor is not None and is_depthwise(anchor)
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
-        inline_chains(sch)
-        inline_padding(sch)
-        (anchor,) = reductions(sch.func)
-        epilogue = pointwise_output(sch.func, anchor)
-        for block in sch.func.blocks:
-            if block is not anchor and block is not epilogue:
-                schedule_pointwise(sch, block.name, target)
-        _schedule(sch, anchor, target)
+        found = inline_around_windows(sch)
+        for block in found.others:
+            schedule_pointwise(sch, block.name, target)
+        _schedule(sch, found.anchor, target)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
+        """One for each block; what follows the sum runs on its accumulators."""
+        sch = Schedule(func)
+        cycles = _window_cycles(inline_around_windows(sch).anchor, target)
+        return anchored_passes(sch.func, cycles, target)
 
 
 def _schedule(sch: Schedule, block: Block, target: Target) -> None:
     """Tile the sum for registers, with what follows on the accumulators."""
     reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
     lanes = vector_lanes(block, target)
-    tiles = window_tiles(block, target)
-    tile = ask_tile(sch, block.name, tiles)
+    tile = ask_tile(sch, block.name, window_tiles(block, target))
     order = [it.var for it in reduced]
     loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
     # the windows of a row of tiles share what they read: panels stand outside of it
@@ -90,7 +95,7 @@ def window_tiles(block: Block, target: Target) -> list[Tile]:
     )
 
 
-def window_cycles(block: Block, target: Target) -> float:
+def _window_cycles(block: Block, target: Target) -> float:
     """Cycles of the best tile over all rows and columns; without a fused multiply-add each step is
     two instructions.
     """

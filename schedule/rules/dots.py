@@ -8,9 +8,12 @@ instruction adds to a lane; the weights are packed so that these lie together, [
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...tir.func import PrimFunc
+from ...tir.instructions import Instruction
 from ...tir.linear import linear
 from ...tir.stmt import Block
 from ...tir.target import Target
@@ -22,21 +25,21 @@ from .contraction import schedule_contraction
 from .groups import is_grouped
 from .packing import PACK_ROWS
 from .reduction import schedule_window
+from .rule import Rule
 from .structure import Contraction, contraction, inline_chains, is_pointwise, reductions
 from .sum_blocks import reduction_order
 from .windows import is_window
 
 
 @dataclass(frozen=True, slots=True)
-class DotsRule:
+class DotsRule(Rule):
     """One contraction whose operands are widened to the type of the sum, in an instruction;
     pointwise blocks around it, and reductions of constants alone.
-
-    units: the instructions that it may use, by name.
     """
 
-    name: str = "dots"
-    units: tuple[str, ...] = ()
+    name: ClassVar[str] = "dots"
+    keeps_order: ClassVar[bool] = True
+    instructions: ClassVar[Mapping[str, Instruction]] = TENSOR_INTRINSICS
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether one of the instructions computes the function's one reduction."""

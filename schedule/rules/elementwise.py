@@ -6,20 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from ...tir.dtype import INT32, DType
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block
 from ...tir.target import Target
-from ...tir.visit import loads
 from ...tir.work import points_of
-from ..cost_pass import arithmetic_cycles, values_of
-from ..nest import is_reduction, targets_of
+from ..cost_pass import Sweep, arithmetic_cycles, values_of
+from ..nest import targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
+from .lanes import vector_lanes
 from .last_axis import is_one_row, turned_axis, turning_points
 from .questions import ask, ask_copies, ask_whether
+from .rule import Rule
 from .structure import inline_chains, is_elementwise
+from .sweeps import block_cycles, sweep_over
 from .threads import share_out
 
 VECTORS_PER_CHUNK = 64  # that a thread takes at once of a tensor of one axis
@@ -31,10 +33,11 @@ TILES = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class ElementwiseRule:
+class ElementwiseRule(Rule):
     """Every block is one expression per element."""
 
-    name: str = "elementwise"
+    name: ClassVar[str] = "elementwise"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether all blocks are pointwise."""
@@ -45,6 +48,14 @@ class ElementwiseRule:
         inline_chains(sch)
         for name in sch.blocks():
             schedule_pointwise(sch, name, target)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
+        """One for each block."""
+        sch = Schedule(func)
+        inline_chains(sch)
+        cycles = [block_cycles(block, target) for block in sch.func.blocks]
+        pairs = zip(sch.func.blocks, cycles, strict=True)
+        return [sweep_over(sch.func, (block,), own, target) for block, own in pairs]
 
 
 def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
@@ -147,25 +158,3 @@ def square_tiles(sch: Schedule, name: str, loops: Sequence[LoopRef], turned: int
         inside = [column, row]
     sch.reorder(*outer, *inside)
     return outer
-
-
-def vector_lanes(block: Block, target: Target) -> int:
-    """Lanes for a block: those of the widest type that it touches, where all of them are floats,
-    integers of 32 or 64 bits, or bytes and truth values that the target has vectors of; else 1.
-    Bytes have the lanes of 32 bits. Indices that are data do not count; beside its floats a block
-    may store integers, as places are.
-    """
-    inside = {inner for load in loads(block.body) for i in load.indices for inner in loads(i)}
-    stored = {buffer.type for buffer in targets_of(block)}
-    if is_reduction(block) and any(map(_is_byte, stored)):
-        return 1  # registers that sum up, and are joined, hold neither bytes nor truth values
-    types = stored | {load.buffer.type for load in loads(block.body) if load not in inside}
-    if target.has_byte_vectors:
-        types = {INT32 if _is_byte(kind) else kind for kind in types}
-    wide = all(kind.is_float or (kind.is_integer and kind.bits >= 32) for kind in types)
-    floats = {kind.bits for kind in types if kind.is_float}
-    return min(target.lanes(kind) for kind in types) if wide and len(floats) <= 1 else 1
-
-
-def _is_byte(kind: DType) -> bool:
-    return kind.is_bool or (kind.is_integer and kind.bits == 8)

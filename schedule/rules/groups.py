@@ -7,7 +7,6 @@ the units are half as wide as a register, and the shorter one takes half the tim
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -49,10 +48,9 @@ def choose_panel(sch: Schedule, found: Contraction, target: Target) -> Panel:
 
 def group_cycles(found: Contraction, target: Target) -> float:
     """Cycles of the best panels over all groups and the last two row axes."""
-    steps = math.prod(axis.extent for axis in found.reduced)
-    outer, inner = _rows(found)
-    best = _panels_of(found, target)[0]
-    return _cycles(best, found.vector.extent, outer, inner, steps, _lanes(found, target), target)
+    outer, inner = found.last_rows
+    best, lanes = _panels_of(found, target)[0], target.lanes(found.weight.buffer.type)
+    return _cycles(best, found.vector.extent, outer, inner, found.steps, lanes, target)
 
 
 def has_short_end(width: int, lanes: int) -> bool:
@@ -61,18 +59,8 @@ def has_short_end(width: int, lanes: int) -> bool:
 
 
 def _panels_of(found: Contraction, target: Target) -> tuple[Panel, ...]:
-    steps = math.prod(axis.extent for axis in found.reduced)
-    outer, inner = _rows(found)
-    return _panels(found.group, outer, inner, steps, found.weight.buffer.type, target)
-
-
-def _rows(found: Contraction) -> tuple[int, int]:
-    extents = [1, 1, *(axis.extent for axis in found.rows)]
-    return extents[-2], extents[-1]
-
-
-def _lanes(found: Contraction, target: Target) -> int:
-    return target.lanes(found.weight.buffer.type)
+    outer, inner = found.last_rows
+    return _panels(found.group, outer, inner, found.steps, found.weight.buffer.type, target)
 
 
 @cache

@@ -19,7 +19,7 @@ from ...tir.work import points_of
 from ..nest import is_reduction, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import vector_lanes
+from .lanes import vector_lanes
 from .questions import ask, ask_copies, ask_whether
 from .row_groups import row_axis
 from .threads import SERIAL_ELEMENTS, share_out

@@ -5,18 +5,21 @@ nothing of the function: on a CPU it takes no step, on a GPU a thread computes e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.target import Target
 from ..schedule import Schedule
 from .grid.points import schedule_points
+from .rule import Rule
 
 
 @dataclass(frozen=True, slots=True)
-class PlainRule:
+class PlainRule(Rule):
     """Any function, block by block, as it is defined."""
 
-    name: str = "plain"
+    name: ClassVar[str] = "plain"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Always."""

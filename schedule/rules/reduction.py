@@ -9,51 +9,57 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
+from ..cost_pass import Sweep
 from ..schedule import Schedule
-from .elementwise import schedule_pointwise, vector_lanes
+from .anchored import anchored_passes, inline_around_windows, only_reduction
+from .elementwise import schedule_pointwise
+from .lanes import vector_lanes
 from .long_sums import cut_long_sum
 from .questions import ask_copies, ask_tile, write_out
-from .structure import inline_chains, is_pointwise, pointwise_output, reductions
+from .rule import Rule
+from .sweeps import block_cycles
 from .tiled import finish_tile, panels_between, share_tiles, shared_first, tile_loops
 from .tiles import Tile
-from .windows import UNROLLED_TAPS, inline_padding, is_window, window_taps
+from .windows import UNROLLED_TAPS, is_window, window_taps
 
 ACCUMULATORS = 8  # enough to hide the latency of an addition
 
 
 @dataclass(frozen=True, slots=True)
-class ReductionRule:
+class ReductionRule(Rule):
     """One reduction whose last output axis is read contiguously, pointwise blocks around it.
 
     in_order: a sum is one chain in the order of its definition, never in parts.
     """
 
-    name: str = "reduction"
-    in_order: bool = False
+    name: ClassVar[str] = "reduction"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether the function is one such reduction."""
-        anchors = reductions(func)
-        others = [block for block in func.blocks if block not in anchors]
-        return len(anchors) == 1 and is_window(anchors[0]) and all(map(is_pointwise, others))
+        anchor = only_reduction(func)
+        return anchor is not None and is_window(anchor)
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
-        inline_chains(sch)
-        inline_padding(sch)
-        (anchor,) = reductions(sch.func)
-        epilogue = pointwise_output(sch.func, anchor)
-        for block in sch.func.blocks:
-            if block is not anchor and block is not epilogue:
-                schedule_pointwise(sch, block.name, target)
-        cuts = [] if self.in_order else cut_long_sum(sch, anchor.name, target)
+        found = inline_around_windows(sch)
+        for block in found.others:
+            schedule_pointwise(sch, block.name, target)
+        cuts = [] if self.in_order else cut_long_sum(sch, found.anchor.name, target)
         for cut in (cut for cut in cuts if not cut.scheduled):
             schedule_window(sch, sch.func.block(cut.parts), target, alone=True)
-        schedule_window(sch, sch.func.block(anchor.name), target)
+        schedule_window(sch, sch.func.block(found.anchor.name), target)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
+        """One for each block; what follows the reduction runs on its accumulators."""
+        sch = Schedule(func)
+        cycles = block_cycles(inline_around_windows(sch).anchor, target)
+        return anchored_passes(sch.func, cycles, target)
 
 
 def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool = False) -> None:

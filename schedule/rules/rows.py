@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import ClassVar
 
 from ...tir.buffer import Load
 from ...tir.dtype import INT64
@@ -23,22 +24,20 @@ from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
 from ...tir.visit import loads, stores
 from ...tir.work import points_of
+from ..cost_pass import Sweep
 from ..nest import is_reduction, readers, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import (
-    ask_streams,
-    memory_cycles,
-    schedule_pointwise,
-    vector_cycles,
-    vector_lanes,
-)
+from .elementwise import ask_streams, memory_cycles, schedule_pointwise, vector_cycles
+from .lanes import vector_lanes
 from .long_sums import cut_long_sum, long_sums
 from .questions import ask, ask_copies, ask_whether
 from .reduction import schedule_window
 from .row_groups import RowGroup, row_axis, row_groups
+from .rule import Rule
 from .scan import schedule_scan
 from .structure import inline_chains, is_elementwise
+from .sweeps import block_cycles, sweep_over
 from .threads import share_out
 from .windows import is_window
 
@@ -50,14 +49,14 @@ Parts = Mapping[str, tuple[str, ...]]  # blocks of partial results, by the block
 
 
 @dataclass(frozen=True, slots=True)
-class RowsRule:
+class RowsRule(Rule):
     """Any function.
 
     in_order: a sum is one chain in the order of its definition, never in parts.
     """
 
-    name: str = "rows"
-    in_order: bool = False
+    name: ClassVar[str] = "rows"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Always."""
@@ -85,6 +84,18 @@ class RowsRule:
                 schedule_window(sch, block, target, alone=True)
             else:
                 _share_out(sch, block, target)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
+        """One for each group of blocks that are computed row by row."""
+        sch = Schedule(func)
+        inline_chains(sch, repeated=False)
+        return [_sweep(sch.func, group, target) for group in row_groups(sch.func)]
+
+
+def _sweep(func: PrimFunc, group: RowGroup, target: Target) -> Sweep:
+    own = [func.block(name) for name in (*group.members, group.anchor)]
+    cycles = sum(block_cycles(block, target, _in_vectors(block, target)) for block in own)
+    return sweep_over(func, own, cycles, target)
 
 
 def cut_rows(
@@ -154,7 +165,7 @@ def schedule_rows(
         share_out(sch, group.anchor, outer, target, work)
 
 
-def in_vectors(block: Block, target: Target) -> int:
+def _in_vectors(block: Block, target: Target) -> int:
     """The lanes of a reduction that runs in vectors along its row; 0 for others."""
     axis, lanes = row_axis(block), vector_lanes(block, target)
     alone = len(targets_of(block)) == 1
@@ -180,7 +191,7 @@ def _maker(sch: Schedule, name: str, before: str, target: Target) -> str:
     results, since the making takes longer than an addition waits for the one before it.
     """
     block, made = sch.func.block(name), sch.func.block(before)
-    axis, lanes = row_axis(block), in_vectors(block, target)
+    axis, lanes = row_axis(block), _in_vectors(block, target)
     if axis is None or not lanes or not is_elementwise(made) or vector_lanes(made, target) != lanes:
         return ""
     read = {load.buffer for load in loads(block.body)}
@@ -197,7 +208,7 @@ def _in_parts(sch: Schedule, name: str, target: Target, *, alone: bool) -> tuple
     vector; few.
     """
     block = sch.func.block(name)
-    axis, lanes = row_axis(block), in_vectors(block, target)
+    axis, lanes = row_axis(block), _in_vectors(block, target)
     if axis is None or not lanes:
         return ()
     made: list[str] = []

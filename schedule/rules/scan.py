@@ -15,7 +15,7 @@ from ...tir.visit import free_vars, loads, stores
 from ...tir.work import points_of
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import vector_lanes
+from .lanes import vector_lanes
 from .questions import ask, ask_copies
 from .threads import share_out
 

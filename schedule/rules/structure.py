@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ...tir.buffer import Load
@@ -35,6 +36,17 @@ class Contraction:
     rows: tuple[IterVar, ...]
     reduced: tuple[IterVar, ...]
     group: int
+
+    @property
+    def steps(self) -> int:
+        """The products of one sum."""
+        return math.prod(axis.extent for axis in self.reduced)
+
+    @property
+    def last_rows(self) -> tuple[int, int]:
+        """The extents of the last two row axes, along which a tile lies; 1 for one that is not."""
+        extents = [1, 1, *(axis.extent for axis in self.rows)]
+        return extents[-2], extents[-1]
 
     @property
     def total(self) -> DType:

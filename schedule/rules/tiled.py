@@ -18,7 +18,8 @@ from ..loop_steps import TailName
 from ..nest import read_indices, target_of, targets_of
 from ..references import LoopRef
 from ..schedule import Schedule
-from .elementwise import schedule_pointwise, vector_lanes
+from .elementwise import schedule_pointwise
+from .lanes import vector_lanes
 from .questions import ask
 from .structure import pointwise_output
 from .threads import share_out

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ...tir.dtype import DType
 from ...tir.target import Target
@@ -111,6 +112,15 @@ def candidates(
     work = (outer, inner, columns, steps, dtype, target, points)
     price = {tile: tile_cycles(tile, *work) for tile in found}
     return sorted(found, key=lambda tile: (price[tile], -tile.accumulators, tile.to_json()))
+
+
+@cache
+def least_cycles(
+    outer: int, inner: int, columns: int, steps: int, dtype: DType, target: Target
+) -> float:
+    """Cycles of the best tile, as `tile_cycles` has them."""
+    best = candidates(outer, inner, columns, steps, dtype, target)[0]
+    return tile_cycles(best, outer, inner, columns, steps, dtype, target)
 
 
 def _fitting(outer: int, inner: int, vectors: int, target: Target) -> Iterator[Tile]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Const, FloorDiv, Var
@@ -25,10 +26,13 @@ from ..nest import readers, target_of, writers
 from ..references import LoopRef
 from ..schedule import Schedule
 from .ahead import PREFETCH_STEPS, chunks
-from .elementwise import schedule_pointwise, vector_lanes
+from .anchored import only_product
+from .elementwise import schedule_pointwise
+from .lanes import vector_lanes
 from .packing import pack_weights
 from .questions import ask, ask_copies, ask_tile
-from .structure import Contraction, contraction, is_pointwise, pointwise_output, reductions
+from .rule import Rule
+from .structure import Contraction, is_pointwise, pointwise_output
 from .sum_blocks import SPACINGS
 from .threads import SERIAL_ELEMENTS, share_out
 from .tiled import finish_tile, share_tiles, tile_loops
@@ -51,15 +55,14 @@ class _Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class WinogradRule:
+class WinogradRule(Rule):
     """Products of matrices along leading axes that stages before make and stages after combine."""
 
-    name: str = "winograd"
+    name: ClassVar[str] = "winograd"
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether the function has such stages, and nothing but pointwise blocks beside them."""
-        anchors = reductions(func)
-        found = contraction(anchors[0]) if len(anchors) == 1 else None
+        found = only_product(func)
         if found is None or not found.batch:
             return False
         sch = Schedule(func)
@@ -106,17 +109,13 @@ def _read(block: Block, tensor: Buffer) -> set[Load]:
 
 
 def _stages(func: PrimFunc) -> _Stages | None:
-    anchors = reductions(func)
-    others = [block for block in func.blocks if block not in anchors]
-    if len(anchors) != 1 or not all(map(is_pointwise, others)):
-        return None
-    found = contraction(anchors[0])
+    found = only_product(func)
     if found is None or not found.batch or not found.rows:
         return None
-    before, after = _before_of(func, found.data.buffer), _after_of(func, anchors[0])
+    before, after = _before_of(func, found.data.buffer), _after_of(func, found.block)
     if not len(before) == len(after) == len(found.batch):
         return None
-    combined = _read(after[0], target_of(anchors[0]))
+    combined = _read(after[0], target_of(found.block))
     along = all(isinstance(load.indices[0], Const) for load in combined)
     return _Stages(found, before, after) if along else None
 

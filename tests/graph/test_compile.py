@@ -5,6 +5,7 @@ passes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -146,6 +147,8 @@ def test_measured_times_flip_fusion_and_algorithm_and_the_results_stay() -> None
 @dataclass(frozen=True)
 class Permuted:
     """A wrong pass: it exchanges the input and output channels of a square convolution."""
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         turned = {

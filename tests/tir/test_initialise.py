@@ -85,7 +85,11 @@ def test_loops_of_others_are_taken_where_the_condition_can_hold(
 
 @pytest.mark.parametrize(
     ("predicate", "expected"),
-    [(K < 3, "True"), (floordiv(K, index(2)) * 8 + X < 2, "k // 2 * 8 + i < 2"), (K + L < 2, "k + l < 2")],
+    [
+        (K < 3, "True"),
+        (floordiv(K, index(2)) * 8 + X < 2, "k // 2 * 8 + i < 2"),
+        (K + L < 2, "k + l < 2"),
+    ],
     ids=lambda item: item if isinstance(item, str) else print_expr(item),
 )
 def test_loops_that_stay_around_are_asked_as_they_are(predicate: Expr, expected: str) -> None:

@@ -12,18 +12,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ....tir.buffer import Buffer
 from ....tir.expr import Expr
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block
 from ....tir.target import Target
+from ...cost_grid import KernelPass
 from ...nest import buffers_read, read_indices, readers, target_of, targets_of, writers
 from ...references import LoopRef
 from ...schedule import Schedule
 from ..questions import ask
+from ..rule import Rule
 from ..structure import inline_chains, is_pointwise, reductions
 from .fetch import BANKS, deal_among, fetched
+from .kernels import row_kernels
 from .points import schedule_points
 from .readers import moves
 from .sides import Product, product
@@ -51,12 +55,12 @@ class _Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class GridAttentionRule:
+class GridAttentionRule(Rule):
     """Scores in tiles, the largest and the sum of each, what they make of the values, and one
     reduction that joins the tiles; what follows is one block.
     """
 
-    name: str = "grid attention"
+    name: ClassVar[str] = "grid attention"
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether the function is that."""
@@ -81,6 +85,10 @@ class GridAttentionRule:
         for other in sch.blocks():
             if other in defined and other not in done:
                 schedule_points(sch, other)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[KernelPass]:
+        """The kernels of its rows."""
+        return row_kernels(func)
 
 
 def _stages(func: PrimFunc) -> _Stages | None:

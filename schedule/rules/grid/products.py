@@ -11,18 +11,23 @@ shared memory and beyond. What follows a product element by element is computed 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ....tir.func import PrimFunc
 from ....tir.stmt import IterKind
 from ....tir.target import Target
 from ....tir.threads import WARP
-from ...nest import is_reduction, target_of
+from ...cost_grid import KernelPass
+from ...nest import target_of
 from ...references import LoopRef
 from ...schedule import Schedule
+from ..anchored import only_reduction
 from ..questions import ask, ask_copies
-from ..structure import is_pointwise
+from ..rule import Rule
 from .fetch import fetched
+from .kernels import row_kernels
 from .points import VECTOR_BYTES, schedule_points
 from .sides import Product, as_matrices, grouped_axis, narrow_operands, prepare, product
 from .windows import has_small_windows
@@ -38,32 +43,32 @@ MOST_APART = 65535  # blocks along an axis of a grid but the first
 
 
 @dataclass(frozen=True, slots=True)
-class GridProductsRule:
+class GridProductsRule(Rule):
     """One sum of products of two tensors, with what is computed of it element by element; the other
     blocks are pointwise.
 
     in_order: the sum keeps the order of its definition, so it has one axis.
     """
 
-    name: str = "grid products"
-    in_order: bool = False
+    name: ClassVar[str] = "grid products"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether there is one such product, of enough rows for tiles."""
-        found = [block for block in func.blocks if is_reduction(block)]
-        if len(found) != 1 or not all(is_pointwise(b) for b in func.blocks if b not in found):
+        anchor = only_reduction(func)
+        if anchor is None:
             return False
-        several = sum(it.kind is IterKind.REDUCE for it in found[0].iters) > 1
+        several = sum(it.kind is IterKind.REDUCE for it in anchor.iters) > 1
         sch = Schedule(func)
         narrow_operands(sch)
-        block = sch.func.block(found[0].name)
+        block = sch.func.block(anchor.name)
         if (product(block) or grouped_axis(block)) is None or (several and self.in_order):
             return False
         name, _ = prepare(sch)
         made = product(sch.func.block(name))
         if made is None or made.rows.extent < FEWEST_ROWS or made.products > MOST_APART:
             return False
-        if made.columns.extent < FEWEST_COLUMNS and has_small_windows(found[0]):
+        if made.columns.extent < FEWEST_COLUMNS and has_small_windows(anchor):
             return False
         apart = any(axis.dim is not None for axis in made.apart)
         return not func.dims or (made.is_matrices and not apart)
@@ -77,6 +82,10 @@ class GridProductsRule:
         for other in sch.blocks():
             if other not in done:
                 schedule_points(sch, other)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[KernelPass]:
+        """The kernels of its rows."""
+        return row_kernels(func)
 
 
 def _tile(found: Product) -> tuple[int, int, int, int]:

@@ -11,18 +11,23 @@ order on every device.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ....tir.func import PrimFunc
 from ....tir.target import Target
 from ....tir.threads import WARP
 from ....tir.work import points_of
+from ...cost_grid import KernelPass
 from ...nest import is_reduction, targets_of
 from ...schedule import Schedule
 from ..long_sums import cut_axes
 from ..questions import ask
 from ..row_groups import row_axis, row_groups
+from ..rule import Rule
 from ..structure import inline_chains
+from .kernels import row_kernels
 from .points import schedule_points
 from .row_parts import row_length, schedule_row
 from .shared_sums import has_shared_sums, schedule_shared_sums
@@ -34,14 +39,14 @@ LONG = 1 << 16  # terms that take one block longer than another two kernels
 
 
 @dataclass(frozen=True, slots=True)
-class GridRowsRule:
+class GridRowsRule(Rule):
     """Any function.
 
     in_order: a sum is one chain in the order of its definition, never in parts.
     """
 
-    name: str = "grid rows"
-    in_order: bool = False
+    name: ClassVar[str] = "grid rows"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Always."""
@@ -64,6 +69,10 @@ class GridRowsRule:
                 done |= schedule_shared_sums(sch, name, plain)
             elif name not in done:
                 schedule_points(sch, name)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[KernelPass]:
+        """The kernels of its rows."""
+        return row_kernels(func)
 
 
 def _cut_long(sch: Schedule, name: str) -> None:

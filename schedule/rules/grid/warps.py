@@ -8,22 +8,27 @@ so that eight pieces of them, which a warp loads at once, meet no bank twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ....tir.func import PrimFunc
+from ....tir.instructions import Instruction
 from ....tir.stmt import Block
 from ....tir.target import Target
 from ....tir.tensor_match import Mismatch, match_update
 from ....tir.threads import WARP
 from ....tir.visit import stores
 from ....tir.warp_products import COLUMNS, HALVES, PAIRS, ROWS, WARP_PRODUCTS, WarpProduct
+from ...cost_grid import KernelPass
 from ...library import deal_out
 from ...nest import fixed_tensors, is_reduction, target_of
 from ...references import LoopRef
 from ...schedule import Schedule
 from ..questions import ask
+from ..rule import Rule
 from .fetch import deal_among, turned
+from .kernels import row_kernels
 from .points import VECTOR_BYTES, schedule_points
 from .products import FEWEST_BLOCKS, GridProductsRule
 from .sides import Product, Side, as_matrices, inline_moves, narrow_operands, prepare, product
@@ -35,14 +40,12 @@ STAGES = (3, 2, 4, 1)  # slices in shared memory, all but one of them on their w
 
 
 @dataclass(frozen=True, slots=True)
-class GridWarpsRule:
-    """Products as `GridProductsRule` takes them, of types for which there is an instruction.
+class GridWarpsRule(Rule):
+    """Products as `GridProductsRule` takes them, of types for which there is an instruction."""
 
-    units: the instructions that may be used.
-    """
-
-    units: tuple[str, ...] = ()
-    name: str = "grid warps"
+    name: ClassVar[str] = "grid warps"
+    keeps_order: ClassVar[bool] = True
+    instructions: ClassVar[Mapping[str, Instruction]] = WARP_PRODUCTS
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether there is one such product."""
@@ -64,6 +67,10 @@ class GridWarpsRule:
         for other in sch.blocks():
             if other not in done:
                 schedule_points(sch, other)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[KernelPass]:
+        """The kernels of its rows."""
+        return row_kernels(func)
 
 
 def _unit(units: Sequence[str], block: Block) -> WarpProduct | None:

@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ....tir.func import PrimFunc
 from ....tir.stmt import Block, IterKind, IterVar
 from ....tir.target import Target
 from ....tir.visit import loads
-from ...nest import is_reduction, target_of
+from ...cost_grid import KernelPass
+from ...nest import target_of
 from ...references import LoopRef
 from ...schedule import Schedule
+from ..anchored import only_reduction
 from ..questions import ask
-from ..structure import is_plain_store, is_pointwise
+from ..rule import Rule
+from ..structure import is_plain_store
 from ..windows import sliding_axes, window_box, window_taps
+from .kernels import row_kernels
 from .points import DEFAULT_THREADS, THREADS, schedule_points
 from .readers import moved_for, with_reader
 
@@ -32,19 +38,18 @@ FEWEST_TILES = 1 << 15  # that keep a large GPU busy
 
 
 @dataclass(frozen=True, slots=True)
-class GridWindowsRule:
+class GridWindowsRule(Rule):
     """One reduction of small windows that slide along other axes than the last one, with what is
     computed of it element by element; the other blocks are pointwise.
     """
 
-    name: str = "grid windows"
+    name: ClassVar[str] = "grid windows"
+    keeps_order: ClassVar[bool] = True
 
     def matches(self, func: PrimFunc) -> bool:
         """Whether there is one such reduction."""
-        found = [block for block in func.blocks if is_reduction(block)]
-        if len(found) != 1 or not all(is_pointwise(b) for b in func.blocks if b not in found):
-            return False
-        return not func.dims and has_small_windows(found[0])
+        anchor = only_reduction(func)
+        return anchor is not None and not func.dims and has_small_windows(anchor)
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
@@ -53,6 +58,10 @@ class GridWindowsRule:
         for other in sch.blocks():
             if other not in done:
                 schedule_points(sch, other)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[KernelPass]:
+        """The kernels of its rows."""
+        return row_kernels(func)
 
 
 def has_small_windows(block: Block) -> bool:

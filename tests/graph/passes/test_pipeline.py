@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from tilewright.graph.ops.movement import Identity
 from tilewright.graph.ops.normalisation import BatchNormalization
 from tilewright.graph.passes.dead_code import DeadCode
 from tilewright.graph.passes.identity_removal import IdentityRemoval
-from tilewright.graph.passes.pipeline import PIPELINE, optimise
+from tilewright.graph.passes.pipeline import PIPELINE, STRICT_PIPELINE, optimise
 from tilewright.graph.reference import evaluate
 from tilewright.graph.types import Splat, TensorType
 from tilewright.tir.errors import InternalError
@@ -26,6 +27,8 @@ from tilewright.tir.errors import InternalError
 @dataclass(frozen=True, slots=True)
 class SwapAdd:
     """A wrong pass: additions become products."""
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         nodes = (
@@ -39,6 +42,8 @@ class SwapAdd:
 class DropLast:
     """A wrong pass: what it returns is no graph."""
 
+    keeps_rounding: ClassVar[bool] = True
+
     def __call__(self, graph: Graph) -> Graph:
         return replace(graph, nodes=graph.nodes[:-1])
 
@@ -46,6 +51,8 @@ class DropLast:
 @dataclass(frozen=True, slots=True)
 class Rename:
     """A wrong pass: it changes the interface."""
+
+    keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
         return replace(graph, outputs=("r",))
@@ -146,3 +153,9 @@ def test_an_invalid_graph_is_refused_at_the_door() -> None:
     broken = replace(network(), outputs=("z",))
     with pytest.raises(InternalError, match="output 'z' is not defined"):
         optimise(broken, (DeadCode(),))
+
+
+def test_a_strict_build_runs_the_passes_that_say_they_keep_rounding() -> None:
+    left_out = [type(one).__name__ for one in PIPELINE if one not in STRICT_PIPELINE]
+    assert left_out == ["BatchNormFolding", "GeluRecognition", "AttentionRecognition"]
+    assert [one for one in PIPELINE if one.keeps_rounding] == list(STRICT_PIPELINE)
