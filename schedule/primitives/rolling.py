@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ...tir.conditions import conjuncts
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.linear import linear
@@ -96,9 +97,8 @@ def _check_window(func: PrimFunc, block: Block, node: For) -> Window:
     found = [_window(binding, chain, node) for binding in block.bindings] if alone else []
     windows = [window for window in found if window is not None]
     along = [binding for binding in block.bindings if node.var in free_vars(binding)]
-    if (
-        len(windows) == 1 and len(along) == 1
-    ):  # else what was made lies elsewhere along another axis
+    # else what was made lies elsewhere along another axis, or a split lets a part of the window run
+    if len(windows) == len(along) == 1 and not _is_cut(block, windows[0].loop.var, loop=node.var):
         return windows[0]
     raise refuse(
         func,
@@ -108,6 +108,14 @@ def _check_window(func: PrimFunc, block: Block, node: For) -> Window:
         kind=Kind.ARGUMENT,
         hints=(f"compute_at('{block.name}', {node.var.name}) first, before other steps on it.",),
     )
+
+
+def _is_cut(block: Block, inner: Var, *, loop: Var) -> bool:
+    """Whether a block runs in some iterations of `inner` alone, in each of `loop`: those of axes
+    that end say something of both.
+    """
+    used = map(free_vars, conjuncts(block.predicate))
+    return any(inner in names and loop not in names for names in used)
 
 
 def _window(binding: Expr, chain: list[For], node: For) -> Window | None:
