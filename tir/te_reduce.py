@@ -22,7 +22,7 @@ from .dtype import INT64, DType
 from .dtype import dtype as as_dtype
 from .elements import all_of, any_of, cast, eq, ne, select
 from .errors import IRError
-from .expr import LT, TRUE, And, Call, Expr, Max, Min, Number, Or, Select, Var, add, compare, mul
+from .expr import LT, TRUE, And, Call, Expr, Max, Min, Mul, Number, Or, Select, Var, add, compare
 from .expr import const as exact_const
 from .number import integer_range
 from .printer import print_expr
@@ -122,7 +122,7 @@ def _highest(dtype: DType) -> Expr:
 
 _INFINITY = float("inf")
 SUM = _one("sum", lambda a, b: add(a, b), lambda t: exact_const(0, t))
-PROD = _one("prod", lambda a, b: mul(a, b), lambda t: exact_const(1, t))
+PROD = _one("prod", lambda a, b: Mul(a, b), lambda t: exact_const(1, t))  # not folded where b is 0
 MIN = _one("min", lambda a, b: Min(a, b), _highest)
 MAX = _one("max", lambda a, b: Max(a, b), _lowest)
 MAX_ANY = _one("max_any", lambda a, b: Call(intrinsics.MAX_ANY, (a, b)), _lowest)

@@ -223,3 +223,11 @@ def test_refusals(golden: Callable[[str, str], None]) -> None:
             build()
         texts.append(f"# {name}\n{refusal.value}")
     golden("errors/te_reduce.txt", "\n\n".join(texts))
+
+
+@pytest.mark.parametrize("value", [0, 1, 2])
+def test_a_product_of_a_constant_is_a_product(value: int) -> None:
+    k = te.reduce_axis(3, name="k")
+    y = te.compute((2,), lambda i: te.prod(te.const(value, "int32"), axis=k), name="Y")
+    (found,) = evaluate(te.func(y, name="f"), []).values()
+    assert found.tolist() == [value**3] * 2
