@@ -4,6 +4,8 @@ four; and its arrays.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tilewright import te
@@ -62,6 +64,18 @@ def tiny(name: str = "tiny") -> Program:
             3 * SIZE,
         )
     )
+
+
+def overlapping() -> Program:
+    """The same with a place that is given away too early: the result of relu reaches into that of
+    the second product, which add still reads.
+    """
+    program = tiny()
+    early = piece("arena", 2 * SIZE - 64)
+    first, second, relu, add = program.launches
+    relu = replace(relu, arguments=(relu.arguments[0], early))
+    add = replace(add, arguments=(early, *add.arguments[1:]))
+    return place_syncs(replace(program, body=(first, second, relu, add)))
 
 
 def constants() -> dict[str, np.ndarray]:

@@ -26,7 +26,7 @@ from tilewright.tir.program_evaluate import evaluate_program
 from tilewright.tir.target import Target
 
 from ..checked_program import embedding, tables
-from ..tiny_program import SIZE, constants, piece, tiny
+from ..tiny_program import SIZE, constants, overlapping, piece, tiny
 
 pytestmark = pytest.mark.needs_cc
 
@@ -106,16 +106,9 @@ def test_launches_that_are_given_the_wrong_place_are_found() -> None:
 
 
 def test_a_place_that_is_given_away_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result of relu reaches into the second product's, which add still reads."""
     monkeypatch.setattr("tilewright.codegen.c.program.check_memory", lambda artifact: None)
-    program = tiny()
-    early = piece("arena", 2 * SIZE - 64)
-    first, second, relu, add = program.launches
-    relu = replace(relu, arguments=(relu.arguments[0], early))
-    add = replace(add, arguments=(early, *add.arguments[1:]))
-    wrong = place_syncs(replace(program, body=(first, second, relu, add)))
     with pytest.raises(EngineCheckError, match="something writes over arena") as refused:
-        checked(program=wrong, meant=program)
+        checked(program=overlapping(), meant=tiny())
     assert "which 'add' reads" in str(refused.value)
 
 

@@ -13,6 +13,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
 from .grids import products_of_warps, tiled
+from .nests import softmax
 from .programs import matmul
 
 A100 = Target.parse("cuda:sm_80")
@@ -29,17 +30,6 @@ def product(m: int, n: int, k: int) -> PrimFunc:
 
     c = te.compute((m, n), lambda i, j: te.sum(term(i, j), axis=q), name="C")
     return te.func(a, b, c, name="product")
-
-
-def softmax(rows: int, columns: int) -> PrimFunc:
-    """Powers of what a row has more than its largest element, divided by their sum."""
-    x = te.placeholder((rows, columns), "float32", name="X")
-    k, n = te.reduce_axis(columns, name="k"), te.reduce_axis(columns, name="n")
-    top = te.compute((rows,), lambda i: te.max(x[i, k], axis=k), name="M")
-    e = te.compute((rows, columns), lambda i, j: te.exp(x[i, j] - top[i]), name="E")
-    total = te.compute((rows,), lambda i: te.sum(e[i, n], axis=n), name="S")
-    y = te.compute((rows, columns), lambda i, j: e[i, j] / total[i], name="Y")
-    return te.func(x, y, name="softmax")
 
 
 def turned(m: int, n: int) -> PrimFunc:

@@ -22,20 +22,11 @@ from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
+from .nests import softmax
 from .programs import blur, chain, conv, gelu_matmul, image_conv, matmul, matmul_relu, pool
 from .rule_checks import Answered, check
 
 A100 = Target.parse("cuda:sm_80")
-
-
-def softmax(rows: int, columns: int) -> PrimFunc:
-    x = te.placeholder((rows, columns), "float32", name="X")
-    k, n = te.reduce_axis(columns, name="k"), te.reduce_axis(columns, name="n")
-    top = te.compute((rows,), lambda i: te.max(x[i, k], axis=k), name="M")
-    e = te.compute((rows, columns), lambda i, j: te.exp(x[i, j] - top[i]), name="E")
-    total = te.compute((rows,), lambda i: te.sum(e[i, n], axis=n), name="S")
-    y = te.compute((rows, columns), lambda i, j: e[i, j] / total[i], name="Y")
-    return te.func(x, y, name="softmax")
 
 
 def sums(rows: int, columns: int) -> PrimFunc:

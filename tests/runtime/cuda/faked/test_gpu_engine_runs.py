@@ -24,11 +24,11 @@ from tilewright.runtime.cuda.compile import Cubin
 from tilewright.runtime.cuda.context import Context, Stream
 from tilewright.runtime.cuda.device_frame import DeviceFrame
 from tilewright.runtime.model import Model
-from tilewright.tir.program import Copy, Program, place_syncs
+from tilewright.tir.program import Copy, Program
 
 from ....driver.test_check_engine import Reference, copying
 from ....driver.test_gpu_engine_runs import bound, emitted, with_source, with_steps
-from ....tiny_program import SIZE, M, N, constants, piece, tiny
+from ....tiny_program import M, N, constants, overlapping, tiny
 from ..emulated_device import emulate_on_device
 from ..fake_driver import FakeDriver
 
@@ -96,14 +96,8 @@ def test_an_engine_is_run_whole_where_a_device_is(
 
 
 def test_a_place_that_is_given_away_too_early_is_found(check: Check) -> None:
-    program = tiny()
-    early = piece("arena", 2 * SIZE - 64)
-    first, second, relu, add = program.launches
-    relu = replace(relu, arguments=(relu.arguments[0], early))
-    add = replace(add, arguments=(early, *add.arguments[1:]))
-    wrong = place_syncs(replace(program, body=(first, second, relu, add)))
     with pytest.raises(EngineCheckError, match=r"something writes over arena.* which 'add' reads"):
-        check(program=wrong, meant=program)
+        check(program=overlapping(), meant=tiny())
 
 
 def test_a_launch_that_is_dropped_is_found(check: Check) -> None:
