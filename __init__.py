@@ -7,46 +7,46 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .autotune.result import TuneResult as TuneResult
-    from .autotune.survey import tuning_space as tuning_space
+    from .autotune.space.summary import tuning_space as tuning_space
     from .autotune.tune import tune as tune
     from .autotune.tuning_log import TuningLog as TuningLog
     from .driver.build import build as build
     from .driver.build import prove as prove
-    from .driver.emulated import emulated as emulated
+    from .driver.check.emulated import emulated as emulated
     from .driver.load import load as load
     from .graph.compile import compile as compile
-    from .graph.tasks import tasks as tasks
-    from .runtime.engine import Engine as Engine
+    from .graph.plan.tasks import tasks as tasks
+    from .runtime.engine.engine import Engine as Engine
     from .schedule.errors import ScheduleError as ScheduleError
     from .schedule.schedule import Schedule as Schedule
-    from .schedule.trace import Trace as Trace
-    from .tir import te as te
+    from .schedule.trace.trace import Trace as Trace
     from .tir.errors import TilewrightError as TilewrightError
     from .tir.func import PrimFunc as PrimFunc
     from .tir.target import Target as Target
+    from .tir.te import te as te
 
 __version__ = "0.1.0"
 
 # name -> "module:name" where it lives, or "module:" for a module itself; the same names as above
 _HOMES = {
-    "Engine": "runtime.engine:Engine",
+    "Engine": "runtime.engine.engine:Engine",
     "PrimFunc": "tir.func:PrimFunc",
     "ScheduleError": "schedule.errors:ScheduleError",
     "Schedule": "schedule.schedule:Schedule",
     "Target": "tir.target:Target",
     "TilewrightError": "tir.errors:TilewrightError",
-    "Trace": "schedule.trace:Trace",
+    "Trace": "schedule.trace.trace:Trace",
     "TuneResult": "autotune.result:TuneResult",
     "TuningLog": "autotune.tuning_log:TuningLog",
     "build": "driver.build:build",
-    "emulated": "driver.emulated:emulated",
+    "emulated": "driver.check.emulated:emulated",
     "compile": "graph.compile:compile",
     "load": "driver.load:load",
     "prove": "driver.build:prove",
-    "tasks": "graph.tasks:tasks",
-    "te": "tir.te:",
+    "tasks": "graph.plan.tasks:tasks",
+    "te": "tir.te.te:",
     "tune": "autotune.tune:tune",
-    "tuning_space": "autotune.survey:tuning_space",
+    "tuning_space": "autotune.space.summary:tuning_space",
 }
 __all__ = ["__version__", *_HOMES]
 

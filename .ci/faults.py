@@ -37,7 +37,7 @@ from threading import Lock
 
 from sandbox import ROOT, Finished, Sandbox, first_failure, full_hash, how_it_died
 
-from tilewright.runtime.host import host
+from tilewright.runtime.machine.host import host
 
 FAULTS = ROOT / ".ci" / "faults.toml"
 RESULTS = ROOT / "benchmarks" / "results" / "faults.json"

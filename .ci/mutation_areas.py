@@ -7,20 +7,45 @@ from pathlib import Path
 from sandbox import ROOT
 
 AREAS = {  # area -> files that are mutated
-    "legality": ("schedule/legality.py", "schedule/placement.py", "schedule/primitives/*.py"),
+    "legality": (
+        "schedule/legality/loops.py",
+        "schedule/legality/placement.py",
+        "schedule/primitives/*.py",
+    ),
     "proof": ("schedule/proof/*.py",),
     "lowering": ("codegen/lower/*.py", "codegen/lower/math/*.py"),
-    "memory": ("graph/memory_plan.py", "graph/memory_check.py"),
+    "memory": ("graph/plan/memory_plan.py", "graph/plan/memory_check.py"),
     "passes": ("graph/passes/*.py",),
     "text": ("codegen/c/*.py",),
-    "fusion": ("graph/fusion.py", "graph/express.py", "graph/form.py", "graph/lowering.py"),
-    "arithmetic": ("tir/simplify.py", "tir/linear.py", "tir/evaluate.py"),
-    "threads": ("runtime/pool.c",),
-    "checks": ("driver/check*.py", "driver/fenced.py", "graph/compare.py", "tir/error_bound.py"),
+    "fusion": (
+        "graph/plan/fusion.py",
+        "graph/kernels/express.py",
+        "graph/kernels/form.py",
+        "graph/plan/lowering.py",
+    ),
+    "arithmetic": (
+        "tir/analysis/simplify.py",
+        "tir/analysis/linear.py",
+        "tir/reference/evaluate.py",
+    ),
+    "threads": ("runtime/cpu/pool.c",),
+    "checks": (
+        "driver/check*.py",
+        "driver/check/fenced.py",
+        "graph/reference/compare.py",
+        "tir/reference/error_bound.py",
+    ),
 }
 MIRRORS = {  # file -> its tests by name, or by path, where they are others than the one named alike
-    "schedule/placement.py": ("compute_at", "inline", "loops", "recurrence", "rolling", "scope"),
-    "schedule/legality.py": ("kinds", "loops", "inline", "stage", "compute_at", "recurrence"),
+    "schedule/legality/placement.py": (
+        "compute_at",
+        "inline",
+        "loops",
+        "recurrence",
+        "rolling",
+        "scope",
+    ),
+    "schedule/legality/loops.py": ("kinds", "loops", "inline", "stage", "compute_at", "recurrence"),
     "schedule/primitives/layout.py": ("layout", "padding"),
     "codegen/lower/math/build.py": ("exp", "log", "pow"),
     "codegen/lower/merge_threads.py": ("pipeline", "tests/codegen/cuda/test_emit.py"),
@@ -30,7 +55,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "codegen/c/byte_vectors.py": ("isa", "values"),
     "codegen/c/export_frame.py": ("export",),
     "codegen/c/lines.py": ("emit", "values"),
-    "codegen/c/program_frame.py": ("program", "tests/runtime/test_program_code.py"),
+    "codegen/c/program_frame.py": ("program", "tests/runtime/cpu/test_program_code.py"),
     "codegen/c/scalars.py": ("emit", "division", "shifts", "values"),
     "codegen/c/vectors.py": ("emit", "values"),
     "graph/passes/common_subexpressions.py": ("simple_passes",),
@@ -39,10 +64,10 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/passes/exchange.py": ("attention_recognition", "gelu_recognition"),
     "graph/passes/heads.py": ("attention_recognition",),
     "graph/passes/identity_removal.py": ("simple_passes",),
-    "driver/check.py": ("check", "check_faults", "chain"),
-    "driver/check_data.py": ("check", "check_faults"),
-    "driver/check_on_device.py": ("tests/runtime/cuda/test_faked.py",),
-    "driver/fenced.py": ("check", "fenced"),
+    "driver/check/check.py": ("check", "check_faults", "chain"),
+    "driver/check/data.py": ("check", "check_faults"),
+    "driver/check/on_device.py": ("tests/runtime/cuda/test_faked.py",),
+    "driver/check/fenced.py": ("check", "fenced"),
 }
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..driver.clock import Laps
-from ..runtime.timing import seconds_text
+from ..driver.check.clock import Laps
+from ..runtime.machine.timing import seconds_text
 from ..tir.func import PrimFunc
-from .html import Shown, functions_html
-from .record import Trial
-from .standing import default_seconds
+from .log.record import Trial
+from .log.summary import default_seconds
+from .report.html import Shown, functions_html
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from math import inf
 from threading import Event
 from time import perf_counter
 
-from .jobs import Reply
-from .places import Place
+from .measure.jobs import Reply
+from .places.places import Place
 from .task import Batch, LastRounds, Task
 
 DEFAULT_TRIALS = 64  # of each function

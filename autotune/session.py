@@ -10,24 +10,24 @@ from pathlib import Path
 from threading import Event
 
 from ..driver.build import check_buildable
-from ..driver.clock import Clock
-from ..driver.collector import fewer_collections
+from ..driver.check.clock import Clock
+from ..driver.check.collector import fewer_collections
 from ..driver.resolve_target import resolve_target
 from ..tir.func import PrimFunc
 from ..tir.target import Target
-from .choice import chosen
-from .cluster import cluster
 from .errors import TuneError
-from .executors import Elsewhere
-from .here import check_here
-from .log import LogWriter, read_log
-from .machine import Machine
-from .places import Here, Place
-from .record import Trial
+from .log.choice import chosen
+from .log.file import LogWriter, read_log
+from .log.record import Trial
+from .measure.machine import Machine
+from .places.cluster import cluster
+from .places.executors import Elsewhere
+from .places.here import check_here
+from .places.places import Here, Place
 from .result import TunedFunction, TuneResult
 from .run import Run
-from .space import RuleFunction, TuningSpace
-from .strategies import DEFAULT
+from .search.strategies import DEFAULT
+from .space.space import RuleFunction, TuningSpace
 from .task import Task, open_log
 
 

@@ -12,23 +12,23 @@ from math import inf
 from time import perf_counter
 
 from ..schedule.errors import ScheduleError
-from ..schedule.trace import Trace
+from ..schedule.trace.trace import Trace
 from ..tir.errors import TilewrightError
-from .answers import Answering, answers_of
-from .building import Written, write
-from .comparable import Setting
-from .device_lock import cpu_lock
-from .finals import FINALISTS, Finals, rounds_of
-from .jobs import Job, Reply
-from .log import Contents, LogWriter
-from .measurement import Subject, same_code
-from .outlook import NOTHING_LEFT, Outlook
-from .places import Place
-from .record import Conditions, Trial, Workload
-from .sharing import expected_saving
-from .similar import similar_walks
-from .space import Candidate, TuningSpace
-from .strategies import DEFAULT, strategy
+from .log.file import Contents, LogWriter
+from .log.record import Conditions, Trial, Workload
+from .log.setting import Setting
+from .log.similar import similar_walks
+from .measure.device_lock import cpu_lock
+from .measure.jobs import Job, Reply
+from .measure.lowering import Written, write
+from .measure.measurement import Subject, same_code
+from .places.places import Place
+from .places.playoff import FINALISTS, Finals, rounds_of
+from .search.expected_improvement import NOTHING_LEFT, Outlook
+from .search.sharing import expected_saving
+from .search.strategies import DEFAULT, strategy
+from .space.decisions import Answering, answers_of
+from .space.space import Candidate, TuningSpace
 
 NEAR = 1.1  # times the default's time: a candidate that took more alone is no finalist
 

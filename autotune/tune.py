@@ -11,11 +11,11 @@ from typing import Literal, overload
 from ..tir.func import PrimFunc
 from ..tir.target import Target
 from .background import Tuning
-from .record import Trial
+from .log.record import Trial
 from .result import TuneResult
+from .search.strategies import DEFAULT
 from .session import Session
-from .space import RuleFunction
-from .strategies import DEFAULT
+from .space.space import RuleFunction
 
 
 @overload

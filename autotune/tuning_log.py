@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from ..schedule.errors import ScheduleError
 from ..schedule.schedule import Schedule
-from ..tir.canonical import workload_key
 from ..tir.func import PrimFunc
-from ..tir.html import plain
 from ..tir.target import Target
-from .choice import chosen
-from .comparable import Setting, by_setting, differences
-from .conditions import conditions
-from .html import Shown, functions_html
-from .log import Contents, contents, read_log
-from .record import Trial
-from .standing import standings
+from ..tir.text.canonical import workload_key
+from ..tir.text.html import plain
+from .log.choice import chosen
+from .log.conditions import conditions
+from .log.file import Contents, contents, read_log
+from .log.record import Trial
+from .log.setting import Setting, by_setting, differences
+from .log.summary import standings
+from .report.html import Shown, functions_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +99,7 @@ class TuningLog:
 
         Raises: TuneError where nothing ran, or matplotlib is missing.
         """
-        from .pictures import draw  # a build needs no pictures
+        from .report.pictures import draw  # a build needs no pictures
 
         known = self.contents
         if func is not None:

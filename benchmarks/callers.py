@@ -23,9 +23,9 @@ from statistics import median
 from onnx import TensorProto, helper
 
 import tilewright as tw
-from tilewright.cli.comparison import OURS, load_systems
-from tilewright.cli.peers import Peer, installed, load_peer
-from tilewright.runtime.timing import compare
+from tilewright.cli.compare.comparison import OURS, load_systems
+from tilewright.cli.compare.peers import Peer, installed, load_peer
+from tilewright.runtime.machine.timing import compare
 
 from . import report
 from .exported import NAMES, sample_of

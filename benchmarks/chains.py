@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from onnx import ModelProto
 
 import tilewright as tw
-from tilewright.cli.comparison import OURS, Tolerance, load_systems, output_reports
-from tilewright.cli.peers import Peer, Session
+from tilewright.cli.compare.comparison import OURS, Tolerance, load_systems, output_reports
+from tilewright.cli.compare.peers import Peer, Session
 from tilewright.runtime.arrays import Array
-from tilewright.runtime.rounds import Gate, Ratio, Rounds, interleave
-from tilewright.runtime.timing import Call, Timing, sample, summarise
+from tilewright.runtime.machine.timing import Call, Timing, sample, summarise
+from tilewright.runtime.measure.rounds import Gate, Ratio, Rounds, interleave
 
 from .rounds import PATIENCE
 

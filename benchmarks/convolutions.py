@@ -32,9 +32,9 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import tilewright as tw
 from tilewright.cli.arguments import counts
-from tilewright.cli.comparison import OURS
-from tilewright.cli.peers import Peer, installed
-from tilewright.runtime.rounds import is_disturbed
+from tilewright.cli.compare.comparison import OURS
+from tilewright.cli.compare.peers import Peer, installed
+from tilewright.runtime.measure.rounds import is_disturbed
 
 from . import report
 from .chains import Chain, Slopes, slopes

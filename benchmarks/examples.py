@@ -18,7 +18,7 @@ import numpy as np
 import tilewright as tw
 from tilewright.cli.arguments import counts
 from tilewright.tir.stmt import Parameter
-from tilewright.tir.work import bytes_moved, operations
+from tilewright.tir.work.work import bytes_moved, operations
 
 from . import report
 from .rounds import paired_rounds

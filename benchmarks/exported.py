@@ -11,10 +11,10 @@ from pathlib import Path
 
 import onnx
 
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.samples import LIGHT_MODELS, Sample, random_model
-from tilewright.runtime.interface import TensorSpec
-from tilewright.runtime.verification import random_inputs
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.samples.samples import LIGHT_MODELS, Sample, random_model
+from tilewright.runtime.model.interface import TensorSpec
+from tilewright.runtime.model.verification import random_inputs
 from tilewright.tir.errors import known_names
 
 FOLDER = Path(os.environ.get("TILEWRIGHT_MODELS", "/nowhere"))

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.cli.comparison import OURS
-from tilewright.cli.peers import installed
-from tilewright.runtime.timing import in_turn
+from tilewright.cli.compare.comparison import OURS
+from tilewright.cli.compare.peers import installed
+from tilewright.runtime.machine.timing import in_turn
 
 from . import report
 from .exported import NAMES, file_of, one_of, sample_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tilewright.tir import te
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.tensor import Tensor
+from tilewright.tir.te import te
+from tilewright.tir.te.tensor import Tensor
 
 
 def product(m: int, n: int, k: int, *, turned: bool = False) -> PrimFunc:

@@ -25,8 +25,8 @@ from statistics import geometric_mean, median
 import numpy as np
 
 import tilewright as tw
-from tilewright.runtime.host import host_target, last_level_bytes
-from tilewright.runtime.timing import compare
+from tilewright.runtime.machine.host import host_target, last_level_bytes
+from tilewright.runtime.machine.timing import compare
 from tilewright.tir.func import PrimFunc
 
 from . import report

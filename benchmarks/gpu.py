@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 import tilewright as tw
-from tilewright.runtime.cuda.availability import Available, availability
-from tilewright.tir.evaluate import evaluate
+from tilewright.runtime.cuda.device.availability import Available, availability
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.work import bytes_moved, operations
+from tilewright.tir.reference.evaluate import evaluate
+from tilewright.tir.work.work import bytes_moved, operations
 
 from . import gpu_models, gpu_tuning, report
 from .functions import chain, normalised, product, softmax

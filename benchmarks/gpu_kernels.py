@@ -21,17 +21,17 @@ from statistics import median
 import numpy as np
 
 import tilewright as tw
-from tilewright.driver.check import check_kernel
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.plan import plan_model
-from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.inspection import Resources, resources
+from tilewright.driver.check.check import check_kernel
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.plan.plan import plan_model
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
+from tilewright.runtime.cuda.toolchain.inspection import Resources, resources
 from tilewright.runtime.kernel import Kernel
-from tilewright.tir.canonical import workload_key
 from tilewright.tir.errors import TilewrightError
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
-from tilewright.tir.work import operations
+from tilewright.tir.text.canonical import workload_key
+from tilewright.tir.work.work import operations
 
 from . import report
 from .exported import NAMES, one_of, sample_of

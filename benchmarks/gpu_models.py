@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import tilewright as tw
-from tilewright.runtime.cuda.availability import Available
-from tilewright.runtime.cuda.device_array import DeviceArray
+from tilewright.runtime.cuda.device.array import DeviceArray
+from tilewright.runtime.cuda.device.availability import Available
 from tilewright.tir.errors import TilewrightError
 
 from . import report

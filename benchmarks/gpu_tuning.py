@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 import tilewright as tw
-from tilewright.autotune.sampling import take_turns
-from tilewright.runtime.cuda.device_code import DeviceCall
-from tilewright.runtime.rounds import Rounds
-from tilewright.runtime.timing import Sampler
+from tilewright.autotune.measure.sampling import take_turns
+from tilewright.runtime.cuda.device.code import DeviceCall
+from tilewright.runtime.machine.timing import Sampler
+from tilewright.runtime.measure.rounds import Rounds
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 

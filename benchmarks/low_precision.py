@@ -24,10 +24,10 @@ import numpy as np
 import tilewright as tw
 from tilewright import te
 from tilewright.cli.arguments import counts
-from tilewright.cli.peers import OnnxRuntime, Peer, load_peer
-from tilewright.runtime.limits import dot_peak
-from tilewright.runtime.rounds import Gate, interleave
-from tilewright.runtime.timing import calibrate
+from tilewright.cli.compare.peers import OnnxRuntime, Peer, load_peer
+from tilewright.runtime.machine.timing import calibrate
+from tilewright.runtime.measure.limits import dot_peak
+from tilewright.runtime.measure.rounds import Gate, interleave
 
 from . import report
 from .peer_matmul import OneDnn, onnx_matmul

@@ -23,10 +23,10 @@ import numpy as np
 
 import tilewright as tw
 from tilewright.cli.arguments import counts
-from tilewright.cli.comparison import OURS
-from tilewright.cli.peers import Peer, installed
-from tilewright.runtime.limits import read_peak
-from tilewright.runtime.rounds import Rounds, is_disturbed
+from tilewright.cli.compare.comparison import OURS
+from tilewright.cli.compare.peers import Peer, installed
+from tilewright.runtime.measure.limits import read_peak
+from tilewright.runtime.measure.rounds import Rounds, is_disturbed
 
 from . import report
 from .functions import product

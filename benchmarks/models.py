@@ -31,13 +31,13 @@ from onnx import ModelProto, version_converter
 
 import tilewright as tw
 from tilewright.cli.arguments import counts
-from tilewright.cli.comparison import OURS, load_systems
+from tilewright.cli.compare.comparison import OURS, load_systems
+from tilewright.cli.compare.peers import Peer, Session, installed
 from tilewright.cli.engines import engine_operations
-from tilewright.cli.peers import Peer, Session, installed
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.reference import evaluate
-from tilewright.graph.samples import Sample
-from tilewright.runtime.rounds import Rounds
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.reference.reference import evaluate
+from tilewright.graph.samples.samples import Sample
+from tilewright.runtime.measure.rounds import Rounds
 
 from . import compiling, report
 from .exported import EXPORTED, NAMES, one_of, sample_of

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.te import te
 
 from . import functions
 

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tilewright.cli.peers import Package, Session
+from tilewright.cli.compare.peers import Package, Session
 from tilewright.runtime.arrays import Array
 
 if TYPE_CHECKING:

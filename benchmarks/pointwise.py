@@ -20,9 +20,9 @@ depend on no axis, and makes one pass of them all. That row is in its favour: it
 
 The traffic of a repeat is its tensors, each read or written once; weights of a row are left out. A
 share is that traffic per second over what a loop that only reads gets from the level of memory that
-holds as many bytes (`runtime/limits.py`). A write to a line that no cache holds reads it first, so
-where data lives in memory half of that rate is all that ordinary stores leave, and stores that go
-past the caches up to all of it.
+holds as many bytes (`runtime/measure/limits.py`). A write to a line that no cache holds reads it
+first, so where data lives in memory half of that rate is all that ordinary stores leave, and stores
+that go past the caches up to all of it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_help
 
 import tilewright as tw
 from tilewright.cli.arguments import counts
-from tilewright.cli.comparison import OURS
-from tilewright.cli.peers import Peer, installed
+from tilewright.cli.compare.comparison import OURS
+from tilewright.cli.compare.peers import Peer, installed
 from tilewright.graph.passes.pipeline import PIPELINE
 from tilewright.graph.passes.reshape_motion import ReshapeMotion
 from tilewright.runtime.arrays import Array
-from tilewright.runtime.limits import limits
-from tilewright.runtime.rounds import is_disturbed
-from tilewright.tir.program import Launch
+from tilewright.runtime.measure.limits import limits
+from tilewright.runtime.measure.rounds import is_disturbed
+from tilewright.tir.program.program import Launch
 
 from . import report
 from .chains import LONG, Chain, slopes

@@ -17,14 +17,14 @@ from tests.schedule.nests import canonical
 from tests.schedule.planted import PLANTED
 from tilewright.driver.lower import choose_schedule, prove_schedule
 from tilewright.driver.resolve_target import resolve_target
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.plan import plan_model
-from tilewright.graph.samples import LIGHT_MODELS, light_model
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.plan.plan import plan_model
+from tilewright.graph.samples.samples import LIGHT_MODELS, light_model
 from tilewright.schedule.proof import prove
 from tilewright.schedule.verdict import ASSUMING, PROVED, UNKNOWN
-from tilewright.tir.canonical import workload_key
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
+from tilewright.tir.text.canonical import workload_key
 
 from . import report
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.autotune.features import Features
-from tilewright.autotune.space import Point, Walk
-from tilewright.schedule.decisions import Question
+from tilewright.autotune.model.features import Features
+from tilewright.autotune.space.space import Point, Walk
 from tilewright.schedule.errors import ScheduleError
+from tilewright.schedule.trace.decisions import Question
 
 FOLDER = Path(__file__).parent / "results" / "spaces"
 VERSION = 1

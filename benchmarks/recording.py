@@ -15,18 +15,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from tilewright.autotune.building import write
-from tilewright.autotune.features import features
-from tilewright.autotune.machine import Machine
-from tilewright.autotune.measurement import Subject
-from tilewright.autotune.record import Workload
-from tilewright.autotune.space import Candidate, Point, TuningSpace, Walk
+from tilewright.autotune.log.record import Workload
+from tilewright.autotune.measure.lowering import write
+from tilewright.autotune.measure.machine import Machine
+from tilewright.autotune.measure.measurement import Subject
+from tilewright.autotune.model.features import features
+from tilewright.autotune.space.space import Candidate, Point, TuningSpace, Walk
 from tilewright.cli.conditions import conditions
 from tilewright.codegen.artifact import Artifact
-from tilewright.runtime.compile import compile_shared
-from tilewright.runtime.host import host_target
-from tilewright.schedule.decisions import Question
+from tilewright.runtime.machine.host import host_target
+from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.schedule.errors import ScheduleError
+from tilewright.schedule.trace.decisions import Question
 from tilewright.tir.errors import TilewrightError
 
 from .recorded_space import Asked, RecordedSpace, Timed

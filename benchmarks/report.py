@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from tilewright.cli.compare.peers import Peer
 from tilewright.cli.conditions import conditions
-from tilewright.cli.peers import Peer
-from tilewright.runtime.host import host
-from tilewright.runtime.rounds import is_disturbed
+from tilewright.runtime.machine.host import host
+from tilewright.runtime.measure.rounds import is_disturbed
 
 RESULTS = Path(__file__).parent / "results"
 

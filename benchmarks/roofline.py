@@ -4,8 +4,8 @@
 
 Needs what `pip install -e ".[plots]"` brings. Along: operations for each byte of the tensors, read
 or written once. Up: GFLOP/s. The roofs are the multiply-add peak of the measurements themselves,
-and what a loop that only reads gets from each level of memory (runtime/limits.py), measured now.
-Writes roofline.svg beside the results of this machine.
+and what a loop that only reads gets from each level of memory (runtime/measure/limits.py), measured
+now. Writes roofline.svg beside the results of this machine.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from statistics import median
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from tilewright.cli.comparison import OURS
-from tilewright.runtime.host import host_target
-from tilewright.runtime.limits import limits
+from tilewright.cli.compare.comparison import OURS
+from tilewright.runtime.machine.host import host_target
+from tilewright.runtime.measure.limits import limits
 
 from . import report
 from .convolutions import MODELS, Layer, cases

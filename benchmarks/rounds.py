@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tilewright.runtime.rounds import Gate, Rounds, interleave
-from tilewright.runtime.timing import MIN_SAMPLE, calibrate, sample
+from tilewright.runtime.machine.timing import MIN_SAMPLE, calibrate, sample
+from tilewright.runtime.measure.rounds import Gate, Rounds, interleave
 
 PATIENCE = 30.0  # seconds to wait for a machine that is shared
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from tilewright.autotune.evolution import EvolutionarySearch
-from tilewright.autotune.search import RandomSearch
+from tilewright.autotune.search.evolutionary import EvolutionarySearch
+from tilewright.autotune.search.search import RandomSearch
 
 from . import report
 from .recorded_space import FOLDER, Found, RecordedSpace

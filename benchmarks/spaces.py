@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tilewright.autotune.space import RuleFunction
+from tilewright.autotune.space.space import RuleFunction
 from tilewright.tir.func import PrimFunc
 
 from .functions import convolution, product, softmax

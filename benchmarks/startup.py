@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tilewright.graph.samples import LIGHT_MODELS, random_model
+from tilewright.graph.samples.samples import LIGHT_MODELS, random_model
 
 from . import report
 

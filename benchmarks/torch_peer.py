@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.cli.peers import Package, Session
+from tilewright.cli.compare.peers import Package, Session
 from tilewright.runtime.arrays import Array
 
 

@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
 from tilewright.cli.arguments import counts
-from tilewright.cli.peers import installed
+from tilewright.cli.compare.peers import installed
 
 from . import report
 from .gelu_matmul import SHAPES, fast, gelu_matmul

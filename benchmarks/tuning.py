@@ -24,19 +24,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.autotune import outlook
-from tilewright.autotune.building import write
-from tilewright.autotune.cluster import DASK, cluster
-from tilewright.autotune.conditions import conditions
-from tilewright.autotune.finals import Finals, rounds_of
-from tilewright.autotune.jobs import Job, Reply, Result
-from tilewright.autotune.machine import Machine
-from tilewright.autotune.measurement import Subject
-from tilewright.autotune.record import Workload
-from tilewright.autotune.space import TuningSpace
+from tilewright.autotune.log.conditions import conditions
+from tilewright.autotune.log.record import Workload
+from tilewright.autotune.measure.jobs import Job, Reply, Result
+from tilewright.autotune.measure.lowering import write
+from tilewright.autotune.measure.machine import Machine
+from tilewright.autotune.measure.measurement import Subject
+from tilewright.autotune.places.cluster import DASK, cluster
+from tilewright.autotune.places.playoff import Finals, rounds_of
+from tilewright.autotune.search import expected_improvement as outlook
+from tilewright.autotune.space.space import TuningSpace
 from tilewright.autotune.tune import tune
-from tilewright.runtime.cache import FOLDER_VARIABLE
-from tilewright.runtime.host import host_target
+from tilewright.runtime.machine.host import host_target
+from tilewright.runtime.toolchain.cache import FOLDER_VARIABLE
 from tilewright.tir.target import Target
 
 from . import report

@@ -22,10 +22,10 @@ from .errors import MISMATCH, OK, UsageError
 from .text import working
 
 if TYPE_CHECKING:
-    from ..runtime.engine import Engine
+    from ..runtime.engine.engine import Engine
     from .arguments import Verbs
-    from .comparison import Block, Tolerance
-    from .peers import Peer
+    from .compare.comparison import Block, Tolerance
+    from .compare.peers import Peer
 
 _FEWEST = 7  # rounds; fewer make no interval of 95 %
 _EXAMPLES = """\
@@ -88,12 +88,12 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile, check, time; nothing is compiled where a peer is missing."""
-    from .comparison import Tolerance  # start-up
-    from .comparison_text import Comparison
+    from .compare.comparison import Tolerance  # start-up
+    from .compare.peers import chosen
+    from .compare.text import Comparison
     from .conditions import conditions
     from .described import described
     from .engines import SUFFIX, engine_of
-    from .peers import chosen
 
     peers = chosen(arguments.against)
     if arguments.model.endswith(SUFFIX):
@@ -125,9 +125,9 @@ def _blocks(
     peers: tuple[Peer, ...],
     tolerance: Tolerance,
 ) -> tuple[Block, ...]:
-    from ..runtime.host import default_threads  # start-up
-    from .comparison import Effort, compare_systems
-    from .peer_model import peer_model
+    from ..runtime.machine.host import default_threads  # start-up
+    from .compare.comparison import Effort, compare_systems
+    from .compare.peer_model import peer_model
     from .tensors import load_inputs
 
     inputs = (
@@ -146,8 +146,8 @@ def _allowed(engine: Engine, tolerance: Tolerance) -> str:
     """The tolerance in words."""
     if tolerance.atol is not None or tolerance.rtol is not None:
         return f"{tolerance.atol or 0:g} + {tolerance.rtol or 0:g} * |ours|, element by element"
-    from ..runtime.verification import RELATIVE, allowed_share  # start-up
-    from .comparison import SLACK
+    from ..runtime.model.verification import RELATIVE, allowed_share  # start-up
+    from .compare.comparison import SLACK
 
     names = dict.fromkeys(spec.dtype.name for spec in engine.outputs)
     shares = [

@@ -15,7 +15,7 @@ from .errors import OK, UsageError
 from .text import paragraph
 
 if TYPE_CHECKING:
-    from ..runtime.report import EngineReport
+    from ..runtime.model.report import EngineReport
     from .arguments import Verbs
 
 _EXAMPLES = """\
@@ -55,7 +55,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile and write."""
-    from ..runtime.report import bytes_text  # start-up
+    from ..runtime.model.report import bytes_text  # start-up
     from .described import described
     from .engines import SUFFIX, engine_of
 

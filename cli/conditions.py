@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..runtime.compilers import CompilerNotFound, find_compiler
-from ..runtime.host import host
+from ..runtime.machine.host import host
+from ..runtime.toolchain.compilers import CompilerNotFound, find_compiler
 from ..runtime.version import tool_version
-from .peers import Peer
+from .compare.peers import Peer
 
 
 def conditions(peers: Iterable[Peer]) -> dict[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..runtime.artifact_json import plan_to_json
-from ..runtime.engine import Engine
-from ..runtime.interface import TensorSpec
+from ..runtime.engine.engine import Engine
+from ..runtime.model.interface import TensorSpec
 from ..runtime.version import tool_version
 
 

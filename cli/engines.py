@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ..codegen.c.frame import prelude
 from ..codegen.cuda.program_artifact import CudaProgram
 from ..driver.load import load
-from ..runtime.engine import Engine
-from ..tir.work import operations
+from ..runtime.engine.engine import Engine
+from ..tir.work.work import operations
 from .arguments import shapes_of
 from .errors import UsageError
 from .text import working

@@ -9,16 +9,16 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-from ..runtime.cache import CacheInfo, user_cache
-from ..runtime.compile import CompileFailed
-from ..runtime.compilers import CompilerNotFound, find_compiler
-from ..runtime.cuda.availability import Unavailable, availability
-from ..runtime.cuda.driver import DeviceProperties
-from ..runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
-from ..runtime.cuda.toolkit import find_tool
-from ..runtime.host import Host, HostError, allowed_cpus, default_threads, host
-from ..runtime.limits import Limits, limits
-from ..runtime.pool import pool_object
+from ..runtime.cpu.pool import pool_object
+from ..runtime.cuda.device.availability import Unavailable, availability
+from ..runtime.cuda.driver.driver import DeviceProperties
+from ..runtime.cuda.toolchain.nvrtc import NvrtcNotFound, find_nvrtc
+from ..runtime.cuda.toolchain.toolkit import find_tool
+from ..runtime.machine.host import Host, HostError, allowed_cpus, default_threads, host
+from ..runtime.measure.limits import Limits, limits
+from ..runtime.toolchain.cache import CacheInfo, user_cache
+from ..runtime.toolchain.compile import CompileFailed
+from ..runtime.toolchain.compilers import CompilerNotFound, find_compiler
 from ..runtime.version import tool_version
 from .settings import Setting, settings
 

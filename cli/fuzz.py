@@ -56,7 +56,7 @@ def add_parser(verbs: Verbs) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Look for defects until the time is over, or Ctrl-C."""
     from ..driver.fuzz.session import fuzz  # start-up
-    from ..runtime.compilers import find_compiler
+    from ..runtime.toolchain.compilers import find_compiler
 
     if not arguments.no_compile:
         find_compiler()

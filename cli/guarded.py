@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, TextIO
 
-from ..tir.display import printable
+from ..tir.text.display import printable
 
 _STYLE = re.compile(r"(\x1b\[(?:0|1|2|31|32)m)")
 

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ..tir.display import printable
 from ..tir.errors import TilewrightError
-from . import bench, compile, demo, doctor, explain, export_c, fuzz, log, run, tune
+from ..tir.text.display import printable
+from . import bench, compile, doctor, explain, export_c, fuzz, run, tune
+from .demo import demo
 from .errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, exit_code
 from .guarded import guarded_output
+from .log import main as log
 
 VERBS = (demo, run, bench, compile, export_c, explain, tune, log, fuzz, doctor)
 

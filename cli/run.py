@@ -21,10 +21,10 @@ from .text import bad, good, paragraph
 
 if TYPE_CHECKING:
     from ..runtime.arrays import Array
-    from ..runtime.engine import Engine
-    from ..runtime.verification import Report
+    from ..runtime.engine.engine import Engine
+    from ..runtime.model.verification import Report
     from .arguments import Verbs
-    from .latency import Latency
+    from .compare.latency import Latency
 
 _EXAMPLES = """\
   tilewright run resnet50.onnx                                 random input, latency
@@ -122,9 +122,9 @@ def _timed(
 ) -> tuple[Latency, ...]:
     if arguments.iterations == 0:
         return ()
-    from ..runtime.host import default_threads  # start-up
+    from ..runtime.machine.host import default_threads  # start-up
+    from .compare.latency import Budget, latencies
     from .engines import engine_operations
-    from .latency import Budget, latencies
 
     threads = arguments.threads or (default_threads(),)
     budget = Budget(arguments.warmup, arguments.iterations, arguments.duration)
@@ -137,7 +137,7 @@ def _text(
     report: Report | None,
     timed: tuple[Latency, ...],
 ) -> str:
-    from .latency import latency_table  # start-up
+    from .compare.latency import latency_table  # start-up
 
     parts = [
         paragraph("model", str(engine.interface)),

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..runtime.arrays import Array
-from ..runtime.interface import TensorSpec
+from ..runtime.model.interface import TensorSpec
 from .errors import UsageError
 
 

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ..tir.display import printable
+from ..tir.text.display import printable
 
 WIDTH = 100
 _LABEL = 11  # columns of the label before a paragraph

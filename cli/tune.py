@@ -21,7 +21,7 @@ from .errors import OK
 from .text import paragraph, table, working
 
 if TYPE_CHECKING:
-    from ..autotune.board import Board
+    from ..autotune.report.progress_table import Board
     from ..autotune.result import TunedFunction, TuneResult
     from ..tir.func import PrimFunc
     from .arguments import Verbs
@@ -86,11 +86,11 @@ def duration(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Search until the budget is spent, or Ctrl-C."""
-    from ..autotune.here import check_here  # start-up
+    from ..autotune.places.here import check_here  # start-up
     from ..autotune.run import DEFAULT_TRIALS
     from ..autotune.tune import tune
     from ..driver.resolve_target import resolve_target
-    from ..graph.tasks import tasks
+    from ..graph.plan.tasks import tasks
     from .tuning_progress import Budget, Progress
 
     if arguments.executor is None:
@@ -128,11 +128,11 @@ def _board(
     pairs: Sequence[tuple[PrimFunc, int]], arguments: argparse.Namespace
 ) -> tuple[Board, int]:
     """The board with what the log knows, and how many trials of the budget are done."""
-    from ..autotune.board import Board  # start-up
-    from ..autotune.conditions import conditions
-    from ..autotune.log import read_log
+    from ..autotune.log.conditions import conditions
+    from ..autotune.log.file import read_log
+    from ..autotune.report.progress_table import Board  # start-up
     from ..driver.resolve_target import resolve_target
-    from ..tir.canonical import workload_key
+    from ..tir.text.canonical import workload_key
 
     functions = {workload_key(func): (func, count) for func, count in pairs}
     path = Path(arguments.log)
@@ -173,7 +173,7 @@ def _text(result: TuneResult, arguments: argparse.Namespace) -> str:
 
 
 def _row(found: TunedFunction) -> tuple[str, ...]:
-    from ..runtime.timing import seconds_text  # start-up
+    from ..runtime.machine.timing import seconds_text  # start-up
 
     default, best = found.default_time, found.seconds
     return (
@@ -194,7 +194,7 @@ def _saved(found: TunedFunction) -> float:
 
 
 def _json(result: TuneResult) -> dict[str, object]:
-    from ..autotune.answers import answers_of  # start-up
+    from ..autotune.space.decisions import answers_of  # start-up
 
     return {
         "stopped_because": result.stopped_because,

@@ -8,16 +8,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from ..autotune.board import Board, Row
-from ..runtime.timing import seconds_text
-from ..tir.display import printable
+from ..autotune.report.progress_table import Board, Row
+from ..runtime.machine.timing import seconds_text
+from ..tir.text.display import printable
 from .text import duration_text
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from ..autotune.record import Record
+    from ..autotune.log.record import Record
 
 _SHOWN = 16  # rows, those tried last
 _PER_SECOND = 4  # pictures

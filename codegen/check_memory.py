@@ -16,10 +16,19 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NoReturn
 
-from ..tir.byte_owners import ByteOwners
 from ..tir.errors import IRError
-from ..tir.program import Copy, Effects, Launch, Slice, Step, Sync, launch_effects, step_text
-from ..tir.touched_memory import TouchedMemory
+from ..tir.program.byte_owners import ByteOwners
+from ..tir.program.program import (
+    Copy,
+    Effects,
+    Launch,
+    Slice,
+    Step,
+    Sync,
+    launch_effects,
+    step_text,
+)
+from ..tir.program.touched_memory import TouchedMemory
 from .artifact import Entry
 from .program_artifact import ProgramArtifact, Scratch
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..tir.program import Launch, ProgramCheck, Step
+from ..tir.program.program import Launch, ProgramCheck, Step
 from ..tir.target import Target
 from .artifact import Entry, Parameter
 

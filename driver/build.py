@@ -9,30 +9,30 @@ from typing import Literal, get_args
 from ..codegen.c.build import write_artifact
 from ..codegen.cuda.build import write_cuda
 from ..codegen.lower.first_half import contraction
-from ..runtime.compile import compile_shared
-from ..runtime.cuda.availability import Available, availability
-from ..runtime.cuda.device_code import DeviceCode
-from ..runtime.foreign import ForeignCode
-from ..runtime.host import why_not_run
+from ..runtime.cuda.device.availability import Available, availability
+from ..runtime.cuda.device.code import DeviceCode
+from ..runtime.engine.foreign import ForeignCode
 from ..runtime.kernel import Code, Kernel, accept_constants
-from ..runtime.roofline import Work
+from ..runtime.machine.host import why_not_run
+from ..runtime.measure.roofline import Work
+from ..runtime.toolchain.compile import compile_shared
 from ..schedule.schedule import Schedule
 from ..schedule.source import Chooser, ScheduleSource, as_source
 from ..schedule.verdict import Verdict
-from ..tir import te
 from ..tir.errors import TargetError, TilewrightError, known_names
 from ..tir.func import PrimFunc
-from ..tir.instructions import INSTRUCTIONS
+from ..tir.instructions.instructions import INSTRUCTIONS
 from ..tir.target import Target
-from ..tir.work import bytes_moved, operations
-from .chain import check_chain, with_values
-from .check import CheckError, check_kernel
-from .check_budget import unchecked_because
+from ..tir.te import te
+from ..tir.work.work import bytes_moved, operations
+from .check.budget import unchecked_because
+from .check.chain import check_chain, with_values
+from .check.check import CheckError, check_kernel
+from .check.unproved import ProofError, unproved
+from .check.ways import Way, Ways
 from .interpreted import interpreted
 from .lower import Lowered, lower_function, prove_schedule
 from .resolve_target import resolve_target
-from .unproved import ProofError, unproved
-from .ways import Way, Ways
 
 Verify = Literal["all", "rewrites", "kernels", "off"]
 

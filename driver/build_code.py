@@ -11,18 +11,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from ..runtime.report import KernelReport
+from ..runtime.model.report import KernelReport
 from ..schedule.source import ScheduleSource
 from ..schedule.verdict import UNKNOWN
-from ..tir.program import Program
+from ..tir.program.program import Program
 from ..tir.target import Target
-from .chain import changed_kernels
-from .check_budget import unchecked_because
-from .check_program import KernelCheck, ProgramCheckError
-from .clock import Clock
+from .check.budget import unchecked_because
+from .check.chain import changed_kernels
+from .check.clock import Clock
+from .check.program import KernelCheck, ProgramCheckError
+from .check.unproved import ProofError, unproved
+from .check.ways import Ways
 from .lower_program import LoweredKernel, LoweredProgram, lower_program
-from .unproved import ProofError, unproved
-from .ways import Ways
 
 
 class Compiled(Protocol):

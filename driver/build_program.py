@@ -12,25 +12,25 @@ from ..codegen.artifact import Parameter
 from ..codegen.cuda.program_artifact import CudaProgram
 from ..codegen.program_artifact import ProgramArtifact
 from ..runtime.arrays import ArgumentTypeError, Array
-from ..runtime.compile import Units
-from ..runtime.engine import Engine, Reference
-from ..runtime.engine_parts import EngineParts
-from ..runtime.library import SharedObject
-from ..runtime.model import Model, StoredModel
-from ..runtime.pool import pool_object, use_pool
-from ..runtime.program_code import NativeProgram, prepare_constants
-from ..runtime.report import EngineReport, KernelReport, MemoryPlan
+from ..runtime.cpu.pool import pool_object, use_pool
+from ..runtime.cpu.program_code import NativeProgram, prepare_constants
+from ..runtime.engine.engine import Engine, Reference
+from ..runtime.engine.parts import EngineParts
+from ..runtime.model.model import Model, StoredModel
+from ..runtime.model.report import EngineReport, KernelReport, MemoryPlan
+from ..runtime.toolchain.compile import Units
+from ..runtime.toolchain.library import SharedObject
 from ..schedule.source import ScheduleSource
 from ..tir.errors import TargetError
-from ..tir.program import Program, place_syncs, verify_program
+from ..tir.program.program import Program, place_syncs, verify_program
 from ..tir.target import Target
 from .build_code import CodeOptions, build_code
-from .check_engine import EngineChecker, Oracle
-from .clock import Clock, Laps
+from .check.clock import Clock, Laps
+from .check.engine import EngineChecker, Oracle
+from .check.engine_runs import EngineRuns, ThreadedRuns
+from .check.gpu_engine_runs import gpu_engine_runs
 from .compile_ahead import CompileAhead
 from .compile_ahead_cuda import CompileAheadCuda
-from .engine_runs import EngineRuns, ThreadedRuns
-from .gpu_engine_runs import gpu_engine_runs
 from .resolve_target import resolve_target
 
 Verify = Literal["all", "rewrites", "kernels", "emulated", "off"]

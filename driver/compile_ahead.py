@@ -12,12 +12,12 @@ from functools import cached_property
 from ..codegen.c.program import KernelTexts, emit_program
 from ..codegen.c.program_source import declarations, unit_source
 from ..codegen.program_artifact import ProgramArtifact
-from ..runtime.compile import Units
-from ..runtime.host import why_not_run
-from ..runtime.library import SharedObject
-from ..tir.program import Program
+from ..runtime.machine.host import why_not_run
+from ..runtime.toolchain.compile import Units
+from ..runtime.toolchain.library import SharedObject
+from ..tir.program.program import Program
 from ..tir.target import Target
-from .check_program import KernelCheck, KernelChecker
+from .check.program import KernelCheck, KernelChecker
 from .lower_program import LoweredKernel
 
 # Characters of a translation unit: gcc takes half a second for as many, and 50 ms for the first.

@@ -15,18 +15,18 @@ from ..codegen.cuda.build import write_cuda
 from ..codegen.cuda.program import emit_program
 from ..codegen.cuda.program_artifact import CudaProgram
 from ..codegen.lower.split_prepare import Prepared
-from ..runtime.cuda.availability import Unavailable, availability
-from ..runtime.cuda.compile import Cubin
-from ..runtime.cuda.cubins import Cubins
-from ..runtime.cuda.device_code import DeviceCode
-from ..runtime.cuda.emulated_code import EmulatedCode, EmulationFailed
+from ..runtime.cuda.device.availability import Unavailable, availability
+from ..runtime.cuda.device.code import DeviceCode
+from ..runtime.cuda.emulator.emulated_code import EmulatedCode, EmulationFailed
+from ..runtime.cuda.toolchain.compile import Cubin
+from ..runtime.cuda.toolchain.cubins import Cubins
 from ..runtime.kernel import Code, Kernel
-from ..tir.error_bound import sample_of
-from ..tir.program import Program
+from ..tir.program.program import Program
+from ..tir.reference.error_bound import sample_of
 from ..tir.target import Target
-from .check import Checker, CheckError
-from .check_data import Draw, draw_arrays, draws_for
-from .check_program import KernelCheck
+from .check.check import Checker, CheckError
+from .check.data import Draw, draw_arrays, draws_for
+from .check.program import KernelCheck
 from .lower_program import LoweredKernel
 
 CheckedOn = Literal["device", "emulation"]

@@ -8,7 +8,7 @@ from ..codegen.artifact import Artifact, parameters_of, sizes_of
 from ..runtime.arrays import Array
 from ..runtime.kernel import Kernel, accept_constants
 from ..tir.func import PrimFunc
-from ..tir.interpreter import interpret
+from ..tir.interpreter.interpreter import interpret
 from ..tir.target import Target
 
 

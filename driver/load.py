@@ -7,10 +7,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from ..runtime.engine import Engine
-from ..runtime.engine_format import EngineFileError
-from ..runtime.engine_reader import EngineFile
-from ..runtime.host import host
+from ..runtime.engine.engine import Engine
+from ..runtime.engine.format import EngineFileError
+from ..runtime.engine.reader import EngineFile
+from ..runtime.machine.host import host
 from ..tir.errors import TilewrightError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from ..codegen.lower.second_half import lower_parts
 from ..codegen.lower.split_prepare import Prepared
 from ..schedule.canonical import canonical_form
 from ..schedule.errors import ScheduleError
-from ..schedule.proof.budget import MAX_OPERATIONS
+from ..schedule.proof.forms.budget import MAX_OPERATIONS
 from ..schedule.proof.idle_barriers import without_idle_barriers
 from ..schedule.proof.in_order import reordered_sums
 from ..schedule.proof.lowered.prove import prove_lowered
@@ -20,17 +20,17 @@ from ..schedule.proof.prove import prove
 from ..schedule.rules.default import default_schedule, rule_for
 from ..schedule.schedule import Schedule
 from ..schedule.verdict import PROVED, REFUTED, Verdict
-from ..tir.bounds import known_interval
-from ..tir.data import loose_indices
-from ..tir.equal import equal
+from ..tir.analysis.bounds import known_interval
+from ..tir.analysis.data import loose_indices
 from ..tir.errors import InternalError, IRError, TilewrightError
 from ..tir.func import PrimFunc
-from ..tir.instructions import INSTRUCTIONS
-from ..tir.printer import print_expr
+from ..tir.instructions.instructions import INSTRUCTIONS
 from ..tir.stmt import For
 from ..tir.target import Target
+from ..tir.text.equal import equal
+from ..tir.text.printer import print_expr
 from ..tir.visit import loads, walk
-from .clock import Clock, Laps
+from .check.clock import Clock, Laps
 
 NEST = "P1 to P5 of the nest before vectorising, against"
 CODE = "P4 and P5 once more of the lowered code"

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ..schedule.source import ScheduleSource
-from ..tir.canonical import workload_key
 from ..tir.errors import TargetError, TilewrightError
 from ..tir.func import PrimFunc
-from ..tir.program import Launch, Program, Slice, Step, Tensor, place_syncs
+from ..tir.program.program import Launch, Program, Slice, Step, Tensor, place_syncs
 from ..tir.target import Target
+from ..tir.text.canonical import workload_key
+from .check.ways import Refusal, Way, Ways
 from .lower import Lowered
-from .ways import Refusal, Way, Ways
 
 
 class ProgramRefusedError(TilewrightError, ValueError):

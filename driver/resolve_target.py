@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from ..runtime.host import host_target
+from ..runtime.machine.host import host_target
 from ..tir.target import Target
 
 
@@ -25,7 +25,7 @@ def resolve_target(target: Target | str | None) -> Target:
 
 
 def _gpu_here() -> Target:
-    from ..runtime.cuda.availability import Available, availability  # nobody else needs it
+    from ..runtime.cuda.device.availability import Available, availability  # nobody else needs it
 
     found = availability()
     if not isinstance(found, Available):

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..driver.collector import fewer_collections
+from ..driver.check.collector import fewer_collections
 from ..driver.resolve_target import resolve_target
-from ..runtime.engine import Engine
-from ..runtime.memory import process_memory
-from ..runtime.report import bytes_text
+from ..runtime.engine.engine import Engine
+from ..runtime.machine.memory import process_memory
+from ..runtime.model.report import bytes_text
 from ..tir.target import Target
 from .engine_cache import engine_key, keep_engine, kept_engine, model_digest
 from .errors import ModelError
@@ -21,8 +21,8 @@ from .options import BuildOptions, Shapes, Verify, check_options, check_shapes, 
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
-    from .importers.onnx import Source
-    from .ir import Graph
+    from .importers.onnx.importer import Source
+    from .ir.ir import Graph
     from .passes.pipeline import Pass
 
 Progress = Callable[[str], object]

@@ -12,27 +12,27 @@ from dataclasses import dataclass, replace
 from onnx import ModelProto
 
 from ..driver.build_program import ProgramOptions, build_program
-from ..driver.check_program import ProgramCheckError
-from ..driver.clock import Clock
+from ..driver.check.clock import Clock
+from ..driver.check.program import ProgramCheckError
 from ..driver.lower_program import ProgramRefusedError
 from ..runtime.arrays import Array
-from ..runtime.coverage import Coverage, Covered
-from ..runtime.cuda.availability import Unavailable, availability
-from ..runtime.engine import Engine, Reference
-from ..runtime.host import why_not_run
-from ..runtime.verification import Report, compare_outputs
+from ..runtime.cuda.device.availability import Unavailable, availability
+from ..runtime.engine.engine import Engine, Reference
+from ..runtime.machine.host import why_not_run
+from ..runtime.model.coverage import Coverage, Covered
+from ..runtime.model.verification import Report, compare_outputs
 from ..schedule.source import ScheduleSource, as_source
-from ..tir.program import Program
+from ..tir.program.program import Program
 from ..tir.target import Target
 from .errors import ModelError
-from .explain import explain
-from .importers.onnx import import_onnx
-from .ir import Graph
+from .importers.onnx.importer import import_onnx
+from .ir.ir import Graph
 from .options import BuildOptions, Shapes
-from .oracle import model_oracle
-from .plan import Planned, apart, closer, divisible, plan_model, rounding_more
-from .reference import evaluate
-from .reference_program import reference_model
+from .plan.explain import explain
+from .plan.plan import Planned, apart, closer, divisible, plan_model, rounding_more
+from .plan.reference_program import reference_model
+from .reference.oracle import model_oracle
+from .reference.reference import evaluate
 
 
 class UntunedError(ModelError):

@@ -21,13 +21,13 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
-from ..runtime.cache import cache_key, user_cache
-from ..runtime.compiler_stamp import compiler_stamp
-from ..runtime.engine import Engine
-from ..runtime.engine_format import EngineFileError
-from ..runtime.engine_reader import EngineFile
-from ..runtime.host import host, why_not_run
+from ..runtime.engine.engine import Engine
+from ..runtime.engine.format import EngineFileError
+from ..runtime.engine.reader import EngineFile
 from ..runtime.log import log
+from ..runtime.machine.host import host, why_not_run
+from ..runtime.toolchain.cache import cache_key, user_cache
+from ..runtime.toolchain.compiler_stamp import compiler_stamp
 from ..runtime.version import tool_version
 from ..tir.target import Target
 from .options import LARGEST_MODEL
@@ -92,7 +92,7 @@ def keep_engine(key: str, engine: Engine) -> None:
     if path is None or plan.weights_bytes + plan.kept_bytes > cache.max_bytes // 2:
         return
     # here, because a hit writes nothing
-    from ..runtime.engine_writer import write_file
+    from ..runtime.engine.writer import write_file
 
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -110,8 +110,11 @@ def _cpu_identity(target: Target) -> str:
 
 def _gpu_identity() -> str:
     """What compiles for a GPU, and what its kernels were checked on."""
-    from ..runtime.cuda.availability import Unavailable, availability  # a CPU does not need them
-    from ..runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
+    from ..runtime.cuda.device.availability import (  # a CPU does not need them
+        Unavailable,
+        availability,
+    )
+    from ..runtime.cuda.toolchain.nvrtc import NvrtcNotFound, find_nvrtc
 
     try:
         compiler = find_nvrtc().identity

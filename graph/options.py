@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ..runtime.verification import RELATIVE
+from ..runtime.model.verification import RELATIVE
 from .errors import ModelError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..codegen.artifact import Size
 from ..tir.errors import TilewrightError
-from .library import Pointer, ffi
+from .toolchain.library import Pointer, ffi
 
 Array = npt.NDArray[np.generic]
 

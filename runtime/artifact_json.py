@@ -14,11 +14,11 @@ from ..tir.dtype import UINT64
 from ..tir.errors import IRError
 from ..tir.gpu import GPUS
 from ..tir.index_check import IndexCheck
-from ..tir.json_reader import Json, Reader, cut_line
-from ..tir.program import Launch, Slice, Step, Sync
-from ..tir.program_json import launch_from_json, step_from_json, step_to_json
+from ..tir.parsing.json_reader import Json, Reader, cut_line
+from ..tir.program.json import launch_from_json, step_from_json, step_to_json
+from ..tir.program.program import Launch, Slice, Step, Sync
 from ..tir.target import FEATURES, ISAS, KINDS, Target
-from .report import EngineReport, KernelReport, MemoryPlan
+from .model.report import EngineReport, KernelReport, MemoryPlan
 
 _ROLES = ("input", "constant", "prepared", "output")
 SYMBOL = 200  # characters

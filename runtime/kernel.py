@@ -9,19 +9,19 @@ import numpy as np
 
 from ..codegen.artifact import Artifact, Parameter, Size, Written
 from ..tir.errors import TilewrightError
-from ..tir.html import C, details, highlight, plain
+from ..tir.text.html import C, details, highlight, plain
 from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
-from .compile import assembly
-from .cuda.compile import ptx_of
-from .host import default_threads
+from .cpu.native import NativeCode
+from .cuda.toolchain.compile import ptx_of
+from .engine.occupied import Occupied
 from .index_checks import check_indices
-from .library import SharedObject
-from .limits import fma_peak, limits
-from .native import NativeCode
-from .occupied import Occupied
-from .roofline import Roofline, Work
-from .threads import checked_threads
-from .timing import CacheState, Timing, compare, measure
+from .machine.host import default_threads
+from .machine.threads import checked_threads
+from .machine.timing import CacheState, Timing, compare, measure
+from .measure.limits import fma_peak, limits
+from .measure.roofline import Roofline, Work
+from .toolchain.compile import assembly
+from .toolchain.library import SharedObject
 
 _ROOFLINE_ROUNDS = 9
 _ROOFLINE_SECONDS = 2.0  # or five rounds, of a kernel that is slow

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..tir.buffer import Buffer
-from ..tir.equal import equal
 from ..tir.errors import InternalError
 from ..tir.expr import TRUE, Expr, Var
 from ..tir.func import PrimFunc
 from ..tir.stmt import Alloc, Block, For, ForKind, IterKind, Role, Stmt, seq
+from ..tir.text.equal import equal
 from ..tir.visit import accesses, fresh_copy, loads, replace_buffers, stores, substitute
 
 

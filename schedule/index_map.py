@@ -14,10 +14,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..tir.analysis.regions import Digit, digit_of
 from ..tir.errors import IRError
 from ..tir.expr import Expr, Var, index, is_const
-from ..tir.printer import Names, print_expr
-from ..tir.regions import Digit, digit_of
+from ..tir.text.printer import Names, print_expr
 from ..tir.visit import substitute
 from .errors import Kind, ScheduleError
 

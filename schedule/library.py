@@ -10,9 +10,9 @@ from ..tir.func import PrimFunc
 from ..tir.stmt import IterKind
 from ..tir.target import Target
 from .errors import Kind, refuse
-from .legality import runs_over
+from .legality.loops import runs_over
 from .nest import loops_around, readers
-from .references import LoopRef
+from .trace.references import LoopRef
 
 SPATIAL = IterKind.SPATIAL
 

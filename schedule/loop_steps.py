@@ -8,8 +8,8 @@ from typing import Literal
 from ..tir.stmt import Tail
 from . import primitives
 from .errors import ScheduleError
-from .recorder import Recorder
-from .references import LoopRef
+from .trace.recorder import Recorder
+from .trace.references import LoopRef
 
 TailName = Literal["guard", "partition", "mask"]
 TAILS = ("guard", "partition", "mask")
@@ -110,7 +110,7 @@ class LoopSteps(Recorder):
         "vdpbf16ps": 2 products of bfloat16, the second one first, added to a float32 (AVX512-BF16);
         it takes subnormal numbers as zero. A strict build refuses it.
         "mma_m16n8k16_f16" and others: products of 16 x 8 elements by the 32 threads of a warp, as
-        tir/warp_products.py shows their nests; `loop` is that of the halves.
+        tir/instructions/warp_products.py shows their nests; `loop` is that of the halves.
         """
         self._do(
             "tensorize",

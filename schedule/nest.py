@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..tir.analysis.linear import Interval
 from ..tir.buffer import Buffer
 from ..tir.conditions import all_of
 from ..tir.expr import Expr, Var
 from ..tir.func import PrimFunc
-from ..tir.linear import Interval
 from ..tir.node import Node
 from ..tir.stmt import Alloc, Block, For, Prefetch, Role, Seq, Stmt, seq
 from ..tir.visit import enclosing_path, loads, replace_stmt, statements, stores, substitute

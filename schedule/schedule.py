@@ -19,14 +19,14 @@ from typing import Literal, TypeVar
 from ..tir.expr import Expr
 from ..tir.stmt import Tail
 from . import library, primitives
-from .decisions import Question
 from .errors import ScheduleError
 from .index_map import IndexMap
 from .loop_steps import LoopSteps
 from .nest import loop_of, loops_around
-from .recorder import State
-from .references import LoopRef
-from .trace import Step, Trace
+from .trace.decisions import Question
+from .trace.recorder import State
+from .trace.references import LoopRef
+from .trace.trace import Step, Trace
 
 Choice = TypeVar("Choice")
 Scope = Literal["register", "thread", "team", "global"]

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright import te
 from tilewright.tir.dtype import FLOAT32, INT64, UINT64
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.program import Launch, Program, Slice, Tensor, place_syncs
+from tilewright.tir.program.program import Launch, Program, Slice, Tensor, place_syncs
 
 LENGTH, WIDTH, WORDS, KINDS = 6, 16, 10, 2
 BYTES = LENGTH * WIDTH * 4

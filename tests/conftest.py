@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:  # the tests of the sources' structure run where the package is not installed
-    from tilewright.runtime.cuda.nvrtc import Nvrtc
+    from tilewright.runtime.cuda.toolchain.nvrtc import Nvrtc
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden"
@@ -78,7 +78,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def nvrtc() -> Nvrtc:
     """NVRTC; tests that need it are left out, with the reason, where it is not."""
-    from tilewright.runtime.cuda.nvrtc import NvrtcNotFound, find_nvrtc
+    from tilewright.runtime.cuda.toolchain.nvrtc import NvrtcNotFound, find_nvrtc
 
     try:
         return find_nvrtc()
@@ -89,7 +89,7 @@ def nvrtc() -> Nvrtc:
 @pytest.fixture(scope="session")
 def cubin_tools(nvrtc: Nvrtc) -> None:
     """NVRTC and what reads its cubins; tests that need them are left out where one is not."""
-    from tilewright.runtime.cuda.toolkit import find_tool
+    from tilewright.runtime.cuda.toolchain.toolkit import find_tool
 
     for tool in ("cuobjdump", "nvdisasm"):
         if find_tool(tool) is None:

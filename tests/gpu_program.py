@@ -10,8 +10,8 @@ from tilewright.codegen.artifact import Parameter
 from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Temporary
 from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.program import Copy, Slice, Step, Sync
-from tilewright.tir.program import Launch as ProgramLaunch
+from tilewright.tir.program.program import Copy, Slice, Step, Sync
+from tilewright.tir.program.program import Launch as ProgramLaunch
 from tilewright.tir.target import Target
 
 N = 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.runtime.host import host, is_foreign
+from tilewright.runtime.machine.host import host, is_foreign
 from tilewright.tir.target import Target
 
 HERE = tuple(f"c:{isa}" for isa in host().isas)  # the targets that run here, the best first

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.runtime.compile import Units
-from tilewright.runtime.library import SharedObject
+from tilewright.runtime.toolchain.compile import Units
+from tilewright.runtime.toolchain.library import SharedObject
 from tilewright.tir.target import Target
 
 

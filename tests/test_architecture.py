@@ -113,6 +113,32 @@ def test_modules_form_no_cycle(sources: tuple[Path, ...], root: Path) -> None:
     assert not cycles, "\n".join(cycles)
 
 
+def folder_graphs(modules: nx.DiGraph) -> dict[str, nx.DiGraph]:
+    """For each folder, the edges between the folders in it: the one holds a module that imports a
+    module in the other.
+    """
+    graphs: dict[str, nx.DiGraph] = {}
+    for importer, target in modules.edges:
+        one, other = importer.split(".")[:-1], target.split(".")[:-1]
+        same = 0
+        while same < min(len(one), len(other)) and one[same] == other[same]:
+            same += 1
+        if same < min(len(one), len(other)):
+            graph = graphs.setdefault(".".join(one[:same]), nx.DiGraph())
+            graph.add_edge(one[same], other[same])
+    return graphs
+
+
+def test_folders_side_by_side_form_no_cycle(sources: tuple[Path, ...], root: Path) -> None:
+    cycles = [
+        f"{folder}: " + " <-> ".join(sorted(knot))
+        for folder, graph in folder_graphs(import_graph(sources, root)).items()
+        for knot in nx.strongly_connected_components(graph)
+        if len(knot) > 1
+    ]
+    assert not cycles, "\n".join(cycles)
+
+
 def test_imports_between_packages_are_relative(sources: tuple[Path, ...], root: Path) -> None:
     wrong = []
     for path in sources[1:]:
@@ -189,4 +215,12 @@ def test_the_import_graph_sees_relative_imports_in_functions_and_of_packages(
         (f"{tir}.a", f"{schedule}.b"),
         (schedule, f"{schedule}.b"),
         (f"{schedule}.b", f"{tir}.a"),
+    }
+
+
+def test_folders_are_joined_by_the_imports_of_what_lies_in_them() -> None:
+    edges = [("p.a.x", "p.b.c.y"), ("p.b.z", "p.a.x"), ("p.a.x", "p.loose"), ("p.a.x", "p.a.w")]
+    graphs = folder_graphs(nx.DiGraph(edges))
+    assert {name: set(graph.edges) for name, graph in graphs.items()} == {
+        "p": {("a", "b"), ("b", "a")}
     }

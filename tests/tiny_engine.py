@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from tilewright.driver.build_program import ProgramOptions, build_program
-from tilewright.runtime.engine import Engine
-from tilewright.runtime.model import Model
+from tilewright.runtime.engine.engine import Engine
+from tilewright.runtime.model.model import Model
 
 from .tiny_program import constants, tiny
 

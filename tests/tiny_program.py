@@ -11,7 +11,7 @@ import numpy as np
 from tilewright import te
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.program import Launch, Program, Slice, Tensor, place_syncs
+from tilewright.tir.program.program import Launch, Program, Slice, Tensor, place_syncs
 
 N, K, M = 6, 20, 35
 SIZE = -(-N * M * 4 // 64) * 64  # bytes of a tensor in the arena

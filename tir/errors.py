@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from .display import printable, sentence
+from .text.display import printable, sentence
 
 Where = str | Callable[[], str] | None
 

@@ -8,10 +8,10 @@ from .buffer import Buffer
 from .dim import Dim
 from .errors import IRError, known_names
 from .extern import ExternFunction
-from .html import highlight
 from .node import Node
-from .printer import print_header, print_stmt
 from .stmt import Alloc, Block, Extern, Parameter, Seq, Stmt
+from .text.html import highlight
+from .text.printer import print_header, print_stmt
 from .visit import statements
 
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .bounds import bounds
+from .analysis.bounds import bounds
+from .analysis.exists import in_some_iteration
+from .analysis.linear import Linear, Ranges, expression, linear
 from .conditions import all_of, conjuncts
-from .exists import in_some_iteration
 from .expr import LE, LT, TRUE, Expr, Var, index
 from .func import PrimFunc
-from .linear import Linear, Ranges, expression, linear
+from .instructions.warp_products import WARP_PRODUCTS
 from .node import Node
 from .stmt import Alloc, Block, For, ForKind, IterKind, Role, Seq, Stmt, seq
 from .visit import free_vars, statements, substitute
-from .warp_products import WARP_PRODUCTS
 
 
 def spatial_loops(block: Block, loops: Sequence[For]) -> tuple[For, ...]:

@@ -5,10 +5,10 @@
   `bound` loops may run at once too: each is the block or the thread of a grid that has the loop's
   number along `axis`. All loops of one axis are the same threads; where an axis has no loop its
   first thread runs what there is, and threads over which a block reduces join what each of them
-  brings (tir/threads.py). A nest
+  brings (tir/analysis/threads.py). A nest
   below a loop that is `blockized` or `tensorized` is one unit for a schedule; its loops run in
   order, and code generation makes one instruction, `intrinsic`, of the tensorized one, which
-  rounds a sum of floats in its own way where it says so (tir/tensor_intrinsics.py).
+  rounds a sum of floats in its own way where it says so (tir/instructions/tensor_intrinsics.py).
 - A Block is the unit that a schedule moves: the body for one point of its iteration variables,
   which `bindings` compute from the loops around it. It runs only where `predicate` holds. `init`
   runs before the first update of its element, wherever that lands: where a schedule has not placed
@@ -25,7 +25,7 @@
   loops of threads. Without one, what different threads do has no order.
 - Prefetch is not an access: it may name addresses past the end; proof and interpreter ignore it.
 - A Commit ends a group of copies that run ahead; what they mean is as if they had ended there.
-- A WarpSum is what a tensorized nest of a warp becomes in lowered code (tir/warp_products.py).
+- A WarpSum is what a tensorized nest of a warp turns into (instructions/warp_products.py).
 """
 
 from __future__ import annotations

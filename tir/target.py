@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from .dtype import DType
 from .errors import TargetError, TargetTypeError, known_names
 from .gpu import GPUS, GpuLimits
-from .json_reader import Json
+from .parsing.json_reader import Json
 
 KINDS = ("c", "cuda", "python", "null")
 _HERE = ("c", "cuda")  # those whose machine is this one where none is named

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from ...tir.analysis.linear import Interval
 from ...tir.buffer import Buffer
 from ...tir.expr import Var
-from ...tir.linear import Interval
 from .names import Names
 
 _WIDTH = 100

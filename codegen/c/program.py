@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...tir.func import PrimFunc
-from ...tir.program import Copy, Launch, Program, Slice, Step, Sync, Tensor, verify_program
+from ...tir.program.program import Copy, Launch, Program, Slice, Step, Sync, Tensor, verify_program
 from ...tir.target import Target
 from ..artifact import Entry, Parameter
 from ..check_memory import check_memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...tir.bounds import bounds
+from ...tir.analysis.bounds import bounds
 from ...tir.buffer import Buffer, Load
 from ...tir.dtype import INT64, DType, Kind, dtype
 from ...tir.errors import InternalError

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...tir.analysis.linear import Ranges, expression, linear
+from ...tir.analysis.simplify import simplify
 from ...tir.dim import Dim
 from ...tir.expr import LE, LT, Expr, Max, Min, index
-from ...tir.linear import Ranges, expression, linear
-from ...tir.simplify import simplify
 from ...tir.stmt import For, If
 from ...tir.visit import free_vars, loads
 

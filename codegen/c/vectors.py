@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...tir.analysis.linear import expression, linear
+from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
 from ...tir.dtype import INT32, DType
 from ...tir.errors import TargetError
@@ -35,9 +37,7 @@ from ...tir.expr import (
     index,
     is_const,
 )
-from ...tir.linear import expression, linear
 from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret
-from ...tir.simplify import simplify
 from ...tir.stmt import Store
 from ...tir.visit import free_vars
 from ..lower.lanes import Access, access, lane_value, narrow, narrow_scalar

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...tir.bounds import form_bounds
+from ...tir.analysis.bounds import form_bounds
+from ...tir.analysis.linear import Linear, Ranges, expression, linear
 from ...tir.buffer import Buffer
 from ...tir.conditions import conjuncts
 from ...tir.dim import Dim
 from ...tir.expr import LE, LT, Expr, Var
-from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.stmt import Alloc, Barrier, Commit, For, If, LetStmt, Prefetch, Seq, Stmt, Store
 from ...tir.visit import free_vars
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 
+from ...tir.analysis.threads import WARP, done_by_first, kept_by_all
 from ...tir.buffer import Buffer
 from ...tir.dim import Dim
 from ...tir.errors import TargetError
@@ -36,7 +37,6 @@ from ...tir.stmt import (
     WarpSum,
 )
 from ...tir.target import Target
-from ...tir.threads import WARP, done_by_first, kept_by_all
 from ...tir.visit import accesses, free_vars, statements, stores
 from ..c.isa import isa
 from ..c.lines import Lines, wrapped

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...tir.errors import TargetError
-from ...tir.program import Launch, Program, Slice, Step, Sync, Tensor, verify_program
+from ...tir.program.program import Launch, Program, Slice, Step, Sync, Tensor, verify_program
 from ...tir.target import Target
 from ..artifact import Parameter
 from .artifact import CudaArtifact, Temporary

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...tir.program import Launch, ProgramCheck, Slice, Step, Sync
+from ...tir.program.program import Launch, ProgramCheck, Slice, Step, Sync
 from ...tir.target import Target
 from ..artifact import Parameter
 from .artifact import CudaArtifact, Part

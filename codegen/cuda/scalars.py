@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...tir.bounds import bounds
+from ...tir.analysis.bounds import bounds
 from ...tir.buffer import Buffer
 from ...tir.dtype import INT64, DType
 from ...tir.errors import TargetError

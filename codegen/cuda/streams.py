@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 
-from ...tir.program import Copy, Launch, Slice, Sync
+from ...tir.program.program import Copy, Launch, Slice, Sync
 from .program_artifact import CudaProgram, slices_of
 
 MOST_STREAMS = 4

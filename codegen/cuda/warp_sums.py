@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...tir.analysis.linear import expression, linear
 from ...tir.buffer import Buffer, Load
 from ...tir.dtype import FLOAT32
 from ...tir.expr import Expr
-from ...tir.linear import expression, linear
+from ...tir.instructions.warp_products import WARP_PRODUCTS, WarpProduct
 from ...tir.stmt import Fragment, Held, WarpSum
-from ...tir.warp_products import WARP_PRODUCTS, WarpProduct
 from ..c.lines import Lines, wrapped
 from ..c.scalars import UNARY
 from ..lower.lanes import access

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...tir.analysis.fetched import Fetched, fetched
 from ...tir.buffer import Buffer, Load
 from ...tir.errors import TargetError
 from ...tir.expr import LT, Expr, Var, add, floormod, index
-from ...tir.fetched import Fetched, fetched
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Commit, For, ForKind, If, Stmt, Store, seq

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...tir.analysis.simplify import simplify_stmt
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Block, Role, Store
 from ...tir.visit import accesses, stores, transform
 

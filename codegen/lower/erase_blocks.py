@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...tir.analysis.simplify import simplify_stmt
 from ...tir.errors import InternalError
 from ...tir.expr import TRUE, Let, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Block, If, LetStmt, Seq, Stmt, Store, seq
 from ...tir.visit import free_vars, loads, stores, substitute, transform
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ...tir.bounds import bounds
+from ...tir.analysis.bounds import bounds
+from ...tir.analysis.linear import Linear, Ranges, expression, linear
+from ...tir.analysis.simplify import simplify, simplify_stmt
 from ...tir.conditions import all_of, conjuncts
 from ...tir.dim import Dim
 from ...tir.expr import LE, LT, Expr, Var, index
 from ...tir.func import PrimFunc
-from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.node import Node
-from ...tir.simplify import simplify, simplify_stmt
 from ...tir.stmt import Alloc, Block, For, ForKind, If, Seq, Stmt, seq
 from ...tir.visit import blocks, free_vars, fresh_copy, loads, transform, walk
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...tir.bounds import bounds
+from ...tir.analysis.bounds import bounds
+from ...tir.analysis.linear import Interval, Ranges
+from ...tir.analysis.simplify import simplify_stmt
 from ...tir.buffer import Load
 from ...tir.dtype import BOOL
 from ...tir.expr import FALSE, LE, LT, TRUE, And, Expr, Not, Or, Select, Var, const, is_const
 from ...tir.func import PrimFunc
-from ...tir.linear import Interval, Ranges
 from ...tir.lowered import Broadcast
 from ...tir.node import Node
-from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, For, Stmt, Store
 
 

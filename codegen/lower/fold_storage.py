@@ -13,14 +13,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
+from ...tir.analysis.linear import Interval, linear
+from ...tir.analysis.narrow import narrowed
+from ...tir.analysis.regions import Region, region
+from ...tir.analysis.simplify import provable
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
-from ...tir.linear import Interval, linear
-from ...tir.narrow import narrowed
 from ...tir.node import Node
-from ...tir.regions import Region, region
-from ...tir.simplify import provable
 from ...tir.stmt import (
     SHARED_OUT,
     Alloc,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ...tir.analysis.simplify import simplify
 from ...tir.conditions import all_of, conjuncts
 from ...tir.dim import Dim
 from ...tir.expr import Const, Expr, FloorDiv
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.simplify import simplify
 from ...tir.stmt import Block
 from ...tir.visit import transform
 

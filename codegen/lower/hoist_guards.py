@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...tir.bounds import bounds
+from ...tir.analysis.bounds import bounds
+from ...tir.analysis.linear import Linear, Ranges, expression, linear
+from ...tir.analysis.simplify import simplify
 from ...tir.conditions import all_of, conjuncts
 from ...tir.expr import LE, LT, Const, Expr, index
 from ...tir.func import PrimFunc
-from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.node import Node
-from ...tir.simplify import simplify
 from ...tir.stmt import Alloc, Block, For, ForKind, If, IterKind, Seq, Stmt, seq
 from ...tir.visit import blocks, free_vars, fresh_copy, loads, statements, transform
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...tir.analysis.threads import WARP, joined_by, reduces_over
+from ...tir.analysis.update import Update, read_update
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import all_of, conjuncts
 from ...tir.errors import TargetError
@@ -25,8 +27,6 @@ from ...tir.stmt import (
     Store,
     seq,
 )
-from ...tir.threads import WARP, joined_by, reduces_over
-from ...tir.update import Update, read_update
 from ...tir.visit import blocks, statements, stores, substitute, transform
 
 LANES = THREAD_AXES[0]

@@ -12,7 +12,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...tir.bounds import bounds
+from ...tir.analysis.bounds import bounds
+from ...tir.analysis.linear import Linear, Ranges, expression, linear
+from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
 from ...tir.dtype import INT32
 from ...tir.expr import (
@@ -34,11 +36,9 @@ from ...tir.expr import (
     index,
     mul,
 )
-from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.lowered import Broadcast, Ramp
 from ...tir.node import Node
 from ...tir.number import integer_range
-from ...tir.simplify import simplify
 from ...tir.visit import free_vars, transform
 
 INT32_LIMIT = 1 << 31

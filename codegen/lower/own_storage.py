@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ...tir.bounds import form_bounds
+from ...tir.analysis.bounds import form_bounds
+from ...tir.analysis.linear import Linear, Ranges, expression, linear
+from ...tir.analysis.narrow import narrowed
+from ...tir.analysis.threads import has_threads
 from ...tir.buffer import Buffer, Load
 from ...tir.errors import TargetError
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
-from ...tir.linear import Linear, Ranges, expression, linear
-from ...tir.narrow import narrowed
 from ...tir.node import Node
-from ...tir.printer import print_expr
 from ...tir.stmt import THREAD_AXES, Alloc, For, If, Stmt, Store
-from ...tir.threads import has_threads
+from ...tir.text.printer import print_expr
 from ...tir.visit import free_vars, substitute, transform
 from .vector_body import negated
 

@@ -17,14 +17,14 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ...tir.bounds import bounds
+from ...tir.analysis.bounds import bounds
+from ...tir.analysis.iterations import iterations
+from ...tir.analysis.linear import Interval, expression, linear
+from ...tir.analysis.simplify import simplify, simplify_stmt
 from ...tir.conditions import conjuncts
 from ...tir.expr import EQ, LE, LT, Compare, Expr, Select, Var, index
 from ...tir.func import PrimFunc
-from ...tir.iterations import iterations
-from ...tir.linear import Interval, expression, linear
 from ...tir.node import Node
-from ...tir.simplify import simplify, simplify_stmt
 from ...tir.stmt import (
     NOTHING,
     UNITS,

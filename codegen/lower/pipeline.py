@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from ...tir.errors import TilewrightError
 from ...tir.func import PrimFunc
 from ...tir.target import Target
-from ...tir.verify import Stage, verify
+from ...tir.verify.verify import Stage, verify
 from .common_loads import CommonLoads
 from .copy_at_once import CopyAtOnce
 from .erase_blocks import EraseBlocks

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ...tir.analysis.threads import Kept, has_threads, joined_by, kept_by_all
 from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Barrier, Block, For, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
-from ...tir.threads import Kept, has_threads, joined_by, kept_by_all
 from ...tir.visit import accesses, stores, substitute, transform
 from .thread_owner import Dealt, dealt
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ...tir.analysis.linear import linear
+from ...tir.analysis.regions import region
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import conjuncts
 from ...tir.expr import Expr, Var
-from ...tir.linear import linear
 from ...tir.node import Node
-from ...tir.regions import region
 from ...tir.stmt import Alloc, Block, For, If, IterKind, Role, Seq, Store
 from ...tir.visit import blocks, enclosing_path, free_vars, loads, statements, stores, substitute
 from .vector_body import negated

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...tir.analysis.linear import Ranges
 from ...tir.conditions import all_of, conjuncts
 from ...tir.errors import InternalError, TargetError
 from ...tir.expr import Call, Expr, Var, floordiv, floormod, index
 from ...tir.func import PrimFunc
-from ...tir.instructions import INSTRUCTIONS
-from ...tir.linear import Ranges
+from ...tir.instructions.instructions import INSTRUCTIONS
+from ...tir.instructions.tensor_intrinsics import TensorIntrinsic
+from ...tir.instructions.tensor_match import Match, Operand, match_intrinsic
+from ...tir.instructions.warp_products import WarpProduct
 from ...tir.lowered import Broadcast, Reinterpret
 from ...tir.stmt import For, ForKind, If, Stmt, Store
 from ...tir.target import Target
-from ...tir.tensor_intrinsics import TensorIntrinsic
-from ...tir.tensor_match import Match, Operand, match_intrinsic
 from ...tir.visit import free_vars, loads, substitute
-from ...tir.warp_products import WarpProduct
 from .vector_body import VectorBody
 from .warp_sums import warp_sum
 

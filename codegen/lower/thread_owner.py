@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...tir.bounds import form_bounds
+from ...tir.analysis.bounds import form_bounds
+from ...tir.analysis.linear import Linear, linear
 from ...tir.expr import Expr, Var
-from ...tir.linear import Linear, linear
 from ...tir.stmt import For
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ...tir.analysis.simplify import simplify_stmt
 from ...tir.buffer import Buffer
 from ...tir.errors import TargetError
 from ...tir.expr import Expr, Let, Var, index
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, LetStmt, Stmt, seq
 from ...tir.target import Target
 from ...tir.visit import exchange, found_in, transform, walk

@@ -7,6 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ...tir.analysis.linear import Linear, Ranges, expression, linear
+from ...tir.analysis.narrow import narrowed
+from ...tir.analysis.simplify import provable, simplify, simplify_stmt
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import all_of, conjuncts
 from ...tir.dtype import BOOL, INT32, INT64
@@ -30,11 +33,8 @@ from ...tir.expr import (
     const,
     index,
 )
-from ...tir.linear import Linear, Ranges, expression, linear
 from ...tir.lowered import Broadcast, Ramp, Reinterpret
-from ...tir.narrow import narrowed
 from ...tir.node import Node
-from ...tir.simplify import provable, simplify, simplify_stmt
 from ...tir.stmt import Alloc, For, If, LetStmt, Prefetch, Seq, Stmt, Store, seq
 from ...tir.visit import found_in, free_vars, substitute, walk
 from .lanes import address, fits_int32, linear_in, narrow, settle

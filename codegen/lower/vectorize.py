@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...tir.analysis.iterations import LaneRange
+from ...tir.analysis.linear import Interval, Ranges
+from ...tir.analysis.simplify import simplify_stmt
 from ...tir.buffer import Load
 from ...tir.dtype import INT64, DType
 from ...tir.expr import (
@@ -24,11 +27,8 @@ from ...tir.expr import (
     mul,
 )
 from ...tir.func import PrimFunc
-from ...tir.iterations import LaneRange
-from ...tir.linear import Interval, Ranges
 from ...tir.lowered import Broadcast, Ramp
 from ...tir.node import Node
-from ...tir.simplify import simplify_stmt
 from ...tir.stmt import NOTHING, Alloc, For, ForKind, Stmt, Store, seq
 from ...tir.target import Target
 from ...tir.visit import free_vars, fresh_copy, substitute, walk, with_distinct_lets

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...tir.analysis.linear import Linear, Ranges, linear
+from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
 from ...tir.errors import InternalError
 from ...tir.expr import Expr, Var, floordiv, floormod, index
-from ...tir.linear import Linear, Ranges, linear
-from ...tir.simplify import simplify
+from ...tir.instructions.tensor_match import Mismatch
+from ...tir.instructions.warp_match import Factor, match_warp_product
+from ...tir.instructions.warp_products import WarpProduct
 from ...tir.stmt import ROW_BYTES, For, Fragment, Held, Stmt, Store, WarpSum
-from ...tir.tensor_match import Mismatch
-from ...tir.warp_match import Factor, match_warp_product
-from ...tir.warp_products import WarpProduct
 
 
 def warp_sum(product: WarpProduct, nest: For, around: Sequence[For], ranges: Ranges) -> Stmt:

@@ -17,6 +17,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ...tir.analysis.linear import Interval, Linear, Ranges, linear
+from ...tir.analysis.simplify import simplify, simplify_stmt
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import conjuncts
 from ...tir.expr import (
@@ -38,10 +40,8 @@ from ...tir.expr import (
     mul,
 )
 from ...tir.func import PrimFunc
-from ...tir.linear import Interval, Linear, Ranges, linear
 from ...tir.lowered import Lanes, Ramp, Vector
 from ...tir.node import Node
-from ...tir.simplify import simplify, simplify_stmt
 from ...tir.stmt import For, ForKind, If, LetStmt, Seq, Stmt, Store, seq
 from ...tir.visit import found_in, free_vars, fresh_copy, substitute
 from .lanes import address, linear_in, settle

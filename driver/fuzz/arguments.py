@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from ...schedule.nest import buffers_read, readers, target_of, writers
-from ...schedule.references import LoopRef
 from ...schedule.schedule import Schedule
+from ...schedule.trace.references import LoopRef
 from ...tir.buffer import Buffer
 from ...tir.expr import Select
-from ...tir.instructions import INSTRUCTIONS
+from ...tir.instructions.instructions import INSTRUCTIONS
 from ...tir.stmt import IterKind
 from ...tir.visit import free_vars, loads, stores
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from ...schedule.rules.default import default_schedule
 from ...schedule.schedule import Schedule
-from ...schedule.trace import Step, Trace
+from ...schedule.trace.trace import Step, Trace
 from ...tir.errors import TilewrightError
 from ...tir.expr import Call, Div
 from ...tir.func import PrimFunc
-from ...tir.parser import parse
+from ...tir.parsing.parser import parse
 from ...tir.target import Target
 from ...tir.visit import walk
 from .program import random_function

@@ -10,12 +10,12 @@ from ...codegen.c.build import entry
 from ...codegen.c.emit import emit_function
 from ...codegen.c.externs import with_externs
 from ...codegen.c.frame import prelude
-from ...runtime.compile import compile_shared
-from ...runtime.library import Library
-from ...runtime.native import NativeEntry
+from ...runtime.cpu.native import NativeEntry
+from ...runtime.toolchain.compile import compile_shared
+from ...runtime.toolchain.library import Library
 from ...tir.func import PrimFunc
 from ...tir.target import Target
-from ..fenced import Fenced, poisoned
+from ..check.fenced import Fenced, poisoned
 from .case import Array
 from .examine import Failed, Failure, LoweredCase, differing, stage
 

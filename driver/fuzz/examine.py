@@ -18,16 +18,16 @@ from ...schedule.canonical import canonical_form
 from ...schedule.proof.lowered.prove import prove_lowered
 from ...schedule.proof.prove import prove
 from ...schedule.schedule import Schedule
-from ...schedule.trace import Trace
+from ...schedule.trace.trace import Trace
 from ...schedule.verdict import PROVED, UNKNOWN
 from ...tir.dtype import dtype
-from ...tir.error_bound import Reference, reference
 from ...tir.errors import TargetError, TilewrightError
 from ...tir.func import PrimFunc
-from ...tir.interpreter import interpret
+from ...tir.interpreter.interpreter import interpret
+from ...tir.reference.error_bound import Reference, reference
 from ...tir.stmt import Role
 from ...tir.target import Target
-from ...tir.verify import Stage, verify
+from ...tir.verify.verify import Stage, verify
 from .case import ISAS, Array, Case, arrays, named
 
 UNDECIDED = "undecided, of recomputed reductions"

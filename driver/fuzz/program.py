@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from ...tir import te
 from ...tir.dtype import DType, dtype
 from ...tir.expr import Expr
 from ...tir.func import PrimFunc
+from ...tir.te import te
 from .scalar import Operand, Pair, Scalars
 
 MAX_SIZE = 160  # elements of a tensor

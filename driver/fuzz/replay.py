@@ -4,9 +4,9 @@ it. Where the last step has to be refused, the case of the steps before it is ch
 
 from __future__ import annotations
 
-from ...runtime.host import host
+from ...runtime.machine.host import host
 from ...schedule.errors import ScheduleError
-from ...schedule.trace import Trace
+from ...schedule.trace.trace import Trace
 from .case import Case
 from .compiled import run_batch
 from .examine import Failed, Failure, examine

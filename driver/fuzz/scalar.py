@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from ...tir import te
 from ...tir.dtype import DType, dtype
 from ...tir.expr import Expr
+from ...tir.te import te
 
 LIMIT = 1 << 20  # magnitudes of exact floats stay below
 _INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32")

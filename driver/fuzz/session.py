@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...runtime.host import host
+from ...runtime.machine.host import host
 from .case import ISAS, Case, draw
 from .examine import Failure
 from .shrink import shrink

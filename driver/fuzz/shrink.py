@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...schedule.trace import Step, Trace
+from ...schedule.trace.trace import Step, Trace
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Const, Expr, Var, const
 from ...tir.func import PrimFunc, split_allocations

@@ -11,9 +11,9 @@ from functools import partial
 from random import Random
 
 from ...schedule.errors import Kind, ScheduleError
-from ...schedule.references import LoopRef
 from ...schedule.schedule import Schedule
-from ...schedule.trace import Step, Trace
+from ...schedule.trace.references import LoopRef
+from ...schedule.trace.trace import Step, Trace
 from ...tir.func import PrimFunc
 from .arguments import STEPS, Arguments, NothingToTry, computed_and_used
 

@@ -11,9 +11,9 @@ from typing import cast
 
 import numpy as np
 
-from ...tir import te
 from ...tir.expr import Expr
 from ...tir.intrinsics import GELU
+from ...tir.te import te
 from ..types import Array, Floats
 from .elementwise import Elementwise
 

@@ -11,8 +11,8 @@ from functools import reduce
 
 import numpy as np
 
-from ...tir import te
 from ...tir.expr import Expr
+from ...tir.te import te
 from ..types import Array
 from .elementwise import Elementwise
 

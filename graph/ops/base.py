@@ -21,7 +21,7 @@ from typing import ClassVar, Literal, NoReturn
 import numpy as np
 
 from ...tir.errors import InternalError
-from ...tir.te import Tensor
+from ...tir.te.te import Tensor
 from ..errors import ModelError
 from ..types import Array, Splat, TensorType
 

@@ -14,11 +14,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ...tir import te
+from ...tir.analysis.expr_size import height, occurrences
 from ...tir.dtype import FLOAT32, dtype
 from ...tir.expr import Expr, Var
-from ...tir.expr_size import height, occurrences
-from ...tir.te import Tensor
+from ...tir.te import te
+from ...tir.te.te import Tensor
 from ..types import Splat, TensorType
 from .base import (
     InlineCost,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...tir import te
-from ...tir.arithmetic import convert_array
 from ...tir.expr import Expr
 from ...tir.intrinsics import ERF
+from ...tir.reference.arithmetic import convert_array
+from ...tir.te import te
 from ..types import Array, TensorType
 from .base import check_arity
 from .elementwise import Elementwise

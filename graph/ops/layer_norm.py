@@ -13,9 +13,9 @@ from typing import cast
 
 import numpy as np
 
-from ...tir import te
 from ...tir.expr import Expr
-from ...tir.te import Tensor
+from ...tir.te import te
+from ...tir.te.te import Tensor
 from ..types import Array, Floats, TensorType
 from .base import Operator, Role, check_arity, check_float, listed, refuse
 from .elementwise import broadcast, broadcast_read

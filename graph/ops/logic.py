@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...tir import te
 from ...tir.expr import Expr
+from ...tir.te import te
 from ..types import Array, TensorType
 from .base import check_arity, check_bool, check_same_dtype
 from .elementwise import Elementwise, broadcast

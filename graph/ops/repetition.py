@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...tir import te
 from ...tir.expr import Expr
-from ...tir.te import Tensor
+from ...tir.te import te
+from ...tir.te.te import Tensor
 from ..types import Array, TensorType
 from .base import Operator, Role, check_arity, refuse
 from .elementwise import broadcast, broadcast_read

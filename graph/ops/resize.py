@@ -12,9 +12,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tir import te
 from ...tir.expr import Expr
-from ...tir.te import Tensor
+from ...tir.te import te
+from ...tir.te.te import Tensor
 from ..types import Array, TensorType
 from .base import Operator, Role, Work, check_arity, check_float, refuse
 

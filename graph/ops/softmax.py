@@ -8,9 +8,9 @@ from typing import cast
 
 import numpy as np
 
-from ...tir import te
 from ...tir.expr import Expr
-from ...tir.te import Tensor
+from ...tir.te import te
+from ...tir.te.te import Tensor
 from ..types import Array, Floats, TensorType
 from .base import (
     JoinableAxes,

@@ -15,9 +15,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ...tir import te
 from ...tir.expr import Expr
-from ...tir.te import Tensor
+from ...tir.te import te
+from ...tir.te.te import Tensor
 from ..types import Array, TensorType
 from .base import Layout, Operator, Work, refuse
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..build import GraphBuilder
-from ..ir import Graph, Node
+from ..ir.build import GraphBuilder
+from ..ir.ir import Graph, Node
 from ..ops.arithmetic import Add
 from ..ops.attention import Attention
 from ..ops.logic import IsNaN, Where

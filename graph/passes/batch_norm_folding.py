@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..build import GraphBuilder
-from ..ir import Graph, Node, rebuilt
+from ..ir.build import GraphBuilder
+from ..ir.ir import Graph, Node, rebuilt
 from ..ops.arithmetic import Add, Mul
 from ..ops.convolution import Conv
 from ..ops.normalisation import BatchNormalization

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from ..ir import Graph, Node, rebuilt
+from ..ir.ir import Graph, Node, rebuilt
 from ..ops.base import Operator
 from ..types import Constant, bits_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir import Graph, Node, rebuilt
-from ..reference import apply
+from ..ir.ir import Graph, Node, rebuilt
+from ..reference.reference import apply
 from ..types import Constant, Splat, TensorType, array_of, owned
 
 

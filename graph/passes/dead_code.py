@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir import Graph, Node, rebuilt
+from ..ir.ir import Graph, Node, rebuilt
 
 
 @dataclass(frozen=True, slots=True)

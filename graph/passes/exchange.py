@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
-from ..build import GraphBuilder
-from ..ir import Graph, rebuilt
+from ..ir.build import GraphBuilder
+from ..ir.ir import Graph, rebuilt
 
 Found = TypeVar("Found")
 

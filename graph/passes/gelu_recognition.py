@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..build import GraphBuilder
-from ..ir import Graph, Node
+from ..ir.build import GraphBuilder
+from ..ir.ir import Graph, Node
 from ..ops.activation import Gelu
 from ..ops.arithmetic import Add, Div, Mul, Pow
 from ..ops.functions import Erf, Tanh

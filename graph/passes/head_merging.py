@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..build import GraphBuilder
-from ..ir import Graph, Node
+from ..ir.build import GraphBuilder
+from ..ir.ir import Graph, Node
 from ..ops.arithmetic import Add
 from ..ops.attention import Attention, Heads
 from ..ops.matmul import MatMul

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..ir import Graph, Node
+from ..ir.ir import Graph, Node
 from ..ops.arithmetic import Div, Mul
 from ..ops.attention import Heads
 from ..ops.movement import Reshape, Transpose

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..build import GraphBuilder
-from ..ir import Graph, Node, rebuilt
+from ..ir.build import GraphBuilder
+from ..ir.ir import Graph, Node, rebuilt
 from ..ops.movement import Identity
 from ..types import Splat
 

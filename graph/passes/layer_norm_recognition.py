@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ..build import GraphBuilder
-from ..ir import Graph, Node, rebuilt
+from ..ir.build import GraphBuilder
+from ..ir.ir import Graph, Node, rebuilt
 from ..ops.arithmetic import Add, Div, Mul, Pow, Sub
 from ..ops.functions import Sqrt
 from ..ops.layer_norm import LayerNormalization, RMSNormalization

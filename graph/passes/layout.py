@@ -15,8 +15,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ..build import GraphBuilder
-from ..ir import Graph, Node, rebuilt
+from ..ir.build import GraphBuilder
+from ..ir.ir import Graph, Node, rebuilt
 from ..ops.base import Operator, Permutation, Role
 from ..ops.movement import Identity, Reshape, Transpose, keeps_order, reshape_groups
 from ..ops.spatial import Spatial, is_spatial

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..ir import Graph, Node
+from ..ir.ir import Graph, Node
 from ..ops.base import Operator
 from ..types import array_of
 

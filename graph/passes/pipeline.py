@@ -10,11 +10,11 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 
 from ...tir.errors import InternalError
-from ..compare import Comparison, compare
-from ..effort import TooLarge, check_limits
-from ..ir import Graph
+from ..ir.ir import Graph
+from ..ir.verify import verify
 from ..ops.base import Work
-from ..verify import verify
+from ..reference.compare import Comparison, compare
+from ..reference.effort import TooLarge, check_limits
 from .attention_recognition import AttentionRecognition
 from .batch_norm_folding import BatchNormFolding
 from .common_subexpressions import CommonSubexpressions

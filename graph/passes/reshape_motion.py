@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ..build import GraphBuilder
-from ..ir import Graph, Node, rebuilt
+from ..ir.build import GraphBuilder
+from ..ir.ir import Graph, Node, rebuilt
+from ..ir.views import is_view, storage
 from ..ops.base import Role
 from ..ops.movement import Reshape, reshape_groups
 from ..types import Constant, Splat, owned
-from ..views import is_view, storage
 
 Shape = tuple[int, ...]
 

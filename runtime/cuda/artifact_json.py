@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...codegen.cuda.artifact import CudaArtifact, Dimensions, Launch, Part, Temporary
-from ...tir.json_reader import Json, Reader
+from ...tir.parsing.json_reader import Json, Reader
 from ..artifact_json import SYMBOL, parameter_from_json, parameter_to_json, target_from_json, wrong
 
 _MOST_THREADS, _MOST_BLOCKS = 1024, 2**31 - 1  # along an axis

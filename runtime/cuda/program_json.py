@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...codegen.cuda.artifact import CudaArtifact
 from ...codegen.cuda.program_artifact import CudaProgram
-from ...tir.json_reader import Json, Reader
-from ...tir.program import Launch as Step
-from ...tir.program_json import launch_from_json, step_from_json, step_to_json
+from ...tir.parsing.json_reader import Json, Reader
+from ...tir.program.json import launch_from_json, step_from_json, step_to_json
+from ...tir.program.program import Launch as Step
 from ...tir.target import Target
 from ..artifact_json import (
     SYMBOL,

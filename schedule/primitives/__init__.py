@@ -38,5 +38,5 @@ from .rolling import rolling_buffer as rolling_buffer
 from .scope import set_scope as set_scope
 from .stage import stage as stage
 from .swizzle import swizzle as swizzle
-from .units import blockize as blockize
-from .units import tensorize as tensorize
+from .tensorize import blockize as blockize
+from .tensorize import tensorize as tensorize

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...tir.analysis.fetched import fetched
 from ...tir.expr import Var
-from ...tir.fetched import fetched
 from ...tir.func import PrimFunc
 from ...tir.stmt import ANNOTATIONS, For, ForKind
 from ..errors import Kind, refuse

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import TRUE, Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node, NodeT
-from ...tir.simplify import simplify
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_stmt, substitute, transform
-from .. import placement, recurrence
 from ..errors import Kind, refuse
+from ..legality import placement, recurrence
 from ..nest import (
     Rewrite,
     loops_around,

@@ -9,7 +9,8 @@ from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import ForKind
 from ...tir.target import Target
-from .. import dependence, grid, legality
+from ..legality import dependence, grid
+from ..legality import loops as legality
 from ..nest import Rewrite, allocate_below, loop_of, replace_loop
 
 

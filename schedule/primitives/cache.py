@@ -13,8 +13,9 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, Store, elements_of
 from ...tir.visit import free_vars, replace_buffers, replace_stmt, substitute, transform
-from .. import completeness, legality, placement
 from ..errors import Kind, refuse
+from ..legality import completeness, placement
+from ..legality import loops as legality
 from ..nest import (
     Rewrite,
     buffers_read,

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...tir.analysis.regions import Span, disjoint, region
+from ...tir.analysis.simplify import provable
 from ...tir.buffer import Buffer
 from ...tir.conditions import all_of, conjuncts
 from ...tir.expr import EQ, TRUE, Expr, Var, compare, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import spatial_loops
-from ...tir.regions import Span, disjoint, region
-from ...tir.simplify import provable
 from ...tir.stmt import SHARED_OUT, Alloc, Block, For, ForKind, Role, Stmt, seq
 from ...tir.visit import (
     blocks,
@@ -24,9 +24,10 @@ from ...tir.visit import (
     stores,
     substitute,
 )
-from .. import completeness, legality, placement, recurrence
-from ..clash import runs_twice
 from ..errors import Kind, refuse
+from ..legality import completeness, placement, recurrence
+from ..legality import loops as legality
+from ..legality.conflict import runs_twice
 from ..nest import (
     Rewrite,
     allocate_below,

@@ -7,16 +7,17 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
+from ...tir.analysis.expr_size import MOST_HEIGHT, MOST_SIZE
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
-from ...tir.expr_size import MOST_HEIGHT, MOST_SIZE
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Block, Role, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
-from .. import completeness, legality, placement
 from ..errors import Kind, refuse
-from ..inline_growth import outgrown
+from ..legality import completeness, placement
+from ..legality import loops as legality
+from ..legality.inline_growth import outgrown
 from ..nest import (
     Rewrite,
     buffers_read,

@@ -7,7 +7,8 @@ from dataclasses import replace
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import ForKind
-from .. import dependence, legality, placement
+from ..legality import dependence, placement
+from ..legality import loops as legality
 from ..nest import Rewrite, allocate_below, loop_of, replace_loop
 
 

@@ -8,18 +8,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...tir.analysis.linear import Interval, Ranges
+from ...tir.analysis.simplify import provable, simplify
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import all_of
 from ...tir.expr import TRUE, Expr, Select, Var, const
 from ...tir.func import PrimFunc
-from ...tir.linear import Interval, Ranges
 from ...tir.node import Node
-from ...tir.simplify import provable, simplify
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_stmt, stores, substitute, transform
-from .. import legality, placement
 from ..errors import Kind, refuse
 from ..index_map import IndexMap
+from ..legality import loops as legality
+from ..legality import placement
 from ..nest import (
     Rewrite,
     loops_around,

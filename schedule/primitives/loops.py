@@ -10,7 +10,8 @@ from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import For, ForKind, Stmt, Tail
 from ...tir.visit import blocks, replace_stmt, substitute
-from .. import dependence, legality, placement, recurrence
+from ..legality import dependence, placement, recurrence
+from ..legality import loops as legality
 from ..nest import Rewrite, guarded, loop_of, replace_loop
 
 _INHERITED = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)

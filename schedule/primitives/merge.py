@@ -8,7 +8,8 @@ from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, For, ForKind, Stmt, seq
 from ...tir.visit import statements, substitute
-from .. import dependence, legality, placement
+from ..legality import dependence, placement
+from ..legality import loops as legality
 from ..nest import Rewrite, allocate_below, guarded, loop_of, remove, replace_loop
 
 _SHARED = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)  # kinds that two loops may share

@@ -11,8 +11,9 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, Stmt, Store
 from ...tir.visit import replace_stmt, stores, transform
-from .. import legality, placement
 from ..errors import Kind, refuse
+from ..legality import loops as legality
+from ..legality import placement
 from ..nest import Rewrite, map_blocks, reads, without_prefetches, writers
 
 

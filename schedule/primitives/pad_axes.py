@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import TRUE, Add, Cast, Const, Expr, Mul, Select, Var, is_const
 from ...tir.func import PrimFunc
-from ...tir.simplify import simplify
 from ...tir.stmt import Block, For, ForKind, IterKind, IterVar, Stmt
 from ...tir.visit import free_vars, loads, replace_buffers, replace_stmt, stores
-from .. import legality, placement, recurrence
 from ..errors import Kind, refuse
+from ..legality import loops as legality
+from ..legality import placement, recurrence
 from ..nest import (
     Rewrite,
     loops_around,

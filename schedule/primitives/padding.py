@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...tir.analysis.linear import linear
+from ...tir.analysis.narrow import narrowed
+from ...tir.analysis.simplify import simplify
 from ...tir.expr import Const, Expr, Select, Var, is_const
 from ...tir.func import PrimFunc
-from ...tir.linear import linear
-from ...tir.narrow import narrowed
-from ...tir.simplify import simplify
 from ...tir.stmt import Block, For, ForKind, IterVar, Stmt, seq
 from ...tir.visit import free_vars, fresh_copy, replace_stmt, stores
-from .. import legality, placement
 from ..errors import Kind, refuse
+from ..legality import loops as legality
+from ..legality import placement
 from ..nest import Rewrite, loop_of, unique_name
 
 Box = dict[Var, tuple[int, int]]

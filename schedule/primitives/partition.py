@@ -10,7 +10,8 @@ from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, IterKind, Stmt, seq
 from ...tir.visit import fresh_copy, substitute
-from .. import legality, placement
+from ..legality import loops as legality
+from ..legality import placement
 from ..nest import Rewrite, loop_of, map_blocks, replace_loop, unique_name
 
 

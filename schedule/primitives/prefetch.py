@@ -7,17 +7,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ...tir.analysis.linear import linear
+from ...tir.analysis.regions import Region, Span, region
+from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer
-from ...tir.elements import minimum
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
-from ...tir.linear import linear
-from ...tir.regions import Region, Span, region
-from ...tir.simplify import simplify
 from ...tir.stmt import For, Prefetch, seq
+from ...tir.te.elements import minimum
 from ...tir.visit import accesses, blocks, substitute
-from .. import placement
 from ..errors import Kind, refuse
+from ..legality import placement
 from ..nest import Rewrite, bound, loop_of, loops_around, loops_below, ranges_of, replace_loop
 
 LINE_BYTES = 64

@@ -9,8 +9,9 @@ from ...tir.func import PrimFunc
 from ...tir.initialise import init_nest
 from ...tir.stmt import seq
 from ...tir.visit import blocks, replace_stmt
-from .. import legality, placement
 from ..errors import Kind, refuse
+from ..legality import loops as legality
+from ..legality import placement
 from ..nest import Rewrite, is_reduction, loop_of, loops_around, loops_below, targets_of
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...tir.bounds import bounds
+from ...tir.analysis.bounds import bounds
+from ...tir.analysis.linear import Linear, Ranges, expression, linear
+from ...tir.analysis.narrow import narrowed
+from ...tir.analysis.update import Update, read_update
 from ...tir.buffer import Buffer, Load, array
 from ...tir.conditions import all_of, conjuncts
 from ...tir.expr import LT, Expr, Var, index
 from ...tir.func import PrimFunc
-from ...tir.linear import Linear, Ranges, expression, linear
-from ...tir.narrow import narrowed
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store, seq
-from ...tir.update import Update, read_update
 from ...tir.visit import free_vars, replace_stmt, stores, substitute, transform
-from .. import completeness, legality, placement
 from ..errors import Kind, refuse
+from ..legality import completeness, placement
+from ..legality import loops as legality
 from ..nest import (
     Rewrite,
     insert_beside,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ...tir.analysis.linear import linear
+from ...tir.analysis.regions import disjoint, region
 from ...tir.conditions import conjuncts
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
-from ...tir.linear import linear
-from ...tir.regions import disjoint, region
 from ...tir.stmt import Block, For, ForKind, Stmt, seq
 from ...tir.visit import enclosing_path, free_vars, fresh_copy, replace_stmt, substitute
-from .. import completeness, legality, placement
 from ..errors import Kind, refuse
+from ..legality import completeness, placement
+from ..legality import loops as legality
 from ..nest import (
     Rewrite,
     bound,

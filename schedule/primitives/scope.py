@@ -7,7 +7,8 @@ from dataclasses import replace
 from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.visit import replace_buffers
-from .. import grid, legality, placement
+from ..legality import grid, placement
+from ..legality import loops as legality
 from ..nest import Rewrite, allocate_below
 
 

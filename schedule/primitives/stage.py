@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...tir.analysis.linear import Ranges
+from ...tir.analysis.regions import region
+from ...tir.analysis.simplify import provable
 from ...tir.buffer import Buffer, Load
 from ...tir.conditions import all_of
 from ...tir.expr import TRUE, Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import mirrored
-from ...tir.linear import Ranges
-from ...tir.regions import region
-from ...tir.simplify import provable
 from ...tir.stmt import (
     Alloc,
     Block,
@@ -24,7 +24,8 @@ from ...tir.stmt import (
     seq,
 )
 from ...tir.visit import blocks, replace_buffers
-from .. import completeness, dependence, legality, placement, recurrence
+from ..legality import completeness, dependence, placement, recurrence
+from ..legality import loops as legality
 from ..nest import (
     Rewrite,
     bound,

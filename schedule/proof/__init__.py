@@ -8,7 +8,7 @@ if not __name__.startswith("tilewright."):
     )
 
 from ..verdict import Failure, Iteration, Verdict
-from .budget import MAX_OPERATIONS
+from .forms.budget import MAX_OPERATIONS
 from .prove import prove
 
 __all__ = ["MAX_OPERATIONS", "Failure", "Iteration", "Verdict", "prove"]

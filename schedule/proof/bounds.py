@@ -10,11 +10,11 @@ from ...tir.buffer import Buffer
 from ...tir.dim import Dim
 from ...tir.expr import Var
 from ..verdict import Failure
-from .condition import both, inside, outside
-from .nest import Access, Nest
-from .sets import Sets
-from .shortcuts import all_implied
-from .witness import Finding, element_text, iteration, runs_of
+from .forms.condition import both, inside, outside
+from .forms.nest import Access, Nest
+from .relations.sets import Sets
+from .relations.shortcuts import all_implied
+from .relations.witness import Finding, element_text, iteration, runs_of
 
 
 def check_bounds(sets: Sets, nest: Nest) -> Iterator[Finding]:

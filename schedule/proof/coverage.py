@@ -20,16 +20,16 @@ from ...tir.dim import Dim
 from ...tir.expr import TRUE, Var
 from ...tir.stmt import NOTHING, For, ForKind, IterKind, IterVar, Role
 from ..verdict import Failure
-from .affine import Affine, affine, variable
-from .condition import ALWAYS, Cases, both, condition, inside, negated
-from .families import Families, Family
-from .nest import Nest, Statement
-from .order import Order, common_loops, orders_before
-from .pairing import Pairs
-from .sets import Sets
-from .shortcuts import Box, box_of
-from .statements import plain_statement
-from .witness import Finding, iteration, runs_of
+from .forms.affine import Affine, affine, variable
+from .forms.condition import ALWAYS, Cases, both, condition, inside, negated
+from .forms.families import Families, Family
+from .forms.nest import Nest, Statement
+from .forms.statements import plain_statement
+from .relations.order import Order, common_loops, orders_before
+from .relations.pairing import Pairs
+from .relations.sets import Sets
+from .relations.shortcuts import Box, box_of
+from .relations.witness import Finding, iteration, runs_of
 
 
 @dataclass(frozen=True, slots=True)

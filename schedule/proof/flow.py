@@ -18,15 +18,15 @@ from ...tir.dim import Dim
 from ...tir.expr import TRUE, Var
 from ...tir.stmt import NOTHING, Block, For, ForKind, Parameter, Store, elements_of
 from ..verdict import Failure
-from .affine import variable
-from .condition import ALWAYS, Cases, both, differ, inside
-from .families import Families
-from .nest import Access, Nest
-from .pairing import Pairs, Tagged
-from .sets import IN, OUT, Sets
-from .shortcuts import all_implied, earlier_run, same_cell_same_element
-from .statements import plain_statement
-from .witness import Finding, element_text, iteration, runs_of
+from .forms.affine import variable
+from .forms.condition import ALWAYS, Cases, both, differ, inside
+from .forms.families import Families
+from .forms.nest import Access, Nest
+from .forms.statements import plain_statement
+from .relations.pairing import Pairs, Tagged
+from .relations.sets import IN, OUT, Sets
+from .relations.shortcuts import all_implied, earlier_run, same_cell_same_element
+from .relations.witness import Finding, element_text, iteration, runs_of
 
 LAST = 1 << 40
 END = "the end of the function"

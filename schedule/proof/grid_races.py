@@ -1,7 +1,7 @@
 """P5 for a grid: what different threads of a block do has no order but that of barriers.
 
 - A thread is the values of the loops that are bound to threads; where an axis has no loop, it is
-  the first along it, or all are (tir/threads.py).
+  the first along it, or all are (tir/analysis/threads.py).
 - Threads that join values of their own may be more than these: then each value is read by several.
 - Loops of blocks, and serial ones outside of those of threads, are run by all threads of a block
   alike. So two runs in different threads that touch a cell, one writing, need a barrier that all
@@ -21,15 +21,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ...tir.analysis.threads import Kept, kept_by_all, reduces_over
 from ...tir.stmt import THREAD_AXES
-from ...tir.threads import Kept, kept_by_all, reduces_over
 from ...tir.visit import stores
 from ..verdict import Failure
-from .affine import Affine, variable
-from .nest import Access, BarrierAt, Nest, Statement
-from .order import Order, common_loops
-from .sets import Sets
-from .witness import Finding, element_text, iteration, runs_of
+from .forms.affine import Affine, variable
+from .forms.nest import Access, BarrierAt, Nest, Statement
+from .relations.order import Order, common_loops
+from .relations.sets import Sets
+from .relations.witness import Finding, element_text, iteration, runs_of
 
 Threads = tuple[Affine | None, ...]  # along each axis the number of the thread; None: all of them
 

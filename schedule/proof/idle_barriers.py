@@ -9,10 +9,10 @@ import islpy as isl
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, Barrier, Commit, For, If, LetStmt, Seq, Stmt, seq
 from ...tir.visit import statements
-from .affine import Undecided
+from .forms.affine import Undecided
+from .forms.statements import read_nest
 from .races import check_races
-from .sets import Sets
-from .statements import read_nest
+from .relations.sets import Sets
 
 MAX_OPERATIONS = 200_000  # of isl, for each barrier
 

@@ -13,25 +13,25 @@ from collections.abc import Iterator
 
 import islpy as isl
 
+from ...tir.analysis.threads import joined_by
+from ...tir.analysis.update import read_update
 from ...tir.buffer import Load
 from ...tir.expr import Add, Call, Div, Mul, Sub
 from ...tir.func import PrimFunc
 from ...tir.lowered import Fma
 from ...tir.stmt import Block, For, IterKind, Role
-from ...tir.threads import joined_by
-from ...tir.update import read_update
 from ...tir.visit import loads, statements, stores, walk
 from ..nest import is_reduction, targets_of
 from ..verdict import Failure
-from .affine import Undecided
-from .budget import MAX_OPERATIONS, used_up
 from .coverage import Group, groups_of
-from .families import read_families
-from .nest import Statement
-from .order import may_exceed, orders_before
-from .sets import Sets
-from .statements import read_nest
-from .witness import iteration, runs_of
+from .forms.affine import Undecided
+from .forms.budget import MAX_OPERATIONS, used_up
+from .forms.families import read_families
+from .forms.nest import Statement
+from .forms.statements import read_nest
+from .relations.order import may_exceed, orders_before
+from .relations.sets import Sets
+from .relations.witness import iteration, runs_of
 
 _CHOOSES = ("min", "max", "max_any", "any", "all")
 _ROUNDS = (Add, Sub, Mul, Div, Fma, Call)

@@ -9,25 +9,25 @@ from collections.abc import Callable, Iterable
 
 import islpy as isl
 
+from ...tir.analysis.specialise import exchange_dims
 from ...tir.dim import Dim
 from ...tir.func import PrimFunc
-from ...tir.specialise import exchange_dims
 from ..verdict import ASSUMING, PROVED, REFUTED, UNKNOWN, Failure, Verdict
-from .affine import Undecided
 from .bounds import check_bounds
-from .budget import MAX_OPERATIONS, Budget, used_up
-from .condition import Cases
 from .coverage import check_coverage
-from .families import Families, read_families
 from .flow import check_flow
-from .nest import Nest, Statement
-from .pairing import Pairs, pair
+from .forms.affine import Undecided
+from .forms.budget import MAX_OPERATIONS, Budget, used_up
+from .forms.condition import Cases
+from .forms.families import Families, read_families
+from .forms.nest import Nest, Statement
+from .forms.statements import read_nest
 from .races import check_races
 from .reductions import check_reductions
-from .sets import Sets
-from .statements import read_nest
+from .relations.pairing import Pairs, pair
+from .relations.sets import Sets
+from .relations.witness import Finding, iteration, runs_of
 from .unfused import unfused
-from .witness import Finding, iteration, runs_of
 
 
 def prove(

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from ...tir.buffer import Buffer
 from ...tir.stmt import For, ForKind
 from ..verdict import Failure
+from .forms.nest import Access, Nest
 from .grid_races import NestTeam, check_grid
-from .nest import Access, Nest
-from .order import ANY, Order
-from .sets import Sets
-from .witness import Finding, element_text, iteration, runs_of
+from .relations.order import ANY, Order
+from .relations.sets import Sets
+from .relations.witness import Finding, element_text, iteration, runs_of
 
 AT_ONCE = {
     ForKind.PARALLEL: "iterations of parallel loop",

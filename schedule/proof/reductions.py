@@ -18,17 +18,17 @@ from ...tir.expr import Var
 from ...tir.stmt import Role
 from ...tir.visit import stores
 from ..verdict import Failure
-from .affine import Undecided
-from .condition import ALWAYS
 from .coverage import groups_of
-from .families import Families, Family
 from .flow import END, Flow, Reaching, reaching
-from .nest import Nest
-from .order import Order, common_loops, orders_before, text_before
-from .pairing import Pairs, Tagged
-from .sets import Sets
-from .shortcuts import all_implied, run_for, same_element_same_cell
-from .witness import Finding, element_text, iteration, runs_of
+from .forms.affine import Undecided
+from .forms.condition import ALWAYS
+from .forms.families import Families, Family
+from .forms.nest import Nest
+from .relations.order import Order, common_loops, orders_before, text_before
+from .relations.pairing import Pairs, Tagged
+from .relations.sets import Sets
+from .relations.shortcuts import all_implied, run_for, same_element_same_cell
+from .relations.witness import Finding, element_text, iteration, runs_of
 
 
 def check_reductions(

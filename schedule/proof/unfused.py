@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ...tir.analysis.linear import Linear, linear
 from ...tir.conditions import conjuncts
 from ...tir.expr import LT, Const, Expr, FloorDiv, FloorMod, Var, index
 from ...tir.func import PrimFunc
-from ...tir.linear import Linear, linear
 from ...tir.node import Node
 from ...tir.stmt import Block, For, LetStmt, Stmt
 from ...tir.visit import blocks, transform, walk

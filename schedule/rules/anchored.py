@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block
 from ...tir.target import Target
-from ..cost_pass import Sweep
+from ..cost.passes import Sweep
 from ..nest import is_reduction
 from ..schedule import Schedule
-from .structure import (
+from .shape.structure import (
     Contraction,
     contraction,
     inline_chains,
@@ -20,8 +20,8 @@ from .structure import (
     pointwise_output,
     reductions,
 )
+from .shape.windows import inline_padding
 from .sweeps import block_cycles, sweep_over
-from .windows import inline_padding
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,17 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
 from ..nest import fixed_tensors, is_reduction, read_indices, readers, target_of, writers
-from ..references import LoopRef
 from ..schedule import Schedule
+from ..trace.references import LoopRef
 from .elementwise import square_tiles
-from .lanes import vector_lanes
-from .last_axis import turned_axis
-from .questions import ask, ask_copies, ask_tile
-from .row_groups import RowGroup, row_axis
+from .knobs.knobs import ask, ask_copies, ask_tile
+from .knobs.lanes import vector_lanes
+from .knobs.tiles import Tile, candidates
 from .rows import Parts, RowsRule, cut_rows, schedule_rows
 from .rule import Rule
-from .structure import (
+from .shape.last_axis import turned_axis
+from .shape.row_groups import RowGroup, row_axis
+from .shape.structure import (
     Contraction,
     contraction,
     inline_chains,
@@ -35,7 +36,6 @@ from .structure import (
     reductions,
 )
 from .tiled import TiledLoops, finish_tile
-from .tiles import Tile, candidates
 
 BLOCKS = (128, 64, 32, 16)  # rows, about, that may pass through both products together
 FEWEST_ROWS = 4  # below which the keys are not worth packing

@@ -6,26 +6,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...tir.func import PrimFunc
-from ...tir.instructions import usable
+from ...tir.instructions.instructions import usable
 from ...tir.target import Target
-from ..decisions import Decisions
-from ..externs import check_no_calls
+from ..legality.externs import check_no_calls
 from ..schedule import Schedule
+from ..trace.decisions import Decisions
 from .attention import AttentionRule
-from .contraction import ContractionRule
 from .depthwise import DepthwiseRule
-from .dots import DotsRule
 from .elementwise import ElementwiseRule
-from .grid.attention import GridAttentionRule
-from .grid.products import GridProductsRule
-from .grid.rows import GridRowsRule
-from .grid.warps import GridWarpsRule
-from .grid.windows import GridWindowsRule
+from .gpu.attention import GridAttentionRule
+from .gpu.products import GridProductsRule
+from .gpu.rows import GridRowsRule
+from .gpu.warps import GridWarpsRule
+from .gpu.windows import GridWindowsRule
 from .plain import PlainRule
+from .products.contraction import ContractionRule
+from .products.dots import DotsRule
+from .products.winograd import WinogradRule
 from .reduction import ReductionRule
 from .rows import RowsRule
 from .rule import Rule
-from .winograd import WinogradRule
 
 # the most special first; the last one takes everything
 RULES: tuple[Rule, ...] = (

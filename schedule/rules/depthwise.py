@@ -16,17 +16,17 @@ from typing import ClassVar
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
-from ..cost_pass import Sweep
+from ..cost.passes import Sweep
 from ..schedule import Schedule
 from .anchored import anchored_passes, inline_around_windows, only_reduction
 from .elementwise import schedule_pointwise
-from .lanes import vector_lanes
-from .questions import ask_tile, write_out
+from .knobs.knobs import ask_tile, write_out
+from .knobs.lanes import vector_lanes
+from .knobs.tiles import Tile, pieces
 from .reduction import ACCUMULATORS
 from .rule import Rule
+from .shape.windows import is_depthwise, sliding_axes, window_box, window_taps
 from .tiled import finish_tile, panels_between, share_tiles, shared_first, tile_loops
-from .tiles import Tile, pieces
-from .windows import is_depthwise, sliding_axes, window_box, window_taps
 
 UNROLLED_TAPS = 25  # of a window that is written out at most
 LOAD_SHARE = 0.35  # of a load, in multiply-adds that do not run beside it; measured

@@ -11,18 +11,18 @@ from typing import ClassVar
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block
 from ...tir.target import Target
-from ...tir.work import points_of
-from ..cost_pass import Sweep, arithmetic_cycles, values_of
+from ...tir.work.work import points_of
+from ..cost.passes import Sweep, arithmetic_cycles, values_of
 from ..nest import targets_of
-from ..references import LoopRef
 from ..schedule import Schedule
-from .lanes import vector_lanes
-from .last_axis import is_one_row, turned_axis, turning_points
-from .questions import ask, ask_copies, ask_whether
+from ..trace.references import LoopRef
+from .knobs.knobs import ask, ask_copies, ask_whether
+from .knobs.lanes import vector_lanes
+from .knobs.threads import share_out
 from .rule import Rule
-from .structure import inline_chains, is_elementwise
+from .shape.last_axis import is_one_row, turned_axis, turning_points
+from .shape.structure import inline_chains, is_elementwise
 from .sweeps import block_cycles, sweep_over
-from .threads import share_out
 
 VECTORS_PER_CHUNK = 64  # that a thread takes at once of a tensor of one axis
 TILE = 16  # elements of four bytes in a cache line

@@ -11,19 +11,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ...tir.analysis.update import read_update
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
-from ...tir.update import read_update
-from ...tir.work import points_of
+from ...tir.work.work import points_of
 from ..nest import is_reduction, targets_of
-from ..references import LoopRef
 from ..schedule import Schedule
-from .lanes import vector_lanes
-from .questions import ask, ask_copies, ask_whether
-from .row_groups import row_axis
-from .threads import SERIAL_ELEMENTS, share_out
-from .windows import window_taps
+from ..trace.references import LoopRef
+from .knobs.knobs import ask, ask_copies, ask_whether
+from .knobs.lanes import vector_lanes
+from .knobs.threads import SERIAL_ELEMENTS, share_out
+from .shape.row_groups import row_axis
+from .shape.windows import window_taps
 
 LONGEST_CHAIN = 4096  # floats that are added one after the other in one sum
 PARTS = (2, 4, 8, 16)  # of which a tuner may choose

@@ -10,7 +10,7 @@ from typing import ClassVar
 from ...tir.func import PrimFunc
 from ...tir.target import Target
 from ..schedule import Schedule
-from .grid.points import schedule_points
+from .gpu.elementwise import schedule_points
 from .rule import Rule
 
 

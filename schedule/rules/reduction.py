@@ -14,18 +14,18 @@ from typing import ClassVar
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
-from ..cost_pass import Sweep
+from ..cost.passes import Sweep
 from ..schedule import Schedule
 from .anchored import anchored_passes, inline_around_windows, only_reduction
 from .elementwise import schedule_pointwise
-from .lanes import vector_lanes
+from .knobs.knobs import ask_copies, ask_tile, write_out
+from .knobs.lanes import vector_lanes
+from .knobs.tiles import Tile
 from .long_sums import cut_long_sum
-from .questions import ask_copies, ask_tile, write_out
 from .rule import Rule
+from .shape.windows import UNROLLED_TAPS, is_window, window_taps
 from .sweeps import block_cycles
 from .tiled import finish_tile, panels_between, share_tiles, shared_first, tile_loops
-from .tiles import Tile
-from .windows import UNROLLED_TAPS, is_window, window_taps
 
 ACCUMULATORS = 8  # enough to hide the latency of an addition
 

@@ -23,23 +23,23 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
 from ...tir.visit import loads, stores
-from ...tir.work import points_of
-from ..cost_pass import Sweep
+from ...tir.work.work import points_of
+from ..cost.passes import Sweep
 from ..nest import is_reduction, readers, targets_of
-from ..references import LoopRef
 from ..schedule import Schedule
+from ..trace.references import LoopRef
 from .elementwise import ask_streams, memory_cycles, schedule_pointwise, vector_cycles
-from .lanes import vector_lanes
+from .knobs.knobs import ask, ask_copies, ask_whether
+from .knobs.lanes import vector_lanes
+from .knobs.threads import share_out
 from .long_sums import cut_long_sum, long_sums
-from .questions import ask, ask_copies, ask_whether
 from .reduction import schedule_window
-from .row_groups import RowGroup, row_axis, row_groups
 from .rule import Rule
 from .scan import schedule_scan
-from .structure import inline_chains, is_elementwise
+from .shape.row_groups import RowGroup, row_axis, row_groups
+from .shape.structure import inline_chains, is_elementwise
+from .shape.windows import is_window
 from .sweeps import block_cycles, sweep_over
-from .threads import share_out
-from .windows import is_window
 
 MOST_VECTORS = 8  # of partial results
 LONGEST_SUM = 512  # terms of one partial result that stands alone

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ...tir.func import PrimFunc
-from ...tir.instructions import Instruction
+from ...tir.instructions.instructions import Instruction
 from ...tir.target import Target
-from ..cost_grid import nest_kernels
-from ..cost_nest import nest_passes
-from ..cost_pass import Pass
-from ..decisions import Decisions
+from ..cost.grid import nest_kernels
+from ..cost.nest import nest_passes
+from ..cost.passes import Pass
 from ..schedule import Schedule
+from ..trace.decisions import Decisions
 
 
 @dataclass(frozen=True, slots=True)

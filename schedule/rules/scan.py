@@ -12,12 +12,12 @@ from ...tir.buffer import Load
 from ...tir.stmt import Block, IterKind, IterVar
 from ...tir.target import Target
 from ...tir.visit import free_vars, loads, stores
-from ...tir.work import points_of
-from ..references import LoopRef
+from ...tir.work.work import points_of
 from ..schedule import Schedule
-from .lanes import vector_lanes
-from .questions import ask, ask_copies
-from .threads import share_out
+from ..trace.references import LoopRef
+from .knobs.knobs import ask, ask_copies
+from .knobs.lanes import vector_lanes
+from .knobs.threads import share_out
 
 PANEL_VECTORS = 256  # of a step: long runs through memory, and the step before is still in the L2
 PANELS = (4, 16, 64, 256)  # vectors, of which a tuner may choose

@@ -14,15 +14,15 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import Block, IterKind
 from ...tir.target import Target
 from ...tir.visit import loads
-from ...tir.work import block_work, points_of
-from ..cost_pass import FORWARDING, LATENCY, Sweep, arithmetic_cycles, values_of
+from ...tir.work.work import block_work, points_of
+from ..cost.passes import FORWARDING, LATENCY, Sweep, arithmetic_cycles, values_of
 from ..nest import is_reduction, targets_of
-from .lanes import vector_lanes
-from .last_axis import turned_axis
+from .knobs.lanes import vector_lanes
+from .knobs.threads import SERIAL_ELEMENTS
 from .scan import CHAINS, free_axes, panel_axis
-from .structure import is_elementwise
-from .threads import SERIAL_ELEMENTS
-from .windows import is_window
+from .shape.last_axis import turned_axis
+from .shape.structure import is_elementwise
+from .shape.windows import is_window
 
 
 def sweep_over(func: PrimFunc, blocks: Sequence[Block], cycles: float, target: Target) -> Sweep:

@@ -8,22 +8,22 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...tir.analysis.linear import linear
 from ...tir.expr import Var
-from ...tir.linear import linear
+from ...tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ...tir.stmt import Block
 from ...tir.target import Target
-from ...tir.tensor_intrinsics import TensorIntrinsic
-from ...tir.work import points_of
+from ...tir.work.work import points_of
 from ..loop_steps import TailName
 from ..nest import read_indices, target_of, targets_of
-from ..references import LoopRef
 from ..schedule import Schedule
+from ..trace.references import LoopRef
 from .elementwise import schedule_pointwise
-from .lanes import vector_lanes
-from .questions import ask
-from .structure import pointwise_output
-from .threads import share_out
-from .tiles import Tile
+from .knobs.knobs import ask
+from .knobs.lanes import vector_lanes
+from .knobs.threads import share_out
+from .knobs.tiles import Tile
+from .shape.structure import pointwise_output
 
 
 @dataclass(frozen=True, slots=True)

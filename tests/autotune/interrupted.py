@@ -21,13 +21,13 @@ from pathlib import Path
 
 import tilewright as tw
 from tilewright.autotune import session
-from tilewright.autotune.conditions import conditions
 from tilewright.autotune.errors import LogError
-from tilewright.autotune.jobs import Job, Reply, Result
-from tilewright.autotune.log import read_log
-from tilewright.autotune.record import Conditions, Trial, identity
-from tilewright.driver.clock import Clock
-from tilewright.runtime.host import host_target
+from tilewright.autotune.log.conditions import conditions
+from tilewright.autotune.log.file import read_log
+from tilewright.autotune.log.record import Conditions, Trial, identity
+from tilewright.autotune.measure.jobs import Job, Reply, Result
+from tilewright.driver.check.clock import Clock
+from tilewright.runtime.machine.host import host_target
 from tilewright.tir.target import Target
 
 from .samples import scaled

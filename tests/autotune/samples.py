@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tilewright.autotune.record import Conditions, Method, Outcome, Trial, Workload
+from tilewright.autotune.log.record import Conditions, Method, Outcome, Trial, Workload
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 
 
 def scaled(n: int = 64) -> PrimFunc:

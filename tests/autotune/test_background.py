@@ -8,12 +8,12 @@ import pytest
 from IPython.display import HTML
 
 from tilewright.autotune.errors import TuneError
-from tilewright.autotune.record import Trial
+from tilewright.autotune.log.record import Trial
 from tilewright.autotune.tune import tune
-from tilewright.runtime.host import host_target
+from tilewright.runtime.machine.host import host_target
 
+from .places.test_executors import Instant, right
 from .samples import scaled
-from .test_executors import Instant, right
 from .test_tune import in_parts
 
 TARGET = replace(host_target(), threads=1)

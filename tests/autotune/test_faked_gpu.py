@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.runtime.cuda.toolkit import find_tool
+from tilewright.runtime.cuda.toolchain.toolkit import find_tool
 
 from ..runtime.cuda.test_faked import environment, installed, library
 

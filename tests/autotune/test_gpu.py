@@ -11,16 +11,16 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.autotune.building import write
-from tilewright.autotune.log import read_log
-from tilewright.autotune.machine import Machine
-from tilewright.autotune.measurement import Subject
-from tilewright.autotune.record import Workload
-from tilewright.autotune.space import TuningSpace
+from tilewright.autotune.log.file import read_log
+from tilewright.autotune.log.record import Workload
+from tilewright.autotune.measure.lowering import write
+from tilewright.autotune.measure.machine import Machine
+from tilewright.autotune.measure.measurement import Subject
+from tilewright.autotune.measure.worker_process import Deadlines
+from tilewright.autotune.space.space import TuningSpace
 from tilewright.autotune.tuning_log import TuningLog
-from tilewright.autotune.worker_process import Deadlines
 from tilewright.codegen.cuda.artifact import CudaArtifact
-from tilewright.runtime.cuda.availability import Unavailable, availability
+from tilewright.runtime.cuda.device.availability import Unavailable, availability
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 

@@ -12,21 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.autotune.building import write
 from tilewright.autotune.errors import TuneError
-from tilewright.autotune.frames import encode, read_frame
-from tilewright.autotune.jobs import Job, Result
-from tilewright.autotune.machine import Machine
-from tilewright.autotune.measurement import Subject
-from tilewright.autotune.record import Workload
-from tilewright.autotune.space import TuningSpace
-from tilewright.autotune.worker_process import Deadlines
+from tilewright.autotune.log.record import Workload
+from tilewright.autotune.measure.frames import encode, read_frame
+from tilewright.autotune.measure.jobs import Job, Result
+from tilewright.autotune.measure.lowering import write
+from tilewright.autotune.measure.machine import Machine
+from tilewright.autotune.measure.measurement import Subject
+from tilewright.autotune.measure.worker_process import Deadlines
+from tilewright.autotune.space.space import TuningSpace
 from tilewright.codegen.artifact import Artifact
 from tilewright.runtime.artifact_json import kernel_to_json
-from tilewright.runtime.compile import compile_shared
-from tilewright.runtime.host import host_target
-from tilewright.tir import te
+from tilewright.runtime.machine.host import host_target
+from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.te import te
 
 pytestmark = pytest.mark.needs_cc
 TARGET = replace(host_target(), threads=2)
@@ -161,7 +161,7 @@ def test_a_worker_ends_with_its_parent_amid_of_a_kernel(good: Artifact) -> None:
         "bar": {"drops": False, "seconds": None},
         "candidates": [{**kernel_to_json(endless), "path": str(shared.path)}],
     }
-    command = [sys.executable, "-m", "tilewright.autotune.worker"]
+    command = [sys.executable, "-m", "tilewright.autotune.measure.worker"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

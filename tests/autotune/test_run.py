@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from tilewright.autotune import run
-from tilewright.autotune.executors import Elsewhere
-from tilewright.autotune.jobs import Job, Reply
+from tilewright.autotune.measure.jobs import Job, Reply
+from tilewright.autotune.places.executors import Elsewhere
 from tilewright.autotune.result import TuneResult
 from tilewright.autotune.tune import tune
-from tilewright.runtime.host import host_target
+from tilewright.runtime.machine.host import host_target
 
+from .places.test_executors import Instant, right
 from .samples import scaled
-from .test_executors import Instant, right
 from .test_tune import in_parts
 
 TARGET = replace(host_target(), threads=1)

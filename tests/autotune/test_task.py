@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.autotune.building import Written, write
-from tilewright.autotune.log import contents
-from tilewright.autotune.record import Trial
-from tilewright.autotune.space import Candidate, TuningSpace
+from tilewright.autotune.log.file import contents
+from tilewright.autotune.log.record import Trial
+from tilewright.autotune.measure.lowering import Written, write
+from tilewright.autotune.space.space import Candidate, TuningSpace
 from tilewright.autotune.task import Task
 from tilewright.autotune.tune import tune
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target import Target
 
+from .places.test_executors import Instant, right
 from .samples import scaled, trial, workload
-from .test_executors import Instant, right
 
 TARGET = Target.parse("c:avx512")
 SIZES = (4, 8, 16, 32)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.autotune import finals
 from tilewright.autotune.errors import TuneError
-from tilewright.autotune.log import read_log
-from tilewright.autotune.record import Trial
+from tilewright.autotune.log.file import read_log
+from tilewright.autotune.log.record import Trial
+from tilewright.autotune.places import playoff as finals
 from tilewright.autotune.tune import tune
-from tilewright.runtime.host import host_target
+from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 
 from .samples import scaled
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.recorded_space import FOLDER, Asked, RecordedSpace, Timed
 from benchmarks.search import quality, recovery, run, tables
-from tilewright.autotune.space import Walk
+from tilewright.autotune.space.space import Walk
 from tilewright.schedule.errors import ScheduleError
 
 SIZES = (1, 2, 4, 8, 16, 32)

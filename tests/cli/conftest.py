@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tilewright.cli.main import main
-from tilewright.graph.samples import tiny_model
+from tilewright.graph.samples.samples import tiny_model
 
 
 @dataclass(frozen=True)
@@ -95,4 +95,4 @@ def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     empty = tmp_path / "bin"
     empty.mkdir()
     monkeypatch.setenv("PATH", str(empty))
-    monkeypatch.setattr("tilewright.runtime.compilers.find_spec", lambda name: None)
+    monkeypatch.setattr("tilewright.runtime.toolchain.compilers.find_spec", lambda name: None)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.cli.peers import Session
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.reference import evaluate
+from tilewright.cli.compare.peers import Session
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.reference.reference import evaluate
 from tilewright.runtime.arrays import Array
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from tilewright.cli.bench import _allowed
-from tilewright.cli.comparison import Tolerance
+from tilewright.cli.compare.comparison import Tolerance
+from tilewright.cli.compare.peers import PEERS
 from tilewright.cli.conditions import conditions
-from tilewright.cli.peers import PEERS
 
 from .conftest import Command
 from .fake_peer import FakePeer

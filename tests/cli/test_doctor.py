@@ -11,8 +11,8 @@ import pytest
 
 from tilewright.cli import examination
 from tilewright.cli.settings import MEANINGS
-from tilewright.runtime.cuda.availability import Available, Unavailable
-from tilewright.runtime.cuda.driver import describe
+from tilewright.runtime.cuda.device.availability import Available, Unavailable
+from tilewright.runtime.cuda.driver.driver import describe
 
 from .conftest import Command
 

@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.autotune.samples import trial, workload
-from tilewright.autotune.log import LogWriter
+from tilewright.autotune.log.file import LogWriter
 from tilewright.cli.guarded import Guarded
-from tilewright.graph.samples import tiny_model
+from tilewright.graph.samples.samples import tiny_model
 
 from .conftest import Command, Done
 

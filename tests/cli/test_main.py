@@ -18,7 +18,7 @@ import tilewright as package
 from tilewright.cli import doctor, errors
 from tilewright.cli.errors import exit_code
 from tilewright.cli.main import VERBS
-from tilewright.runtime.compilers import CompilerNotFound
+from tilewright.runtime.toolchain.compilers import CompilerNotFound
 from tilewright.tir.errors import InternalError, TilewrightError
 
 from .conftest import Command

@@ -12,12 +12,12 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from tilewright.cli.latency import HEADS, Latency, latency_table
+from tilewright.cli.compare.latency import HEADS, Latency, latency_table
 from tilewright.driver.load import load
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.reference import evaluate
-from tilewright.runtime.host import CPU_VARIABLE, is_foreign
-from tilewright.runtime.timing import Timing
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.reference.reference import evaluate
+from tilewright.runtime.machine.host import CPU_VARIABLE, is_foreign
+from tilewright.runtime.machine.timing import Timing
 from tilewright.tir.target import Target
 
 from .conftest import Command
@@ -181,7 +181,7 @@ def test_a_file_that_holds_no_arrays_is_refused(tilewright: Command, tiny: Path)
 def test_an_array_without_a_name_needs_a_single_input(tmp_path: Path) -> None:
     from tilewright.cli.errors import UsageError
     from tilewright.cli.tensors import load_inputs
-    from tilewright.runtime.interface import TensorSpec
+    from tilewright.runtime.model.interface import TensorSpec
 
     np.save(tmp_path / "in.npy", np.zeros(2))
     specs = tuple(TensorSpec(name, np.dtype(np.float32), (2,)) for name in "ab")

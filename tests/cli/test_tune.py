@@ -15,13 +15,13 @@ import pytest
 from rich.console import Console
 
 from tests.autotune.samples import scaled, trial, workload
-from tilewright.autotune import gpu_here
-from tilewright.autotune.board import Board
-from tilewright.autotune.log import read_log
-from tilewright.autotune.record import Trial
+from tilewright.autotune.log import gpu_here
+from tilewright.autotune.log.file import read_log
+from tilewright.autotune.log.record import Trial
+from tilewright.autotune.report.progress_table import Board
 from tilewright.cli.tune import duration
 from tilewright.cli.tuning_progress import Budget, Progress
-from tilewright.runtime.cuda.availability import Unavailable
+from tilewright.runtime.cuda.device.availability import Unavailable
 
 from .conftest import Command, Done
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 
-from tilewright.autotune.board import Board
+from tilewright.autotune.report.progress_table import Board
 from tilewright.cli.tuning_progress import Progress
 
 from ..autotune.samples import trial

@@ -12,13 +12,13 @@ import pytest
 from tilewright.codegen.artifact import Artifact, Entry
 from tilewright.codegen.c.build import build_artifact
 from tilewright.runtime.arrays import empty_aligned
-from tilewright.runtime.compile import compile_shared
-from tilewright.runtime.host import host
-from tilewright.runtime.library import Library, ffi
-from tilewright.runtime.pool import pool_run
+from tilewright.runtime.cpu.pool import pool_run
+from tilewright.runtime.machine.host import host
+from tilewright.runtime.toolchain.compile import compile_shared
+from tilewright.runtime.toolchain.library import Library, ffi
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
 
 Arrays = dict[str, np.ndarray]

@@ -16,7 +16,10 @@ FRAMES = (
     "codegen/c/export_frame.py",
     "codegen/cuda/device_functions.py",  # each a function of one instruction of PTX
 )
-POOLS = ("runtime/pool.c", "runtime/probes.c")  # the thread pool; what measures the machine
+POOLS = (
+    "runtime/cpu/pool.c",
+    "runtime/measure/probes.c",
+)  # the thread pool; what measures the machine
 
 
 def texts(source: str) -> dict[int, str]:
@@ -85,7 +88,7 @@ def test_the_only_files_of_c_are_the_pool_the_probes_and_the_emulation(
 ) -> None:
     layers = {path.parent for path in sources}
     found = {str(c.relative_to(root)) for folder in layers for c in folder.glob("*.[ch]")}
-    assert found == {*POOLS, "runtime/cuda/emulation.h"}
+    assert found == {*POOLS, "runtime/cuda/emulator/emulation.h"}
 
 
 def test_the_collector_joins_f_strings_and_skips_docstrings() -> None:

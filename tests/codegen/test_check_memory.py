@@ -11,7 +11,7 @@ from tilewright.codegen.check_memory import check_memory
 from tilewright.codegen.program_artifact import ProgramArtifact, Scratch
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.errors import IRError
-from tilewright.tir.program import Copy, Launch, Slice, Step, Sync
+from tilewright.tir.program.program import Copy, Launch, Slice, Step, Sync
 from tilewright.tir.target import Target
 
 SHAPE = (16,)

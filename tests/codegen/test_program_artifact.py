@@ -5,7 +5,7 @@ import pytest
 from tilewright.codegen.artifact import Entry, Parameter
 from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.program import Launch, Sync
+from tilewright.tir.program.program import Launch, Sync
 from tilewright.tir.target import Target
 
 W, V = (Parameter(name, FLOAT32, (3,), "constant") for name in "WV")

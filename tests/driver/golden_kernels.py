@@ -20,9 +20,13 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.instructions.tensor_intrinsics import (
+    VDPBF16PS,
+    VPDPBUSD,
+    TensorIntrinsic,
+)
 from tilewright.tir.number import integer_range
 from tilewright.tir.target import Target
-from tilewright.tir.tensor_intrinsics import VDPBF16PS, VPDPBUSD, TensorIntrinsic
 
 from ..schedule import programs
 from .kernels import KERNELS as BY_RULE

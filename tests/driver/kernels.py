@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright import te
+from tilewright.graph.kernels.winograd import Winograd
 from tilewright.graph.ops.attention import Attention, Heads
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.winograd import Winograd
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.driver.build_program import ProgramOptions, build_program
-from tilewright.driver.check_program import KernelCheck, KernelChecker, ProgramCheckError
+from tilewright.driver.check.program import KernelCheck, KernelChecker, ProgramCheckError
 from tilewright.driver.compile_ahead import CompileAhead
 from tilewright.driver.lower_program import LoweredKernel
 from tilewright.runtime.arrays import ArgumentTypeError
@@ -15,7 +15,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.source import as_source
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.program import Copy, place_syncs
+from tilewright.tir.program.program import Copy, place_syncs
 from tilewright.tir.target import Target
 
 from ..isas import HERE

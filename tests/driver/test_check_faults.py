@@ -9,12 +9,12 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.driver import check
-from tilewright.driver.check import CheckError, check_kernel
-from tilewright.driver.check_data import Draw, draw_arrays, draws_for, random_array
-from tilewright.driver.guarded import GuardedProcess, given_arrays
-from tilewright.runtime.compile import compile_shared
+from tilewright.driver.check import check
+from tilewright.driver.check.check import CheckError, check_kernel
+from tilewright.driver.check.data import Draw, draw_arrays, draws_for, random_array
+from tilewright.driver.check.guarded import GuardedProcess, given_arrays
 from tilewright.runtime.kernel import Kernel
+from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32, dtype
 from tilewright.tir.number import integer_range
 
@@ -101,7 +101,10 @@ def test_threads_that_share_what_is_one_thread_s_own_are_told_whenever_they_meet
 
 @pytest.mark.parametrize(
     ("place", "value"),
-    [("tilewright.driver.guarded.sys.executable", ""), ("tilewright.driver.guarded.MOST", 50)],
+    [
+        ("tilewright.driver.check.guarded.sys.executable", ""),
+        ("tilewright.driver.check.guarded.MOST", 50),
+    ],
 )
 def test_a_check_says_that_it_ran_without_guard_pages(
     place: str, value: object, monkeypatch: pytest.MonkeyPatch
@@ -247,7 +250,7 @@ def test_a_function_of_integers_is_tried_with_two_seeds_one_of_floats_with_three
         return te.func(x, te.compute((64,), lambda i: x[i] + 1, name="Y"), name="f")
 
     assert draws_for(func("float32")) == (Draw.NORMAL, Draw.WIDE, Draw.POSITIVE)
-    monkeypatch.setattr("tilewright.driver.check_data.MOST_OPERATIONS", 3)
+    monkeypatch.setattr("tilewright.driver.check.data.MOST_OPERATIONS", 3)
     assert draws_for(func("float32")) == (Draw.NORMAL,)
     monkeypatch.undo()
     seeds = [
@@ -261,7 +264,7 @@ def test_random_numbers_are_the_same_in_pieces_of_any_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = random_array(np.random.default_rng(3), FLOAT32, (4, 5))
-    monkeypatch.setattr("tilewright.driver.check_data._PIECE", 3)
+    monkeypatch.setattr("tilewright.driver.check.data._PIECE", 3)
     pieces = random_array(np.random.default_rng(3), FLOAT32, (4, 5))
     assert whole.tobytes() == pieces.tobytes()
     drawn = np.random.default_rng(3).standard_normal((4, 5), np.float32)

@@ -16,9 +16,9 @@ import pytest
 
 from tilewright.driver.build_program import ProgramOptions, build_program
 from tilewright.driver.load import load
-from tilewright.runtime.engine import Engine
+from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.index_checks import IndexRangeError
-from tilewright.runtime.model import Model
+from tilewright.runtime.model.model import Model
 
 from ..checked_program import LENGTH, WIDTH, embedding, expected, tables
 from ..isas import HERE

@@ -8,8 +8,8 @@ from tilewright.codegen.c.comments import comment
 from tilewright.driver import compile_ahead
 from tilewright.driver.compile_ahead import CompileAhead
 from tilewright.driver.lower_program import lower_program
-from tilewright.runtime.compile import Units
-from tilewright.runtime.library import SharedObject
+from tilewright.runtime.toolchain.compile import Units
+from tilewright.runtime.toolchain.library import SharedObject
 from tilewright.tir.target import Target
 
 from ..tiny_program import tiny

@@ -10,11 +10,11 @@ import pytest
 import tilewright as tw
 from tilewright.driver import compile_ahead_cuda
 from tilewright.driver.build_program import ProgramOptions, Verify, build_program
-from tilewright.driver.check_program import ProgramCheckError
+from tilewright.driver.check.program import ProgramCheckError
 from tilewright.driver.compile_ahead_cuda import CompiledCuda
-from tilewright.runtime.cuda import device_program
-from tilewright.runtime.cuda.availability import NoDevice, Unavailable
-from tilewright.runtime.engine import Engine
+from tilewright.runtime.cuda.device import program as device_program
+from tilewright.runtime.cuda.device.availability import NoDevice, Unavailable
+from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.index_checks import IndexRangeError
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule

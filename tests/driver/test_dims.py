@@ -14,10 +14,10 @@ import tilewright as tw
 from tilewright import te
 from tilewright.driver.build import build
 from tilewright.runtime.arrays import ArgumentValueError
-from tilewright.runtime.host import host
 from tilewright.runtime.kernel import Kernel, KernelError
-from tilewright.tir.error_bound import reference
+from tilewright.runtime.machine.host import host
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.reference.error_bound import reference
 
 pytestmark = pytest.mark.needs_cc
 MOST = 70

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.driver.check import CheckError
+from tilewright.driver.check.check import CheckError
 from tilewright.driver.lower_program import lower_program
-from tilewright.runtime.compile import CompileFailed
+from tilewright.runtime.toolchain.compile import CompileFailed
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.errors import TargetError
-from tilewright.tir.evaluate import evaluate
 from tilewright.tir.extern import Reference
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.program import Launch, Program, Slice, Tensor
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.program.program import Launch, Program, Slice, Tensor
+from tilewright.tir.reference.evaluate import evaluate
+from tilewright.tir.te import te
 
 from ..schedule.programs import ranked
 from .golden_kernels import around_calls

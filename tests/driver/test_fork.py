@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.graph.samples import tiny_model
+from tilewright.graph.samples.samples import tiny_model
 
 from .kernels import KERNELS
 
@@ -22,8 +22,8 @@ import os, sys, time
 import numpy as np
 import tilewright as tw
 from tilewright import te
-from tilewright.graph.samples import tiny_model
-from tilewright.runtime.pool import threads_started
+from tilewright.graph.samples.samples import tiny_model
+from tilewright.runtime.cpu.pool import threads_started
 
 x = te.placeholder((64, 300), "float32", name="X")
 y = te.compute((64, 300), lambda i, j: te.exp(x[i, j]), name="Y")

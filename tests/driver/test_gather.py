@@ -15,7 +15,7 @@ from tilewright import te
 from tilewright.driver.lower import DefinitionError
 from tilewright.runtime.index_checks import IndexRangeError
 from tilewright.tir.errors import TilewrightError
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 
 from ..isas import HERE
 

@@ -18,12 +18,12 @@ from tilewright.codegen.c.selection import is_lane_count
 from tilewright.driver.fuzz.case import named
 from tilewright.driver.fuzz.compiled import run_batch
 from tilewright.driver.fuzz.examine import LoweredCase, differing
-from tilewright.runtime.host import host
+from tilewright.runtime.machine.host import host
 from tilewright.schedule.rules.default import RULES, rule_for
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Compare, Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
+from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.stmt import Store
 from tilewright.tir.target import Target, covers
 from tilewright.tir.visit import walk

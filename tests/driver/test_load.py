@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tilewright.driver.load import LoadError, load
-from tilewright.runtime.engine_format import EngineFileError, platform_name
-from tilewright.runtime.host import CPU_VARIABLE, host
+from tilewright.runtime.engine.format import EngineFileError, platform_name
+from tilewright.runtime.machine.host import CPU_VARIABLE, host
 
 from ..tiny_engine import tiny_engine
 from ..tiny_program import image
@@ -118,7 +118,7 @@ def test_without_weights_it_cannot_be_built_anew(path: Path) -> None:
 
 
 def test_another_platform_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.runtime.engine_format.platform_name", lambda: "beos-alpha")
+    monkeypatch.setattr("tilewright.runtime.engine.format.platform_name", lambda: "beos-alpha")
     with pytest.raises(EngineFileError, match=f"built for {platform_name()}; this is beos-alpha"):
         load(path, on_mismatch="refuse")
 

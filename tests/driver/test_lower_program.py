@@ -5,11 +5,17 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.driver.lower_program import LoweredKernel, lower_program
-from tilewright.tir import te
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.program import Launch, Program, Tensor, place_syncs, verify_program
-from tilewright.tir.program_evaluate import evaluate_program
+from tilewright.tir.program.evaluate import evaluate_program
+from tilewright.tir.program.program import (
+    Launch,
+    Program,
+    Tensor,
+    place_syncs,
+    verify_program,
+)
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 
 from ..tiny_program import K, N, constants, image, piece, tiny
 

@@ -11,9 +11,9 @@ import tilewright as tw
 from tilewright import te
 from tilewright.codegen.lower import fold_masks, merge_threads, split_prepare
 from tilewright.codegen.lower.vector_body import VectorBody
+from tilewright.tir.analysis.linear import Ranges
 from tilewright.tir.expr import LE, LT, TRUE, Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.linear import Ranges
 from tilewright.tir.lowered import Broadcast
 from tilewright.tir.node import Node
 from tilewright.tir.stmt import Barrier, Seq, seq

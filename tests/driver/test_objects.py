@@ -19,15 +19,15 @@ from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.c.program_source import program_source
 from tilewright.driver.lower import lower_function
 from tilewright.driver.lower_program import lower_program
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.plan import plan_model
-from tilewright.graph.samples import tiny_model
-from tilewright.runtime import library
-from tilewright.runtime.compile import compile_shared
-from tilewright.runtime.compilers import find_compiler, isa_flags
-from tilewright.runtime.host import CPU_VARIABLE, host, is_foreign
-from tilewright.runtime.library import Pointer, SharedObject
-from tilewright.runtime.limits import fma_peak
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.plan.plan import plan_model
+from tilewright.graph.samples.samples import tiny_model
+from tilewright.runtime.machine.host import CPU_VARIABLE, host, is_foreign
+from tilewright.runtime.measure.limits import fma_peak
+from tilewright.runtime.toolchain import library
+from tilewright.runtime.toolchain.compile import compile_shared
+from tilewright.runtime.toolchain.compilers import find_compiler, isa_flags
+from tilewright.runtime.toolchain.library import Pointer, SharedObject
 from tilewright.schedule.rules.default import RULES, rule_for
 from tilewright.tir.target import ISAS, Target
 

@@ -7,9 +7,9 @@ import pytest
 
 import tilewright as tw
 from tilewright.driver.resolve_target import resolve_target
-from tilewright.runtime.cuda import availability
-from tilewright.runtime.cuda.availability import Available, NoDevice, Unavailable
-from tilewright.runtime.host import host_target
+from tilewright.runtime.cuda.device import availability
+from tilewright.runtime.cuda.device.availability import Available, NoDevice, Unavailable
+from tilewright.runtime.machine.host import host_target
 from tilewright.tir.target import ISAS, Target
 
 from ..schedule.programs import chain

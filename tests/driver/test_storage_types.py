@@ -11,13 +11,13 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.driver.build_program import build_program
-from tilewright.driver.check_data import random_array
+from tilewright.driver.check.data import random_array
 from tilewright.driver.load import load
-from tilewright.runtime.host import host
+from tilewright.runtime.machine.host import host
 from tilewright.tir.dtype import BFLOAT16, FLOAT32, DType, dtype
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.number import integer_range
-from tilewright.tir.program import Launch, Program, Slice, Tensor, place_syncs
+from tilewright.tir.program.program import Launch, Program, Slice, Tensor, place_syncs
 
 pytestmark = pytest.mark.needs_cc
 

@@ -11,12 +11,12 @@ from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
+from tilewright.tir.instructions.tensor_intrinsics import VDPBF16PS, VPDPBUSD
+from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.target import Target
-from tilewright.tir.tensor_intrinsics import VDPBF16PS, VPDPBUSD
 
 from ..schedule.programs import conv, in_instructions, matmul, matmul_relu, packed_dots
-from ..schedule.test_rows import layer_norm, reduced
+from ..schedule.rules.test_rows import layer_norm, reduced
 
 AVX512 = Target.parse("c:avx512")
 VNNI, BF16 = Target.parse("c:avx512+vnni"), Target.parse("c:avx512+bf16")

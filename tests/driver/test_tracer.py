@@ -13,7 +13,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.driver.lower import lower_function
-from tilewright.tir.error_bound import reference
+from tilewright.tir.reference.error_bound import reference
 from tilewright.tir.stmt import Block, Role
 from tilewright.tir.target import Target
 from tilewright.tir.visit import blocks, loads, stores

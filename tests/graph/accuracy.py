@@ -12,7 +12,7 @@ import onnxruntime as ort
 from onnx import numpy_helper
 
 from tilewright.runtime.arrays import Array
-from tilewright.runtime.engine import Engine
+from tilewright.runtime.engine.engine import Engine
 
 LARGEST = 1e-5  # max |y - ref64| / max |ref64|
 OVER_PEER = 5  # times onnxruntime's own error, which is taken to be at least one rounding

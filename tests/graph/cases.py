@@ -17,15 +17,15 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from tilewright.graph.compile import compile
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.ir import Graph, Node
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ir.ir import Graph, Node
+from tilewright.graph.ir.verify import verify
 from tilewright.graph.ops.base import tensor_type
 from tilewright.graph.passes.pipeline import optimise
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
-from tilewright.graph.verify import verify
-from tilewright.tir import te
-from tilewright.tir.interpreter import interpret
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.te import te
 
 Attribute = int | float | str | list[int] | list[float]
 

@@ -10,18 +10,18 @@ import onnxruntime as ort
 import pytest
 from onnx import helper, numpy_helper
 
-from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.ir import Graph, Node
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph, Node
+from tilewright.graph.ir.verify import verify
 from tilewright.graph.ops.base import Operator, tensor_type
 from tilewright.graph.passes.layout import ChannelsLast
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
-from tilewright.graph.verify import verify
-from tilewright.tir import te
-from tilewright.tir.interpreter import interpret
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.te import te
 
 Attribute = int | float | str | list[int] | list[float] | onnx.TensorProto
 

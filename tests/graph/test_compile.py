@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from tilewright.driver.build_program import build_program
-from tilewright.driver.check_program import ProgramCheckError
-from tilewright.graph import compile_model, pricing, samples
-from tilewright.graph.build import GraphBuilder
+from tilewright.driver.check.program import ProgramCheckError
+from tilewright.graph import compile_model
 from tilewright.graph.compile import MemoryLimitError, compile
 from tilewright.graph.compile_model import UntunedError
 from tilewright.graph.errors import ModelError
-from tilewright.graph.ir import Graph, rebuilt
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph, rebuilt
 from tilewright.graph.ops.activation import Relu, Sigmoid
 from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
@@ -26,16 +26,18 @@ from tilewright.graph.ops.logic import Less, Where
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.options import OptionError
-from tilewright.graph.plan import plan_model
-from tilewright.graph.reference import evaluate
+from tilewright.graph.plan import pricing
+from tilewright.graph.plan.plan import plan_model
+from tilewright.graph.reference.reference import evaluate
+from tilewright.graph.samples import samples
 from tilewright.graph.types import Splat, TensorType, array_of, owned
-from tilewright.runtime.engine import Engine
-from tilewright.runtime.host import CPU_VARIABLE, host_target, is_foreign
-from tilewright.runtime.memory import process_memory
-from tilewright.runtime.report import bytes_text
+from tilewright.runtime.engine.engine import Engine
+from tilewright.runtime.machine.host import CPU_VARIABLE, host_target, is_foreign
+from tilewright.runtime.machine.memory import process_memory
+from tilewright.runtime.model.report import bytes_text
 from tilewright.schedule.errors import ScheduleError
-from tilewright.schedule.rules.contraction import ContractionRule
 from tilewright.schedule.rules.default import default_schedule
+from tilewright.schedule.rules.products.contraction import ContractionRule
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target

@@ -15,11 +15,12 @@ import numpy as np
 import onnx
 import pytest
 
-from tilewright.graph import engine_cache, samples
+from tilewright.graph import engine_cache
 from tilewright.graph.compile import compile
 from tilewright.graph.engine_cache import engine_key, model_digest
-from tilewright.runtime.cache import FOLDER_VARIABLE, user_cache
-from tilewright.runtime.host import CPU_VARIABLE, host, host_target
+from tilewright.graph.samples import samples
+from tilewright.runtime.machine.host import CPU_VARIABLE, host, host_target
+from tilewright.runtime.toolchain.cache import FOLDER_VARIABLE, user_cache
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.tir.target import ISAS, Target
 
@@ -178,7 +179,7 @@ def test_a_folder_that_cannot_be_written_is_one_warning(
     def full(*_: object, **__: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("tilewright.runtime.engine_writer.write_file", full)
+    monkeypatch.setattr("tilewright.runtime.engine.writer.write_file", full)
     assert built(model)
     assert "cannot keep the engine 'tiny' (no space left)" in caplog.text
 

@@ -17,10 +17,10 @@ import numpy as np
 import onnx
 import pytest
 
-from tilewright.graph import samples
 from tilewright.graph.compile import compile
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.reference import evaluate
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.reference.reference import evaluate
+from tilewright.graph.samples import samples
 from tilewright.runtime.arrays import Array
 
 from .accuracy import Feeds, check_engine, check_rows, rebatched, run_onnxruntime

@@ -9,10 +9,10 @@ import pytest
 
 import tilewright as tw
 from tilewright.graph.compile import compile
-from tilewright.graph.samples import LIGHT_MODELS, random_model
-from tilewright.runtime.cuda.availability import Unavailable, availability
-from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.cuda.device_array import DeviceArray
+from tilewright.graph.samples.samples import LIGHT_MODELS, random_model
+from tilewright.runtime.cuda.device.array import DeviceArray
+from tilewright.runtime.cuda.device.availability import Unavailable, availability
+from tilewright.runtime.cuda.device.context import Context
 from tilewright.runtime.index_checks import IndexRangeError
 
 from .test_gpu_engines import network

@@ -11,16 +11,16 @@ import pytest
 import tilewright as tw
 from tilewright.driver import compile_ahead_cuda
 from tilewright.graph import compile_model, engine_cache
-from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import compile
-from tilewright.graph.ir import Graph
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.pooling import MaxPool
-from tilewright.graph.samples import random_model
+from tilewright.graph.samples.samples import random_model
 from tilewright.graph.types import TensorType
-from tilewright.runtime.cuda import availability as availability_module
-from tilewright.runtime.cuda.availability import Available, Unavailable
+from tilewright.runtime.cuda.device import availability as availability_module
+from tilewright.runtime.cuda.device.availability import Available, Unavailable
 from tilewright.tir.target import Target
 
 from .transformer import encoder

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
 from tilewright.graph.compile import compile
-from tilewright.graph.samples import tiny_model
+from tilewright.graph.samples.samples import tiny_model
 
 from .transformer import encoder
 

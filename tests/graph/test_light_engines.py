@@ -9,14 +9,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from tilewright.graph import samples
 from tilewright.graph.compile import compile
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.ir import make_graph
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ir.ir import make_graph
 from tilewright.graph.passes.pipeline import optimise
-from tilewright.graph.plan import plan_model
-from tilewright.graph.reference import evaluate
-from tilewright.runtime.host import host_target
+from tilewright.graph.plan.plan import plan_model
+from tilewright.graph.reference.reference import evaluate
+from tilewright.graph.samples import samples
+from tilewright.runtime.machine.host import host_target
 
 from .accuracy import error
 

@@ -8,16 +8,16 @@ import numpy as np
 import onnx
 import pytest
 
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.ir import Graph
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ir.verify import verify
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.movement import Identity, Transpose
 from tilewright.graph.ops.normalisation import BatchNormalization
 from tilewright.graph.passes.pipeline import optimise
-from tilewright.graph.reference import evaluate
-from tilewright.graph.samples import LIGHT_MODELS, light_model, random_model
+from tilewright.graph.reference.reference import evaluate
+from tilewright.graph.samples.samples import LIGHT_MODELS, light_model, random_model
 from tilewright.graph.types import Array
-from tilewright.graph.verify import verify
 
 Run = Callable[[onnx.ModelProto, dict[str, Array]], list[Array]]
 

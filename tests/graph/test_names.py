@@ -10,13 +10,13 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from tilewright.driver.load import load
-from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.types import TensorType
-from tilewright.runtime.engine_format import EngineFileError
+from tilewright.runtime.engine.format import EngineFileError
 
 NAMES = (
     "plain",

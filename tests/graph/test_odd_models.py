@@ -10,9 +10,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.graph.compile import compile
-from tilewright.graph.fusion import fuse
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.reference import evaluate
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.plan.fusion import fuse
+from tilewright.graph.reference.reference import evaluate
 
 pytestmark = pytest.mark.needs_cc
 

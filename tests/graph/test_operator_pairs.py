@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tilewright.driver.ways import Ways
-from tilewright.graph.build import GraphBuilder
+from tilewright.driver.check.ways import Ways
 from tilewright.graph.compile import compile
-from tilewright.graph.ir import Graph
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Softplus
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.functions import Abs, Cast, Log
@@ -28,7 +28,7 @@ from tilewright.graph.ops.reduction import (
     ReduceSum,
 )
 from tilewright.graph.ops.softmax import LogSoftmax, Softmax
-from tilewright.graph.plan import plan_model
+from tilewright.graph.plan.plan import plan_model
 from tilewright.graph.types import TensorType
 from tilewright.tir.dtype import dtype
 from tilewright.tir.target import Target

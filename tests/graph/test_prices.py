@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tilewright.graph.samples import light_model, tiny_model
-from tilewright.graph.tasks import tasks
-from tilewright.schedule.cost import estimate
+from tilewright.graph.plan.tasks import tasks
+from tilewright.graph.samples.samples import light_model, tiny_model
+from tilewright.schedule.estimate import estimate
 from tilewright.schedule.rules.default import rule_for
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target

@@ -13,10 +13,10 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.plan import plan_model
-from tilewright.graph.reference_program import reference_model
-from tilewright.tir.program import place_syncs, verify_program
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.plan.plan import plan_model
+from tilewright.graph.plan.reference_program import reference_model
+from tilewright.tir.program.program import place_syncs, verify_program
 from tilewright.tir.target import Target
 
 MOST = 2.5  # calls at 2n nodes over those at n

@@ -15,7 +15,7 @@ from tilewright.runtime.arrays import (
     empty_aligned,
     memory,
 )
-from tilewright.runtime.library import ffi
+from tilewright.runtime.toolchain.library import ffi
 
 F32 = np.dtype(np.float32)
 A = Argument("A", F32, (2, 3))

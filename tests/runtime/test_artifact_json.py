@@ -16,12 +16,12 @@ from tilewright.runtime.artifact_json import (
     report_to_json,
     target_from_json,
 )
-from tilewright.runtime.report import EngineReport, KernelReport, MemoryPlan
+from tilewright.runtime.model.report import EngineReport, KernelReport, MemoryPlan
 from tilewright.tir.dtype import FLOAT32, UINT64
 from tilewright.tir.errors import IRError
 from tilewright.tir.index_check import IndexCheck
-from tilewright.tir.json_reader import Json, Reader, parse_json
-from tilewright.tir.program import Copy, Launch, ProgramCheck, Slice, Sync
+from tilewright.tir.parsing.json_reader import Json, Reader, parse_json
+from tilewright.tir.program.program import Copy, Launch, ProgramCheck, Slice, Sync
 from tilewright.tir.target import Target
 
 X, W = Parameter("x", FLOAT32, (4,), "input"), Parameter("w", FLOAT32, (4,), "constant")

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.arrays import address
-from tilewright.runtime.engine import Engine
-from tilewright.runtime.engine_format import EngineFileError, Requirements, platform_name
-from tilewright.runtime.engine_reader import EngineFile
-from tilewright.runtime.engine_writer import _Weights, to_bytes, write_file
+from tilewright.runtime.engine.engine import Engine
+from tilewright.runtime.engine.format import EngineFileError, Requirements, platform_name
+from tilewright.runtime.engine.reader import EngineFile
+from tilewright.runtime.engine.writer import _Weights, to_bytes, write_file
 
 from ..tiny_engine import tiny_engine
 from ..tiny_program import image

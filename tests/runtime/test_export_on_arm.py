@@ -11,15 +11,15 @@ import pytest
 
 from tilewright.codegen.c.program import emit_program
 from tilewright.driver.lower_program import LoweredProgram, lower_program
-from tilewright.runtime.engine_parts import EngineParts
-from tilewright.runtime.export_c import export_c
-from tilewright.runtime.report import EngineReport, MemoryPlan
-from tilewright.tir.interpreter import interpret
+from tilewright.runtime.engine.export_c import export_c
+from tilewright.runtime.engine.parts import EngineParts
+from tilewright.runtime.model.report import EngineReport, MemoryPlan
+from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.target import Target
 
 from ..codegen.c.emulated import COMPILER, EMULATOR, need_emulator
 from ..tiny_program import M, N, constants, expected, image, tiny
-from .test_export_c import MAIN
+from .engine.test_export_c import MAIN
 
 NEON = Target.parse("c:neon")
 

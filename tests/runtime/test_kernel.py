@@ -15,9 +15,9 @@ import pytest
 
 from tilewright.codegen.artifact import Artifact, Parameter
 from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError
-from tilewright.runtime.compile import compile_shared
 from tilewright.runtime.kernel import Kernel, KernelError, accept_constants
-from tilewright.runtime.roofline import Work
+from tilewright.runtime.measure.roofline import Work
+from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.target import ISAS, Target
 

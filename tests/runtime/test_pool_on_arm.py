@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tilewright.runtime.pool import pool_source
+from tilewright.runtime.cpu.pool import pool_source
 
 from ..codegen.c.emulated import COMPILER, EMULATOR, FLAGS, need_emulator
-from .test_pool import SOURCE
+from .cpu.test_pool import SOURCE
 
 # writes {rounds, threads that took part, errors} of `rounds` for each number of threads
 MAIN = """\

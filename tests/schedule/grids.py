@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewright.schedule.references import LoopRef
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.trace.references import LoopRef
 from tilewright.tir.visit import stores
 
 Steps = Callable[[Schedule], object]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.schedule.canonical import canonical_form
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.te import te
 
 
 def matmul(m: int, n: int, k: int) -> PrimFunc:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 
 from .nests import NESTS
 

@@ -15,15 +15,15 @@ import pytest
 from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.trace import Trace
-from tilewright.tir import te
-from tilewright.tir.evaluate import evaluate
+from tilewright.schedule.trace.trace import Trace
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.printer import print_stmt
+from tilewright.tir.instructions.tensor_intrinsics import TensorIntrinsic
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.target import Target
-from tilewright.tir.tensor_intrinsics import TensorIntrinsic
+from tilewright.tir.te import te
+from tilewright.tir.text.printer import print_stmt
 
 Array = np.ndarray
 

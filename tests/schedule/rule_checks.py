@@ -9,15 +9,15 @@ import numpy as np
 from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.codegen.lower.pipeline import lower
 from tilewright.schedule.canonical import canonical_form
-from tilewright.schedule.decisions import Decisions, Question
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.evaluate import evaluate
+from tilewright.schedule.trace.decisions import Decisions, Question
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.target import Target
-from tilewright.tir.verify import Stage, verify
+from tilewright.tir.verify.verify import Stage, verify
 
 from .programs import assert_replays, integers
 

@@ -14,18 +14,19 @@ from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.driver.fuzz import steps
 from tilewright.driver.fuzz.arguments import Arguments
 from tilewright.driver.fuzz.case import arrays, named
-from tilewright.schedule import completeness, dependence, legality, placement, recurrence
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.errors import Kind, ScheduleError
+from tilewright.schedule.legality import completeness, dependence, placement, recurrence
+from tilewright.schedule.legality import loops as legality
 from tilewright.schedule.nest import loops_around, readers, writers
 from tilewright.schedule.proof import prove
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.verdict import REFUTED
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.error_bound import reference
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.interpreter_checks import InterpreterError
+from tilewright.tir.interpreter.checks import InterpreterError
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.reference.error_bound import reference
 from tilewright.tir.stmt import For
 from tilewright.tir.target import Target
 from tilewright.tir.visit import blocks

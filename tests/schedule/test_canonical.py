@@ -9,9 +9,9 @@ from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.schedule.canonical import canonical_form, origin_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.errors import InternalError
-from tilewright.tir.evaluate import evaluate
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.reference.evaluate import evaluate
 
 from .nests import NESTS, blur, conv, matmul, packed, softmax
 

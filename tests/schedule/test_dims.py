@@ -17,15 +17,15 @@ from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.trace import Trace
-from tilewright.tir import te
-from tilewright.tir.equal import difference
-from tilewright.tir.evaluate import Array, evaluate
+from tilewright.schedule.trace.trace import Trace
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.reference.evaluate import Array, evaluate
 from tilewright.tir.target import Target
-from tilewright.tir.verify import Stage, verify
+from tilewright.tir.te import te
+from tilewright.tir.text.equal import difference
+from tilewright.tir.verify.verify import Stage, verify
 
 MOST = 11
 SIZES = (1, 2, 3, 4, 5, 8, 9, MOST)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.schedule.index_map import IndexMap
+from tilewright.tir.analysis.simplify import simplify
 from tilewright.tir.expr import Const, index
-from tilewright.tir.simplify import simplify
 
 TEXTS = [
     "lambda i: (i,)",

@@ -11,10 +11,10 @@ from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.proof import prove
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.verdict import Verdict
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 
 from .grids import Steps, block_for_each_row, warp_for_each_row
 from .programs import farthest, matmul, scheduled

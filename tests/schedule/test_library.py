@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.te import te
 
 from .programs import body_of, chain, conv, matmul, matmul_relu, refusals, scheduled
 

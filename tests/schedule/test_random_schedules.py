@@ -14,10 +14,13 @@ from tilewright.driver.fuzz.arguments import STEPS
 from tilewright.driver.fuzz.case import Case, draw
 from tilewright.driver.fuzz.examine import UNDECIDED, examine
 from tilewright.driver.fuzz.steps import Tally, random_schedule, take_random
-from tilewright.schedule.recorder import RECORDED
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.trace.recorder import RECORDED
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
+from tilewright.tir.instructions.tensor_intrinsics import (
+    TENSOR_INTRINSICS,
+    TensorIntrinsic,
+)
 
 from .programs import bag, gathered, in_instructions, packed_dots
 from .switched_off import OFF, Refusal, clash, recorded, refuted, tensor_of

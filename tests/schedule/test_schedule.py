@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tilewright.schedule.decisions import Random
 from tilewright.schedule.errors import ScheduleError, ScheduleTypeError
-from tilewright.schedule.references import LoopRef
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.trace.decisions import Random
+from tilewright.schedule.trace.references import LoopRef
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.stmt import Tail
 from tilewright.tir.target import Target

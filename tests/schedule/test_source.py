@@ -7,9 +7,9 @@ import pytest
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.source import ScheduleSource, as_source
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 
 TARGET = Target.parse("c:avx512")
 

@@ -19,14 +19,14 @@ from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule, rule_for
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
-from tilewright.tir.evaluate import evaluate
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.target import Target
-from tilewright.tir.verify import Stage, verify
+from tilewright.tir.te import te
+from tilewright.tir.verify.verify import Stage, verify
 
 from ..isas import HERE
 from .programs import assert_replays, refusals

@@ -8,7 +8,7 @@ from tilewright.tir.buffer import Alignment, Buffer
 from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64
 from tilewright.tir.errors import IRError
 from tilewright.tir.expr import Var
-from tilewright.tir.printer import print_expr
+from tilewright.tir.text.printer import print_expr
 
 X = Var("i")
 A = Buffer("A", FLOAT32, (4, 8))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.tir import te
-from tilewright.tir.canonical import workload_key
 from tilewright.tir.checked import checks_of, has_checks, without_checks
-from tilewright.tir.equal import equal
-from tilewright.tir.error_bound import reference
-from tilewright.tir.evaluate import evaluate
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
-from tilewright.tir.printer import print_expr
-from tilewright.tir.verify import Stage, verify
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.reference.error_bound import reference
+from tilewright.tir.reference.evaluate import evaluate
+from tilewright.tir.te import te
+from tilewright.tir.text.canonical import workload_key
+from tilewright.tir.text.equal import equal
+from tilewright.tir.text.printer import print_expr
+from tilewright.tir.verify.verify import Stage, verify
 
 TABLE = te.placeholder((10, 3), "float32", name="T")
 TOKENS = te.placeholder((4,), "int32", name="N")

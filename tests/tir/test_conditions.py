@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.tir.conditions import all_of, any_of, conjuncts
 from tilewright.tir.expr import FALSE, TRUE, Var
-from tilewright.tir.printer import print_expr
+from tilewright.tir.text.printer import print_expr
 
 X, J = Var("i"), Var("j")
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.tir.bounds import bounds
+from tilewright.tir.analysis.bounds import bounds
+from tilewright.tir.analysis.simplify import narrowed, simplify
 from tilewright.tir.buffer import Buffer, array
-from tilewright.tir.canonical import workload_key
 from tilewright.tir.dim import Dim, dims_of, most
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.equal import equal
 from tilewright.tir.expr import Var
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
-from tilewright.tir.printer import print_expr
-from tilewright.tir.simplify import narrowed, simplify
-from tilewright.tir.verify import Stage, VerificationError, verify
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.text.canonical import workload_key
+from tilewright.tir.text.equal import equal
+from tilewright.tir.text.printer import print_expr
+from tilewright.tir.verify.verify import Stage, VerificationError, verify
 
 TEXT = """
 def f(n: dim(2, 9), A: float32[n, 3], B: output(float32[n, 3])):

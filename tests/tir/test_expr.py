@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tilewright.tir import te
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import BOOL, FLOAT32, INT32, INT64, dtype
 from tilewright.tir.errors import IRError
@@ -25,7 +24,8 @@ from tilewright.tir.expr import (
     is_const,
 )
 from tilewright.tir.lowered import Broadcast, Ramp
-from tilewright.tir.printer import print_expr
+from tilewright.tir.te import te
+from tilewright.tir.text.printer import print_expr
 
 X, J = Var("i"), Var("j")
 A = Buffer("A", FLOAT32, (4, 8))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.tir import te
 from tilewright.tir.errors import IRError
 from tilewright.tir.func import PrimFunc, split_allocations
 from tilewright.tir.stmt import NOTHING, For
+from tilewright.tir.te import te
 
 
 def example() -> PrimFunc:

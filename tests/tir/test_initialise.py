@@ -16,7 +16,6 @@ from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.expr import EQ, LT, TRUE, Expr, Var, compare, const, floordiv, index
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.initialise import begin_empty, init_nest, outer_condition, spatial_loops
-from tilewright.tir.printer import print_expr, print_stmt
 from tilewright.tir.stmt import (
     NOTHING,
     Alloc,
@@ -31,6 +30,7 @@ from tilewright.tir.stmt import (
     Tail,
     seq,
 )
+from tilewright.tir.text.printer import print_expr, print_stmt
 
 from .expressions import value
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tilewright.tir import te
 from tilewright.tir.dtype import INT64, dtype
 from tilewright.tir.errors import IRError
 from tilewright.tir.expr import Const
 from tilewright.tir.number import check_number, has_infinity, integer_range
+from tilewright.tir.te import te
 
 A = te.placeholder((3, 4), "float32", name="A")
 N = te.placeholder((3,), "int8", name="N")

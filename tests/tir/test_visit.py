@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.equal import equal
 from tilewright.tir.expr import Add, Expr, Let, Mul, Var, const, index
 from tilewright.tir.node import Node
-from tilewright.tir.printer import print_stmt
 from tilewright.tir.stmt import (
     NOTHING,
     Alloc,
@@ -23,6 +21,8 @@ from tilewright.tir.stmt import (
     Store,
     seq,
 )
+from tilewright.tir.text.equal import equal
+from tilewright.tir.text.printer import print_stmt
 from tilewright.tir.visit import (
     accesses,
     blocks,

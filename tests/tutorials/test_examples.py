@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.runtime.host import host
-from tilewright.tir.interpreter import interpret
+from tilewright.runtime.machine.host import host
+from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.stmt import Parameter
 from tilewright.tir.target import covers
 

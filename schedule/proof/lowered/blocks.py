@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ....tir.stmt import BLOCK_AXES
-from ..affine import Affine, variable
+from ..forms.affine import Affine, variable
+from ..forms.nest import Access
 from ..grid_races import Threads
-from ..nest import Access
 from ..races import AT_ONCE
 from .cells import Cells, CellTable, may_meet
 

@@ -20,10 +20,10 @@ import numpy as np
 from ....tir.dim import Dim
 from ....tir.expr import Var
 from ....tir.stmt import THREAD_AXES
-from ..affine import Affine, Choice, Quotient, Ranges, Term, Undecided, interval, variable
-from ..condition import Case
+from ..forms.affine import Affine, Choice, Quotient, Ranges, Term, Undecided, interval, variable
+from ..forms.condition import Case
+from ..forms.nest import Access
 from ..grid_races import Team, Threads
-from ..nest import Access
 
 MOST_RUNS = 1 << 21  # of all accesses to a buffer
 MOST_CELLS = 1 << 22  # among those that two accesses may touch

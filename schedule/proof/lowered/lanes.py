@@ -13,9 +13,9 @@ from ....tir.buffer import Buffer, Load
 from ....tir.dtype import INT64
 from ....tir.expr import Cast, Expr, Var, add, const, mul
 from ....tir.lowered import Broadcast, Exchange, Lanes, Ramp, Reinterpret, Vector
-from ....tir.printer import print_expr
 from ....tir.stmt import NOTHING, For, ForKind
-from ..affine import Undecided
+from ....tir.text.printer import print_expr
+from ..forms.affine import Undecided
 
 
 @cache

@@ -25,13 +25,13 @@ from ....tir.func import PrimFunc
 from ....tir.stmt import SHARED_OUT, Alloc, Barrier, Extern, For, Seq, Stmt, Store, WarpSum
 from ....tir.visit import loads, statements, stores
 from ...verdict import PROVED, REFUTED, UNKNOWN, Failure, Verdict
-from ..affine import Undecided
 from ..bounds import beyond, shape_text
-from ..budget import Budget, used_up
-from ..nest import Access
+from ..forms.affine import Undecided
+from ..forms.budget import Budget, used_up
+from ..forms.nest import Access
 from ..races import AT_ONCE, clashes_of_loops, clashes_of_roots
-from ..sets import Sets
-from ..witness import Finding, element_text, iteration
+from ..relations.sets import Sets
+from ..relations.witness import Finding, element_text, iteration
 from .blocks import blocks_keep_apart
 from .cells import CellTable
 from .running_copies import check_copies

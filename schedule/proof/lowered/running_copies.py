@@ -11,7 +11,7 @@ that goes on, also one that the device does at once. A barrier or a Commit that 
 every path counts for nothing, and what fails then is undecided.
 
 Not looked at: stores to what a copy reads. A loop that copies ahead stores to nothing else that its
-copies read (tir/fetched.py).
+copies read (tir/analysis/fetched.py).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dataclasses import dataclass, replace
 
 from ....tir.stmt import For
 from ...verdict import Failure
-from ..affine import Affine, variable
-from ..condition import Case, Cases, Constraint, both
-from ..nest import Access, BarrierAt, Statement
-from ..order import Equal, Order, orders_before
-from ..sets import Sets
-from ..witness import Finding, element_text, iteration, runs_of
+from ..forms.affine import Affine, variable
+from ..forms.condition import Case, Cases, Constraint, both
+from ..forms.nest import Access, BarrierAt, Statement
+from ..relations.order import Equal, Order, orders_before
+from ..relations.sets import Sets
+from ..relations.witness import Finding, element_text, iteration, runs_of
 from .cells import CellTable, overlap, touches_once
 from .lanes import lane_loop
 from .touches import Touches

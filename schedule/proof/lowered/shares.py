@@ -17,9 +17,9 @@ from ....tir.buffer import Buffer, Load
 from ....tir.expr import Expr, Var
 from ....tir.stmt import Alloc, For, If, Stmt, Store
 from ....tir.visit import found_in, loads, statements, stores
-from ..affine import Affine, Undecided, interval
-from ..condition import Cases, condition, negated
-from ..statements import narrowed
+from ..forms.affine import Affine, Undecided, interval
+from ..forms.condition import Cases, condition, negated
+from ..forms.statements import narrowed
 from .spans import Interval, Spans
 
 MOST_COUNTED = 4096  # iterations that are looked at one by one

@@ -13,8 +13,8 @@ from ....tir.func import PrimFunc
 from ....tir.lowered import Broadcast, Ramp
 from ....tir.stmt import Extern, For, IterVar, LetStmt, Store
 from ....tir.visit import found_in, statements
-from ..affine import Affine, Undecided, affine, interval, variable
-from ..data import bounded
+from ..forms.affine import Affine, Undecided, affine, interval, variable
+from ..forms.data import bounded
 from .lanes import in_lane, lane_loop
 
 Interval = tuple[int, int]

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..forms.nest import Access, BarrierAt
 from ..grid_races import Threads, clash, unparted_orders
-from ..nest import Access, BarrierAt
-from ..order import Order
-from ..sets import Sets
-from ..witness import Finding
+from ..relations.order import Order
+from ..relations.sets import Sets
+from ..relations.witness import Finding
 from .cells import Cells, CellTable, keep_apart, may_meet
 from .touches import Touches
 

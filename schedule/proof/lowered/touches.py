@@ -2,7 +2,7 @@
 conditions under which it happens, and its place among threads and barriers.
 
 - A thread of a block runs what stands in loops of threads, and beside them what the emitter gives
-  it (tir/threads.py): along an axis without a loop an access is of the first thread, or of all.
+  it (analysis/threads.py): along an axis without a loop an access is of the first thread or all.
 - A warp that loads a factor by rows takes 16 bytes at each address, for any of its threads.
 - An access of a vector is one of each of its lanes: a loop over them, innermost.
 - Where a scalar chooses, only the branch that is taken is evaluated; where a vector does, both are,
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from ....tir.analysis.threads import Kept, done_by_first, kept_by_all
 from ....tir.buffer import Buffer, Load
 from ....tir.conditions import conjuncts
 from ....tir.dim import Dim
@@ -47,13 +48,12 @@ from ....tir.stmt import (
     Store,
     WarpSum,
 )
-from ....tir.threads import Kept, done_by_first, kept_by_all
 from ....tir.visit import found_in, free_vars, statements
-from ..affine import Affine, Undecided, variable
-from ..condition import ALWAYS, Cases, both, condition
+from ..forms.affine import Affine, Undecided, variable
+from ..forms.condition import ALWAYS, Cases, both, condition
+from ..forms.nest import Access, BarrierAt, Branches, Statement
+from ..forms.statements import access, narrowed
 from ..grid_races import Threads
-from ..nest import Access, BarrierAt, Branches, Statement
-from ..statements import access, narrowed
 from .lanes import in_lane, lane_loop
 from .spans import Spans
 

@@ -10,8 +10,8 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.autotune.building import write
-from tilewright.autotune.space import TuningSpace
+from tilewright.autotune.measure.lowering import write
+from tilewright.autotune.space.space import TuningSpace
 from tilewright.codegen.cuda.artifact import CudaArtifact
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target

@@ -10,12 +10,12 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.autotune.log import read_log
-from tilewright.autotune.record import Trial
+from tilewright.autotune.log.file import read_log
+from tilewright.autotune.log.record import Trial
 from tilewright.autotune.tuning_log import TuningLog
 from tilewright.codegen.cuda.artifact import CudaArtifact
-from tilewright.runtime.cuda.compile import cuda_flags
-from tilewright.runtime.cuda.nvrtc import find_nvrtc
+from tilewright.runtime.cuda.toolchain.compile import cuda_flags
+from tilewright.runtime.cuda.toolchain.nvrtc import find_nvrtc
 from tilewright.tir.errors import TargetError
 
 from ..samples import on_grid, scaled

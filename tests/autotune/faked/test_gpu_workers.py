@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.autotune.building import Written, write
-from tilewright.autotune.jobs import Job, Result
-from tilewright.autotune.machine import Machine
-from tilewright.autotune.measurement import Subject
-from tilewright.autotune.record import Workload
-from tilewright.autotune.space import TuningSpace
-from tilewright.autotune.worker_process import Deadlines
+from tilewright.autotune.log.record import Workload
+from tilewright.autotune.measure.jobs import Job, Result
+from tilewright.autotune.measure.lowering import Written, write
+from tilewright.autotune.measure.machine import Machine
+from tilewright.autotune.measure.measurement import Subject
+from tilewright.autotune.measure.worker_process import Deadlines
+from tilewright.autotune.space.space import TuningSpace
 from tilewright.codegen.cuda.artifact import CudaArtifact
 from tilewright.tir.target import Target
 

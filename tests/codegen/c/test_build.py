@@ -10,9 +10,9 @@ import pytest
 
 from tilewright.codegen.artifact import Entry, Parameter
 from tilewright.codegen.c.build import build_artifact
-from tilewright.runtime.compile import compile_shared
+from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
 
 TEXT = """

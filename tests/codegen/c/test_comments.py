@@ -7,7 +7,7 @@ import pytest
 from tilewright.codegen.c.comments import comment
 from tilewright.driver.build import build
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
+from tilewright.tir.te import te
 
 HOSTILE = (
     "*/ int injected; /*",

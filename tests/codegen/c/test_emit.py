@@ -9,10 +9,10 @@ import pytest
 from tilewright.codegen.c.emit import emit, emit_function
 from tilewright.codegen.lower.first_half import contraction
 from tilewright.codegen.lower.pipeline import lower
-from tilewright.tir import te
 from tilewright.tir.errors import InternalError
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 
 BYTES = """
 def bytes(A: int8[16], B: int8[16], C: output(int8[16])):

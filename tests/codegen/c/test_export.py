@@ -10,11 +10,11 @@ from tilewright.codegen.c.export import export_texts, weight_offsets
 from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.driver.lower_program import lower_program
-from tilewright.runtime.compile import compile_shared
-from tilewright.runtime.compilers import isa_flags
-from tilewright.runtime.pool import pool_source
+from tilewright.runtime.cpu.pool import pool_source
+from tilewright.runtime.toolchain.compile import compile_shared
+from tilewright.runtime.toolchain.compilers import isa_flags
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.program import Program, Tensor
+from tilewright.tir.program.program import Program, Tensor
 from tilewright.tir.target import Target
 
 from ...tiny_program import K, M, N, tiny

@@ -9,10 +9,10 @@ from tilewright.codegen.c.emit import emit
 from tilewright.codegen.c.externs import blamed
 from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.codegen.lower.pipeline import lower
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
-from tilewright.tir.te import Tensor
+from tilewright.tir.te import te
+from tilewright.tir.te.te import Tensor
 
 SCALAR = Target.parse("c:scalar")
 TEXT = """\

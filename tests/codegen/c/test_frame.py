@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.c.frame import HELPERS, prelude
-from tilewright.runtime.compile import compile_shared
-from tilewright.runtime.library import Library, ffi
+from tilewright.runtime.toolchain.compile import compile_shared
+from tilewright.runtime.toolchain.library import Library, ffi
 from tilewright.tir.target import ISAS, Target
 
 pytestmark = pytest.mark.needs_cc

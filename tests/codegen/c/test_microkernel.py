@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tilewright.codegen.c.build import build_artifact
-from tilewright.runtime.compile import assembly
-from tilewright.tir.parser import parse
+from tilewright.runtime.toolchain.compile import assembly
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
 
 from ...isas import reads_x86

@@ -13,7 +13,7 @@ from tilewright.driver.fuzz.examine import LoweredCase, differing, examine
 from tilewright.driver.fuzz.steps import Tally
 from tilewright.driver.lower import lower_function
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.trace import Trace
+from tilewright.schedule.trace.trace import Trace
 from tilewright.tir.dtype import FLOAT32, FLOAT64, INT32, INT64
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target

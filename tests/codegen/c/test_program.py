@@ -10,8 +10,8 @@ from tilewright.codegen.lower.pipeline import lower
 from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
-from tilewright.tir.program import Copy, Launch, Program, Sync, Tensor, place_syncs
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.program.program import Copy, Launch, Program, Sync, Tensor, place_syncs
 from tilewright.tir.target import Target
 
 from ...tiny_program import SIZE, M, N, piece, relu, tiny

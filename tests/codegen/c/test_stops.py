@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tilewright.codegen.c.stops import stopped
+from tilewright.tir.analysis.simplify import simplify
+from tilewright.tir.analysis.specialise import at_most
 from tilewright.tir.dim import Dim
 from tilewright.tir.expr import Var
-from tilewright.tir.parser import parse_stmt
-from tilewright.tir.printer import print_expr
-from tilewright.tir.simplify import simplify
-from tilewright.tir.specialise import at_most
+from tilewright.tir.parsing.parser import parse_stmt
 from tilewright.tir.stmt import For
+from tilewright.tir.text.printer import print_expr
 
 n = Dim("n", low=1, high=60)
 o = Var("o")

@@ -12,8 +12,8 @@ import pytest
 
 from tilewright.codegen.c.build import build_artifact
 from tilewright.codegen.lower.pipeline import lower
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
 
 pytestmark = pytest.mark.needs_cc

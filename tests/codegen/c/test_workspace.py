@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.c.workspace import plan_workspace
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 
 TEXT = """
 def f(A: float32[10], C: output(float32[10])):

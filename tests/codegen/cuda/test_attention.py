@@ -7,11 +7,11 @@ import pytest
 
 import tilewright as tw
 from tilewright.schedule.rules.default import default_schedule
-from tilewright.tir.evaluate import evaluate
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.target import Target
 
 from ...schedule.rule_checks import Answered
-from ...schedule.test_grid_rules import online_attention
+from ...schedule.rules.gpu.test_rules import online_attention
 
 A100 = Target.parse("cuda:sm_80")
 

@@ -11,8 +11,8 @@ from tilewright.codegen.cuda.device_functions import (
     cuda_definitions,
     emulated_definitions,
 )
-from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.emulator import emulate
+from tilewright.runtime.cuda.emulator.emulator import emulate
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
 
 from ...launches import flat
 

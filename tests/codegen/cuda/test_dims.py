@@ -13,16 +13,16 @@ import tilewright as tw
 from tilewright import te
 from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Stop
 from tilewright.codegen.cuda.block_stops import block_stop
-from tilewright.driver.check_data import random_array
+from tilewright.driver.check.data import random_array
 from tilewright.runtime.arrays import Array
-from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.nvrtc import Nvrtc
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
+from tilewright.runtime.cuda.toolchain.nvrtc import Nvrtc
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.dim import Dim
-from tilewright.tir.error_bound import reference
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.reference.error_bound import reference
 
 from ...driver.test_dims import flat, matmul, mixed
 

@@ -13,14 +13,14 @@ from tilewright.codegen.cuda.build import write_cuda
 from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.codegen.lower.pipeline import lower
 from tilewright.codegen.lower.split_prepare import Prepared
-from tilewright.runtime.cuda.compile import compile_cuda
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.library import deal_out
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 from tilewright.tir.visit import replace_buffers
 
 from ...schedule.grids import Steps, flat, rows_shared, tiled

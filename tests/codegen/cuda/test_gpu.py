@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.driver.check import check_kernel
-from tilewright.driver.check_data import random_array
-from tilewright.runtime.cuda.availability import Unavailable, availability
+from tilewright.driver.check.check import check_kernel
+from tilewright.driver.check.data import random_array
+from tilewright.runtime.cuda.device.availability import Unavailable, availability
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 
-from ...schedule.test_grid_rules import PRODUCTS, ROWS
+from ...schedule.rules.gpu.test_rules import PRODUCTS, ROWS
 from .test_dims import MADE as SIZED
 from .test_emit import PROGRAMS
 

@@ -12,8 +12,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.cuda.artifact import CudaArtifact
-from tilewright.runtime.cuda.emulation_report import EmulationReport
-from tilewright.runtime.cuda.emulator import emulate
+from tilewright.runtime.cuda.emulator.emulator import emulate
+from tilewright.runtime.cuda.emulator.report import EmulationReport
 
 from ...schedule.grids import products_of_warps, tiled
 from ...schedule.programs import matmul

@@ -11,15 +11,15 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.cuda.artifact import CudaArtifact
-from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.emulator import emulate
-from tilewright.runtime.cuda.inspection import instruction_mix, resources
+from tilewright.runtime.cuda.emulator.emulator import emulate
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
+from tilewright.runtime.cuda.toolchain.inspection import instruction_mix, resources
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.dtype import dtype
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 
 from ...schedule.grids import Steps, block_for_each_row, warp_for_each_row
 from ...schedule.programs import farthest

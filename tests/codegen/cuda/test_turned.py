@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.tir.evaluate import evaluate
+from tilewright.tir.reference.evaluate import evaluate
 
 from ...schedule.programs import integers
-from ...schedule.test_grid_rules import turned
+from ...schedule.rules.gpu.test_rules import turned
 
 pytestmark = pytest.mark.needs_cxx
 

@@ -9,14 +9,14 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.cuda.vector_types import vector_definitions, vector_type
-from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.inspection import instruction_mix, resources
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
+from tilewright.runtime.cuda.toolchain.inspection import instruction_mix, resources
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.dtype import dtype
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 
 A100 = Target.parse("cuda:sm_80")
 needs_tools = pytest.mark.usefixtures("cubin_tools")

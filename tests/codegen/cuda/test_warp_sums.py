@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.emulated_code import EmulatedCode
-from tilewright.runtime.cuda.inspection import instruction_mix, resources
+from tilewright.runtime.cuda.emulator.emulated_code import EmulatedCode
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
+from tilewright.runtime.cuda.toolchain.inspection import instruction_mix, resources
 from tilewright.runtime.kernel import Kernel
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.errors import TargetError
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.instructions.warp_products import WARP_PRODUCTS
 from tilewright.tir.target import Target
-from tilewright.tir.warp_products import WARP_PRODUCTS
+from tilewright.tir.te import te
 
 from ...schedule.grids import Steps, products_of_warps
 

@@ -1,4 +1,4 @@
-"""schedule/rules/grid/warps.py: products that warps compute together are right, spill nothing and
+"""schedule/rules/gpu/warps.py: products that warps compute together are right, spill nothing and
 meet few banks twice; who asks for an instruction gets it.
 """
 
@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.emulated_code import EmulatedCode
-from tilewright.runtime.cuda.inspection import instruction_mix, resources
+from tilewright.runtime.cuda.emulator.emulated_code import EmulatedCode
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
+from tilewright.runtime.cuda.toolchain.inspection import instruction_mix, resources
 from tilewright.runtime.kernel import Kernel
-from tilewright.schedule.decisions import Decisions, Default
 from tilewright.schedule.rules.default import default_schedule, rule_for
-from tilewright.schedule.rules.grid.warps import SLICE_STEPS, STAGES, TILES
-from tilewright.tir import te
-from tilewright.tir.evaluate import evaluate
+from tilewright.schedule.rules.gpu.warps import SLICE_STEPS, STAGES, TILES
+from tilewright.schedule.trace.decisions import Decisions, Default
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.target import Target
-from tilewright.tir.tensor import Tensor
+from tilewright.tir.te import te
+from tilewright.tir.te.tensor import Tensor
 
 from ...schedule.programs import assert_replays, integers
 from ...schedule.rule_checks import Answered

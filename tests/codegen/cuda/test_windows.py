@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.runtime.cuda.emulation_report import EmulationReport
+from tilewright.runtime.cuda.emulator.report import EmulationReport
 from tilewright.schedule.rules.default import default_schedule
-from tilewright.tir.evaluate import evaluate
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.target import Target
 
 from ...schedule.programs import conv, image_conv, integers, pool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.lower.common_loads import CommonLoads
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 
 
 def named(body: str, **options: int) -> str:

@@ -8,8 +8,8 @@ import pytest
 from tilewright.codegen.lower.contract import Contract
 from tilewright.codegen.lower.first_half import contraction
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
 
 

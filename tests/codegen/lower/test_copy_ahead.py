@@ -11,16 +11,16 @@ import tilewright as tw
 from tilewright.codegen.lower.copy_ahead import CopyAhead
 from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.driver.lower import lower_function
-from tilewright.runtime.cuda.emulated_code import EmulatedCode
+from tilewright.runtime.cuda.emulator.emulated_code import EmulatedCode
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.equal import equal
 from tilewright.tir.errors import TargetError
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
-from tilewright.tir.verify import Stage, verify
+from tilewright.tir.text.equal import equal
+from tilewright.tir.verify.verify import Stage, verify
 
 from ...schedule.grids import tiled
 from ...schedule.programs import integers, matmul

@@ -9,11 +9,11 @@ import tilewright as tw
 from tilewright.codegen.lower.copy_at_once import CopyAtOnce
 from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
-from tilewright.tir.equal import equal
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
+from tilewright.tir.text.equal import equal
 
 from ...schedule.grids import tiled
 from ...schedule.programs import matmul

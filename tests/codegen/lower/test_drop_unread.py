@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewright.codegen.lower.drop_unread import DropUnread
-from tilewright.tir.parser import parse
-from tilewright.tir.verify import Stage, verify
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.verify.verify import Stage, verify
 
 TEXT = """
 def f(X: float32[4], Y: output(float32[4])):

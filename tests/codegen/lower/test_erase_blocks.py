@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.codegen.lower.erase_blocks import EraseBlocks
 from tilewright.tir.errors import InternalError
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 
 
 def test_bindings_are_substituted_and_predicates_become_conditions() -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.codegen.lower.fit_dims import FitDims
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.te import te
 
 
 def doubled(most: int) -> PrimFunc:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.lower.fold_masks import FoldMasks
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 
 
 def folded(body: str) -> list[str]:

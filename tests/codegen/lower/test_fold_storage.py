@@ -10,13 +10,13 @@ from tilewright.codegen.lower.fold_storage import FoldStorage
 from tilewright.codegen.lower.partition import Partition
 from tilewright.codegen.lower.place_init import PlaceInit
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.printer import print_stmt
-from tilewright.tir.tensor import Tensor
-from tilewright.tir.verify import Stage, verify
+from tilewright.tir.te import te
+from tilewright.tir.te.tensor import Tensor
+from tilewright.tir.text.printer import print_stmt
+from tilewright.tir.verify.verify import Stage, verify
 
 from ...schedule.programs import (
     assert_same_values,

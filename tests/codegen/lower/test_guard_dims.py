@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tilewright.codegen.lower.guard_dims import GuardDims
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
+from tilewright.tir.te import te
 
 
 def doubled() -> PrimFunc:

@@ -14,17 +14,17 @@ from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
-from tilewright.tir.array_expr import evaluate_expr
-from tilewright.tir.evaluate import evaluate
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.reference.array_expr import evaluate_expr
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.stmt import Alloc, Block, For, If, Role, Seq, Stmt
 from tilewright.tir.target import Target
-from tilewright.tir.verify import Stage, verify
-from tilewright.tir.work import operations
+from tilewright.tir.te import te
+from tilewright.tir.verify.verify import Stage, verify
+from tilewright.tir.work.work import operations
 
 Condition = Callable[[Expr, Expr], Expr]
 

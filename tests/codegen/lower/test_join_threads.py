@@ -6,8 +6,8 @@ import pytest
 
 from tilewright.codegen.lower.join_threads import JoinThreads
 from tilewright.tir.errors import TargetError
-from tilewright.tir.parser import parse
-from tilewright.tir.printer import print_stmt
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.text.printer import print_stmt
 
 SUM = """
 def f(P: float32[4, 32], S: output(float32[4])):

@@ -7,12 +7,12 @@ import pytest
 
 from tilewright.codegen.lower.legalise import Legalise
 from tilewright.codegen.lower.math import ExpandMath
-from tilewright.tir import te
 from tilewright.tir.errors import InternalError
 from tilewright.tir.expr import NE, Call
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import ISAS, Target
+from tilewright.tir.te import te
 from tilewright.tir.visit import walk
 
 FLOOR = """

@@ -7,8 +7,8 @@ import pytest
 from tilewright.codegen.lower.own_storage import OwnStorage
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
-from tilewright.tir.printer import print_stmt
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.text.printer import print_stmt
 
 
 def function(first: str, second: str) -> PrimFunc:

@@ -9,10 +9,10 @@ import pytest
 from tilewright.codegen.lower.partition import Partition
 from tilewright.codegen.lower.place_init import PlaceInit
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.printer import print_stmt
-from tilewright.tir.verify import Stage, verify
+from tilewright.tir.te import te
+from tilewright.tir.text.printer import print_stmt
+from tilewright.tir.verify.verify import Stage, verify
 
 from ...schedule.programs import (
     assert_same_values,

@@ -8,9 +8,9 @@ from tilewright.codegen.lower.pipeline import lower, lowering_passes, run_passes
 from tilewright.codegen.lower.unroll import Unroll
 from tilewright.tir.errors import TargetError
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
-from tilewright.tir.verify import VerificationError
+from tilewright.tir.verify.verify import VerificationError
 
 AVX2 = Target.parse("c:avx2")
 TEXT = (

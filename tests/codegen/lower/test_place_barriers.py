@@ -10,10 +10,10 @@ from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.codegen.lower.place_barriers import PlaceBarriers
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import InterpreterError
-from tilewright.tir.parser import parse
-from tilewright.tir.printer import print_stmt
+from tilewright.tir.interpreter.interpreter import InterpreterError
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.stmt import Barrier
+from tilewright.tir.text.printer import print_stmt
 from tilewright.tir.visit import walk
 
 from ...schedule.programs import assert_same_values, chain, matmul

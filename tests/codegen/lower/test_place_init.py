@@ -9,8 +9,8 @@ import pytest
 from tilewright.codegen.lower.place_init import PlaceInit
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
-from tilewright.tir.printer import print_stmt
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.text.printer import print_stmt
 
 from ...schedule.programs import assert_same_values, chain, conv, matmul, pool
 

@@ -6,8 +6,8 @@ import pytest
 
 from tilewright.codegen.lower.place_team_barriers import PlaceTeamBarriers
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.parser import parse
-from tilewright.tir.printer import print_stmt
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.text.printer import print_stmt
 
 HEAD = "def f(A: float32[8, 8], X: output(float32[8, 8])):\n"
 

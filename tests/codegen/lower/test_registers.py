@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.codegen.lower.registers import Registers
 from tilewright.tir.errors import TargetError
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
 
 AVX512 = Target.parse("c:avx512")

@@ -11,13 +11,13 @@ from tilewright import te
 from tilewright.codegen.c.build import build_artifact
 from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.codegen.lower.saturate_casts import SaturateCasts
-from tilewright.tir.evaluate import evaluate
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
-from tilewright.tir.printer import print_stmt
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.stmt import Store
 from tilewright.tir.target import Target
+from tilewright.tir.text.printer import print_stmt
 from tilewright.tir.visit import stores
 
 TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.codegen.lower.split_prepare import split_prepare
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
 
 TEXT = """
 def f(A: float32[4, 8], B: constant(float32[8, 20]), D: constant(float32[20]),

@@ -6,11 +6,11 @@ import numpy as np
 
 from tilewright.codegen.lower.fold_storage import FoldStorage
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir import te
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.stmt import Alloc
+from tilewright.tir.te import te
 from tilewright.tir.visit import statements
 
 from .test_fold_storage import folded, shapes

@@ -13,12 +13,12 @@ from tilewright.codegen.lower.first_half import lower_to_nest
 from tilewright.codegen.lower.pipeline import lowering_passes
 from tilewright.codegen.lower.storage_casts import StorageCasts
 from tilewright.tir.dtype import dtype
-from tilewright.tir.evaluate import evaluate
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
-from tilewright.tir.printer import print_stmt
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.target import ISAS, Target
+from tilewright.tir.text.printer import print_stmt
 from tilewright.tir.visit import stores
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")

@@ -12,15 +12,18 @@ from tilewright.codegen.c.build import build_artifact
 from tilewright.codegen.lower.erase_blocks import EraseBlocks
 from tilewright.codegen.lower.pipeline import lower
 from tilewright.codegen.lower.tensorize import Tensorize
-from tilewright.runtime.host import host
+from tilewright.runtime.machine.host import host
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.errors import InternalError, TargetError
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
-from tilewright.tir.printer import print_stmt
+from tilewright.tir.instructions.tensor_intrinsics import (
+    TENSOR_INTRINSICS,
+    tensor_intrinsic,
+)
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target, covers
-from tilewright.tir.tensor_intrinsics import TENSOR_INTRINSICS, tensor_intrinsic
+from tilewright.tir.text.printer import print_stmt
 
 from ..conftest import run_artifact
 

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.codegen.lower.unroll import Unroll
 from tilewright.tir.errors import TargetError
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.stmt import Alloc, For
 from tilewright.tir.target import Target
 from tilewright.tir.visit import walk

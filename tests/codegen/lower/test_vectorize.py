@@ -10,7 +10,7 @@ import pytest
 
 from tilewright.codegen.lower.vectorize import Vectorize
 from tilewright.tir.errors import TargetError
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from tilewright.codegen.lower.unroll import Unroll
 from tilewright.codegen.lower.wide_accesses import WideAccesses, divisor
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.linear import linear
-from tilewright.tir.parser import parse
+from tilewright.tir.analysis.linear import linear
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
-from tilewright.tir.verify import Stage, verify
+from tilewright.tir.verify.verify import Stage, verify
 from tilewright.tir.visit import stores
 
 from ..conftest import random_arrays

@@ -10,8 +10,8 @@ import numpy as np
 
 from tilewright.driver.fuzz.case import RULED, Case, arrays, draw, rounds
 from tilewright.driver.fuzz.steps import Tally
-from tilewright.tir.canonical import workload_key
-from tilewright.tir.verify import Stage, verify
+from tilewright.tir.text.canonical import workload_key
+from tilewright.tir.verify.verify import Stage, verify
 from tilewright.tir.visit import stores
 
 

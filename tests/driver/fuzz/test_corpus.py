@@ -10,7 +10,7 @@ import pytest
 from tilewright.driver.fuzz.case import Case, CaseError
 from tilewright.driver.fuzz.replay import failure_of
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.trace import Trace
+from tilewright.schedule.trace.trace import Trace
 
 from ...schedule.programs import matmul
 

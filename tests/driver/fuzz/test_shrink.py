@@ -9,7 +9,7 @@ from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.expr import Call
 from tilewright.tir.intrinsics import EXP
-from tilewright.tir.parser import parse
+from tilewright.tir.parsing.parser import parse
 from tilewright.tir.stmt import For, ForKind
 from tilewright.tir.visit import walk
 

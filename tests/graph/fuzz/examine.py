@@ -21,7 +21,7 @@ from types import FrameType
 from onnx import ModelProto
 
 from tilewright.graph.compile import compile
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.tir.errors import InternalError, TilewrightError
 
 from .mutate import mutant

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from tilewright.graph.importers.rules.table import RULES
+from tilewright.graph.importers.onnx.rules.table import RULES
 
 from .seeds import seed_model
 

@@ -19,7 +19,7 @@ import onnx
 import onnx.backend.test
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from tilewright.graph.importers.rules.table import RULES
+from tilewright.graph.importers.onnx.rules.table import RULES
 
 _KEPT = Path(onnx.backend.test.__file__).parent / "data"
 _FOLDERS = [_KEPT / "pytorch-operator", _KEPT / "pytorch-converted", _KEPT / "simple"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tilewright.graph.samples import tiny_model
+from tilewright.graph.samples.samples import tiny_model
 from tilewright.tir.errors import InternalError
 
 from . import examine as examining

@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.passes.pipeline import optimise
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
 
 # Why a case may be refused: no such operator, an element type or an opset that we do not have,

@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.importers.onnx import import_onnx
-from tilewright.graph.samples import light_model, tiny_model
-from tilewright.graph.verify import verify
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ir.verify import verify
+from tilewright.graph.samples.samples import light_model, tiny_model
 
 NUMBERS = (0, -1, 1, 2, 7, 2**31, 2**40, -(2**63), 2**62)
 NAMES = ("", "x", "image", "data_0", "Relu", "Conv", "Reshape", "Sum", "Squeeze", "SAME_UPPER")

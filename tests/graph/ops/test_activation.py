@@ -9,11 +9,11 @@ import pytest
 
 from tilewright.driver.build import build
 from tilewright.graph.errors import UnsupportedOperator
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.activation import Gelu, Relu, Sigmoid, Softplus
 from tilewright.graph.ops.elementwise import Elementwise
 from tilewright.graph.types import Array, TensorType
-from tilewright.tir import te
+from tilewright.tir.te import te
 
 from ..cases import Case, check_case, check_compiled, model_of
 

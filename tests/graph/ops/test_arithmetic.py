@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.graph.errors import ModelError, UnsupportedOperator
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.arithmetic import Div
 from tilewright.graph.types import Array
 

@@ -10,8 +10,8 @@ import pytest
 from tilewright.graph.errors import ModelError
 from tilewright.graph.ops.attention import Attention, Heads
 from tilewright.graph.types import Array, TensorType
-from tilewright.tir import te
-from tilewright.tir.evaluate import evaluate
+from tilewright.tir.reference.evaluate import evaluate
+from tilewright.tir.te import te
 
 Random = Callable[..., Array]
 BATCH, HEADS, ROWS, PLACES, DEPTH = 2, 3, 4, 5, 6

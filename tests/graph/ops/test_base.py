@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.graph.ops.operators import Sample, samples
-from tilewright.graph.collapse import collapsed
-from tilewright.graph.form import Form, Operand, Step
+from tilewright.graph.kernels.collapse import collapsed
+from tilewright.graph.kernels.form import Form, Operand, Step
+from tilewright.graph.kernels.winograd import Winograd
 from tilewright.graph.ops.arithmetic import Add, Sub
 from tilewright.graph.ops.base import InlineCost, Operator, Permutation, Permuted, Role
 from tilewright.graph.ops.convolution import Conv
@@ -23,7 +24,6 @@ from tilewright.graph.types import (
     inverse,
     permutation_to_first,
 )
-from tilewright.graph.winograd import Winograd
 from tilewright.tir.errors import InternalError
 
 PERMUTATIONS = ((0, 2, 1), (2, 0, 1), (1, 0))

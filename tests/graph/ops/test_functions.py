@@ -7,9 +7,9 @@ import pytest
 from onnx import TensorProto
 
 from tilewright.graph.errors import UnsupportedOperator
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.functions import Cast
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array
 
 from ..cases import Case, check_case, check_compiled, model_of

@@ -12,14 +12,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.gathering import Gather, GatherElements, GatherND
 from tilewright.graph.passes.pipeline import optimise
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
 from tilewright.runtime.index_checks import IndexRangeError
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tilewright.graph.errors import ModelError, UnsupportedOperator
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.layer_norm import LayerNormalization, RMSNormalization
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
 
 from ..cases import Case, check_case, check_compiled, model_of

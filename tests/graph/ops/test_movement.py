@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.movement import Concat, Reshape, Transpose, reshape_groups
 from tilewright.graph.types import Array, TensorType

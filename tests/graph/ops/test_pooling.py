@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.pooling import AveragePool, MaxPool
 from tilewright.graph.types import Array, TensorType
 

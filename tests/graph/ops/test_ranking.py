@@ -9,18 +9,18 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.gathering import GatherElements
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
 from tilewright.graph.passes.pipeline import optimise
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
-from tilewright.tir import te
-from tilewright.tir.interpreter import interpret
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.te import te
 
 from ..cases import Case, check_case, check_compiled, check_expressions
 

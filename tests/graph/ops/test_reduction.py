@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.graph.build import GraphBuilder
 from tilewright.graph.errors import ModelError, UnsupportedOperator
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
+from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.reduction import ReduceMax, ReduceMean, ReduceMin, ReduceSum
 from tilewright.graph.passes.layout import ChannelsLast
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
 
 from ..cases import Case, check_case, check_compiled, model_of

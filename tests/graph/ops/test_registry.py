@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tilewright.graph.kernels.winograd import Winograd
 from tilewright.graph.ops.registry import OPERATORS
-from tilewright.graph.winograd import Winograd
 
 
 def test_each_operator_of_each_file_is_in_the_set(root: Path) -> None:

@@ -9,10 +9,10 @@ import onnx
 import pytest
 
 from tilewright.graph.errors import ModelError
-from tilewright.graph.importers.onnx import import_onnx
+from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.slicing import Pad, Slice, Spread
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Array, TensorType
 
 Check = Callable[..., object]

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tilewright.graph.ir import Graph
+from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ir.verify import verify
 from tilewright.graph.passes.pipeline import Pass
-from tilewright.graph.reference import evaluate
-from tilewright.graph.verify import verify
+from tilewright.graph.reference.reference import evaluate
 
 
 def apply(one: Pass, graph: Graph) -> Graph:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tilewright.graph.build import GraphBuilder
-from tilewright.graph.ir import Graph
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Pow
 from tilewright.graph.ops.functions import Erf, Tanh
 from tilewright.graph.passes.gelu_recognition import GeluRecognition

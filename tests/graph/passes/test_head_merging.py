@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tilewright.graph.build import GraphBuilder
-from tilewright.graph.ir import Graph
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.attention import Attention, Heads

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.graph.build import GraphBuilder
-from tilewright.graph.ir import Graph
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ir.verify import verify
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul, Sub, Sum
 from tilewright.graph.ops.base import Operator
@@ -23,9 +24,8 @@ from tilewright.graph.ops.reduction import ReduceMean
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.passes.layout import ChannelsLast
 from tilewright.graph.passes.pipeline import Pass
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Splat, TensorType
-from tilewright.graph.verify import verify
 
 Apply = Callable[[Pass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]

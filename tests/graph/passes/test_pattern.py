@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.graph.build import GraphBuilder
+from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ops.activation import Sigmoid
 from tilewright.graph.ops.arithmetic import Add, Mul, Sub
 from tilewright.graph.passes.pattern import Found, Made, Number, Pattern, Value, matched

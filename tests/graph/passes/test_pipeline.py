@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from tilewright.graph.build import GraphBuilder
-from tilewright.graph.ir import Graph, Node, rebuilt
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph, Node, rebuilt
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.base import Work
@@ -19,7 +19,7 @@ from tilewright.graph.ops.normalisation import BatchNormalization
 from tilewright.graph.passes.dead_code import DeadCode
 from tilewright.graph.passes.identity_removal import IdentityRemoval
 from tilewright.graph.passes.pipeline import PIPELINE, STRICT_PIPELINE, optimise
-from tilewright.graph.reference import evaluate
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Splat, TensorType
 from tilewright.tir.errors import InternalError
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tilewright.graph.build import GraphBuilder
 from tilewright.graph.compile import compile
-from tilewright.graph.fusion import fuse
-from tilewright.graph.ir import Graph
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.base import Operator
@@ -21,7 +20,8 @@ from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.passes.pipeline import Pass
 from tilewright.graph.passes.reshape_motion import ReshapeMotion, aligned
-from tilewright.graph.reference import evaluate
+from tilewright.graph.plan.fusion import fuse
+from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Constant, Splat, TensorType
 
 Apply = Callable[[Pass, Graph], Graph]

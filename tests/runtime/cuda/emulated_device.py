@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.runtime.cuda import emulation_build
-from tilewright.runtime.library import Library, SharedObject
+from tilewright.runtime.cuda.emulator import build as emulation_build
+from tilewright.runtime.toolchain.library import Library, SharedObject
 
 from .shared_library import shared_library
 

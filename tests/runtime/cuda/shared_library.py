@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tilewright.runtime.compilers import find_compiler
+from tilewright.runtime.toolchain.compilers import find_compiler
 
 
 def shared_library(source: str, path: Path, *flags: str) -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.cuda.emulation_report import EmulationReport, Finding, Site
-from tilewright.runtime.cuda.emulator import emulate
+from tilewright.runtime.cuda.emulator.emulator import emulate
+from tilewright.runtime.cuda.emulator.report import EmulationReport, Finding, Site
 
 from ...launches import flat
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.runtime.cuda.emulator import emulate
+from tilewright.runtime.cuda.emulator.emulator import emulate
 
 from ...launches import flat
 

@@ -16,7 +16,7 @@ from .fake_driver import fake_library
 
 HERE = Path(__file__).parent
 PRINT = """
-from tilewright.runtime.cuda.availability import Available, availability
+from tilewright.runtime.cuda.device.availability import Available, availability
 found = availability()
 print(found.driver.name if isinstance(found, Available) else found.error())
 """
@@ -51,7 +51,7 @@ def environment(library: Path | None, **settings: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "package", "how"),
     [
-        ("pycuda", "pycuda", "python -m tilewright.runtime.cuda.pycuda_wheel OUT/"),
+        ("pycuda", "pycuda", "python -m tilewright.runtime.cuda.driver.pycuda_wheel OUT/"),
         ("bindings", "cuda.bindings", "python -m pip install cuda-bindings"),
     ],
 )
@@ -135,14 +135,16 @@ def test_without_pycuda_and_cuda_bindings_it_says_how_to_get_one(library: Path) 
     assert found(library, hidden) == (
         "NoDevice: cuda: neither PyCUDA nor cuda-bindings is installed. [cuda-unavailable]\n"
         "  Hint: python -m pip install cuda-bindings, or build PyCUDA: python -m "
-        "tilewright.runtime.cuda.pycuda_wheel OUT/\n"
+        "tilewright.runtime.cuda.driver.pycuda_wheel OUT/\n"
     )
 
 
 def test_pycuda_for_another_driver_is_told(library: Path, tmp_path: Path) -> None:
     """One symbol less than it was built for."""
     if not installed("pycuda"):
-        pytest.skip("pycuda is not installed: python -m tilewright.runtime.cuda.pycuda_wheel OUT/")
+        pytest.skip(
+            "pycuda is not installed: python -m tilewright.runtime.cuda.driver.pycuda_wheel OUT/"
+        )
     older = fake_library(tmp_path, []).parent
     hidden = "import sys; sys.modules['cuda.bindings'] = None\n" + PRINT
     told = found(older, hidden)
@@ -152,7 +154,7 @@ def test_pycuda_for_another_driver_is_told(library: Path, tmp_path: Path) -> Non
     assert "undefined symbol: cu" in told
     assert told.endswith(
         "  Hint: PyCUDA must be built for a CUDA that is not newer than the driver's: python -m "
-        "tilewright.runtime.cuda.pycuda_wheel OUT/ --cuda 13.0\n"
+        "tilewright.runtime.cuda.driver.pycuda_wheel OUT/ --cuda 13.0\n"
     )
 
 
@@ -170,7 +172,7 @@ def test_a_pycuda_that_cannot_be_used_is_told_before_another_serves(
 
 
 CONTEXT = """
-from tilewright.runtime.cuda.availability import NoDevice, availability
+from tilewright.runtime.cuda.device.availability import NoDevice, availability
 found = availability()
 print(found is availability(), found.context() is found.context(0), found.context().device.name)
 try:
@@ -192,7 +194,7 @@ def test_a_device_has_one_context_in_a_process(library: Path) -> None:
 
 FORK = """
 import gc, os
-from tilewright.runtime.cuda.availability import availability
+from tilewright.runtime.cuda.device.availability import availability
 from tests.runtime.cuda.fake_driver import FakeDriver
 context, fake = availability().context(), FakeDriver()
 held = [context.allocate(16), context.stream()]

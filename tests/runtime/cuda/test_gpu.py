@@ -11,15 +11,15 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.runtime.cuda.availability import Unavailable, availability
-from tilewright.runtime.cuda.compile import Cubin, compile_cuda
-from tilewright.runtime.cuda.context import Context, Stream
-from tilewright.runtime.cuda.device_array import DeviceArray
-from tilewright.runtime.cuda.graph import Recording
-from tilewright.runtime.cuda.inspection import resources
-from tilewright.runtime.cuda.launch import pack
-from tilewright.runtime.cuda.timing import measure_on
-from tilewright.runtime.timing import CacheState
+from tilewright.runtime.cuda.device.array import DeviceArray
+from tilewright.runtime.cuda.device.availability import Unavailable, availability
+from tilewright.runtime.cuda.device.context import Context, Stream
+from tilewright.runtime.cuda.device.graph import Recording
+from tilewright.runtime.cuda.device.launch import pack
+from tilewright.runtime.cuda.device.timing import measure_on
+from tilewright.runtime.cuda.toolchain.compile import Cubin, compile_cuda
+from tilewright.runtime.cuda.toolchain.inspection import resources
+from tilewright.runtime.machine.timing import CacheState
 
 pytestmark = pytest.mark.gpu
 
@@ -204,8 +204,8 @@ def test_pytorch_sees_our_memory_and_we_see_its(context: Context) -> None:
 
 def illegal() -> str:
     """Run a kernel that writes where it may not, and give what is said of it."""
-    from tilewright.runtime.cuda.availability import Available
-    from tilewright.runtime.cuda.errors import DeviceError
+    from tilewright.runtime.cuda.device.availability import Available
+    from tilewright.runtime.cuda.driver.errors import DeviceError
 
     found = availability()
     assert isinstance(found, Available)

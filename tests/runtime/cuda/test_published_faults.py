@@ -9,10 +9,10 @@ import pytest
 
 from tilewright.codegen.cuda.artifact import Launch
 from tilewright.codegen.cuda.device_functions import cuda_definitions
-from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.emulation_report import EmulationReport
-from tilewright.runtime.cuda.emulator import emulate
-from tilewright.runtime.cuda.nvrtc import Nvrtc
+from tilewright.runtime.cuda.emulator.emulator import emulate
+from tilewright.runtime.cuda.emulator.report import EmulationReport
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
+from tilewright.runtime.cuda.toolchain.nvrtc import Nvrtc
 
 from ...launches import flat
 

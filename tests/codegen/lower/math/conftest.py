@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.lower.math.expand import expand_call
-from tilewright.tir.array_expr import evaluate_expr
 from tilewright.tir.dtype import dtype
 from tilewright.tir.expr import Call, Expr, Var, const
 from tilewright.tir.intrinsics import by_name
+from tilewright.tir.reference.array_expr import evaluate_expr
 
 Wide = np.longdouble
 HAS_WIDE = np.finfo(np.longdouble).nmant > 60

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.lower.math import ExpandMath
-from tilewright.tir.interpreter import interpret
-from tilewright.tir.parser import parse
+from tilewright.tir.interpreter.interpreter import interpret
+from tilewright.tir.parsing.parser import parse
 
 CALLS = ("exp(X[vi])", "exp2(X[vi])", "log(X[vi])", "tanh(X[vi])", "erf(X[vi])", "gelu(X[vi])")
 CALLS += ("pow(X[vi], X[vi])", "pow(X[vi], 0.7)", "pow(X[vi], 0.75)")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.tir.array_expr import evaluate_expr
 from tilewright.tir.expr import Call
 from tilewright.tir.node import Node
+from tilewright.tir.reference.array_expr import evaluate_expr
 from tilewright.tir.visit import transform
 
 LOWEST = {"float32": -87.33654, "float64": -708.3964185322641}

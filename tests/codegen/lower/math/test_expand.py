@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.lower.math import ExpandMath
-from tilewright.tir import te
 from tilewright.tir.buffer import Load
-from tilewright.tir.evaluate import evaluate
 from tilewright.tir.expr import Call, Let
 from tilewright.tir.func import PrimFunc
-from tilewright.tir.interpreter import interpret
+from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.lowered import Fma
+from tilewright.tir.reference.evaluate import evaluate
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 from tilewright.tir.visit import walk
 
 TARGET = Target.parse("c:avx2")

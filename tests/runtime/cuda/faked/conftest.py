@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tilewright.runtime.cuda.bindings_driver import BindingsDriver
-from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.cuda.driver import Driver
-from tilewright.runtime.cuda.pycuda_driver import PycudaDriver
+from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.driver.bindings_driver import BindingsDriver
+from tilewright.runtime.cuda.driver.driver import Driver
+from tilewright.runtime.cuda.driver.pycuda_driver import PycudaDriver
 
 from ..fake_driver import FakeDriver
 

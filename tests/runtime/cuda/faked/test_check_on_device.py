@@ -10,17 +10,17 @@ import pytest
 
 from tilewright.codegen.artifact import Parameter
 from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Temporary
-from tilewright.driver.check import CheckError, check_kernel
-from tilewright.runtime.cuda import device_code
-from tilewright.runtime.cuda.availability import Available
-from tilewright.runtime.cuda.compile import Cubin
-from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.cuda.device_code import DeviceCode
+from tilewright.driver.check.check import CheckError, check_kernel
+from tilewright.runtime.cuda.device import code as device_code
+from tilewright.runtime.cuda.device.availability import Available
+from tilewright.runtime.cuda.device.code import DeviceCode
+from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.toolchain.compile import Cubin
 from tilewright.runtime.kernel import Kernel
-from tilewright.tir import te
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 
 from ..fake_driver import FakeDriver
 from ..shared_library import shared_library

@@ -7,9 +7,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.cuda.driver import Driver
-from tilewright.runtime.cuda.errors import DeviceError, DeviceMemoryError, DeviceUseError
+from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.driver.driver import Driver
+from tilewright.runtime.cuda.driver.errors import (
+    DeviceError,
+    DeviceMemoryError,
+    DeviceUseError,
+)
 
 from ..fake_driver import FakeDriver
 

@@ -7,11 +7,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.runtime.cuda import dlpack
-from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.cuda.device_array import DeviceArray, ExchangeError
-from tilewright.runtime.cuda.dlpack import CUDA, Tensor
-from tilewright.runtime.cuda.errors import DeviceUseError
+from tilewright.runtime.cuda.device import dlpack
+from tilewright.runtime.cuda.device.array import DeviceArray, ExchangeError
+from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.dlpack import CUDA, Tensor
+from tilewright.runtime.cuda.driver.errors import DeviceUseError
 
 from ..fake_driver import FakeDriver
 

@@ -8,13 +8,13 @@ import pytest
 
 from tilewright.codegen.artifact import Parameter, Size
 from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Stop, Temporary
-from tilewright.runtime.cuda import device_code
-from tilewright.runtime.cuda.availability import Available, NoDevice, Unavailable
-from tilewright.runtime.cuda.context import Context, Memory
-from tilewright.runtime.cuda.device_array import DeviceArray
-from tilewright.runtime.cuda.device_code import DeviceCode, Loaded
-from tilewright.runtime.cuda.errors import LaunchError
-from tilewright.runtime.timing import measure
+from tilewright.runtime.cuda.device import code as device_code
+from tilewright.runtime.cuda.device.array import DeviceArray
+from tilewright.runtime.cuda.device.availability import Available, NoDevice, Unavailable
+from tilewright.runtime.cuda.device.code import DeviceCode, Loaded
+from tilewright.runtime.cuda.device.context import Context, Memory
+from tilewright.runtime.cuda.driver.errors import LaunchError
+from tilewright.runtime.machine.timing import measure
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.target import Target
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError
-from tilewright.runtime.cuda import device_program
-from tilewright.runtime.cuda.availability import Available
-from tilewright.runtime.cuda.compile import compile_cuda
-from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.cuda.device_array import DeviceArray
-from tilewright.runtime.engine import Engine
-from tilewright.runtime.engine_parts import EngineParts
-from tilewright.runtime.report import EngineReport, MemoryPlan
+from tilewright.runtime.cuda.device import program as device_program
+from tilewright.runtime.cuda.device.array import DeviceArray
+from tilewright.runtime.cuda.device.availability import Available
+from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.toolchain.compile import compile_cuda
+from tilewright.runtime.engine.engine import Engine
+from tilewright.runtime.engine.parts import EngineParts
+from tilewright.runtime.model.report import EngineReport, MemoryPlan
 
 from ....gpu_program import KERNELS, N, passed_on
 from ..fake_driver import FakeDriver

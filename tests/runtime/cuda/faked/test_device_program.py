@@ -7,20 +7,24 @@ import pytest
 
 from tilewright.codegen.artifact import Parameter
 from tilewright.codegen.cuda.program_artifact import CudaProgram
-from tilewright.runtime.cuda import device_program
-from tilewright.runtime.cuda.availability import Available
-from tilewright.runtime.cuda.compile import Cubin, compile_cuda
-from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.cuda.device_array import DeviceArray
-from tilewright.runtime.cuda.device_frame import DeviceFrame
-from tilewright.runtime.cuda.device_program import DeviceProgram
-from tilewright.runtime.cuda.errors import DeviceError, DeviceMemoryError, DeviceUseError
+from tilewright.runtime.cuda.device import program as device_program
+from tilewright.runtime.cuda.device.array import DeviceArray
+from tilewright.runtime.cuda.device.availability import Available
+from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.frame import DeviceFrame
+from tilewright.runtime.cuda.device.program import DeviceProgram
+from tilewright.runtime.cuda.driver.errors import (
+    DeviceError,
+    DeviceMemoryError,
+    DeviceUseError,
+)
+from tilewright.runtime.cuda.toolchain.compile import Cubin, compile_cuda
 from tilewright.runtime.index_checks import IndexRangeError
-from tilewright.runtime.timing import OwnClock, measure
+from tilewright.runtime.machine.timing import OwnClock, measure
 from tilewright.tir.dtype import UINT64
 from tilewright.tir.errors import TargetError
 from tilewright.tir.index_check import IndexCheck
-from tilewright.tir.program import Copy, Slice
+from tilewright.tir.program.program import Copy, Slice
 from tilewright.tir.target import Target
 
 from ....gpu_program import KERNELS, N, branches, passed_on, piece, program

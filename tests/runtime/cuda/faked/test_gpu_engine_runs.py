@@ -14,20 +14,28 @@ from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.codegen.cuda.streams import Placed, place_on_streams
 from tilewright.driver import compile_ahead_cuda
 from tilewright.driver.build_program import ProgramOptions, build_program
-from tilewright.driver.check_engine import EngineChecker, EngineCheckError
-from tilewright.driver.check_program import ProgramCheckError
+from tilewright.driver.check.engine import EngineChecker, EngineCheckError
+from tilewright.driver.check.gpu_engine_runs import DeviceRuns, gpu_engine_runs
+from tilewright.driver.check.program import ProgramCheckError
 from tilewright.driver.compile_ahead_cuda import CompiledCuda
-from tilewright.driver.gpu_engine_runs import DeviceRuns, gpu_engine_runs
-from tilewright.runtime.cuda import device_code, device_program, loaded_program
-from tilewright.runtime.cuda.availability import Available
-from tilewright.runtime.cuda.compile import Cubin
-from tilewright.runtime.cuda.context import Context, Stream
-from tilewright.runtime.cuda.device_frame import DeviceFrame
-from tilewright.runtime.model import Model
-from tilewright.tir.program import Copy, Program
+from tilewright.runtime.cuda.device import (
+    code as device_code,
+)
+from tilewright.runtime.cuda.device import (
+    loaded_program,
+)
+from tilewright.runtime.cuda.device import (
+    program as device_program,
+)
+from tilewright.runtime.cuda.device.availability import Available
+from tilewright.runtime.cuda.device.context import Context, Stream
+from tilewright.runtime.cuda.device.frame import DeviceFrame
+from tilewright.runtime.cuda.toolchain.compile import Cubin
+from tilewright.runtime.model.model import Model
+from tilewright.tir.program.program import Copy, Program
 
-from ....driver.test_check_engine import Reference, copying
-from ....driver.test_gpu_engine_runs import bound, emitted, with_source, with_steps
+from ....driver.check.test_engine import Reference, copying
+from ....driver.check.test_gpu_engine_runs import bound, emitted, with_source, with_steps
 from ....tiny_program import M, N, constants, overlapping, tiny
 from ..emulated_device import emulate_on_device
 from ..fake_driver import FakeDriver

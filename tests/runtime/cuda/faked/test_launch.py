@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.runtime.cuda.compile import Cubin, compile_cuda
-from tilewright.runtime.cuda.context import Context, Kernel
-from tilewright.runtime.cuda.driver import KernelAttributes
-from tilewright.runtime.cuda.errors import DeviceError, DeviceUseError, LaunchError
-from tilewright.runtime.cuda.graph import Recording
-from tilewright.runtime.cuda.launch import pack
+from tilewright.runtime.cuda.device.context import Context, Kernel
+from tilewright.runtime.cuda.device.graph import Recording
+from tilewright.runtime.cuda.device.launch import pack
+from tilewright.runtime.cuda.driver.driver import KernelAttributes
+from tilewright.runtime.cuda.driver.errors import DeviceError, DeviceUseError, LaunchError
+from tilewright.runtime.cuda.toolchain.compile import Cubin, compile_cuda
 
 from ..fake_driver import FakeDriver
 

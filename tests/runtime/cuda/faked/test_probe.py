@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tilewright.runtime.cuda import probe
-from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.cuda.probe import DeviceProbe
-from tilewright.runtime.timing import Sampler
+from tilewright.runtime.cuda.device import probe
+from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.device.probe import DeviceProbe
+from tilewright.runtime.machine.timing import Sampler
 
 from ..fake_driver import FakeDriver
 

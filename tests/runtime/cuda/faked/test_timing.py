@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.runtime.cuda.context import Context, Kernel, Stream
-from tilewright.runtime.cuda.errors import DeviceError
-from tilewright.runtime.cuda.timing import measure_on
+from tilewright.runtime.cuda.device.context import Context, Kernel, Stream
+from tilewright.runtime.cuda.device.timing import measure_on
+from tilewright.runtime.cuda.driver.errors import DeviceError
 
 from ..fake_driver import FakeDriver
 from .test_launch import CUBIN

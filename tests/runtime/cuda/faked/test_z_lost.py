@@ -6,9 +6,9 @@ import gc
 
 import pytest
 
-from tilewright.runtime.cuda.compile import Cubin
-from tilewright.runtime.cuda.context import Context
-from tilewright.runtime.cuda.errors import DeviceError
+from tilewright.runtime.cuda.device.context import Context
+from tilewright.runtime.cuda.driver.errors import DeviceError
+from tilewright.runtime.cuda.toolchain.compile import Cubin
 
 from ..fake_driver import FakeDriver
 from .test_launch import CUBIN

@@ -1,0 +1,221 @@
+"""The tuning log: a file of records that many processes append to and that lasts for years.
+
+A record is added in one write to the end of the file, under a lock, and synced; what a killed
+process left of one is closed off by the next. Reading never fails for what a line holds: lines that
+are no records are counted and named, all others stand. A log may be a folder, for file systems of
+networks, whose locks and appends are not to be trusted: each writer then has a file of its own, and
+reading joins them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import socket
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import LogError, RecordError
+from .record import LONGEST_LINE, Record, Trial, Workload, identity, line_of, record_of
+
+SUFFIX = ".jsonl"
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A line that is no record: where it stands, from 1, and why not."""
+
+    path: Path
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a log holds: each record once, in the order of the lines, and the lines that are none.
+
+    keys: the identity of each record.
+    """
+
+    workloads: tuple[Workload, ...]
+    trials: tuple[Trial, ...]
+    problems: tuple[Problem, ...] = ()
+    keys: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """All records, workloads first."""
+        return (*self.workloads, *self.trials)
+
+
+def read_log(path: str | os.PathLike[str]) -> Contents:
+    """Read a log, which is a file or a folder of files.
+
+    Raises: LogError where there is none, or it cannot be read.
+    """
+    records: dict[str, Record] = {}
+    problems: list[Problem] = []
+    for file in log_files(Path(path)):
+        for number, line in enumerate(_lines(file), 1):
+            try:
+                record = record_of(line)
+            except RecordError as error:
+                problems.append(Problem(file, number, error.message))
+            else:
+                records.setdefault(identity(record), record)
+    return contents(records.values(), problems)
+
+
+def contents(records: Iterable[Record], problems: Iterable[Problem] = ()) -> Contents:
+    """The contents of a log that holds these records."""
+    each = {identity(record): record for record in records}
+    workloads = tuple(r for r in each.values() if isinstance(r, Workload))
+    trials = tuple(r for r in each.values() if isinstance(r, Trial))
+    return Contents(workloads, trials, tuple(problems), frozenset(each))
+
+
+def merge(*logs: Contents) -> Contents:
+    """Every record of the logs once, workloads before trials, these in the order of their times.
+
+    The order of the logs does not matter, nor how often one is given.
+    """
+    records = {identity(record): record for log in logs for record in log.records}
+    problems = {p: None for log in logs for p in log.problems}
+    ordered = sorted(records, key=lambda key: (_time(records[key]), key))
+    told = sorted(problems, key=lambda p: (str(p.path), p.line, p.reason))
+    return contents((records[key] for key in ordered), told)
+
+
+def write_log(known: Contents, path: Path) -> Path:
+    """Write a log anew, whole or not at all; its path. Raises: LogError."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".log-", delete=False) as file:
+            try:
+                file.writelines(map(line_of, known.records))
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+    except OSError as error:
+        raise unwritable(path, error) from error
+    return path
+
+
+def _time(record: Record) -> str:
+    return record.time if isinstance(record, Trial) else ""
+
+
+def log_files(path: Path) -> list[Path]:
+    """The files of a log. Raises: LogError."""
+    if path.is_dir():
+        return sorted(child for child in path.glob(f"*{SUFFIX}") if child.is_file())
+    if not path.is_file():
+        if path.exists():
+            raise no_file(path)
+        raise LogError(
+            f"log: there is no file '{path}'; expected a tuning log, or a folder of them.",
+            code="log-missing",
+        )
+    return [path]
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, without their ends; of one that is too long its first bytes."""
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(LONGEST_LINE):
+                if not line.endswith(b"\n"):
+                    while (rest := file.readline(_BLOCK)) and not rest.endswith(b"\n"):
+                        pass
+                if line.strip():
+                    yield line.rstrip(b"\n")
+    except OSError as error:
+        raise LogError(
+            f"log: '{path}' cannot be read: {error.strerror}.", code="log-read"
+        ) from error
+
+
+class LogWriter:
+    """Appends to a log. A context manager; several may write to one file at the same time.
+
+    path: a file, made where there is none; or a folder, where this writer has a file of its own.
+    Raises: LogError where it cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        given = Path(path)
+        folder = given.is_dir() or os.fspath(path).endswith(os.sep)
+        self.path = given / _own_name() if folder else given
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            self.close()
+            raise no_file(self.path)
+
+    def __enter__(self) -> LogWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def append(self, *records: Record) -> None:
+        """Add records, all of them or none.
+
+        Raises: LogError; what was there before is as it was.
+        """
+        data = b"".join(map(line_of, records))
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            end = os.lseek(self._file, 0, os.SEEK_END)
+            if end and os.pread(self._file, 1, end - 1) != b"\n":
+                data = b"\n" + data  # a process was killed amid of a line
+            try:
+                if os.write(self._file, data) != len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(self._file)
+            except BaseException:
+                os.ftruncate(self._file, end)
+                raise
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+def unwritable(path: Path, error: OSError) -> LogError:
+    """The error for a log that cannot be written."""
+    return LogError(f"log: '{path}' cannot be written: {error.strerror}.", code="log-write")
+
+
+def no_file(path: Path) -> LogError:
+    """The error for a pipe or a device in a log's place."""
+    return LogError(
+        f"log: '{path}' is neither a file nor a folder; expected a tuning log, which is a file or "
+        "a folder of files.",
+        code="log-kind",
+    )
+
+
+def _own_name() -> str:
+    host = "".join(c if c.isalnum() or c in "-." else "-" for c in socket.gethostname())
+    return f"{host}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"

@@ -1,0 +1,79 @@
+"""Follow a log that others write: what was added since it was last looked at."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import LogError, RecordError
+from .file import Problem, log_files
+from .record import LONGEST_LINE, Record, identity, record_of
+
+
+@dataclass
+class _File:
+    """How much of a file was read: bytes, all of whole lines, and lines."""
+
+    bytes: int = 0
+    lines: int = 0
+
+
+@dataclass
+class Follower:
+    """Reads a log that grows: a file, or a folder in which files appear. It need not be there yet.
+
+    problems: the lines so far that are no records.
+    """
+
+    path: Path
+    problems: list[Problem] = field(default_factory=list)
+    _files: dict[Path, _File] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
+
+    def read(self) -> list[Record]:
+        """Records that were not there before, each once.
+
+        A line without its end is still being written, and is read when it is whole. A file that has
+        become shorter is read again from its start.
+        Raises: LogError where the log cannot be read.
+        """
+        if not self.path.exists():
+            return []
+        return [record for file in log_files(self.path) for record in self._added(file)]
+
+    def _added(self, path: Path) -> list[Record]:
+        state, found = self._files.setdefault(path, _File()), []
+        for line in self._lines(path, state):
+            state.lines += 1
+            if not line.strip():
+                continue
+            try:
+                record = record_of(line)
+            except RecordError as error:
+                self.problems.append(Problem(path, state.lines, error.message))
+                continue
+            if identity(record) not in self._known:
+                self._known.add(identity(record))
+                found.append(record)
+        return found
+
+    def _lines(self, path: Path, state: _File) -> list[bytes]:
+        """The whole lines behind what was read."""
+        try:
+            with path.open("rb") as file:
+                if os.fstat(file.fileno()).st_size < state.bytes:
+                    state.bytes = state.lines = 0
+                file.seek(state.bytes)
+                data = file.read()
+        except FileNotFoundError:  # it went away since it was listed
+            return []
+        except OSError as error:
+            raise LogError(
+                f"log: '{path}' cannot be read: {error.strerror}.", code="log-read"
+            ) from error
+        whole = data[: data.rfind(b"\n") + 1]
+        if not whole and len(data) > LONGEST_LINE:  # no record is that long: pass it over
+            whole = data
+        state.bytes += len(whole)
+        return whole.splitlines()

@@ -1,0 +1,307 @@
+"""Records: what a tuning log keeps, one JSON object on each line.
+
+A workload is written once, whole, so that a log says by itself what was tuned and can be checked
+years later; trials name it by its key. Each line ends with a hash of the rest of it: of lines that
+were cut, joined or edited none counts. The schema for other tools is record.schema.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from ...schedule.trace.trace import Trace
+from ...tir.errors import TilewrightError
+from ...tir.func import PrimFunc
+from ...tir.parsing.json_reader import Json, Reader, parse_json
+from ...tir.text.canonical import canonical_print, workload_key
+from ..errors import RecordError
+
+SCHEMA = 1  # of a line; raised where the meaning of a field changes
+LONGEST_LINE = 8 << 20  # bytes
+
+Outcome = Literal["ok", "wrong", "crashed", "timed-out", "out-of-memory", "build-failed"]
+OUTCOMES: tuple[Outcome, ...] = (
+    "ok",
+    "wrong",
+    "crashed",
+    "timed-out",
+    "out-of-memory",
+    "build-failed",
+)
+_SUM = 16  # hexadecimal digits
+_KEY = 64
+_LONGEST_TEXT = 1 << 16
+_LONGEST_FUNC = 1 << 22
+_MOST_SAMPLES = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A function that was tuned: its key, its name where it was tuned, and its canonical print."""
+
+    key: str
+    name: str
+    text: str
+
+    @staticmethod
+    def of(func: PrimFunc) -> Workload:
+        """The workload that a function is."""
+        return Workload(workload_key(func), func.name, canonical_print(func))
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a measurement is true for.
+
+    target: the fields of the Target. cpu: the model of what runs it: a CPU as the operating system
+    names it, a GPU as its driver does. compiler: the first line that it says of itself; flags: what
+    it was told. tool: the version of tilewright. driver: of a GPU, by the newest CUDA that it
+    knows; empty for a CPU.
+    """
+
+    target: Mapping[str, Json]
+    cpu: str
+    compiler: str
+    flags: tuple[str, ...]
+    tool: str
+    driver: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How a trial was timed.
+
+    cache: where the constants were: "warm", or "cold", `rotated` bytes of copies taken in turn; on
+    a GPU where all data was, "cold": so many bytes were written before each call.
+    calls: of the kernel in each sample; rounds: in which the samples were taken, fewer for one that
+    was soon seen to be slower than others.
+    calibration: GFLOP/s of the multiply-add probe beside it; None where none was taken.
+    session: of finalists, which took turns: the n-th samples of those of one session were taken in
+    the same round. Empty for what a search tried on its way.
+    processes: how many the rounds were spread over, each as many as the others, one process after
+    the other; a kernel has its luck with the memory that it gets once in each.
+    """
+
+    cache: Literal["warm", "cold"]
+    rotated: int
+    calls: int
+    rounds: int
+    calibration: float | None
+    session: str = ""
+    processes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One candidate: what was tried and what came of it.
+
+    workload: its key. rule: who made the schedule; is_default: whether all decisions are the rule's
+    own. source: SHA-256, 16 digits, of the code that was built; empty where there is none: another
+    one from the same trace is another kernel. samples: seconds of a call. text: what is known of a
+    failure, or of a machine that was not at rest. proof: the status of the proof. time: of the end,
+    UTC, ISO 8601.
+    """
+
+    workload: str
+    conditions: Conditions
+    rule: str
+    is_default: bool
+    trace: Trace
+    source: str
+    outcome: Outcome
+    text: str
+    proof: str
+    method: Method
+    samples: tuple[float, ...]
+    time: str
+
+    @property
+    def seconds(self) -> float | None:
+        """The median of the samples; None for a trial that failed."""
+        return median(self.samples) if self.outcome == "ok" and self.samples else None
+
+    @property
+    def decisions(self) -> tuple[object, ...]:
+        """What was chosen at each sample_* step."""
+        return tuple(step.decision for step in self.trace.steps if step.decision is not None)
+
+
+Record = Workload | Trial
+
+
+def line_of(record: Record) -> bytes:
+    """The line of a record, with its end."""
+    body = _workload_json(record) if isinstance(record, Workload) else _trial_json(record)
+    return _text({**body, "sum": _sum(body)}).encode() + b"\n"
+
+
+def identity(record: Record) -> str:
+    """The hash that ends the record's line: equal records have equal ones."""
+    return _sum(_workload_json(record) if isinstance(record, Workload) else _trial_json(record))
+
+
+def record_of(line: bytes) -> Record:
+    """The record of a line. Raises: RecordError."""
+    try:
+        reader = parse_json(line.decode(), "record")
+        body, schema = _checked(reader), reader["schema"].integer()
+        if schema != SCHEMA:
+            raise RecordError(
+                f"log: the record has schema {schema}; expected {SCHEMA}.",
+                code="log-schema",
+                hints=("a newer tilewright reads it.",) if schema > SCHEMA else (),
+            )
+        kind = body["kind"].one_of("workload", "trial")
+        return _workload(body) if kind == "workload" else _trial(body)
+    except UnicodeDecodeError as error:
+        raise RecordError(f"log: the line is no UTF-8: {error}.", code="log-line") from None
+    except RecordError:
+        raise
+    except (TilewrightError, ArithmeticError, RecursionError) as error:
+        told = error.message if isinstance(error, TilewrightError) else str(error)
+        raise RecordError(f"log: no record of ours: {told}", code="log-line") from None
+
+
+def _checked(reader: Reader) -> Reader:
+    """The fields of a line without its sum, which is right."""
+    fields = dict(reader.value) if isinstance(reader.value, dict) else {}
+    found = fields.pop("sum", None)
+    wanted = _sum(fields)
+    if found != wanted:
+        raise RecordError(
+            f"log: the sum of the line is {found!r}; expected '{wanted}'.",
+            code="log-sum",
+            hints=("the line was cut or changed after it was written.",),
+        )
+    return Reader(fields, reader.where)
+
+
+def _text(body: Mapping[str, Json]) -> str:
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _sum(body: Mapping[str, Json]) -> str:
+    text = json.dumps(body, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_SUM]
+
+
+def _workload_json(workload: Workload) -> dict[str, Json]:
+    return {
+        "kind": "workload",
+        "schema": SCHEMA,
+        "key": workload.key,
+        "name": workload.name,
+        "text": workload.text,
+    }
+
+
+def _workload(body: Reader) -> Workload:
+    return Workload(body["key"].text(_KEY), body["name"].text(), body["text"].text(_LONGEST_FUNC))
+
+
+def _trial_json(trial: Trial) -> dict[str, Json]:
+    how = trial.method
+    trace = parse_json(json.dumps(trial.trace.to_json()), "trace").value  # tuples become lists
+    return {
+        "kind": "trial",
+        "schema": SCHEMA,
+        "time": trial.time,
+        "workload": trial.workload,
+        "conditions": conditions_to_json(trial.conditions),
+        "rule": trial.rule,
+        "default": trial.is_default,
+        "outcome": trial.outcome,
+        "text": trial.text,
+        "proof": trial.proof,
+        "samples": list(trial.samples),
+        "method": {
+            "cache": how.cache,
+            "rotated": how.rotated,
+            "calls": how.calls,
+            "rounds": how.rounds,
+            "calibration": how.calibration,
+            "session": how.session,
+            **({"processes": how.processes} if how.processes > 1 else {}),
+        },
+        "source": trial.source,
+        "trace": trace,
+    }
+
+
+def _trial(body: Reader) -> Trial:
+    return Trial(
+        workload=body["workload"].text(_KEY),
+        conditions=conditions_from_json(body["conditions"]),
+        rule=body["rule"].text(),
+        is_default=body["default"].truth(),
+        trace=_trace(body["trace"]),
+        source=body["source"].text(_SUM),
+        outcome=outcome_of(body["outcome"]),
+        text=body["text"].text(_LONGEST_TEXT),
+        proof=body["proof"].text(),
+        method=_method(body["method"]),
+        samples=tuple(map(_seconds, body["samples"].items(_MOST_SAMPLES))),
+        time=body["time"].text(64),
+    )
+
+
+def _seconds(body: Reader) -> float:
+    found = body.number()
+    if not 0.0 < found < math.inf:
+        raise RecordError(
+            f"log: {body.where} is {found}; expected a number of seconds.", code="log-line"
+        )
+    return found
+
+
+def _trace(body: Reader) -> Trace:
+    return Trace.from_json(dict(body.value) if isinstance(body.value, dict) else {})
+
+
+def outcome_of(body: Reader) -> Outcome:
+    """An outcome by its name. Raises: IRError for another text."""
+    found = body.one_of(*OUTCOMES)
+    return next(outcome for outcome in OUTCOMES if outcome == found)
+
+
+def _method(body: Reader) -> Method:
+    calibration = body["calibration"]
+    return Method(
+        "cold" if body["cache"].one_of("warm", "cold") == "cold" else "warm",
+        body["rotated"].integer(),
+        body["calls"].integer(),
+        body["rounds"].integer(),
+        None if calibration.value is None else calibration.number(),
+        body["session"].text(64),
+        body["processes"].integer() if "processes" in dict(body.fields()) else 1,
+    )
+
+
+def conditions_to_json(at: Conditions) -> dict[str, Json]:
+    """Conditions as plain JSON values."""
+    return {
+        "target": dict(at.target),
+        "cpu": at.cpu,
+        "compiler": at.compiler,
+        "flags": list(at.flags),
+        "tool": at.tool,
+        **({"driver": at.driver} if at.driver else {}),
+    }
+
+
+def conditions_from_json(body: Reader) -> Conditions:
+    """The conditions that `conditions_to_json` wrote. Raises: IRError."""
+    return Conditions(
+        {name: field.value for name, field in body["target"].fields(64)},
+        body["cpu"].text(),
+        body["compiler"].text(),
+        tuple(flag.text() for flag in body["flags"].items(256)),
+        body["tool"].text(),
+        body["driver"].text() if "driver" in dict(body.fields(64)) else "",
+    )

@@ -1,0 +1,71 @@
+"""The CPU, as a worker uses it."""
+
+from __future__ import annotations
+
+import resource
+from functools import partial
+from pathlib import Path
+
+from ...runtime.artifact_json import kernel_from_json
+from ...runtime.kernel import Kernel
+from ...runtime.machine.timing import Sampler, calibrate, sample
+from ...runtime.measure.limits import Probe, fma_peak
+from ...runtime.toolchain.library import SharedObject
+from ...tir.errors import TilewrightError
+from ...tir.parsing.json_reader import Reader
+from ..log.record import Outcome
+from .bench import Bench
+from .runner import Call
+
+_PROBED = 3  # calls of the probe, the fastest of which counts
+
+
+class CpuRunner:
+    """Threads of this process, whose memory is limited."""
+
+    def __init__(self) -> None:
+        self._threads = 1
+        self._probe: Probe | None = None
+
+    def begin(self, memory: int, threads: int) -> None:
+        """Limit the memory of this process."""
+        _limit_memory(memory)
+        self._threads = threads
+        self._probe = fma_peak(threads)
+
+    def load(self, body: Reader, binary: bytes, bench: Bench) -> Kernel:
+        """A kernel of a shared object. Raises: TilewrightError, MemoryError."""
+        artifact = kernel_from_json(body)
+        place, needs = Path(body["path"].text()), artifact.target.instructions
+        return Kernel.load(artifact, SharedObject(binary, place, "", 0.0, needs), bench.constants)
+
+    def bind(self, kernel: Kernel, bench: Bench) -> Call:
+        """A call that takes copies of the constants in turn."""
+        return kernel.bind_copies(*bench.inputs, threads=self._threads, rotated=bench.copies)
+
+    def rate(self) -> float:
+        """GFLOP/s of the fastest of some calls: others may take a CPU from one of them."""
+        assert self._probe is not None
+        return self._probe.rate(min(sample(self._probe, 1) for _ in range(_PROBED)))
+
+    def sampler(self, call: Call, bench: Bench) -> Sampler:
+        """Samples of as many calls as last a millisecond."""
+        repeats = calibrate(call)
+        return Sampler(partial(sample, call, repeats), repeats)
+
+    def rotated(self, bench: Bench) -> int:
+        """Bytes of the copies of the constants."""
+        return bench.rotated
+
+    def outcome(self, error: TilewrightError) -> Outcome:
+        """What is refused before it runs: nothing else is told by an error."""
+        return "build-failed"
+
+
+def _limit_memory(more: int) -> None:
+    """Let this process take so many bytes beside what it has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + more
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    bounded = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (bounded, hard))

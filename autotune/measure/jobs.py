@@ -1,0 +1,167 @@
+"""What travels between a search and a machine that measures: JSON and the C text of candidates
+there, times and verdicts back.
+
+No code of the caller travels and nothing is pickled, so a job can be measured by any machine with
+tilewright and a C compiler, or NVRTC and a GPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+
+from ...runtime.artifact_json import target_from_json
+from ...tir.parsing.json_reader import Json, Reader
+from ...tir.target import Target
+from ..log.record import Conditions, Outcome, conditions_from_json, conditions_to_json, outcome_of
+from .candidate_code import CandidateCode, code_from_json, code_to_json
+from .frames import Frame, decode, encode
+
+LONGEST_FUNC = 1 << 22
+_LONGEST_TEXT = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Candidates of one function that are to be compiled, checked and timed in turns.
+
+    func: the function as text; seed: of its data. target: what the candidates are for; its threads
+    run them. is_final: the candidates were found to be right before; they are timed in a fresh
+    process. bar: seconds of the best that is known: what is clearly slower gets few rounds. None:
+    all candidates get all rounds. memory: bytes that a worker may take. default: the number of the
+    candidate that is the rule's own, where it is among them: the others are compared with it.
+    """
+
+    func: str
+    seed: int
+    target: Target
+    rounds: int
+    memory: int
+    candidates: tuple[CandidateCode, ...] = field(repr=False)
+    is_final: bool = False
+    bar: float | None = inf
+    default: int | None = None
+
+    def encode(self) -> bytes:
+        """The job as bytes."""
+        body: dict[str, Json] = {
+            "func": self.func,
+            "seed": self.seed,
+            "target": dict(self.target.to_json()),
+            "rounds": self.rounds,
+            "memory": self.memory,
+            "is_final": self.is_final,
+            "bar": bar_to_json(self.bar),
+            "default": self.default,
+            "candidates": [code_to_json(artifact) for artifact in self.candidates],
+        }
+        return encode(body, [artifact.source.encode() for artifact in self.candidates])
+
+    @staticmethod
+    def decode(data: bytes) -> Job:
+        """The job that `encode` wrote. Raises: IRError."""
+        frame = whole(data)
+        body = Reader(dict(frame.body), "job")
+        pairs = zip(body["candidates"].items(), frame.blobs, strict=True)
+        default = body["default"]
+        return Job(
+            func=body["func"].text(LONGEST_FUNC),
+            seed=body["seed"].integer(),
+            target=target_from_json(body["target"]),
+            rounds=body["rounds"].integer(),
+            memory=body["memory"].integer(),
+            is_final=body["is_final"].truth(),
+            bar=bar_from_json(body["bar"]),
+            default=None if default.value is None else default.integer(),
+            candidates=tuple(code_from_json(one, text.decode()) for one, text in pairs),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one candidate.
+
+    samples: seconds of a call; calls: in each sample; rotated: bytes of constants that were taken
+    in turn, or that were written before each call to a GPU; calibration: GFLOP/s of the probe of
+    multiply-adds. text: of a failure, or of a machine that was not at rest.
+    """
+
+    outcome: Outcome
+    text: str = ""
+    samples: tuple[float, ...] = ()
+    calls: int = 0
+    rotated: int = 0
+    calibration: float | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """The result as plain JSON values."""
+        return {
+            "outcome": self.outcome,
+            "text": self.text,
+            "samples": list(self.samples),
+            "calls": self.calls,
+            "rotated": self.rotated,
+            "calibration": self.calibration,
+        }
+
+    @staticmethod
+    def from_json(body: Reader) -> Result:
+        """The result that `to_json` wrote. Raises: IRError."""
+        rate = body["calibration"]
+        return Result(
+            outcome_of(body["outcome"]),
+            body["text"].text(_LONGEST_TEXT),
+            tuple(item.number() for item in body["samples"].items()),
+            body["calls"].integer(),
+            body["rotated"].integer(),
+            None if rate.value is None else rate.number(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a machine says to a job.
+
+    conditions: of the machine that measured. results: of each candidate.
+    """
+
+    conditions: Conditions
+    results: tuple[Result, ...]
+
+    def encode(self) -> bytes:
+        """The reply as bytes."""
+        body: dict[str, Json] = {
+            "conditions": conditions_to_json(self.conditions),
+            "results": [result.to_json() for result in self.results],
+        }
+        return encode(body)
+
+    @staticmethod
+    def decode(data: bytes) -> Reply:
+        """The reply that `encode` wrote. Raises: IRError."""
+        body = Reader(dict(whole(data).body), "reply")
+        return Reply(
+            conditions_from_json(body["conditions"]),
+            tuple(map(Result.from_json, body["results"].items())),
+        )
+
+
+def whole(data: bytes) -> Frame:
+    """The one frame of some bytes. Raises: EOFError."""
+    found = decode(data)
+    if found is None or found[1]:
+        raise EOFError("what arrived is not one whole message")
+    return found[0]
+
+
+def bar_to_json(bar: float | None) -> dict[str, Json]:
+    """JSON has no infinity: a bar that nothing is known of is one without seconds."""
+    return {"drops": bar is not None, "seconds": None if bar in (None, inf) else bar}
+
+
+def bar_from_json(body: Reader) -> float | None:
+    """The bar that `bar_to_json` wrote. Raises: IRError."""
+    if not body["drops"].truth():
+        return None
+    seconds = body["seconds"]
+    return inf if seconds.value is None else seconds.number()

@@ -1,0 +1,46 @@
+"""What a candidate takes until it can be compiled: lowered, proved, written as C or CUDA C."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from ...codegen.c.build import write_artifact
+from ...codegen.cuda.build import write_cuda
+from ...driver.check.clock import Clock, Laps
+from ...driver.lower import lower_function
+from ...tir.target import Target
+from ..space.space import Candidate
+from .candidate_code import CandidateCode
+
+_SOURCE = 16  # digits of the hash of a source
+
+
+# of isl, for one proof: some took 50 us each. What stays undecided is checked by numbers alone.
+PROOF_OPERATIONS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A candidate that was lowered, proved, written. proof: its status; seconds: of each step."""
+
+    candidate: Candidate
+    artifact: CandidateCode
+    proof: str
+    seconds: Laps
+
+    @property
+    def source(self) -> str:
+        """The hash of its code."""
+        return hashlib.sha256(self.artifact.source.encode()).hexdigest()[:_SOURCE]
+
+
+def write(candidate: Candidate, target: Target) -> Written:
+    """Lower, prove and write a candidate. Raises: TilewrightError."""
+    lowered = lower_function(candidate.schedule, target, proof_operations=PROOF_OPERATIONS)
+    clock = Clock()
+    writer = write_artifact if target.gpu is None else write_cuda
+    artifact = writer(lowered.parts, target)
+    clock.lap("write")
+    seconds = (*lowered.seconds, *clock.laps)
+    return Written(candidate, artifact, lowered.verdict.status, seconds)

@@ -1,0 +1,214 @@
+"""This machine as a place that measures: it compiles candidates, and has a worker check and time
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+from time import perf_counter, sleep
+
+from ...driver.check.clock import Clock
+from ...runtime.machine.host import allowed_cpus
+from ...runtime.toolchain.compile import CompileTimedOut
+from ...tir.errors import TilewrightError
+from ...tir.parsing.json_reader import Json, Reader
+from ...tir.target import Target
+from ..errors import TuneError
+from ..log.conditions import conditions
+from .calibration import DRIFT, Calibration
+from .candidate_code import CandidateCode, code_to_json
+from .compiling import Compiled, compiled
+from .device_lock import cpu_lock, gpu_lock
+from .jobs import Job, Reply, Result, bar_to_json
+from .worker_process import Deadlines, Fault, Worker
+
+_LONG = 1.0  # seconds of a pause that is told
+
+Ready = dict[int, tuple[CandidateCode, Compiled]]  # what is compiled, by its number in the job
+Readings = tuple[float, float]
+
+
+class Machine:
+    """Compiles, checks and times candidates here. A context manager; one job at a time.
+
+    tell: told in words what makes it wait. clock: the seconds that its parts took.
+    """
+
+    def __init__(
+        self, deadlines: Deadlines | None = None, tell: Callable[[str], None] | None = None
+    ) -> None:
+        self.deadlines = deadlines or Deadlines()
+        self.lock = cpu_lock(tell)
+        self._gpu_lock = gpu_lock(tell)
+        self._tell = tell
+        self.clock = Clock()
+        self._worker = Worker(self.deadlines, self.clock)
+        self._compilers = ThreadPoolExecutor(allowed_cpus(), "tilewright-compile")
+        self._compiled: dict[str, Future[Compiled]] = {}
+        self._least_local: dict[str, int] = {}  # bytes of a thread, by function
+        self._calibration = Calibration()
+        self._one_at_a_time = Lock()
+        self._is_closed = False
+        self._timed = 0.0  # seconds of the last timing
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker; a job that runs ends too."""
+        self._is_closed = True
+        self._compilers.shutdown(wait=False, cancel_futures=True)
+        self._worker.kill()
+        with self._one_at_a_time:
+            self._worker.close()
+
+    def compile_ahead(self, artifact: CandidateCode) -> None:
+        """Begin to compile a candidate that a job will hold."""
+        if artifact.source not in self._compiled:
+            self._compiled[artifact.source] = self._compilers.submit(self._compile, artifact)
+
+    def measure(self, job: Job) -> Reply:
+        """Do a job. Raises: TuneError where no worker starts; CompilerNotFound."""
+        with self._one_at_a_time:
+            for artifact in job.candidates:
+                self.compile_ahead(artifact)
+            found: dict[int, Result] = {}
+            ready: Ready = {}
+            for number, artifact in enumerate(job.candidates):
+                try:
+                    ready[number] = artifact, self._compiled[artifact.source].result()
+                except CompileTimedOut as error:
+                    found[number] = Result("timed-out", error.message)
+                except TilewrightError as error:
+                    found[number] = Result("build-failed", str(error))
+            for artifact in job.candidates:
+                self._compiled.pop(artifact.source, None)
+            if job.is_final:
+                self._worker.close()
+            else:
+                found.update(self._spilled(job, ready))
+                ready = {number: one for number, one in ready.items() if number not in found}
+            found.update(self._fates(job, ready))
+            results = tuple(found[number] for number in range(len(job.candidates)))
+            return Reply(conditions(job.target), results)
+
+    def _compile(self, artifact: CandidateCode) -> Compiled:
+        with self.lock.building():
+            found = compiled(artifact, self.deadlines.compile)
+        self.clock.add("compile", found.seconds)
+        return found
+
+    def _spilled(self, job: Job, ready: Ready) -> dict[int, Result]:
+        """Those that keep more of a thread in a GPU's local memory than others of the function had
+        to: they are not worth its time, but for the default, with which all are compared.
+        """
+        found = {number: one.local_bytes for number, (_, one) in ready.items()}
+        known = [self._least_local[job.func]] if job.func in self._least_local else []
+        least = min((*known, *found.values()), default=0)
+        self._least_local[job.func] = least
+        return {
+            number: Result(
+                "build-failed",
+                f"a thread keeps {local} bytes in local memory, for want of registers; another "
+                f"candidate {least}",
+            )
+            for number, local in found.items()
+            if local > least and number != job.default
+        }
+
+    def _fates(self, job: Job, ready: Ready) -> dict[int, Result]:
+        """What becomes of each candidate.
+
+        One that takes too long, or that is wrong, is out, and a new worker goes on with the others.
+        Of a crash another one may be guilty than the one that runs, having written where it should
+        not: then each gets a worker of its own. Raises: TuneError where no worker starts.
+        """
+        found: dict[int, Result] = {}
+        todo, alone = list(ready), False
+        while todo:
+            group = todo[:1] if alone else todo
+            got = self._at_rest(job, [ready[n] for n in group])
+            if isinstance(got, Fault) and (self._is_closed or got.stage == "start"):
+                raise _no_worker(got)
+            if not isinstance(got, Fault):
+                found.update(zip(group, got, strict=True))
+            elif len(group) > 1 and (got.candidate is None or got.may_be_another):
+                alone = True
+            else:
+                guilty = group[got.candidate if len(group) > 1 and got.candidate is not None else 0]
+                found[guilty] = Result(got.outcome, got.text)
+            if alone or isinstance(got, Fault):
+                self._worker.close()
+            todo = [n for n in todo if n not in found]
+        return found
+
+    def _at_rest(
+        self, job: Job, ready: Sequence[tuple[CandidateCode, Compiled]]
+    ) -> Fault | list[Result]:
+        """The results of candidates that take turns, from a time when the machine was at rest; what
+        it was otherwise stands in their texts.
+        """
+        notes: list[str] = []
+        while True:
+            got = self._once(job, ready)
+            if isinstance(got, Fault):
+                return got
+            results, readings = got
+            drift = self._calibration.drift(readings)
+            if drift > DRIFT:
+                notes.append(f"the probe of multiply-adds was {drift:.0%} off what is usual")
+            if self._calibration.accepts(readings, self._timed):
+                return [replace(one, text="; ".join(notes)) for one in results]
+            pause = self._calibration.pause()
+            notes[-1] += "; measured again"
+            if self._tell is not None and pause >= _LONG:
+                self._tell(f"{notes[-1]} after {pause:.1f} s")
+            sleep(pause)
+
+    def _once(
+        self, job: Job, ready: Sequence[tuple[CandidateCode, Compiled]]
+    ) -> Fault | tuple[list[Result], Readings]:
+        """One run of the worker."""
+        body: dict[str, Json] = {
+            "func": job.func,
+            "seed": job.seed,
+            "threads": job.target.threads,
+            "memory": job.memory,
+            "rounds": job.rounds,
+            "is_final": job.is_final,
+            "bar": bar_to_json(job.bar),
+            "candidates": [{**code_to_json(code), **one.origin} for code, one in ready],
+        }
+        timing = partial(self._timing, job.target)
+        got = self._worker.run(body, [one.binary for _, one in ready], timing)
+        if isinstance(got, Fault):
+            return got
+        done = Reader(dict(got.body), "reply")["done"]
+        results = [Result.from_json(one) for one in done["results"].items()]
+        return results, (done["before"].number(), done["after"].number())
+
+    @contextmanager
+    def _timing(self, target: Target) -> Iterator[None]:
+        """The CPU is ours alone, or the GPU."""
+        asked = perf_counter()
+        with (self.lock if target.gpu is None else self._gpu_lock).timing():
+            began = perf_counter()
+            self.clock.add("wait", began - asked)
+            yield
+            self._timed = perf_counter() - began
+
+
+def _no_worker(fault: Fault) -> TuneError:
+    return TuneError(
+        "tune: no process that measures can be started here.",
+        code="tune-start",
+        notes=(f"{fault.text}.",),
+    )

@@ -1,0 +1,111 @@
+"""Jobs for the candidates of one function, and the trials that come of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from math import inf
+
+from ...runtime.machine.host import last_level_bytes
+from ...tir.func import PrimFunc
+from ...tir.target import Target
+from ..log.record import Conditions, Method, Trial
+from ..space.space import Candidate
+from .jobs import Job, Result
+from .lowering import Written
+
+ROUNDS = 5
+_MEMORY = 2 << 30  # bytes that a candidate may take beside the data of its function
+_COPIES = 4  # of all arrays: data, fences, outputs, what timing runs on
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What candidates are of. rule: who makes their schedules; key: of the workload."""
+
+    func: PrimFunc
+    target: Target
+    rule: str
+    key: str
+    seed: int = 0
+
+    def job(
+        self,
+        written: Sequence[Written],
+        rounds: int = ROUNDS,
+        *,
+        bar: float | None = inf,
+        is_final: bool = False,
+    ) -> Job:
+        """The job that measures candidates: see Job."""
+        artifacts = tuple(one.artifact for one in written)
+        memory = _MEMORY + self._bytes(len(artifacts))
+        func, target = str(self.func), self.target
+        default = next((n for n, one in enumerate(written) if one.candidate.is_default), None)
+        return Job(func, self.seed, target, rounds, memory, artifacts, is_final, bar, default)
+
+    def _bytes(self, candidates: int) -> int:
+        """Of the data, and of the copies that each candidate has."""
+        moving = sum(b.type.bytes * b.size for b in (*self.func.inputs, *self.func.outputs))
+        fixed = sum(b.type.bytes * b.size for b in self.func.constants)
+        return _COPIES * (moving * (1 + candidates) + fixed) + 2 * candidates * max(
+            fixed, 2 * last_level_bytes()
+        )
+
+    def unbuilt(self, candidate: Candidate, text: str, at: Conditions) -> Trial:
+        """The trial of a candidate that could not be written."""
+        nothing = Method("warm", 0, 0, 0, None)
+        return self._trial(candidate, "", "", Result("build-failed", text), nothing, at)
+
+    def trial(
+        self, one: Written, result: Result, at: Conditions, session: str = "", processes: int = 1
+    ) -> Trial:
+        """The trial that a result is. at: of the machine that measured; session: see Method."""
+        least = 1 if self.target.gpu is not None else 2 * last_level_bytes()
+        method = Method(
+            "cold" if result.rotated >= least else "warm",
+            result.rotated,
+            result.calls,
+            len(result.samples),
+            result.calibration,
+            session,
+            processes,
+        )
+        return self._trial(one.candidate, one.source, one.proof, result, method, at)
+
+    def _trial(
+        self,
+        candidate: Candidate,
+        source: str,
+        proof: str,
+        result: Result,
+        method: Method,
+        at: Conditions,
+    ) -> Trial:
+        return Trial(
+            workload=self.key,
+            conditions=at,
+            rule=self.rule,
+            is_default=candidate.is_default,
+            trace=candidate.schedule.trace,
+            source=source,
+            outcome=result.outcome,
+            text=result.text,
+            proof=proof,
+            method=method,
+            samples=result.samples,
+            time=_now(),
+        )
+
+
+def same_code(known: Trial, one: Written) -> Trial:
+    """The trial of a candidate whose code was measured as that of another one."""
+    candidate = one.candidate
+    return replace(
+        known, is_default=candidate.is_default, trace=candidate.schedule.trace, time=_now()
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,6 @@
+"""The learned cost model, and what it is told of a candidate."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

@@ -1,0 +1,79 @@
+"""How well the cost model of the search knows a function: what it expects of trials that it did not
+see, beside what they took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...runtime.artifact_json import target_from_json
+from ...schedule.errors import ScheduleError
+from ...schedule.schedule import Schedule
+from ...tir.parsing.json_reader import Reader
+from ...tir.parsing.parser import parse
+from ..log.record import Trial, Workload
+from .cost_model import MEMBERS, fit_cost_model
+from .features import Features, features
+
+FEWEST = 4 * MEMBERS  # trials
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFit:
+    """Seconds of trials, and those that were expected by members of the model that did not see
+    them.
+    """
+
+    measured: tuple[float, ...]
+    expected: tuple[float, ...]
+
+    @property
+    def rank_correlation(self) -> float:
+        """Spearman's: 1 where the model orders the trials as their times do, 0 where by chance."""
+        one, other = _ranks(self.measured), _ranks(self.expected)
+        if not one.std() or not other.std():
+            return 0.0
+        return float(np.corrcoef(one, other)[0, 1])
+
+    @property
+    def error(self) -> float:
+        """The median share by which the model is off."""
+        ratio = np.log(np.array(self.measured) / np.array(self.expected))
+        return float(np.expm1(np.median(np.abs(ratio))))
+
+
+def model_fit(workload: Workload, trials: Sequence[Trial], seed: int = 0) -> ModelFit | None:
+    """The fit of the model to the trials of a function in one setting; None where too few ran.
+
+    The schedules are made again from their traces; those that can no longer be are left out.
+    Raises: IRError where text or target are of another version.
+    """
+    func = parse(workload.text)
+    told: list[Features] = []
+    seconds: list[float] = []
+    for trial in trials:
+        if trial.seconds is None or trial.method.session:
+            continue
+        target = target_from_json(Reader(dict(trial.conditions.target), "target"))
+        try:
+            schedule = Schedule.replay(func, trial.trace, target)
+        except ScheduleError:  # the primitives have changed since
+            continue
+        told.append(features(schedule, target))
+        seconds.append(trial.seconds)
+    if len(seconds) < FEWEST:
+        return None
+    unseen = fit_cost_model(told, seconds, seed=seed).unseen
+    expected = np.array(seconds) / np.exp(unseen)
+    return ModelFit(tuple(seconds), tuple(map(float, expected)))
+
+
+def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
+    """The place of each value in their order; equal ones share the middle of their places."""
+    array = np.array(values)
+    below, equal = array[:, None] > array, array[:, None] == array
+    return np.asarray(below.sum(axis=1) + (equal.sum(axis=1) - 1) / 2, np.float64)

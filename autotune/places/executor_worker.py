@@ -1,0 +1,41 @@
+"""What an executor's worker runs: one job, on the machine that it finds itself on.
+
+An executor is given the function `measured` by its name and a job as bytes; it answers with bytes.
+A process has one machine for each kind of target, which lives on between jobs.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ...tir.errors import TilewrightError
+from ..errors import TuneError
+from ..measure.frames import encode
+from ..measure.jobs import Job, Reply, whole
+from ..measure.machine import Machine
+
+
+def measured(data: bytes) -> bytes:
+    """The reply to a job, or why there is none."""
+    try:
+        job = Job.decode(data)
+        return _machine(job.target.kind).measure(job).encode()
+    except TilewrightError as error:
+        return encode({"failed": str(error)})
+
+
+def reply_of(data: bytes) -> Reply:
+    """What `measured` answered. Raises: TuneError where the worker cannot measure at all."""
+    failed = whole(data).body.get("failed")
+    if failed is not None:
+        raise TuneError(
+            "tune: a worker of the executor cannot measure.",
+            code="tune-worker",
+            notes=tuple(str(failed).splitlines()),
+        )
+    return Reply.decode(data)
+
+
+@cache
+def _machine(kind: str) -> Machine:
+    return Machine()

@@ -1,0 +1,105 @@
+"""What a search found, as HTML for a notebook: a table with a curve for each function. The page's
+own colours are kept, nothing is loaded and no script runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import accumulate
+from math import inf, log
+
+from ...runtime.machine.timing import seconds_text
+from ..log.record import Trial
+
+_WIDTH, _HEIGHT, _EDGE = 140, 22, 2  # pixels
+_LINE = 'fill="none" stroke-width="1.5"'
+_BEST, _DEFAULT = "#3f7ade", "currentColor"
+_GAIN = ' style="color:#1f8a54;font-weight:600"'
+_TELLING = 1.01  # the least gain that is coloured
+_MOST_ROWS = 60
+_LEAST_SCALE = log(1.5)  # the height of a curve stands for a gain of 1.5 at least
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A row: one function in one setting. places: None where they are not known."""
+
+    name: str
+    places: int | None
+    trials: Sequence[Trial]
+    default: float | None
+    best: float | None
+
+    @property
+    def gain(self) -> float:
+        """The default's time over the best one; 1 where one is not known."""
+        return 1.0 if self.default is None or self.best is None else self.default / self.best
+
+
+def functions_html(rows: Iterable[Shown], title: str, below: str = "") -> str:
+    """A table of functions, below a title; those that gained most come first."""
+    ordered = sorted(rows, key=lambda row: -row.gain)
+    counted = any(row.places is not None for row in ordered)
+    names = ("function", *(("places",) if counted else ()), "trials", "failed", "default", "best")
+    heads = "".join(f"<th>{head}</th>" for head in (*names, "gain", "search"))
+    body = "".join(_row(row, counted) for row in ordered[:_MOST_ROWS])
+    more = len(ordered) - _MOST_ROWS
+    if more > 0:
+        below = f"and {more} more functions\n{below}"
+    told = "".join(f"<p>{escape(line)}</p>" for line in below.splitlines())
+    return f"<p><b>{escape(title)}</b></p><table><tr>{heads}</tr>{body}</table>{told}"
+
+
+def curve_svg(trials: Sequence[Trial]) -> str:
+    """The best time after each trial, as a line on a scale of logarithms; dashes are the default's
+    time, red marks trials that failed. Empty where nothing ran.
+    """
+    alone = [trial for trial in trials if not trial.method.session]
+    best = list(accumulate((t.seconds or inf for t in alone), min))
+    known = [seconds for seconds in best if seconds < inf]
+    if not known:
+        return ""
+    default = next((t.seconds for t in alone if t.is_default and t.seconds is not None), known[0])
+    low, high = min(known), max(*known, default)
+    scale = max(log(high / low), _LEAST_SCALE)
+
+    def up(seconds: float) -> float:
+        return _EDGE + (_HEIGHT - 2 * _EDGE) * log(high / seconds) / scale
+
+    def along(place: float) -> float:
+        return place * _WIDTH / len(alone)
+
+    steps = [
+        f"{along(n):.1f},{up(seconds):.1f} {along(n + 1):.1f},{up(seconds):.1f}"
+        for n, seconds in enumerate(best)
+        if seconds < inf
+    ]
+    failed = "".join(
+        f'<path d="M{along(n + 0.5):.1f} {_HEIGHT}v-4" stroke="#c8392b" stroke-width="1.5"/>'
+        for n, trial in enumerate(alone)
+        if trial.seconds is None
+    )
+    level = f"M0 {up(default):.1f}h{_WIDTH}"
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="best time by trials">'
+        f'<path d="{level}" {_LINE} stroke="{_DEFAULT}" stroke-dasharray="3 3" opacity="0.5"/>'
+        f'<polyline points="{" ".join(steps)}" {_LINE} stroke="{_BEST}"/>{failed}</svg>'
+    )
+
+
+def _row(row: Shown, counted: bool) -> str:
+    failed = sum(trial.outcome != "ok" for trial in row.trials)
+    gain = "" if row.default is None or row.best is None else f"{row.gain:.2f}"
+    cells = (
+        row.name,
+        *(("" if row.places is None else str(row.places),) if counted else ()),
+        str(len(row.trials)),
+        str(failed),
+        "" if row.default is None else seconds_text(row.default),
+        "" if row.best is None else seconds_text(row.best),
+    )
+    told = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    style = _GAIN if row.gain >= _TELLING else ""
+    return f"<tr>{told}<td{style}>{gain}</td><td>{curve_svg(row.trials)}</td></tr>"

@@ -1,0 +1,6 @@
+"""The space of a function's schedules: decisions, and candidates by them."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

@@ -1,0 +1,65 @@
+"""A model as peers get it: with the sizes that it is compared at, and no weight among its inputs.
+
+What is open costs a peer speed that nobody asked for, so a model that leaves a size open, or lets
+callers replace its weights, is written anew in memory; all others are read from their files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+from onnx import ModelProto
+
+from ...runtime.model.interface import TensorSpec
+from ...runtime.model.report import bytes_text
+from ..errors import UsageError
+
+_MOST_BYTES = 2**31 - 1  # of a message
+_WEIGHTS_APART = 4  # since this version of the format weights are no inputs
+
+
+def peer_model(path: str, inputs: Sequence[TensorSpec]) -> str | bytes:
+    """The file, or the bytes of the model with these inputs.
+
+    Raises: UsageError where that is too much for one message.
+    """
+    if _is_closed(onnx.load(path, load_external_data=False)):
+        return path
+    model = onnx.load(path)
+    _close(model, {spec.name: spec.shape for spec in inputs})
+    size = sum(tensor.ByteSize() for tensor in model.graph.initializer)
+    if size > _MOST_BYTES:
+        raise UsageError(
+            f"bench: '{path}' leaves sizes open and holds {bytes_text(size)} of weights; expected "
+            f"at most {bytes_text(_MOST_BYTES)}, or a model whose inputs state their sizes.",
+            code="cli-peer-bytes",
+            hints=("onnx.tools.update_model_dims states them.",),
+        )
+    made: bytes = model.SerializeToString()
+    return made
+
+
+def _is_closed(model: ModelProto) -> bool:
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in weights]
+    kinds = [value.type.tensor_type for value in inputs]
+    stated = all(
+        kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim)
+        for kind in kinds
+    )
+    return stated and (model.ir_version < _WEIGHTS_APART or len(inputs) == len(model.graph.input))
+
+
+def _close(model: ModelProto, shapes: dict[str, tuple[int, ...]]) -> None:
+    """State the sizes of the inputs; take the weights from among them."""
+    values = list(model.graph.input)
+    if model.ir_version >= _WEIGHTS_APART:
+        del model.graph.input[:]
+        model.graph.input.extend(value for value in values if value.name in shapes)
+    for value in model.graph.input:
+        if value.name in shapes:
+            dims = value.type.tensor_type.shape.dim
+            del dims[:]
+            for size in shapes[value.name]:
+                dims.add().dim_value = size

@@ -1,0 +1,204 @@
+"""The systems that we are compared with: what each is called, how it is installed, how it runs a
+model in float32 on so many threads.
+
+A peer is no dependency of ours: it is imported when a model is loaded into it, and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Protocol
+
+from ...runtime.arrays import Array
+from ...runtime.machine.timing import Call
+from ...tir.errors import TilewrightError, known_names
+from ..errors import UsageError
+
+_ERRORS_ONLY = 3  # of what ONNX Runtime logs
+
+
+class PeerMissing(TilewrightError, ImportError):
+    """A system to be compared with is not installed."""
+
+
+class PeerFailed(TilewrightError, RuntimeError):
+    """A system to be compared with cannot run a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A model on inputs that are bound: `call` runs it, `outputs` gives those of the last run."""
+
+    call: Call
+    outputs: Callable[[], dict[str, Array]]
+
+
+class Peer(Protocol):
+    """A system that runs ONNX models. requirement: what pip is to install."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def requirement(self) -> str: ...
+
+    def is_installed(self) -> bool: ...
+
+    def version(self) -> str: ...
+
+    def settings(self, threads: int) -> Mapping[str, str]:
+        """What it is told, as its users would write it."""
+
+    def load(
+        self,
+        model: str | bytes,
+        inputs: Mapping[str, Array],
+        outputs: Sequence[str],
+        threads: int,
+    ) -> Session:
+        """A model, from its file or its bytes, on inputs bound beforehand; raises what it likes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A peer that a package brings, which is imported under the name that pip knows."""
+
+    name: str
+    requirement: str
+
+    def is_installed(self) -> bool:
+        return find_spec(self.requirement) is not None
+
+    def version(self) -> str:
+        return version(self.requirement)
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxRuntime(Package):
+    """ONNX Runtime on its CPU provider; inputs and outputs are bound."""
+
+    name: str = "onnxruntime"
+    requirement: str = "onnxruntime"
+
+    def settings(self, threads: int) -> Mapping[str, str]:
+        return {"intra_op_num_threads": str(threads), "inter_op_num_threads": "1"}
+
+    def load(
+        self,
+        model: str | bytes,
+        inputs: Mapping[str, Array],
+        outputs: Sequence[str],
+        threads: int,
+    ) -> Session:
+        import onnxruntime  # an optional dependency
+
+        options = onnxruntime.SessionOptions()
+        for key, value in self.settings(threads).items():
+            setattr(options, key, int(value))
+        options.log_severity_level = _ERRORS_ONLY
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        binding = session.io_binding()
+        for name, array in inputs.items():
+            binding.bind_cpu_input(name, array)
+        for name in outputs:
+            binding.bind_output(name)
+        return Session(
+            lambda: session.run_with_iobinding(binding),
+            lambda: dict(zip(outputs, binding.copy_outputs_to_cpu(), strict=True)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenVino(Package):
+    """OpenVINO on its CPU plug-in, held to float32; inputs are bound, outputs are not copied."""
+
+    name: str = "openvino"
+    requirement: str = "openvino"
+
+    def settings(self, threads: int) -> Mapping[str, str]:
+        return {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": str(threads),
+            "PERFORMANCE_HINT": "LATENCY",
+        }
+
+    def load(
+        self,
+        model: str | bytes,
+        inputs: Mapping[str, Array],
+        outputs: Sequence[str],
+        threads: int,
+    ) -> Session:
+        import openvino  # an optional dependency
+
+        core = openvino.Core()
+        compiled = core.compile_model(core.read_model(model), "CPU", self.settings(threads))
+        request = compiled.create_infer_request()
+        for name, array in inputs.items():
+            request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
+        return Session(
+            lambda: request.infer(share_outputs=True),
+            lambda: {name: request.get_tensor(name).data for name in outputs},
+        )
+
+
+PEERS: dict[str, Peer] = {peer.name: peer for peer in (OnnxRuntime(), OpenVino())}
+
+
+def installed() -> tuple[Peer, ...]:
+    """The peers that are here."""
+    return tuple(peer for peer in PEERS.values() if peer.is_installed())
+
+
+def chosen(names: Iterable[str]) -> tuple[Peer, ...]:
+    """The peers of these names, each once.
+
+    Raises: UsageError for a name that no peer has; PeerMissing.
+    """
+    wanted = tuple(dict.fromkeys(names))
+    for name in wanted:
+        if name not in PEERS:
+            raise UsageError(
+                f"--against: there is no peer '{name}'; the peers are: {known_names(name, PEERS)}.",
+                code="cli-peer",
+            )
+    found = tuple(PEERS[name] for name in wanted)
+    missing = [peer for peer in found if not peer.is_installed()]
+    if missing:
+        listed = ", ".join(f"'{peer.name}'" for peer in missing)
+        needed = " ".join(peer.requirement for peer in missing)
+        raise PeerMissing(
+            f"bench: {listed} {'is' if len(missing) == 1 else 'are'} not installed.",
+            code="cli-peer-missing",
+            hints=(
+                f"python -m pip install {needed}",
+                'python -m pip install -e ".[peers]" in the clone installs all peers.',
+            ),
+        )
+    return found
+
+
+def load_peer(
+    peer: Peer,
+    model: str | bytes,
+    inputs: Mapping[str, Array],
+    outputs: Sequence[str],
+    threads: int,
+) -> Session:
+    """A model in a peer, after a first run.
+
+    Raises: PeerFailed.
+    """
+    try:
+        session = peer.load(model, inputs, outputs, threads)
+        session.call()
+    except Exception as error:  # a peer raises what it likes
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise PeerFailed(
+            f"bench: {peer.name} {peer.version()} cannot run this model: {reason}",
+            code="cli-peer-fails",
+        ) from error
+    return session

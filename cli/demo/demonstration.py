@@ -1,0 +1,126 @@
+"""What `demo` does, without its words: compile, check, time, save a kernel's source."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from ...graph.compile import compile
+from ...graph.importers.onnx.importer import import_onnx
+from ...graph.reference.reference import evaluate
+from ...graph.samples.samples import Sample, tiny_model
+from ...runtime.arrays import Array
+from ...runtime.engine.engine import Engine
+from ...runtime.machine.host import allowed_cpus
+from ...runtime.model.profile import StepTime
+from ...runtime.model.verification import Report, compare_outputs
+from ...runtime.toolchain.cache import user_cache
+from ..compare.latency import Budget, Latency, latencies
+from ..engines import engine_operations, kernel_source
+from ..text import working
+
+_THREADS = (1, 2)
+_SECONDS = 1.5  # of timing
+_PROFILE_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demonstration:
+    """A sample model, compiled, checked and timed.
+
+    nodes, weights: of the model as imported; bytes of its weights. seconds: what compiling took.
+    report: the comparison with the reference. same_class: the largest output is the reference's.
+    slowest: the launch that takes longest; share: of a run on one thread; source: the C of its
+    kernel, in a file.
+    """
+
+    sample: Sample
+    engine: Engine
+    nodes: int
+    weights: int
+    seconds: float
+    report: Report
+    error: float
+    same_class: bool
+    latencies: tuple[Latency, ...]
+    slowest: StepTime
+    share: float
+    source: Path
+
+    @staticmethod
+    def make(sample: Sample, *, timing: float = _SECONDS) -> Demonstration:
+        """Compile the model of a sample and do all the rest. timing: seconds of it."""
+        with working(f"compiling {sample.name}") as tell:
+            began = perf_counter()
+            engine = compile(sample.model, progress=tell)
+            seconds = perf_counter() - began
+        with working("checking against NumPy in float64"):
+            graph = import_onnx(sample.model)
+            got, expected = engine.run(sample.inputs), evaluate(graph, sample.inputs)
+            report = compare_outputs(engine.name, got, expected)
+        with working("timing"):
+            threads = [count for count in _THREADS if count <= allowed_cpus()]
+            budget = Budget(seconds=timing)
+            timed = latencies(engine, sample.inputs, threads, budget, engine_operations(engine))
+            profile = engine.profile(sample.inputs, threads=1, rounds=_PROFILE_ROUNDS)
+        slowest = max(profile.steps, key=lambda step: step.seconds)
+        return Demonstration(
+            sample,
+            engine,
+            len(graph.nodes),
+            graph.constant_bytes,
+            seconds,
+            report,
+            _relative_error(got, expected),
+            all(array.argmax() == expected[name].argmax() for name, array in got.items()),
+            timed,
+            slowest,
+            slowest.seconds / profile.seconds,
+            _save(slowest.kernel, kernel_source(engine, slowest.kernel)),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interpreted:
+    """The tiny model, run by the interpreter and compared with the reference."""
+
+    engine: Engine
+    nodes: int
+    seconds: float
+    report: Report
+    error: float
+
+
+def interpreted_demonstration() -> Interpreted:
+    """Run `tiny_model` without a compiler."""
+    sample = tiny_model()
+    engine = compile(sample.model, "python")
+    graph = import_onnx(sample.model)
+    began = perf_counter()
+    got = engine.run(sample.inputs)
+    seconds = perf_counter() - began
+    expected = evaluate(graph, sample.inputs)
+    report = compare_outputs(engine.name, got, expected)
+    return Interpreted(engine, len(graph.nodes), seconds, report, _relative_error(got, expected))
+
+
+def _relative_error(got: Mapping[str, Array], expected: Mapping[str, Array]) -> float:
+    """The largest |got - expected| over the largest |expected|, of all outputs."""
+    errors = []
+    for name, array in got.items():
+        wanted = expected[name].astype(np.float64)
+        errors.append(np.abs(array.astype(np.float64) - wanted).max() / np.abs(wanted).max())
+    return float(max(errors))
+
+
+def _save(symbol: str, source: str) -> Path:
+    """Write a kernel's C where the user finds it: in the cache, or else in a temporary folder."""
+    folder = user_cache().private_folder("demo")
+    file = (folder or Path(tempfile.mkdtemp(prefix="tilewright-demo-"))) / f"{symbol}.c"
+    file.write_text(source, encoding="utf-8")
+    return file

@@ -1,0 +1,71 @@
+"""What the actions of `tilewright log` share: the logs that they read, and damaged lines."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from ...tir.text.display import printable
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ...autotune.log.file import Contents
+
+VERB = "log"
+KEY_DIGITS = 12  # that are shown of a key
+
+
+def add_logs(parser: argparse.ArgumentParser, *, only: bool = True) -> None:
+    """LOG..., and which functions of theirs."""
+    parser.add_argument(
+        "logs", nargs="+", metavar="LOG", help="a file, or a folder of files; several are joined"
+    )
+    if only:
+        parser.add_argument(
+            "--only",
+            metavar="NAME",
+            help="functions of this name, 'conv*' for all that begin so, or whose key begins so",
+        )
+
+
+def read(arguments: argparse.Namespace) -> Contents:
+    """The logs as one; damaged lines are told on stderr.
+
+    Raises: LogError; UsageError where no function has the name.
+    """
+    from ...autotune.log.file import merge, read_log  # start-up
+
+    known = merge(*map(read_log, arguments.logs))
+    tell_problems(known)
+    wanted = getattr(arguments, "only", None)
+    return known if wanted is None else _only(known, wanted)
+
+
+def tell_problems(known: Contents) -> None:
+    """Say on stderr which lines are no records."""
+    for problem in known.problems:
+        print(f"tilewright: {printable(str(problem))}", file=sys.stderr)
+
+
+def _only(known: Contents, wanted: str) -> Contents:
+    keys = {
+        workload.key
+        for workload in known.workloads
+        if fnmatchcase(workload.name, wanted) or workload.key.startswith(wanted)
+    }
+    if not keys:
+        from ...tir.errors import known_names  # nothing that goes well needs it
+
+        names = known_names(wanted, [workload.name for workload in known.workloads])
+        raise UsageError(
+            f"log: --only: no function is '{wanted}'; expected one of {names}.",
+            code="cli-log-only",
+        )
+    return replace(
+        known,
+        workloads=tuple(w for w in known.workloads if w.key in keys),
+        trials=tuple(t for t in known.trials if t.workload in keys),
+    )

@@ -1,0 +1,57 @@
+"""`tilewright log`: read, join, check, follow and draw tuning logs. Each action has its own
+`--help`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..arguments import add_verb, described_by
+from . import (
+    best as log_best,
+)
+from . import (
+    check as log_check,
+)
+from . import (
+    export as log_export,
+)
+from . import (
+    merge as log_merge,
+)
+from . import (
+    plot as log_plot,
+)
+from . import (
+    show as log_show,
+)
+from . import (
+    watch as log_watch,
+)
+from .arguments import VERB
+
+if TYPE_CHECKING:
+    from ..arguments import Verbs
+
+ACTIONS = (log_show, log_best, log_check, log_watch, log_export, log_merge, log_plot)
+_EXAMPLES = """\
+  tilewright log show resnet50.jsonl
+  tilewright log best resnet50.jsonl --json
+  tilewright log check resnet50.onnx --log resnet50.jsonl
+  tilewright log watch resnet50.jsonl                        while another process tunes
+"""
+
+
+def add_parser(verbs: Verbs) -> None:
+    """The verb and its actions; each stands in its own file."""
+    parser = add_verb(
+        verbs,
+        VERB,
+        "read, join, check and follow tuning logs",
+        described_by(__doc__),
+        _EXAMPLES,
+        "ACTION",
+    )
+    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+    for action in ACTIONS:
+        action.add_parser(actions)

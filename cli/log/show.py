@@ -1,0 +1,64 @@
+"""`tilewright log show`: list the functions that were tuned, and what was gained. Times of two
+settings (machine, threads, code generator, caches) stand in tables of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from ..arguments import add_json, add_verb, described_by
+from ..errors import OK
+from .arguments import KEY_DIGITS, VERB, add_logs, read
+from .settings import in_tables, time_cell
+
+if TYPE_CHECKING:
+    from ...autotune.log.summary import Standing
+    from ..arguments import Verbs
+
+_EXAMPLES = """\
+  tilewright log show resnet50.jsonl
+  tilewright log show monday.jsonl tuesday.jsonl --only 'conv*'
+"""
+_HEADS = ("function", "key", "trials", "failed", "default", "best", "gain")
+
+
+def add_parser(actions: Verbs) -> None:
+    """The action and its options."""
+    parser = add_verb(
+        actions,
+        "show",
+        "list the functions that were tuned",
+        described_by(__doc__),
+        _EXAMPLES,
+        "LOG ...",
+        below=VERB,
+    )
+    add_logs(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the logs as one and tell what they hold."""
+    from ...autotune.log.summary import standings  # start-up
+
+    found = standings(read(arguments))
+    if arguments.json:
+        print(json.dumps([one.to_json() for one in found], indent=1))
+    else:
+        print(in_tables(found, _HEADS, _row))
+    return OK
+
+
+def _row(one: Standing) -> tuple[str, ...]:
+    return (
+        one.name,
+        one.key[:KEY_DIGITS],
+        str(len(one.trials)),
+        str(one.failed),
+        time_cell(one.default_seconds),
+        time_cell(one.seconds),
+        "" if one.gain is None else f"{one.gain:.2f}",
+    )

@@ -1,0 +1,29 @@
+"""How large a function may be for the numeric check of its kernel: it holds the arrays of a run
+between fences, their reference in float64, and the bound on each element.
+"""
+
+from __future__ import annotations
+
+from ...runtime.machine.memory import process_memory
+from ...tir.func import PrimFunc
+
+MOST_BYTES = 8 << 30  # and half of the memory that the process may take
+# of an element, beside those of its own type and of a copy: measured, rounded up
+_READ_BYTES = 8  # the number in float64
+_STORED_BYTES = 52  # the reference, the bound, the error, the ratio of both
+
+
+def unchecked_because(func: PrimFunc) -> str | None:
+    """What a report says of a kernel that is too large to be checked; None where it is not."""
+    outputs = frozenset(func.outputs)
+    needed = sum(
+        b.size * (2 * b.type.bytes + (_STORED_BYTES if b in outputs else _READ_BYTES))
+        for b in (*(p.buffer for p in func.parameters), *func.allocations)
+    )
+    most = min(MOST_BYTES, process_memory() // 2)
+    if needed <= most:
+        return None
+    return (
+        f"unchecked: too large: the check would take {needed / 2**30:.1f} GiB, "
+        f"more than {most / 2**30:.3g}"
+    )

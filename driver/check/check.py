@@ -1,0 +1,172 @@
+"""The numeric check: every compiled kernel runs on poisoned, fenced data of several kinds, on
+several numbers of threads, against its reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...codegen.artifact import Artifact
+from ...runtime.arrays import Array
+from ...runtime.cpu.native import NativeCode
+from ...runtime.kernel import Kernel
+from ...tir.analysis.specialise import specialise
+from ...tir.dim import Dim
+from ...tir.errors import TilewrightError
+from ...tir.func import PrimFunc
+from ...tir.reference.error_bound import Comparison, Sample, sample_of
+from .data import Draw, draw_arrays, draws_for
+from .fenced import Fenced
+from .guarded import GuardedProcess, given_arrays
+from .trial import THREADS, Fault, Trial, run_on_scratch
+
+if TYPE_CHECKING:
+    from .on_device import FencedCode
+
+# each draw runs on these numbers of threads
+THREADS_OF = {Draw.NORMAL: THREADS, Draw.WIDE: (2,), Draw.POSITIVE: (3,)}
+
+
+class CheckError(TilewrightError, RuntimeError):
+    """A compiled kernel wrote outside its arrays, or its results differ from the reference."""
+
+
+def check_kernel(
+    kernel: Kernel,
+    func: PrimFunc,
+    constants: Mapping[str, Array],
+    *,
+    strict: bool = False,
+) -> Comparison:
+    """Run a kernel on random inputs and compare with the reference of its function; the worst.
+
+    Of the sizes that a call decides it takes the largest, the smallest and some in between; the
+    largest on every kind of data. strict: it adds in the order of the definition.
+    Raises: CheckError for a result beyond the error bound or that depends on what it may not, and
+    for a write outside the arrays.
+    """
+    found = []
+    guarded = GuardedProcess(kernel.code.shared) if isinstance(kernel.code, NativeCode) else None
+    for number, sizes in enumerate(sample_sizes(func)):
+        plain = specialise(func, sizes)
+        sample = sample_of(plain)
+        for draw in draws_for(func) if number == 0 else (Draw.NORMAL,):
+            checker = Checker.of(plain, constants, draw, strict=strict, sample=sample)
+            if guarded is not None and draw is Draw.NORMAL:
+                checker.check_guarded(kernel, guarded)
+            found.append(checker.check(kernel, THREADS_OF[draw]))
+    return max(found, key=lambda comparison: comparison.ratio)
+
+
+def sample_sizes(func: PrimFunc) -> tuple[dict[Dim, int], ...]:
+    """Sizes at which a function is tried: all as large as can be, all as small, all between, and
+    each as small as can be beside the largest of the others.
+    """
+    largest = {dim: dim.high for dim in func.dims}
+    found = [
+        largest,
+        {dim: dim.low for dim in func.dims},
+        {dim: (dim.low + 2 * dim.high) // 3 for dim in func.dims},
+        *({**largest, dim: dim.low} for dim in func.dims),
+    ]
+    return tuple(sizes for n, sizes in enumerate(found) if sizes not in found[:n])
+
+
+def describe(draws: Sequence[Draw], guarded: bool) -> str:
+    """What a check of these draws ran, in words. guarded: between guard pages, too."""
+    parts = []
+    for draw in draws:
+        counts = [str(count) for count in THREADS_OF[draw]]
+        threads = " and ".join(filter(None, (", ".join(counts[:-1]), counts[-1])))
+        parts.append(f"{draw} data on {threads} thread{'s' if threads != '1' else ''}")
+    return f"{', '.join(parts)}; {'with' if guarded else 'without'} guard pages"
+
+
+class Checker:
+    """Random inputs of a function whose sizes are numbers, and what its outputs should be: computed
+    once, for any number of kernels of it.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    @staticmethod
+    def of(
+        func: PrimFunc,
+        constants: Mapping[str, Array],
+        draw: Draw = Draw.NORMAL,
+        *,
+        seed: int = 0,
+        strict: bool = False,
+        sample: Sample | None = None,
+    ) -> Checker:
+        """A checker of kernels that hold these constants."""
+        drawn = draw_arrays(func, draw, np.random.default_rng(draw.value + seed))
+        given = {buffer.name: drawn[buffer.name] for buffer in func.inputs}
+        return Checker(Trial(func, given, constants, strict=strict, sample=sample))
+
+    def check_guarded(self, kernel: Kernel, process: GuardedProcess) -> None:
+        """Run a kernel of the CPU between guard pages, if that can be done. Raises: CheckError."""
+        artifact, trial = kernel.artifact, self._trial
+        assert isinstance(artifact, Artifact)
+        entries = [entry for entry in (artifact.prepare, artifact.run) if entry is not None]
+        given = {**trial.given, **trial.constants}
+        try:
+            arrays = given_arrays(entries, given, trial.func.outputs)
+            process.check(entries, arrays, trial.prepare)
+        except Fault as fault:
+            raise _error(kernel.name, fault) from fault
+
+    def check(self, kernel: Kernel, threads: Sequence[int] = THREADS) -> Comparison:
+        """Run a kernel on each number of threads. Outputs and scratch memory start as no number;
+        every array stands between guard bytes, on a GPU each of them there.
+
+        Raises: CheckError for a result beyond the error bound or that depends on what it may not,
+        and for a write outside the arrays.
+        """
+        device = _on_device(kernel)
+        checked = kernel if device is None else Kernel(kernel.artifact, device)
+        artifact = kernel.artifact
+
+        def execute(arrays: Mapping[str, Fenced], count: int, pattern: int) -> Sequence[str]:
+            placed = [fenced.array for fenced in arrays.values()]
+            inputs = len(placed) - len(self._trial.func.outputs)
+            run = partial(checked.run, placed[:inputs], placed[inputs:], threads=count)
+            size = 0
+            if isinstance(artifact, Artifact):
+                size = artifact.workspace_bytes + count * artifact.thread_workspace_bytes
+            outside = run_on_scratch(size, pattern, run)
+            return outside if device is None else device.broken
+
+        try:
+            return self._trial.check(execute, threads if _has_threads(kernel) else (1,))
+        except Fault as fault:
+            raise _error(kernel.name, fault) from fault
+
+
+def _has_threads(kernel: Kernel) -> bool:
+    """Whether a kernel runs on threads of the CPU, as many as it is told."""
+    return isinstance(kernel.artifact, Artifact) and kernel.artifact.target.kind == "c"
+
+
+def _error(name: str, fault: Fault) -> CheckError:
+    """What a check raises for a fault of the kernel called `name`."""
+    if fault.comparison is None:
+        return CheckError(f"check: kernel '{name}': {fault.said}.", code=fault.code)
+    return CheckError(
+        f"check: the results of kernel '{name}' differ from its reference: {fault.said}",
+        code=fault.code,
+    )
+
+
+def _on_device(kernel: Kernel) -> FencedCode | None:
+    """What runs a GPU's kernel between fences; None for what no GPU runs."""
+    if kernel.artifact.target.kind != "cuda":
+        return None
+    from .on_device import fenced  # the CPU's start without it is shorter
+
+    return fenced(kernel.code)

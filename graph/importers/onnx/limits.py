@@ -1,0 +1,106 @@
+"""What a model may ask of us: sizes are compared with these before memory is allocated.
+
+The defaults know this machine: no value, and no model's constants together, may be larger than the
+memory that the process may take.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ....runtime.machine.memory import process_memory
+from ....tir import dtype as dtypes
+from ...errors import ModelError
+from ...options import LARGEST_MODEL
+from ...types import TensorType
+
+# the operators compute with each of them
+_STORED = ("float16",)  # of the types that are stored and not computed in, what we read
+_ELEMENTS = tuple(n for n in dtypes.NAMES if not dtypes.dtype(n).is_storage or n in _STORED)
+
+
+_MOST = 1 << 35  # bytes of a value, however much memory there is
+
+
+def _memory() -> int:
+    return min(_MOST, process_memory())
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Upper bounds; all but the numbers of nodes, dimensions and characters are in bytes."""
+
+    nodes: int = 200_000
+    rank: int = 16
+    name_characters: int = 1024  # of a name; what passes make of it is longer
+    file_bytes: int = LARGEST_MODEL
+    value_bytes: int = field(default_factory=_memory)  # of one value, stored or not
+    constant_bytes: int = field(default_factory=_memory)  # of all stored constants together
+    computed_bytes: int = 256 << 20  # of all constants that are computed while the model is read
+
+
+@dataclass(slots=True)
+class Account:
+    """What one model has taken of its limits so far."""
+
+    limits: Limits
+    stored: int = 0
+    computed: int = 0
+
+    def store(self, what: str, type_: TensorType) -> None:
+        """Count a constant that the model holds. Raises: ModelError beyond the limit."""
+        self.stored += type_.bytes
+        if self.stored > self.limits.constant_bytes:
+            raise ModelError(
+                f"model: constants take more than {self.limits.constant_bytes} bytes together, at "
+                f"{what}.",
+                code="model-constant-bytes",
+            )
+
+    def compute(self, what: str, type_: TensorType) -> None:
+        """Count a constant that is computed while the model is read, before it is.
+
+        Raises: ModelError beyond the limit.
+        """
+        self.computed += type_.bytes
+        if self.computed > self.limits.computed_bytes:
+            raise ModelError(
+                f"model: constants that are computed while the model is read take "
+                f"{self.computed} bytes together, at {what} of type {type_}; expected at most "
+                f"{self.limits.computed_bytes}.",
+                code="model-computed-bytes",
+            )
+
+
+def checked_type(what: str, dtype: str, shape: tuple[int, ...], limits: Limits) -> TensorType:
+    """The type of `what`.
+
+    Raises: ModelError for an unknown element type, a negative size, or a limit exceeded.
+    """
+    if dtype not in _ELEMENTS:
+        raise ModelError(
+            f"model: {what} has element type {dtype}; expected one of {', '.join(_ELEMENTS)}.",
+            code="model-dtype",
+        )
+    if len(shape) > limits.rank:
+        raise ModelError(
+            f"model: {what} has {len(shape)} dimensions; expected at most {limits.rank}.",
+            code="model-rank",
+        )
+    if min(shape, default=0) < 0:
+        raise ModelError(
+            f"model: {what} has shape {list(shape)}; expected sizes of 0 or more.",
+            code="model-shape",
+        )
+    # an axis without elements does not make the others small: they are counted, too
+    size = math.prod(max(1, extent) for extent in shape) * np.dtype(dtype).itemsize
+    if size > limits.value_bytes:
+        raise ModelError(
+            f"model: {what} of type {TensorType(dtype, shape)} takes {size} bytes; "
+            f"expected at most {limits.value_bytes}.",
+            code="model-bytes",
+        )
+    return TensorType(dtype, shape)

@@ -1,0 +1,250 @@
+"""One ONNX node as an import rule sees it: typed attributes, input types, constant inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto
+
+from ...errors import ModelError
+from ...ir.build import GraphBuilder
+from ...ir.ir import Node
+from ...ops.base import Operator
+from ...reference.reference import apply
+from ...types import Array, Splat, TensorType, array_of, owned
+from .limits import checked_type
+from .tensors import TensorReader
+
+SHAPE_ELEMENTS = 1024  # of a constant that is computed while the model is read
+OPERAND_ELEMENTS = 1 << 20  # of all that it is computed from
+LIST_ELEMENTS = 1 << 10  # of a list of sizes, axes or pads
+KINDS = {
+    "integer": AttributeProto.INT,
+    "integers": AttributeProto.INTS,
+    "real": AttributeProto.FLOAT,
+    "reals": AttributeProto.FLOATS,
+    "text": AttributeProto.STRING,
+    "tensor": AttributeProto.TENSOR,
+}
+
+
+class NotSupported(Exception):
+    """A node is valid ONNX, but no core operator says what it means; all are collected."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReader:
+    """A node to import: `inputs` are values of the builder, "" where the model leaves one out."""
+
+    proto: NodeProto
+    version: int
+    builder: GraphBuilder
+    tensors: TensorReader
+
+    @property
+    def title(self) -> str:
+        """How messages call the node."""
+        return f"node '{node_name(self.proto)}' ({self.proto.op_type})"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The input values without trailing omissions."""
+        names = list(self.proto.input)
+        while names and not names[-1]:
+            names.pop()
+        return tuple(names)
+
+    def has(self, position: int) -> bool:
+        """Whether the optional input at `position` is given."""
+        return position < len(self.inputs) and bool(self.inputs[position])
+
+    def value(self, position: int) -> str:
+        """The name of the input at `position`. Raises: ModelError when it is missing."""
+        if self.has(position):
+            return self.inputs[position]
+        raise ModelError(
+            f"model: {self.title} lacks its input {position}.", code="onnx-input-missing"
+        )
+
+    def check_present(self, inputs: tuple[str, ...]) -> None:
+        """Refuse inputs of which the model leaves one out."""
+        if "" in inputs:
+            self.value(self.inputs.index(""))
+
+    def type(self, position: int) -> TensorType:
+        """The type of the input at `position`."""
+        return self.builder.types[self.value(position)]
+
+    def emit(self, op: Operator, *inputs: str) -> str:
+        """Add a node of the graph on the way to this one's result; its value's name is made up.
+
+        Raises: ModelError where an input that it needs is left out.
+        """
+        self.check_present(inputs)
+        name = self.builder.fresh(f"{node_name(self.proto)}.{op.title.lower()}")
+        self.define(Node(op, inputs, (name,), self.proto.name))
+        return name
+
+    def define(self, node: Node) -> None:
+        """Add a node with one output, or the constant that it is where the model computes with
+        shapes.
+        """
+        (output,), (type_,) = node.outputs, node.infer(self.builder.types)
+        checked_type(f"value '{output}'", type_.dtype, type_.shape, self.tensors.limits)
+        known = self.builder.constants
+        operands = [array_of(known[value]) for value in node.inputs if value in known]
+        small = type_.elements <= SHAPE_ELEMENTS and not type_.is_float
+        few = sum(array.size for array in operands) <= OPERAND_ELEMENTS
+        if small and few and operands and len(operands) == len(node.inputs):
+            self.builder.constant(output, owned(apply(node.op, *operands)[0]))
+        else:
+            self.builder.add_node(node)
+
+    def constant(self, position: int, most: int = 1 << 20) -> Array:
+        """The elements of a constant input, at most `most`.
+
+        Raises: NotSupported when the model computes it.
+        """
+        name = self.value(position)
+        constant = self.builder.constants.get(name)
+        if constant is None:
+            raise NotSupported(f"input '{name}' is not a constant")
+        if self.builder.types[name].elements > most:
+            raise ModelError(
+                f"model: input '{name}' of {self.title} has {self.builder.types[name].elements} "
+                "elements; "
+                f"expected at most {most}.",
+                code="onnx-input-size",
+            )
+        return constant.array() if isinstance(constant, Splat) else constant
+
+    def whole(self, position: int) -> int:
+        """A constant input that is one integer. Raises: ModelError when it is not."""
+        array = self.constant(position, 1)
+        if array.size != 1 or not np.issubdtype(array.dtype, np.integer):
+            raise ModelError(
+                f"model: input '{self.value(position)}' of {self.title} is {self.type(position)}; "
+                "expected one integer.",
+                code="onnx-input-whole",
+            )
+        return int(array.item())
+
+    def sizes(self, position: int, most: int = LIST_ELEMENTS) -> tuple[int, ...]:
+        """A constant input that is a list of at most `most` integers.
+
+        Raises: ModelError when it is not.
+        """
+        array = self.constant(position, most)
+        if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+            raise ModelError(
+                f"model: input '{self.value(position)}' of {self.title} is {self.type(position)}; "
+                "expected a list of integers.",
+                code="onnx-input-list",
+            )
+        return tuple(int(size) for size in array)
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An integer attribute."""
+        found = self._find(name, "integer", default is None)
+        return int(found.i) if found is not None else default if default is not None else 0
+
+    def flag(self, name: str) -> bool:
+        """An integer attribute that means yes when it is not 0."""
+        return self.integer(name, 0) != 0
+
+    def integers(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """An attribute that is a list of integers."""
+        found = self._find(name, "integers", default is None)
+        return tuple(found.ints) if found is not None else default or ()
+
+    def as_many(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+        """An attribute that is a list of as many integers as `default`."""
+        found = self.integers(name, default)
+        if len(found) != len(default):
+            raise ModelError(
+                f"model: attribute '{name}' of {self.title} is {list(found)}; expected "
+                f"{len(default)} integers.",
+                code="onnx-attribute-count",
+            )
+        return found
+
+    def real(self, name: str, default: float) -> float:
+        """A floating-point attribute."""
+        found = self._find(name, "real", False)
+        return float(found.f) if found is not None else default
+
+    def reals(self, name: str) -> tuple[float, ...]:
+        """An attribute that is a list of floating-point numbers."""
+        found = self._find(name, "reals", True)
+        return tuple(found.floats) if found is not None else ()
+
+    def text(self, name: str, default: str) -> str:
+        """An attribute that is a string."""
+        found = self._find(name, "text", False)
+        return found.s.decode("utf-8", "replace") if found is not None else default
+
+    def tensor(self, name: str) -> Array:
+        """An attribute that is a tensor."""
+        found = self._find(name, "tensor", True)
+        return self.tensors.read(
+            found.t if found is not None else TensorProto(), f"attribute '{name}' of {self.title}"
+        )
+
+    def number(self, value: float, position: int = 0) -> str:
+        """A constant without axes that has the element type of the input at `position`.
+
+        Raises: ModelError where that type has no such number.
+        """
+        type_ = self.type(position)
+        if not type_.is_float and not _holds(type_.dtype, value):
+            raise ModelError(
+                f"model: {self.title} computes with {value:g}; expected floating-point inputs, "
+                f"got {type_}.",
+                code="onnx-number",
+            )
+        with np.errstate(over="ignore"):  # what a float16 cannot hold is infinite
+            rounded = np.asarray(value).astype(type_.dtype).item()
+        name = self.builder.fresh(f"{node_name(self.proto)}.constant")
+        return self.builder.constant(name, Splat(rounded, type_.dtype, ()))
+
+    def given(self, name: str) -> bool:
+        """Whether the node has attribute `name`."""
+        return any(attribute.name == name for attribute in self.proto.attribute)
+
+    def _find(self, name: str, kind: str, required: bool) -> AttributeProto | None:
+        attribute: AttributeProto
+        for attribute in self.proto.attribute:
+            if attribute.name == name:
+                if attribute.type != KINDS[kind]:
+                    got = AttributeProto.AttributeType.Name(attribute.type).lower()
+                    raise ModelError(
+                        f"model: attribute '{name}' of {self.title} is of kind {got}; expected "
+                        f"{kind}.",
+                        code="onnx-attribute-kind",
+                    )
+                return attribute
+        if required:
+            raise ModelError(
+                f"model: {self.title} lacks attribute '{name}'.", code="onnx-attribute-missing"
+            )
+        return None
+
+
+def _holds(dtype: str, value: float) -> bool:
+    """Whether an integer type has the number `value`."""
+    if dtype == "bool" or not math.isfinite(value) or value != int(value):
+        return False
+    return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+
+
+def node_name(proto: NodeProto) -> str:
+    """A node's name, or that of its first output."""
+    return proto.name or next(iter(proto.output), "") or proto.op_type
+
+
+def attribute_names(proto: NodeProto) -> Mapping[str, AttributeProto]:
+    """The attributes of a node by name."""
+    return {attribute.name: attribute for attribute in proto.attribute}

@@ -1,0 +1,104 @@
+"""Rules of arithmetic and of functions of one number."""
+
+from __future__ import annotations
+
+from .....tir import dtype as dtypes
+from ....errors import ModelError
+from ....ops import arithmetic, functions, movement
+from ..node import NodeReader, NotSupported
+from ..tensors import dtype_name
+from .rule import Application, Result, Rule, plain
+from .variadic import fold, folded
+
+_LARGEST = 3.4028234663852886e38  # of float32: what Clip's attributes are when they are not given
+
+
+def _negated(node: NodeReader) -> Result:
+    return arithmetic.Mul(), (node.value(0), node.number(-1))
+
+
+def _reciprocal(node: NodeReader) -> Result:
+    return arithmetic.Div(), (node.number(1), node.value(0))
+
+
+def _pow(node: NodeReader) -> Result:
+    base, exponent = node.type(0), node.type(1)
+    if not base.is_float:
+        raise NotSupported(f"the base is {base}, and only float32 and float64 have powers")
+    if base.dtype == exponent.dtype:
+        return arithmetic.Pow(), node.inputs
+    return arithmetic.Pow(), (node.value(0), node.emit(functions.Cast(base.dtype), node.value(1)))
+
+
+def _mean(node: NodeReader) -> Result:
+    total = node.emit(arithmetic.Sum(), *folded(node, arithmetic.Sum()))
+    return arithmetic.Div(), (total, node.number(len(node.inputs)))
+
+
+def clipped(node: NodeReader, value: str, least: str, most: str) -> Application:
+    """min(max(value, least), most); a bound that is "" is none."""
+    if least and most:
+        value = node.emit(arithmetic.Max(), value, least)
+    if not least and not most:
+        return movement.Identity(), (value,)
+    return (arithmetic.Min(), (value, most)) if most else (arithmetic.Max(), (value, least))
+
+
+def _clip(node: NodeReader) -> Result:
+    if node.version < 11:
+        least, most = node.real("min", -_LARGEST), node.real("max", _LARGEST)
+        return clipped(node, node.value(0), node.number(least), node.number(most))
+    return clipped(node, node.value(0), *(_bound(node, position) for position in (1, 2)))
+
+
+def _bound(node: NodeReader, position: int) -> str:
+    """A bound of Clip, which has one element; "" where it is left out."""
+    if not node.has(position):
+        return ""
+    type_ = node.type(position)
+    if type_.elements != 1:
+        raise ModelError(
+            f"model: {node.title} has the bound '{node.value(position)}' of type {type_}; "
+            "expected one element.",
+            code="onnx-clip",
+        )
+    value = node.value(position)
+    return node.emit(movement.Reshape(()), value) if type_.rank else value
+
+
+def _cast(node: NodeReader) -> Result:
+    name = dtype_name(node.integer("to"))
+    if name not in dtypes.NAMES:
+        raise NotSupported(f"it converts to {name}; known are {', '.join(dtypes.NAMES)}")
+    return functions.Cast(name), node.inputs
+
+
+def _cast_like(node: NodeReader) -> Result:
+    return functions.Cast(node.type(1).dtype), node.inputs[:1]
+
+
+RULES: dict[str, Rule] = {
+    "Abs": Rule((6, 13), (), plain(functions.Abs())),
+    "Add": Rule((7, 13, 14), (), plain(arithmetic.Add())),
+    "Cast": Rule((6, 9, 13, 19, 21, 23, 24, 25, 28), ("round_mode", "saturate", "to"), _cast),
+    "CastLike": Rule((15, 19, 21, 23, 24, 25), ("round_mode", "saturate"), _cast_like),
+    "Ceil": Rule((6, 13), (), plain(functions.Ceil())),
+    "Clip": Rule((6, 11, 12, 13), ("max", "min"), _clip),
+    "Div": Rule((7, 13, 14), (), plain(arithmetic.Div())),
+    "Erf": Rule((9, 13), (), plain(functions.Erf())),
+    "Exp": Rule((6, 13), (), plain(functions.Exp())),
+    "Floor": Rule((6, 13), (), plain(functions.Floor())),
+    "Log": Rule((6, 13), (), plain(functions.Log())),
+    "Max": Rule((6, 8, 12, 13), (), fold(arithmetic.Max())),
+    "Mean": Rule((6, 8, 13), (), _mean),
+    "Min": Rule((6, 8, 12, 13), (), fold(arithmetic.Min())),
+    "Mul": Rule((7, 13, 14), (), plain(arithmetic.Mul())),
+    "Neg": Rule((6, 13), (), _negated),
+    "Pow": Rule((7, 12, 13, 15), (), _pow),
+    "Reciprocal": Rule((6, 13), (), _reciprocal),
+    "Round": Rule((11, 22), (), plain(functions.Round())),
+    "Sqrt": Rule((6, 13), (), plain(functions.Sqrt())),
+    "Sub": Rule((7, 13, 14), (), plain(arithmetic.Sub())),
+    "Sum": Rule((6, 8, 13), (), fold(arithmetic.Sum())),
+    "Tanh": Rule((6, 13), (), plain(functions.Tanh())),
+}

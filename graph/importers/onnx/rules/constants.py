@@ -1,0 +1,88 @@
+"""Rules of the operators that are constants."""
+
+from __future__ import annotations
+
+import math
+from typing import NoReturn
+
+import numpy as np
+
+from ....errors import ModelError
+from ....types import Array, Splat, TensorType, frozen
+from ..limits import checked_type
+from ..node import NodeReader
+from .rule import MOVES, Result, Rule
+
+
+def _constant(node: NodeReader) -> Result:
+    if node.given("value"):
+        return node.tensor("value")
+    if node.given("value_float"):
+        return frozen(np.asarray(node.real("value_float", 0.0), dtype=np.float32))
+    if node.given("value_int"):
+        return frozen(np.asarray(node.integer("value_int"), dtype=np.int64))
+    if node.given("value_floats"):
+        return frozen(np.asarray(node.reals("value_floats"), dtype=np.float32))
+    return frozen(np.asarray(node.integers("value_ints"), dtype=np.int64))
+
+
+def _constant_of_shape(node: NodeReader) -> Result:
+    shape = node.sizes(0)
+    value = node.tensor("value") if node.given("value") else np.zeros(1, dtype=np.float32)
+    if value.size != 1:
+        what = TensorType(value.dtype.name, value.shape)
+        raise ModelError(
+            f"model: {node.title} has value {what}; expected one element.",
+            code="onnx-constant-of-shape",
+        )
+    type_ = checked_type(
+        f"the result of {node.title}", value.dtype.name, shape, node.tensors.limits
+    )
+    return Splat(value.item(), type_.dtype, type_.shape)
+
+
+def _shape(node: NodeReader) -> Result:
+    shape = node.type(0).shape
+    span = slice(node.integer("start", 0), node.integer("end", len(shape)))
+    return frozen(np.asarray(shape[span], dtype=np.int64))
+
+
+def _size(node: NodeReader) -> Result:
+    return frozen(np.asarray(node.type(0).elements, dtype=np.int64))
+
+
+def _range(node: NodeReader) -> Result:
+    given = [node.constant(position) for position in range(3)]
+    if any(array.size != 1 or array.dtype.kind not in "iuf" for array in given):
+        _refuse_range(node, given)
+    first, limit, step = (array.item() for array in given)
+    steps = (limit - first) / step if step else math.nan
+    if not math.isfinite(steps):
+        _refuse_range(node, given)
+    count, start = max(0, math.ceil(steps)), given[0]
+    what = f"the result of {node.title}"
+    type_ = checked_type(what, start.dtype.name, (count,), node.tensors.limits)
+    node.tensors.account.compute(what, type_)
+    return frozen((start + np.arange(count) * step).astype(start.dtype).reshape(count))
+
+
+def _refuse_range(node: NodeReader, given: list[Array]) -> NoReturn:
+    start, limit, step = (str(array) if array.size == 1 else str(array.shape) for array in given)
+    raise ModelError(
+        f"model: {node.title} has start {start}, limit {limit} and step {step}; expected one "
+        "finite number each and a step other than 0.",
+        code="onnx-range",
+    )
+
+
+RULES: dict[str, Rule] = {
+    "Constant": Rule(
+        (1, 9, 11, 12, 19, *MOVES),
+        ("value", "value_float", "value_int", "value_floats", "value_ints"),
+        _constant,
+    ),
+    "ConstantOfShape": Rule((9, 20, 21, 23, 24, 25), ("value",), _constant_of_shape),
+    "Range": Rule((11, 27), (), _range),
+    "Shape": Rule((1, 13, 15, 19, 21, 23, 24, 25), ("end", "start"), _shape),
+    "Size": Rule((1, 13, 19, 21, 23, 24, 25), (), _size),
+}

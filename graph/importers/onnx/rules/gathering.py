@@ -1,0 +1,100 @@
+"""Rules of the operators that read where another tensor says.
+
+Constant indices are checked while the model is read; where they walk in even steps, they are a
+Slice.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....errors import ModelError
+from ....ops import gathering
+from ....ops.base import normal_axis
+from ....ops.movement import Reshape
+from ....types import Array, array_of
+from ..node import NodeReader
+from .rule import Result, Rule
+from .slicing import add, part_of
+
+_CHECKED = 1 << 24  # indices, at most, that are checked while a model is read
+
+
+def _gather(node: NodeReader) -> Result:
+    shape = node.type(0).shape
+    axis = normal_axis(gathering.Gather(0), node.integer("axis", 0), len(shape))
+    indices = _constant_indices(node, shape[axis])
+    walk = None if indices is None else _even_steps(indices)
+    if indices is None or walk is None:
+        return gathering.Gather(axis), node.inputs
+    taken = add(node, part_of(node.value(0), shape, {axis: walk}))
+    return Reshape((*shape[:axis], *indices.shape, *shape[axis + 1 :])), (taken,)
+
+
+def _gather_elements(node: NodeReader) -> Result:
+    shape = node.type(0).shape
+    axis = normal_axis(gathering.GatherElements(0), node.integer("axis", 0), len(shape))
+    _constant_indices(node, shape[axis])
+    return gathering.GatherElements(axis), node.inputs
+
+
+def _gather_nd(node: NodeReader) -> Result:
+    shape, batch = node.type(0).shape, node.integer("batch_dims", 0)
+    op = gathering.GatherND(batch)
+    op.infer((node.type(0), node.type(1)))
+    depth = node.type(1).shape[-1]
+    sizes, rest = shape[batch : batch + depth], shape[batch + depth :]
+    indices = _constant_indices(node, sizes)
+    if indices is None or batch:
+        return op, node.inputs
+    places = np.asarray(np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), sizes))
+    walk = _even_steps(places)
+    if walk is None:
+        return op, node.inputs
+    joined = (math.prod(sizes), *rest)
+    rows = node.emit(Reshape(joined), node.value(0))
+    return Reshape((*places.shape, *rest)), (add(node, part_of(rows, joined, {0: walk})),)
+
+
+def _constant_indices(node: NodeReader, sizes: int | tuple[int, ...]) -> Array | None:
+    """Indices that the model gives, counted from the front; None where it computes them, or where
+    they are so many that a run looks at them.
+
+    sizes: of the axis that they are for, or of one axis for each element of their last one.
+    Raises: ModelError when one lies outside.
+    """
+    constant = node.builder.constants.get(node.value(1))
+    type_ = node.type(1)
+    if constant is None or not np.issubdtype(type_.dtype, np.integer):
+        return None
+    if type_.elements > _CHECKED:
+        return None
+    indices = array_of(constant).astype(np.int64)
+    outside = (indices < np.negative(sizes)) | (indices >= sizes)
+    if outside.any():
+        wrong, size = indices[outside][0], np.broadcast_to(sizes, indices.shape)[outside][0]
+        raise ModelError(
+            f"model: {node.title} has index {wrong}; expected {-size} to {size - 1}.",
+            code="onnx-index",
+        )
+    return np.where(indices < 0, indices + sizes, indices)
+
+
+def _even_steps(indices: Array) -> range | None:
+    """The indices, in row-major order, as a range; None where they do not walk in even steps."""
+    listed = indices.reshape(-1)
+    if listed.size < 2:
+        return range(int(listed[0]), int(listed[0]) + 1) if listed.size else range(0)
+    first, step = int(listed[0]), int(listed[1] - listed[0])
+    if step == 0 or not np.array_equal(listed, first + step * np.arange(listed.size)):
+        return None
+    return range(first, first + step * listed.size, step)
+
+
+RULES: dict[str, Rule] = {
+    "Gather": Rule((1, 11, 13), ("axis",), _gather),
+    "GatherElements": Rule((11, 13), ("axis",), _gather_elements),
+    "GatherND": Rule((11, 12, 13), ("batch_dims",), _gather_nd),
+}

@@ -1,0 +1,91 @@
+"""Rules of normalisation."""
+
+from __future__ import annotations
+
+from ....errors import ModelError
+from ....ops import layer_norm, movement, normalisation
+from ....ops.base import normal_axis
+from ..node import NodeReader, NotSupported
+from .rule import Result, Rule
+
+
+def _batch_normalization(node: NodeReader) -> Result:
+    if node.integer("spatial", 1) != 1:
+        raise NotSupported("spatial is 0")
+    if node.flag("training_mode"):
+        raise NotSupported("training_mode is 1")
+    return normalisation.BatchNormalization(node.real("epsilon", 1e-5)), node.inputs
+
+
+def _lrn(node: NodeReader) -> Result:
+    alpha, beta, bias = node.real("alpha", 1e-4), node.real("beta", 0.75), node.real("bias", 1.0)
+    return normalisation.LRN(node.integer("size"), alpha, beta, bias), node.inputs
+
+
+def _layer_normalization(node: NodeReader) -> Result:
+    axis, epsilon = _row_start(node)
+    return layer_norm.LayerNormalization(axis, epsilon), node.inputs
+
+
+def _rms_normalization(node: NodeReader) -> Result:
+    axis, epsilon = _row_start(node)
+    return layer_norm.RMSNormalization(axis, epsilon), node.inputs
+
+
+def _row_start(node: NodeReader) -> tuple[int, float]:
+    """The first axis that is normalised over, and epsilon."""
+    if node.integer("stash_type", 1) != 1:
+        raise NotSupported(f"stash_type is {node.integer('stash_type')}")
+    axis = normal_axis(movement.Identity(), node.integer("axis", -1), node.type(0).rank)
+    return axis, node.real("epsilon", 1e-5)
+
+
+def _instance_normalization(node: NodeReader) -> Result:
+    """A group for each channel."""
+    x = node.type(0)
+    return _grouped(node, x.shape[1] if x.rank > 1 else 0)
+
+
+def _group_normalization(node: NodeReader) -> Result:
+    if node.integer("stash_type", 1) != 1:
+        raise NotSupported(f"stash_type is {node.integer('stash_type')}")
+    return _grouped(node, node.integer("num_groups"))
+
+
+def _grouped(node: NodeReader, groups: int) -> Result:
+    """[n, c, ...] -> [n, groups, c / groups, ...], normalised over all axes behind the groups.
+
+    Scale and bias have a number for each channel, or for each group in old opsets.
+    """
+    x, scale = node.type(0), node.type(1)
+    channels = x.shape[1] if x.rank > 1 else 0
+    wanted = groups if node.version == 18 else channels
+    affine = all(node.type(position).shape == (wanted,) for position in (1, 2))
+    if groups < 1 or channels % groups or not affine:
+        raise ModelError(
+            f"model: {node.title} has {groups} groups, data {x}, scale {scale} and bias "
+            f"{node.type(2)}; expected groups of equal size, with {wanted} numbers in scale and "
+            "bias.",
+            code="onnx-groups",
+        )
+    members = channels // groups
+    shape = (x.shape[0], groups, members, *x.shape[2:])
+    numbers = (groups, wanted // groups, *(1 for _ in x.shape[2:]))
+    split = node.emit(movement.Reshape(shape), node.value(0))
+    given = (node.emit(movement.Reshape(numbers), node.value(position)) for position in (1, 2))
+    op = layer_norm.LayerNormalization(2, node.real("epsilon", 1e-5))
+    return movement.Reshape(x.shape), (node.emit(op, split, *given),)
+
+
+RULES: dict[str, Rule] = {
+    "BatchNormalization": Rule(
+        (7, 9, 14, 15), ("epsilon", "momentum", "spatial", "training_mode"), _batch_normalization
+    ),
+    "GroupNormalization": Rule(
+        (18, 21), ("epsilon", "num_groups", "stash_type"), _group_normalization
+    ),
+    "InstanceNormalization": Rule((6, 22), ("epsilon",), _instance_normalization),
+    "LayerNormalization": Rule((17,), ("axis", "epsilon", "stash_type"), _layer_normalization),
+    "LRN": Rule((1, 13), ("alpha", "beta", "bias", "size"), _lrn),
+    "RMSNormalization": Rule((23,), ("axis", "epsilon", "stash_type"), _rms_normalization),
+}

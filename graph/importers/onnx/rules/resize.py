@@ -1,0 +1,168 @@
+"""Rules of Resize and of its older form Upsample: scales and sizes become exact places."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import get_args
+
+from ....errors import ModelError
+from ....ops.resize import SAME, Places, Resize, Sampling
+from ..limits import checked_type
+from ..node import NodeReader, NotSupported
+from .rule import Result, Rule
+from .slicing import distinct_axes
+
+_LARGEST_PLACE = 1 << 61  # twice a place, and a divisor more, are computed in 64 bits
+SAMPLINGS: dict[str, Sampling] = {sampling: sampling for sampling in get_args(Sampling)}
+
+
+def _resize(node: NodeReader) -> Result:
+    coordinates = node.text("coordinate_transformation_mode", "half_pixel")
+    if node.flag("antialias"):
+        raise NotSupported("antialias is 1")
+    old = node.version < 11
+    shape = node.type(0).shape
+    axes = list(range(len(shape)))
+    if node.given("axes"):
+        axes = distinct_axes(node, node.integers("axes"), len(shape))
+    scales: dict[int, Fraction] = {}
+    position = 1 if old else 2
+    if node.has(3):
+        given = node.sizes(3)
+        _check_count(node, len(given), len(axes))
+        sizes, scales = _fitted(node, dict(zip(axes, given, strict=True)))
+    else:
+        scales = dict(zip(axes, _scales(node, position, len(axes)), strict=True))
+        sizes = {d: math.floor(shape[d] * scale) for d, scale in scales.items()}
+    coordinates = "asymmetric" if old else coordinates
+    nearest = "floor" if old else node.text("nearest_mode", "round_prefer_floor")
+    return _resized(node, sizes, scales, coordinates, nearest)
+
+
+def _fitted(node: NodeReader, sizes: dict[int, int]) -> tuple[dict[int, int], dict[int, Fraction]]:
+    """Sizes and scales of the axes; one scale for all where the model keeps the aspect ratio."""
+    shape = node.type(0).shape
+    scales = {d: Fraction(size, max(1, shape[d])) for d, size in sizes.items()}
+    policy = node.text("keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch" or not scales:
+        return sizes, scales
+    if policy not in ("not_larger", "not_smaller"):
+        raise NotSupported(f"keep_aspect_ratio_policy is '{policy}'")
+    scale = (min if policy == "not_larger" else max)(scales.values())
+    half = Fraction(1, 2)
+    return {d: math.floor(shape[d] * scale + half) for d in sizes}, dict.fromkeys(sizes, scale)
+
+
+def _upsample(node: NodeReader) -> Result:
+    shape = node.type(0).shape
+    if node.version < 9:
+        factors = [_fraction(node, scale) for scale in node.reals("scales")]
+        _check_count(node, len(factors), len(shape))
+    else:
+        factors = _scales(node, 1, len(shape))
+    sizes = {d: math.floor(size * factors[d]) for d, size in enumerate(shape)}
+    return _resized(node, sizes, dict(enumerate(factors)), "asymmetric", "floor")
+
+
+def _scales(node: NodeReader, position: int, count: int) -> list[Fraction]:
+    array = node.constant(position, 64)
+    if array.ndim != 1 or array.dtype.kind != "f":
+        raise ModelError(
+            f"model: input '{node.value(position)}' of {node.title} is {node.type(position)}; "
+            "expected a list of scales.",
+            code="onnx-scales",
+        )
+    _check_count(node, array.size, count)
+    return [_fraction(node, float(scale)) for scale in array]
+
+
+def _fraction(node: NodeReader, scale: float) -> Fraction:
+    if not math.isfinite(scale) or scale <= 0:
+        raise ModelError(
+            f"model: {node.title} has scale {scale}; expected positive numbers.",
+            code="onnx-scale",
+        )
+    return Fraction(scale)
+
+
+def _check_count(node: NodeReader, got: int, expected: int) -> None:
+    if got != expected:
+        raise ModelError(
+            f"model: {node.title} has {got} scales or sizes; expected {expected}.",
+            code="onnx-resize-count",
+        )
+
+
+def _resized(
+    node: NodeReader,
+    sizes: dict[int, int],
+    scales: dict[int, Fraction],
+    coordinates: str,
+    nearest: str,
+) -> Result:
+    type_ = node.type(0)
+    mode = node.text("mode", "nearest")
+    sampling = SAMPLINGS.get(nearest if mode == "nearest" else mode)
+    if mode not in ("nearest", "linear") or sampling is None:
+        raise NotSupported(f"mode is '{mode}', nearest_mode is '{nearest}'")
+    shape = tuple(sizes.get(d, size) for d, size in enumerate(type_.shape))
+    for axis in range(type_.rank):  # axis by axis, as it is computed
+        between = (*shape[: axis + 1], *type_.shape[axis + 1 :])
+        checked_type(f"the result of {node.title}", type_.dtype, between, node.tensors.limits)
+    places = tuple(
+        SAME if d not in scales else _places(size, shape[d], scales[d], coordinates)
+        for d, size in enumerate(type_.shape)
+    )
+    for extent, place in zip(shape, places, strict=True):
+        if abs(place.slope) * extent + abs(place.offset) + place.divisor > _LARGEST_PLACE:
+            raise ModelError(
+                f"model: {node.title} takes {type_} to {list(shape)} by fractions that no 64-bit "
+                "integer holds; expected simpler scales.",
+                code="onnx-resize-places",
+            )
+    return Resize(shape, places, sampling), node.inputs[:1]
+
+
+def _places(size: int, count: int, scale: Fraction, coordinates: str) -> Places:
+    """Where the `count` elements of an axis of `size` are taken from, `scale` times as many."""
+    step = 1 / scale
+    match coordinates:
+        case _ if scale == 1 and count == size:
+            return SAME
+        case "asymmetric":
+            start = Fraction(0)
+        case "pytorch_half_pixel" if count <= 1:
+            step, start = Fraction(0), Fraction(0)
+        case "half_pixel" | "pytorch_half_pixel":
+            start = step / 2 - Fraction(1, 2)
+        case "half_pixel_symmetric":
+            lost = Fraction(size, 2) * (1 - count / (scale * size))
+            start = lost + step / 2 - Fraction(1, 2)
+        case "align_corners":
+            step = (size - 1) / (scale * size - 1) if count > 1 else Fraction(0)
+            start = Fraction(0)
+        case _:
+            raise NotSupported(f"coordinate_transformation_mode is '{coordinates}'")
+    divisor = math.lcm(step.denominator, start.denominator)
+    return Places(int(step * divisor), int(start * divisor), divisor)
+
+
+RULES: dict[str, Rule] = {
+    "Resize": Rule(
+        (10, 11, 13, 18, 19),
+        (
+            "antialias",
+            "axes",
+            "coordinate_transformation_mode",
+            "cubic_coeff_a",
+            "exclude_outside",
+            "extrapolation_value",
+            "keep_aspect_ratio_policy",
+            "mode",
+            "nearest_mode",
+        ),
+        _resize,
+    ),
+    "Upsample": Rule((7, 9), ("mode", "scales"), _upsample),
+}

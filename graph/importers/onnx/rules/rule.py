@@ -1,0 +1,43 @@
+"""What an import rule is: how one ONNX operator, in the versions listed, becomes a core one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ....ops.base import Operator
+from ....types import Constant
+from ..node import NodeReader
+
+Application = tuple[Operator, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """What a node with several outputs is: one operator for each, in order."""
+
+    results: tuple[Application, ...]
+
+
+Result = Application | Several | Constant
+
+MOVES = (13, 21, 23, 24, 25)  # versions of operators that move data: each only adds element types
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How to import one operator.
+
+    versions: as ONNX counts them; attributes: the names that `build` understands; outputs: how many
+    of the node's outputs `build` knows, None for all.
+    """
+
+    versions: tuple[int, ...]
+    attributes: tuple[str, ...]
+    build: Callable[[NodeReader], Result]
+    outputs: int | None = 1
+
+
+def plain(op: Operator) -> Callable[[NodeReader], Result]:
+    """A rule's `build` for an operator without attributes: the node's inputs go to `op`."""
+    return lambda node: (op, node.inputs)

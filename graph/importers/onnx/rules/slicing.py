@@ -1,0 +1,174 @@
+"""Rules of the operators that take a part of a tensor or surround it: Slice, Split, Pad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+
+from ....errors import ModelError
+from ....ops import slicing
+from ....ops.base import normal_axis
+from ....ops.movement import Identity
+from ..node import NodeReader, NotSupported
+from .rule import MOVES, Application, Result, Rule, Several
+
+MODES: dict[str, slicing.PadMode] = {mode: mode for mode in get_args(slicing.PadMode)}
+
+
+def part_of(value: str, shape: tuple[int, ...], ranges: dict[int, range]) -> Application:
+    """A Slice of `value` that walks `ranges` along the axes that they name."""
+    walked = [ranges.get(axis, range(size)) for axis, size in enumerate(shape)]
+    if all(r == range(size) for r, size in zip(walked, shape, strict=True)):
+        return Identity(), (value,)
+    starts = tuple(r.start if len(r) else 0 for r in walked)
+    sizes, steps = tuple(map(len, walked)), tuple(r.step for r in walked)
+    return slicing.Slice(starts, sizes, steps), (value,)
+
+
+def surrounded(
+    node: NodeReader,
+    value: str,
+    before: Sequence[int],
+    after: Sequence[int],
+    mode: slicing.PadMode = "constant",
+    element: float | int | bool = 0,
+) -> Application:
+    """`value` with elements around it, as slicing.Pad says; negative pads cut before others add."""
+    shape = node.builder.types[value].shape
+    sides = enumerate(zip(shape, before, after, strict=True))
+    if any(min(0, first) + size + min(0, last) < 0 for _, (size, first, last) in sides):
+        raise ModelError(
+            f"model: {node.title} cuts {list(before)} and {list(after)} elements off the axes of "
+            f"{node.builder.types[value]}; expected no more than there are.",
+            code="onnx-pads-cut",
+        )
+    sides = enumerate(zip(shape, before, after, strict=True))
+    kept = {d: range(max(0, -first), size + min(0, last)) for d, (size, first, last) in sides}
+    op, inputs = part_of(value, shape, kept)
+    first, last = (tuple(max(0, pad) for pad in side) for side in (before, after))
+    if not any((*first, *last)):
+        return op, inputs
+    return slicing.Pad(first, last, mode, element), (add(node, (op, inputs)),)
+
+
+def add(node: NodeReader, made: Application) -> str:
+    """What was made, as a part of the node; the name of its value."""
+    op, inputs = made
+    return inputs[0] if isinstance(op, Identity) else node.emit(op, *inputs)
+
+
+def distinct_axes(node: NodeReader, axes: Sequence[int], rank: int) -> list[int]:
+    """The axes that a node names, counted from the front.
+
+    Raises: ModelError for an axis named twice.
+    """
+    chosen = [normal_axis(Identity(), axis, rank) for axis in axes]
+    if len(set(chosen)) != len(chosen):
+        raise ModelError(
+            f"model: {node.title} names an axis twice: {list(axes)}.", code="onnx-axes"
+        )
+    return chosen
+
+
+def _slice(node: NodeReader) -> Result:
+    shape = node.type(0).shape
+    if node.version < 10:
+        starts, ends = node.integers("starts"), node.integers("ends")
+        axes, steps = node.integers("axes", tuple(range(len(starts)))), (1,) * len(starts)
+    else:
+        starts, ends = node.sizes(1), node.sizes(2)
+        axes = node.sizes(3) if node.has(3) else tuple(range(len(starts)))
+        steps = node.sizes(4) if node.has(4) else (1,) * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise ModelError(
+            f"model: {node.title} has starts {list(starts)}, ends {list(ends)}, axes {list(axes)}, "
+            f"steps {list(steps)}; expected as many of each and no step of 0.",
+            code="onnx-slice",
+        )
+    chosen = distinct_axes(node, axes, len(shape))
+    parts = zip(chosen, starts, ends, steps, strict=True)
+    ranges = {
+        axis: range(*slice(start, end, step).indices(shape[axis]))
+        for axis, start, end, step in parts
+    }
+    return part_of(node.value(0), shape, ranges)
+
+
+def _split(node: NodeReader) -> Result:
+    type_ = node.type(0)
+    axis = normal_axis(Identity(), node.integer("axis", 0), type_.rank)
+    extent = type_.shape[axis]
+    if node.given("split"):
+        sizes = node.integers("split")
+    elif node.has(1):
+        sizes = node.sizes(1, 1 << 20)
+    else:
+        count = node.integer("num_outputs", len(node.proto.output))
+        size = -(-extent // max(1, count))
+        known = range(min(count, len(node.proto.output)))
+        sizes = tuple(max(0, min(size, extent - n * size)) for n in known)
+    if len(sizes) != len(node.proto.output) or min(sizes) < 0 or sum(sizes) != extent:
+        raise ModelError(
+            f"model: {node.title} splits axis {axis} of {type_} into {list(sizes)} for "
+            f"{len(node.proto.output)} outputs; expected a size for each, {extent} together.",
+            code="onnx-split",
+        )
+    ends = np.cumsum(sizes).tolist()
+    ranges = [range(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    return Several(tuple(part_of(node.value(0), type_.shape, {axis: r}) for r in ranges))
+
+
+def _pad(node: NodeReader) -> Result:
+    type_ = node.type(0)
+    mode = MODES.get(node.text("mode", "constant"))
+    if mode is None:
+        raise NotSupported(f"mode is '{node.text('mode', '')}'")
+    pads = node.integers("pads") if node.version < 11 else node.sizes(1)
+    axes: Sequence[int] = range(type_.rank)
+    if node.has(3):
+        axes = distinct_axes(node, node.sizes(3), type_.rank)
+    if len(pads) != 2 * len(axes):
+        raise ModelError(
+            f"model: {node.title} has pads {list(pads)}; expected {2 * len(axes)} for {type_}.",
+            code="onnx-pads",
+        )
+    before, after = [0] * type_.rank, [0] * type_.rank
+    for n, axis in enumerate(axes):
+        before[axis], after[axis] = pads[n], pads[n + len(axes)]
+    if mode == "reflect" and any(
+        max(first, last) > max(0, size - 1 + min(0, first) + min(0, last))
+        for size, first, last in zip(type_.shape, before, after, strict=True)
+    ):
+        raise ModelError(
+            f"model: {node.title} reflects {before} and {after} elements of {type_}; expected "
+            "fewer than each axis has.",
+            code="onnx-pads-reflect",
+        )
+    return surrounded(node, node.value(0), before, after, mode, _pad_value(node))
+
+
+def _pad_value(node: NodeReader) -> float | int | bool:
+    type_ = node.type(0)
+    number: float | int | bool = False if type_.dtype == "bool" else 0
+    if node.version < 11:
+        value = node.real("value", 0.0)
+        return value if type_.is_float else number
+    if node.has(2):
+        array = node.constant(2)
+        if array.size != 1 or node.type(2).dtype != type_.dtype:
+            raise ModelError(
+                f"model: {node.title} pads {type_} with {node.type(2)}; expected one element of "
+                "its type.",
+                code="onnx-pad-value",
+            )
+        number = array.item()
+    return number
+
+
+RULES: dict[str, Rule] = {
+    "Pad": Rule((2, 11, 18, 19, *MOVES), ("mode", "pads", "value"), _pad),
+    "Slice": Rule((1, 10, 11, *MOVES), ("axes", "ends", "starts"), _slice),
+    "Split": Rule((2, 11, 18, *MOVES), ("axis", "num_outputs", "split"), _split, outputs=None),
+}

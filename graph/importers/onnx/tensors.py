@@ -1,0 +1,183 @@
+"""Read ONNX tensors: from the model itself, or from files beside it, which are opened with care.
+
+A file named by a model must be a regular file with one name, inside the model's folder, reached
+through no link; the bytes read are those that the tensor's type asks for, no more.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from onnx import TensorProto
+
+from ...errors import ModelError, ModelFileError
+from ...types import Array, TensorType, frozen
+from .limits import Account, Limits, checked_type
+
+DTYPES: dict[int, str] = {
+    TensorProto.BOOL: "bool",
+    TensorProto.DOUBLE: "float64",
+    TensorProto.FLOAT: "float32",
+    TensorProto.FLOAT16: "float16",
+    TensorProto.INT8: "int8",
+    TensorProto.INT16: "int16",
+    TensorProto.INT32: "int32",
+    TensorProto.INT64: "int64",
+    TensorProto.UINT8: "uint8",
+    TensorProto.UINT16: "uint16",
+    TensorProto.UINT32: "uint32",
+    TensorProto.UINT64: "uint64",
+}
+# which repeated field holds the elements of a type that are not stored as raw bytes
+_FIELDS = {
+    "float32": "float_data",
+    "float64": "double_data",
+    "int64": "int64_data",
+    "uint32": "uint64_data",
+    "uint64": "uint64_data",
+}
+
+
+def dtype_name(elem_type: int) -> str:
+    """Our name of an ONNX element type, or ONNX's own where we have none."""
+    if elem_type in DTYPES:
+        return DTYPES[elem_type]
+    known = elem_type in TensorProto.DataType.values()
+    return TensorProto.DataType.Name(elem_type).lower() if known else f"number {elem_type}"
+
+
+class TensorReader:
+    """Turns TensorProtos into read-only arrays and keeps count of the bytes.
+
+    folder: where external data may lie; None when there is no such place.
+    """
+
+    def __init__(self, folder: Path | None, limits: Limits) -> None:
+        self.folder = folder
+        self.limits = limits
+        self.account = Account(limits)
+
+    def read(self, tensor: TensorProto, what: str) -> Array:
+        """The elements of `tensor`; `what` names it in messages.
+
+        Raises: ModelError, ModelFileError.
+        """
+        type_ = checked_type(what, dtype_name(tensor.data_type), tuple(tensor.dims), self.limits)
+        self.account.store(what, type_)
+        if tensor.data_location == TensorProto.EXTERNAL:
+            return self._external(tensor, type_, what)
+        if tensor.HasField("raw_data"):
+            return _from_bytes(tensor.raw_data, type_, what)
+        items = getattr(tensor, _FIELDS.get(type_.dtype, "int32_data"))
+        _check_count(len(items), type_.elements, "elements", type_, what)
+        if type_.dtype == "float16":  # its bits
+            items = np.array(items, np.uint16).view(np.float16)
+        return frozen(np.array(items).astype(type_.dtype).reshape(type_.shape))
+
+    def _external(self, tensor: TensorProto, type_: TensorType, what: str) -> Array:
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        location = entries.get("location", "")
+        offset = _whole(entries.get("offset", "0"), "offset", what)
+        length = _whole(entries.get("length", str(type_.bytes)), "length", what)
+        _check_count(length, type_.bytes, "bytes", type_, what)
+        if self.folder is None:
+            raise ModelFileError(
+                f"model: {what} lies in file '{location}', but the model was not read from a file.",
+                code="external-folder",
+                hints=("pass the model's path instead of its bytes.",),
+            )
+        with _opened(self.folder, location, what) as descriptor:
+            size = os.fstat(descriptor).st_size
+            if offset + length > size:
+                raise ModelFileError(
+                    f"model: {what} ends at byte {offset + length} of '{location}', which has "
+                    f"{size} bytes.",
+                    code="external-range",
+                )
+            return _from_bytes(_read_at(descriptor, offset, length), type_, what)
+
+
+def _check_count(got: int, expected: int, unit: str, type_: TensorType, what: str) -> None:
+    if got != expected:
+        raise ModelError(
+            f"model: {what} of type {type_} has {got} {unit}; expected {expected}.",
+            code="model-tensor-size",
+        )
+
+
+def _from_bytes(data: bytes | Array, type_: TensorType, what: str) -> Array:
+    _check_count(len(data), type_.bytes, "bytes", type_, what)
+    stored = np.frombuffer(data, np.dtype(type_.dtype).newbyteorder("<"))
+    array = stored.astype(type_.dtype, copy=False).reshape(type_.shape)
+    array.flags.writeable = False
+    return array
+
+
+def _whole(text: str, key: str, what: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < 20:
+        return int(text)
+    raise ModelError(
+        f"model: external data of {what} has {key} '{text}'; expected a whole number.",
+        code="external-number",
+    )
+
+
+@contextmanager
+def _opened(folder: Path, location: str, what: str) -> Iterator[int]:
+    """A descriptor of `location` below `folder`, opened part by part, no link followed."""
+    parts = location.split("/")
+    if not location or "\0" in location or "\\" in location or {"", ".", ".."} & set(parts):
+        raise ModelFileError(
+            f"model: {what} names file {location!r}; expected a relative path inside the model's "
+            "folder.",
+            code="external-path",
+        )
+    current = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for number, part in enumerate(parts):
+            last = number == len(parts) - 1
+            flags = (
+                os.O_RDONLY
+                | os.O_NOFOLLOW
+                | os.O_CLOEXEC
+                | (os.O_NONBLOCK if last else os.O_DIRECTORY)
+            )
+            following = os.open(part, flags, dir_fd=current)
+            os.close(current)
+            current = following
+        status = os.fstat(current)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            raise ModelFileError(
+                f"model: {what} names '{location}', which is not a regular file with one name.",
+                code="external-kind",
+            )
+        yield current
+    except OSError as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(
+            f"model: {what} names '{location}', which cannot be opened: {error.strerror}.",
+            code="external-open",
+            notes=("links are not followed.",),
+        ) from error
+    finally:
+        os.close(current)
+
+
+def _read_at(descriptor: int, offset: int, length: int) -> Array:
+    """Bytes of a file, read to where they stay; fewer where the file ends. A map of the file would
+    take less memory, and end the process where somebody cuts the file short.
+    """
+    data = np.empty(length, np.uint8)
+    view, done = data.data, 0
+    while done < length:
+        count = os.preadv(descriptor, [view[done : done + (1 << 30)]], offset + done)
+        if not count:
+            break
+        done += count
+    return data[:done]

@@ -1,0 +1,179 @@
+"""The model execution graph: named values and the nodes that compute them.
+
+A `Graph` is a value. `nodes` stand in an order in which every value is defined before it is read; a
+value is defined once, by an input, a constant or a node. Values keep the names that the model gave
+them, so that every message speaks the model's language. Nodes have no effects, so a node whose
+results nobody reads may go, and equal nodes are one.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+
+from ..errors import ModelError
+from ..ops.base import Operator
+from ..types import Constant, Splat, TensorType, type_of
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation: `outputs` are the values that `op` computes from the values `inputs`.
+
+    name: what the model calls it, for messages; may be empty.
+    """
+
+    op: Operator
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """How messages call the node."""
+        return f"node '{self.name or self.outputs[0]}' ({self.op.title})"
+
+    def infer(self, types: Mapping[str, TensorType]) -> tuple[TensorType, ...]:
+        """The types of the outputs. Raises: ModelError, which names the node and its inputs."""
+        given = tuple(types[value] for value in self.inputs)
+        try:
+            return self.op.infer(given)
+        except ModelError as error:
+            lines = [
+                f"  '{value}': {type_}" for value, type_ in zip(self.inputs, given, strict=True)
+            ]
+            error.where = "\n".join([f"in {self.title}:", *lines])
+            raise
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Graph:
+    """A model.
+
+    inputs, outputs: values in the order of a call; types: the type of every value.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Constant]
+    types: Mapping[str, TensorType]
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self.nodes)} nodes, {len(self.constants)} constants>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    @property
+    def producers(self) -> dict[str, Node]:
+        """The node that computes each value."""
+        return {value: node for node in self.nodes for value in node.outputs}
+
+    @property
+    def consumers(self) -> dict[str, list[Node]]:
+        """The nodes that read each value; one that reads it twice stands there twice."""
+        readers: dict[str, list[Node]] = {value: [] for value in self.types}
+        for node in self.nodes:
+            for value in node.inputs:
+                readers[value].append(node)
+        return readers
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of the constants that are stored; splats are not."""
+        return sum(
+            value.nbytes for value in self.constants.values() if not isinstance(value, Splat)
+        )
+
+
+def make_graph(
+    name: str,
+    inputs: Mapping[str, TensorType],
+    outputs: Iterable[str],
+    nodes: Iterable[Node],
+    constants: Mapping[str, Constant],
+) -> Graph:
+    """A Graph whose types are inferred.
+
+    Raises: ModelError when a node does not fit its inputs or reads what is not defined.
+    """
+    types = dict(inputs)
+    types.update((value, type_of(constant)) for value, constant in constants.items())
+    listed = tuple(nodes)
+    for node in listed:
+        for value in node.inputs:
+            if value not in types:
+                raise ModelError(
+                    f"graph: {node.title} reads '{value}', which nothing before it defines.",
+                    code="graph-undefined",
+                )
+        types.update(zip(node.outputs, node.infer(types), strict=True))
+    return Graph(name, tuple(inputs), tuple(outputs), listed, dict(constants), types)
+
+
+def rebuilt(graph: Graph, nodes: Iterable[Node], constants: Mapping[str, Constant]) -> Graph:
+    """`graph` with other nodes and constants; `graph` itself when they are the ones that it has."""
+    listed = tuple(nodes)
+    same = len(constants) == len(graph.constants) and all(
+        graph.constants.get(name) is constant for name, constant in constants.items()
+    )
+    if same and listed == graph.nodes:
+        return graph
+    inputs = {name: graph.types[name] for name in graph.inputs}
+    return make_graph(graph.name, inputs, graph.outputs, listed, constants)
+
+
+def attributes(op: Operator) -> str:
+    """The fields of an operator that differ from their defaults: "strides=(2, 2), groups=4"."""
+    shown = []
+    for item in fields(op):
+        value = getattr(op, item.name)
+        if item.default is MISSING or value != item.default:
+            shown.append(f"{item.name}={value!r}")
+    return ", ".join(shown)
+
+
+def quoted(name: str) -> str:
+    """A value's name as printed: as it is when it is plain, else as a Python string."""
+    return name if re.fullmatch(r"[\w./:+-]+", name, re.ASCII) else repr(name)
+
+
+def megabytes(count: int) -> str:
+    """A number of bytes for people."""
+    return (
+        f"{count} B"
+        if count < 1024
+        else f"{count / 2**10:.1f} KiB"
+        if count < 2**20
+        else f"{count / 2**20:.1f} MiB"
+    )
+
+
+def _lines(graph: Graph) -> Iterable[str]:
+    arguments = ", ".join(f"{quoted(name)}: {graph.types[name]}" for name in graph.inputs)
+    yield f"graph {quoted(graph.name)}({arguments}):"
+    splats = sum(isinstance(value, Splat) for value in graph.constants.values())
+    yield (
+        f"    # {len(graph.nodes)} nodes; {len(graph.constants)} constants: {splats} splats, "
+        f"{megabytes(graph.constant_bytes)} in the others"
+    )
+    for node in graph.nodes:
+        results = ", ".join(map(quoted, node.outputs))
+        values = ", ".join(_operand(graph, value) for value in node.inputs)
+        settings = attributes(node.op)
+        call = f"{node.op.title}[{settings}]" if settings else node.op.title
+        types = ", ".join(str(graph.types[value]) for value in node.outputs)
+        yield f"    {results} = {call}({values})  # {types}"
+    yield f"    return {', '.join(map(quoted, graph.outputs))}"
+
+
+def _operand(graph: Graph, value: str) -> str:
+    constant = graph.constants.get(value)
+    return f"{constant}" if isinstance(constant, Splat) else quoted(value)

@@ -1,0 +1,48 @@
+"""Check that a Graph is what graph/ir/ir.py says; else the pass that made it is wrong."""
+
+from __future__ import annotations
+
+from ...tir.errors import InternalError
+from ..errors import ModelError
+from ..ops.registry import OPERATORS
+from ..types import type_of
+from .ir import Graph
+
+
+def verify(graph: Graph) -> None:
+    """Raise InternalError unless values are defined once, before use, with inferred types."""
+    defined = set(graph.inputs)
+    if len(defined) != len(graph.inputs):
+        _refuse(graph, "an input is listed twice")
+    for name, constant in graph.constants.items():
+        if name in defined:
+            _refuse(graph, f"'{name}' is an input and a constant")
+        if graph.types[name] != type_of(constant):
+            _refuse(graph, f"constant '{name}' is {type_of(constant)} and not {graph.types[name]}")
+        defined.add(name)
+    for node in graph.nodes:
+        if type(node.op) not in OPERATORS:
+            _refuse(graph, f"{node.title} is not one of the core operators")
+        if missing := [value for value in node.inputs if value not in defined]:
+            _refuse(graph, f"{node.title} reads '{missing[0]}' before it is defined")
+        if taken := [value for value in node.outputs if value in defined]:
+            _refuse(graph, f"{node.title} defines '{taken[0]}' again")
+        try:
+            inferred = node.infer(graph.types)
+        except ModelError as error:
+            _refuse(graph, f"{node.title} does not fit its inputs: {error.message}")
+        for value, type_ in zip(node.outputs, inferred, strict=True):
+            if graph.types.get(value) != type_:
+                _refuse(
+                    graph,
+                    f"{node.title} computes '{value}' as {type_} and not {graph.types.get(value)}",
+                )
+        defined.update(node.outputs)
+    if missing := [value for value in graph.outputs if value not in defined]:
+        _refuse(graph, f"output '{missing[0]}' is not defined")
+    if unused := set(graph.types) - defined:
+        _refuse(graph, f"'{min(unused)}' has a type and no definition")
+
+
+def _refuse(graph: Graph, problem: str) -> None:
+    raise InternalError(f"verify: graph '{graph.name}': {problem}.", code="graph-verify")

@@ -1,0 +1,65 @@
+"""Ways to compute a group other than as its operators say: one value each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...tir.target import Target
+from .collapse import as_matrix_product
+from .form import Form
+from .online_attention import as_online
+from .winograd import as_winograd, expected_error
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A way to compute the forms that begin with some operator.
+
+    name: of groups that are computed so; words: what stands behind such a group's title. rewrite: a
+    form as it is computed then; None of one that cannot be. keeps_order: whether it adds up what
+    the operators say in their order, as a strict build asks. expected_error: of what `rewrite`
+    made, where it rounds more than the operators' own sums and so needs a tolerance. gpu: whether
+    it is for GPUs alone, and takes the place of the operators' own way there.
+    """
+
+    name: str
+    words: str
+    rewrite: Callable[[Form], Form | None]
+    keeps_order: bool = False
+    expected_error: Callable[[Form], float] | None = None
+    gpu: bool = False
+
+    def admit(
+        self, form: Form, target: Target, strict: bool, tolerance: float | None
+    ) -> Form | None:
+        """A form by the algorithm; None where it cannot be computed so, or must not be."""
+        if (strict and not self.keeps_order) or (self.gpu and target.gpu is None):
+            return None
+        if self.expected_error is None:
+            return self.rewrite(form)
+        made = self.rewrite(form) if tolerance is not None else None
+        if made is None or tolerance is None:
+            return None
+        return made if self.expected_error(made) <= tolerance else None
+
+    def error(self, form: Form) -> float:
+        """What to expect of a form that `rewrite` made; 0 where it rounds no more."""
+        return 0.0 if self.expected_error is None else self.expected_error(form)
+
+
+_MATMUL = Algorithm("matmul", "as matmul", as_matrix_product, keeps_order=True)
+_WINOGRAD = Algorithm("winograd", "by Winograd", as_winograd)
+_WINOGRAD_4X4 = Algorithm(
+    "winograd-4x4",
+    "by Winograd F(4x4)",
+    lambda form: as_winograd(form, 4),
+    expected_error=expected_error,
+)
+_ONLINE = Algorithm("online", "by tiles of keys", as_online, gpu=True)
+
+# in the order in which they are priced: of equal prices the first is taken
+ALGORITHMS: Mapping[str, Algorithm] = {
+    one.name: one for one in (_MATMUL, _WINOGRAD, _WINOGRAD_4X4, _ONLINE)
+}
+ROUNDING_MORE = frozenset(one.name for one in ALGORITHMS.values() if one.expected_error)

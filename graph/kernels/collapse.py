@@ -1,0 +1,142 @@
+"""The same computation on tensors of fewer dimensions, where the memory is the same.
+
+Axes that every operator of a form treats alike are joined, axes of size 1 go: an addition of two
+[1, 56, 56, 64] tensors becomes one of two [200704] tensors, of a tensor and a [64] bias one of
+[3136, 64] and [64]. How its axes may be joined is what the first operator says
+(`Operator.joinable_axes`); forms with one that is not elementwise further on stay as they are.
+`as_matrix_product` is the same idea for a 1x1 convolution: its pixels are the rows of a matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ops.arithmetic import Add
+from ..ops.base import JoinableAxes, Role, Runs
+from ..ops.convolution import Conv
+from ..ops.matmul import MatMul
+from ..types import TensorType
+from .form import Form, Operand, Step
+
+Shape = tuple[int, ...]
+
+
+def collapsed(form: Form) -> Form:
+    """The form with as few axes as it can have; the same object when it has them."""
+    first, *rest = (step.op for step in form.steps)
+    axes = first.joinable_axes(form.result.shape)
+    if axes is None or any(op.role is not Role.ELEMENTWISE for op in rest):
+        return form
+    shape = form.result.shape
+    aligned = _aligned_operands(form)
+    runs = _runs(axes, shape, [_aligned(form.operands[n].type.shape, len(shape)) for n in aligned])
+    operands = tuple(
+        _joined(operand, shape, runs) if n in aligned else _moved(operand, axes, runs)
+        for n, operand in enumerate(form.operands)
+    )
+    if operands == form.operands:
+        return form
+    return Form(operands, (replace(form.steps[0], op=first.join_axes(runs)), *form.steps[1:]))
+
+
+def _aligned_operands(form: Form) -> tuple[int, ...]:
+    """The operands that broadcast to the result: all but those of a first operator that is not
+    elementwise.
+    """
+    first = form.steps[0]
+    own = set() if first.op.role is Role.ELEMENTWISE else set(first.inputs)
+    return tuple(n for n in range(len(form.operands)) if n not in own)
+
+
+def _runs(axes: JoinableAxes, shape: Shape, operands: Sequence[Shape]) -> Runs:
+    """Neighbouring axes of the result that may be joined: those of one kind that are neighbours in
+    what is read, too, and along which the same operands broadcast. Axes of size 1 are in none.
+    """
+    kept = [d for d, size in enumerate(shape) if size != 1 or d in axes.kept]
+    source = sorted(axes.source[d] for d in kept)
+    place = [source.index(axis) if axis in source else -1 for axis in axes.source]
+    features = [(axes.kinds[d], *(sizes[d] == 1 for sizes in operands)) for d in range(len(shape))]
+    runs: list[list[int]] = []
+    for d in kept:
+        last = runs[-1][-1] if runs else None
+        if last is not None and features[d] == features[last] and place[d] == place[last] + 1:
+            runs[-1].append(d)
+        else:
+            runs.append([d])
+    return tuple(map(tuple, runs)) or ((),)
+
+
+def _aligned(shape: Shape, rank: int) -> Shape:
+    return (1,) * (rank - len(shape)) + shape
+
+
+def _joined(operand: Operand, shape: Shape, runs: Runs) -> Operand:
+    """An operand that broadcasts to the result."""
+    sizes = _aligned(operand.type.shape, len(shape))
+    return _reshaped(operand, _without_lead([math.prod(sizes[d] for d in run) for run in runs]))
+
+
+def _without_lead(sizes: Sequence[int]) -> Shape:
+    """Leading axes of size 1 go; one axis stays."""
+    lead = next((n for n, size in enumerate(sizes) if size != 1), len(sizes) - 1)
+    return tuple(sizes[lead:])
+
+
+def _reshaped(operand: Operand, shape: Shape) -> Operand:
+    if operand.type.shape == shape:
+        return operand
+    return replace(operand, type=TensorType(operand.type.dtype, shape))
+
+
+def _moved(operand: Operand, axes: JoinableAxes, runs: Runs) -> Operand:
+    """An operand of a first operator that is not elementwise."""
+    source = sorted(tuple(axes.source[d] for d in run) for run in runs)
+    sizes = operand.type.shape
+    return _reshaped(operand, tuple(math.prod(sizes[d] for d in run) for run in source))
+
+
+def as_matrix_product(form: Form) -> Form | None:
+    """A form that begins with a 1x1 convolution of stride 1, as a matrix product; None where it is
+    none.
+
+    x [N, spatial..., C], w [1..., C, O]   ->   a [N * spatial, C], b [C, O]
+    """
+    first, *rest = form.steps
+    if not isinstance(first.op, Conv):
+        return None
+    x, w = (form.operands[n].type for n in first.inputs[:2])
+    if not _is_pointwise_conv(first.op, w):
+        return None
+    shape = form.result.shape
+    matrix: dict[int, Shape] = {first.inputs[0]: (math.prod(x.shape[:-1]), x.shape[-1])}
+    matrix[first.inputs[1]] = w.shape[-2:]
+    operands = []
+    for n, operand in enumerate(form.operands):
+        sizes = _aligned(operand.type.shape, len(shape))
+        rows, full = math.prod(sizes[:-1]), math.prod(shape[:-1])
+        if n not in matrix and rows not in (1, full):
+            return None
+        operands.append(_reshaped(operand, matrix.get(n) or _without_lead((rows, sizes[-1]))))
+    names = {first.inputs[0]: "a", first.inputs[1]: "b"}
+    named = tuple(replace(o, name=names.get(n, o.name)) for n, o in enumerate(operands))
+    product = len(operands)
+    steps = [Step(MatMul(), first.inputs[:2])]
+    if len(first.inputs) == 3:
+        steps.append(Step(Add(), (product, first.inputs[2])))
+    shift = len(steps) - 1  # what read the convolution now reads the last of these
+    for step in rest:
+        inputs = tuple(n + shift if n >= product else n for n in step.inputs)
+        steps.append(Step(step.op, inputs))
+    return Form(named, tuple(steps))
+
+
+def _is_pointwise_conv(op: Conv, w: TensorType) -> bool:
+    return (
+        op.layout == op.data_layout == "NHWC"
+        and op.groups == 1
+        and set(op.strides) == {1}
+        and set(op.pads) == {0}
+        and set(w.shape[:-2]) == {1}
+    )

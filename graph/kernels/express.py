@@ -1,0 +1,86 @@
+"""A Form as a PrimFunc: the tensor expressions of its operators, one reading the other.
+
+What is of a type that is stored and not computed in, such as float16, is computed in float32:
+widened where it is read, rounded once where the result is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...tir.buffer import Buffer, Load
+from ...tir.dtype import FLOAT32, DType, dtype
+from ...tir.expr import Cast
+from ...tir.func import PrimFunc
+from ...tir.node import Node
+from ...tir.te import te
+from ...tir.visit import transform
+from ..ops.base import Role
+from .form import Form, Operand
+
+
+def express(form: Form) -> PrimFunc:
+    """The function that computes a form: operands first, in order, without the scalars; the result
+    last.
+    """
+    moves = all(step.op.role is Role.MOVEMENT for step in form.steps)
+    kinds = [dtype(operand.type.dtype) for operand in form.operands]
+    tensors = [
+        _tensor(operand, FLOAT32 if kind.is_storage and not moves else kind)
+        for operand, kind in zip(form.operands, kinds, strict=True)
+    ]
+    listed = [n for n, operand in enumerate(form.operands) if operand.scalar is None]
+    parameters = [tensors[n] for n in listed]
+    for step in form.steps:
+        inputs = (tensors[n] for n in step.inputs)
+        made = step.op.express(*inputs, name=step.op.title.lower())
+        tensors += made if moves else map(_widened, made)
+    result = _stored(tensors[-1], dtype(form.result.dtype))
+    return _narrowed(te.func(*parameters, result, name=form.name), [kinds[n] for n in listed])
+
+
+def _tensor(operand: Operand, kind: DType) -> te.Tensor:
+    shape = operand.type.shape
+    if operand.scalar is None:
+        return te.placeholder(shape, kind, name=operand.name, constant=operand.constant)
+    number = te.const(operand.value, kind)
+    return te.compute(shape, lambda *_: number, name=operand.name)
+
+
+def _widened(tensor: te.Tensor) -> te.Tensor:
+    """What an operator made, as the next one computes with it."""
+    if not tensor.type.is_storage:
+        return tensor
+    return te.compute(
+        tensor.shape, lambda *at: te.cast(tensor[at], FLOAT32), name=f"{tensor.name}_wide"
+    )
+
+
+def _stored(tensor: te.Tensor, kind: DType) -> te.Tensor:
+    """The tensor in the type that it is stored in."""
+    if tensor.type == kind:
+        return tensor
+    return te.compute(tensor.shape, lambda *at: te.cast(tensor[at], kind), name="stored")
+
+
+def _narrowed(func: PrimFunc, kinds: Sequence[DType]) -> PrimFunc:
+    """The function with its first parameters in the types that they are stored in, each load of
+    them widened.
+    """
+    narrow = {
+        p.buffer: Buffer(p.buffer.name, kind, p.buffer.shape)
+        for p, kind in zip(func.parameters, kinds, strict=False)
+        if p.buffer.type != kind
+    }
+    if not narrow:
+        return func
+
+    def widen(node: Node) -> Node:
+        match node:
+            case Load(buffer, indices) if buffer in narrow:
+                return Cast(Load(narrow[buffer], indices), FLOAT32)
+        return node
+
+    parameters = (replace(p, buffer=narrow.get(p.buffer, p.buffer)) for p in func.parameters)
+    return replace(func, parameters=tuple(parameters), body=transform(func.body, widen))

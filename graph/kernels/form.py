@@ -1,0 +1,106 @@
+"""A Form: what a group of nodes computes, without the names that a model gave it.
+
+Equal groups have equal forms.
+
+`operands` are what the group reads; `steps` are its operators in order, each of which reads
+operands and earlier steps by number; the last step is the result. A constant of one element that
+only elementwise operators read is no operand of the kernel but stands in its code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from keyword import iskeyword
+
+import numpy as np
+
+from ..ir.ir import Graph
+from ..ops.base import Operator, Role
+from ..types import TensorType, array_of
+from .groups import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One tensor that a group reads.
+
+    constant: bound when the model is compiled. scalar: the bits of its only element, where that
+    stands in the code.
+    """
+
+    name: str
+    type: TensorType
+    constant: bool = False
+    scalar: bytes | None = None
+
+    @property
+    def value(self) -> float | int | bool:
+        """The element of a scalar."""
+        assert self.scalar is not None
+        number: float | int | bool = np.frombuffer(self.scalar, self.type.dtype)[0].item()
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator. `inputs`: n names operand n; len(operands) + n names the result of step n."""
+
+    op: Operator
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a group computes."""
+
+    operands: tuple[Operand, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        """The types of the operands, then of the steps' results."""
+        found = [operand.type for operand in self.operands]
+        for step in self.steps:
+            found += step.op.infer(tuple(found[n] for n in step.inputs))
+        return tuple(found)
+
+    @property
+    def result(self) -> TensorType:
+        """The type of the last step's result."""
+        return self.types[-1]
+
+    @property
+    def name(self) -> str:
+        """The operators in words: "conv_add_relu"; long chains are cut, a keyword of Python gets a
+        "_".
+        """
+        titles = [step.op.title.lower() for step in self.steps]
+        shown = titles if len(titles) <= 4 else [*titles[:2], f"{len(titles) - 3}_more", titles[-1]]
+        name = "_".join(shown)
+        return f"{name}_" if iskeyword(name) else name
+
+
+def form_of(graph: Graph, group: Group) -> tuple[Form, tuple[str, ...]]:
+    """The form of a group, and the value of the graph that each operand is."""
+    values = group.inputs
+    numbers = {value: n for n, value in enumerate(values)}
+    operands = tuple(_operand(graph, group, value) for value in values)
+    steps = []
+    for node in group.nodes:
+        steps.append(Step(node.op, tuple(numbers[value] for value in node.inputs)))
+        numbers[node.outputs[0]] = len(operands) + len(steps) - 1
+    return Form(operands, tuple(steps)), values
+
+
+def _operand(graph: Graph, group: Group, value: str) -> Operand:
+    type_ = graph.types[value]
+    readers = [node for node in group.nodes if value in node.inputs]
+    names = readers[0].op.operand_names
+    position = readers[0].inputs.index(value)
+    constant = value in graph.constants
+    name = names[position] if position < len(names) else "c" if constant else "y"
+    inline = all(node.op.role is Role.ELEMENTWISE for node in readers)
+    if constant and type_.elements == 1 and inline:
+        element = array_of(graph.constants[value]).reshape(1)
+        return Operand("scalar", type_, True, np.ascontiguousarray(element).tobytes())
+    return Operand(name, type_, constant)

@@ -1,0 +1,52 @@
+"""Groups: the nodes that one kernel computes together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.ir import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes in order; each but the last is read by later ones, and by nobody outside. At most one,
+    the anchor, is not elementwise; what stands before it is computed row by row, as the anchor is.
+
+    algorithm: the name of one of graph/kernels/algorithms.py, or "direct", as the operators say.
+    """
+
+    nodes: tuple[Node, ...]
+    algorithm: str = "direct"
+
+    @property
+    def output(self) -> str:
+        """The value that the group stores."""
+        return self.nodes[-1].outputs[0]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The values that the group reads and does not compute, in order of first use."""
+        own = {value for node in self.nodes for value in node.outputs}
+        read = (value for node in self.nodes for value in node.inputs)
+        return tuple(dict.fromkeys(value for value in read if value not in own))
+
+    def cuts(self) -> tuple[int, ...]:
+        """The sizes of the beginnings that end with the only value that the rest reads of them,
+        largest first; the whole is the first.
+        """
+        found = []
+        for size in range(len(self.nodes), 0, -1):
+            inner = {value for node in self.nodes[: size - 1] for value in node.outputs}
+            if not any(value in inner for node in self.nodes[size:] for value in node.inputs):
+                found.append(size)
+        return tuple(found)
+
+    @property
+    def title(self) -> str:
+        """The operators in words: "Conv+Relu"."""
+        return "+".join(node.op.title for node in self.nodes)
+
+    @property
+    def label(self) -> str:
+        """The names of the model's nodes that the group computes."""
+        return ", ".join(node.name or node.outputs[0] for node in self.nodes)

@@ -1,0 +1,167 @@
+"""Compare the function of each kernel with the NumPy references of the operators that it stands
+for, before it is scheduled: fusion, tensor expressions, collapsed axes, Winograd's algorithms.
+
+Both are evaluated in float64 on the same random data, weights included. Where that leaves numbers
+that are not finite, such as the root of a negative one, they are once more on positive data.
+Integers are drawn from -100 to 100, one in eight from the whole range of its type.
+
+The two may differ by what sums in another order explain, and by what the constants of an expression
+do that were rounded to its type (log2(e) in a softmax): measured, as in `compare`, with each of
+them off by half of its last place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...tir.dtype import FLOAT64, dtype
+from ...tir.expr import Const
+from ...tir.func import PrimFunc
+from ...tir.node import Node
+from ...tir.number import integer_range
+from ...tir.reference.definitions import definitions
+from ...tir.reference.evaluate import evaluate as evaluate_function
+from ...tir.reference.evaluate import is_contraction
+from ...tir.visit import transform
+from ..ir.ir import Graph, make_graph
+from ..kernels.groups import Group
+from ..ops.base import Work
+from ..reference.compare import ALLOWED_FLOAT64, ROUNDINGS, half_last_place, relative_error
+from ..reference.effort import TooLarge, check_limits, check_within, effort
+from ..reference.reference import evaluate
+from ..types import Array, TensorType
+from .choose import Part
+
+_SMALL = 100
+_DYADIC = 4096  # constants below _WHOLE that are a multiple of its inverse are held as they are
+_WHOLE = 2.0**24
+_ALONE = 32  # steps of a matrix product take as long as one point of what is none
+UNCHECKED = "unchecked: too large"
+
+
+class FunctionChecker:
+    """Checks functions, each workload once.
+
+    verdicts: by workload key, "equal", what is wrong, or UNCHECKED.
+    """
+
+    def __init__(self, graph: Graph, *, seed: int = 0) -> None:
+        """For kernels of groups of `graph`. seed: of the data."""
+        self._graph = graph
+        self._seed = seed
+        self.verdicts: dict[str, str] = {}
+
+    def wrong(self, parts: Sequence[Part]) -> dict[Group, str]:
+        """The groups whose function does not compute what their operators do, and how far off it
+        is.
+        """
+        for part in parts:
+            if part.kernel.key not in self.verdicts:
+                self.verdicts[part.kernel.key] = self._verdict(part)
+        found = {part.group: self.verdicts[part.kernel.key] for part in parts}
+        return {g: verdict for g, verdict in found.items() if verdict not in ("equal", UNCHECKED)}
+
+    def __str__(self) -> str:
+        skipped = list(self.verdicts.values()).count(UNCHECKED)
+        large = f", {skipped} too large to compare" if skipped else ""
+        return (
+            f"functions: {len(self.verdicts) - skipped} compared with the NumPy references of "
+            f"their operators, in float64{large}"
+        )
+
+    def _verdict(self, part: Part) -> str:
+        try:
+            check_within(effort(part.group.nodes, self._graph.types), check_limits())
+            check_within(_effort_of(part.kernel.func), check_limits())
+        except TooLarge:
+            return UNCHECKED
+        rng = np.random.default_rng(self._seed)
+        for positive in (False, True):
+            error, allowed, finite = self._error(part, rng, positive)
+            if error > allowed:
+                return (
+                    f"it differs by {error:.3g} of its largest element; rounding explains "
+                    f"{allowed:.3g}"
+                )
+            if finite:
+                break
+        return "equal"
+
+    def _error(
+        self, part: Part, rng: np.random.Generator, positive: bool
+    ) -> tuple[float, float, bool]:
+        """How far the function is from the operators, and how far it may be, as shares of its
+        largest element; whether all elements are finite.
+        """
+        graph, group = self._graph, part.group
+        operands = dict(zip(part.values, part.form.operands, strict=True))
+        scalars = {v: graph.constants[v] for v, operand in operands.items() if operand.scalar}
+        drawn = {v: _draw(rng, graph.types[v], positive) for v in operands if v not in scalars}
+        types = {value: graph.types[value] for value in drawn}
+        alone = make_graph(graph.name, types, (group.output,), group.nodes, scalars)
+        func, arrays = part.kernel.func, list(drawn.values())
+        with np.errstate(all="ignore"):
+            wanted = evaluate(alone, drawn)[group.output]
+            error = relative_error(wanted, _result(func, arrays).reshape(wanted.shape))
+            allowed = ALLOWED_FLOAT64
+            if allowed < error < np.inf:
+                allowed += ROUNDINGS * _rounding(func, arrays)
+            return error, allowed, bool(np.isfinite(wanted).all())
+
+
+def _effort_of(func: PrimFunc) -> Work:
+    """What evaluating a function takes beside its tensors; one that counts who is smaller, say,
+    takes far more than NumPy's sort.
+    """
+    steps = 0
+    for definition in definitions(func):
+        points = math.prod(axis.extent for axis in (*definition.axes, *definition.reduced))
+        steps += points * (1 if is_contraction(definition) else _ALONE)
+    return Work(0, steps)
+
+
+def _result(func: PrimFunc, arrays: Sequence[Array]) -> Array:
+    """The first output of a function in float64, of arrays in the order of its parameters."""
+    given = {
+        parameter.name: array.reshape(parameter.buffer.shape)
+        for parameter, array in zip(func.parameters, arrays, strict=False)
+    }
+    result: Array = evaluate_function(func, given, FLOAT64)[func.outputs[0].name]
+    return result
+
+
+def _rounding(func: PrimFunc, arrays: Sequence[Array]) -> float:
+    """By how much the result changes when each constant of the body is half of a last place up."""
+
+    def off(node: Node) -> Node:
+        match node:
+            case Const(float(value), kind) if kind.is_float and _is_rounded(value):
+                return Const(value * (1 + half_last_place(kind.numpy)), FLOAT64)
+        return node
+
+    loose = func.with_body(transform(func.body, off))
+    return relative_error(_result(func, arrays), _result(loose, arrays))
+
+
+def _is_rounded(value: float) -> bool:
+    """Whether a constant may be what another number was rounded to."""
+    return bool((value * _DYADIC) % 1) or abs(value) >= _WHOLE
+
+
+def _draw(rng: np.random.Generator, type_: TensorType, positive: bool) -> Array:
+    """Random elements of a type, as that type holds them."""
+    kind = dtype(type_.dtype)
+    if kind.is_float:
+        numbers = rng.standard_normal(type_.shape, np.float64 if kind.bits == 64 else np.float32)
+        drawn: Array = (np.abs(numbers) if positive else numbers).astype(kind.numpy, copy=False)
+        return drawn
+    low, high = integer_range(kind)
+    least = max(low, 0 if positive else -_SMALL)
+    array = rng.integers(least, min(high, _SMALL), type_.shape, endpoint=True)
+    if not positive and not kind.is_bool:
+        wide = rng.integers(low, high, type_.shape, kind.numpy, endpoint=True)
+        array = np.where(rng.integers(0, 8, type_.shape) == 0, wide, array)
+    return array.astype(kind.numpy)

@@ -1,0 +1,151 @@
+"""Decide, by price, how much of a group runs in one kernel and by which algorithm.
+
+A group that begins with a convolution, a matrix product, a pooling, a normalisation or a softmax
+may run whole, or with only the first of its elementwise operators, the others in a kernel of their
+own; what stands before a softmax or a normalisation is computed in its kernel, or apart; a
+convolution of 1x1 windows may also run as a matrix product, one of 3x3 windows by Winograd's
+algorithms, but not in a strict build: by F(2x2), and where a tolerance was given that its expected
+error does not exceed, by F(4x4), which rounds more. Every alternative is built and priced; the
+cheapest total is taken, and of equals the one with the fewest kernels. Groups that only move or
+combine elements always run whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..ir.ir import Graph
+from ..kernels.algorithms import ALGORITHMS, Algorithm
+from ..kernels.collapse import collapsed
+from ..kernels.form import Form, form_of
+from ..kernels.groups import Group
+from ..ops.base import Role
+from .fusion import ordered
+from .pricing import Kernel, Pricer
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kernel of an alternative. values: what of the graph each operand of the form is."""
+
+    group: Group
+    form: Form
+    values: tuple[str, ...]
+    kernel: Kernel
+
+    @property
+    def title(self) -> str:
+        """The group and how it is computed: "Conv+Relu as matmul"."""
+        algorithm = ALGORITHMS.get(self.group.algorithm)
+        title = self.group.title
+        return title if algorithm is None else f"{title} {algorithm.words}"
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to compute a group: kernels one after the other."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The sum of the prices."""
+        return sum(part.kernel.price.seconds for part in self.parts)
+
+    @property
+    def measured(self) -> bool:
+        """Whether every price was measured."""
+        return all(part.kernel.price.measured is not None for part in self.parts)
+
+    @property
+    def title(self) -> str:
+        """The kernels in words: "Conv (matmul) | Add+Relu"."""
+        return " | ".join(part.title for part in self.parts)
+
+    def __str__(self) -> str:
+        refused = [part.kernel.price for part in self.parts if part.kernel.price.refused]
+        if refused:
+            return f"{self.title}: {refused[0]}"
+        estimated = sum(part.kernel.price.estimated for part in self.parts)
+        text = f"{self.title}: estimated {estimated * 1e6:.1f} us"
+        known = [p.kernel.price.measured for p in self.parts if p.kernel.price.measured is not None]
+        if not known:
+            return text
+        share = "" if self.measured else f" in {len(known)} of {len(self.parts)} kernels"
+        return f"{text}, measured {sum(known) * 1e6:.1f} us{share}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The alternatives for one group, and the one that was taken."""
+
+    group: Group
+    alternatives: tuple[Alternative, ...]
+    chosen: Alternative
+
+
+def choose(graph: Graph, groups: tuple[Group, ...], pricer: Pricer) -> tuple[Decision, ...]:
+    """A decision for each group, in order."""
+    decisions = []
+    for group in groups:
+        found = tuple(alternatives(graph, group, pricer))
+        decisions.append(Decision(group, found, _cheapest(found)))
+    return tuple(decisions)
+
+
+def without(decision: Decision, algorithms: Collection[str]) -> Decision:
+    """The decision, had there not been some algorithms; a group can always be computed directly."""
+    left = [
+        one
+        for one in decision.alternatives
+        if all(part.group.algorithm not in algorithms for part in one.parts)
+    ]
+    return decision if decision.chosen in left else replace(decision, chosen=_cheapest(left))
+
+
+def _cheapest(found: Sequence[Alternative]) -> Alternative:
+    return min(found, key=lambda one: (one.seconds, len(one.parts)))
+
+
+def chosen_parts(graph: Graph, decisions: tuple[Decision, ...]) -> tuple[Part, ...]:
+    """The kernels to launch, in an order in which each finds what it reads."""
+    parts = {part.group: part for decision in decisions for part in decision.chosen.parts}
+    return tuple(parts[group] for group in ordered(graph, tuple(parts)))
+
+
+def alternatives(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Alternative]:
+    """Every way to compute a group; the whole group, as its operators say, comes first."""
+    roles = {node.op.role for node in group.nodes}
+    whole = roles <= {Role.ELEMENTWISE, Role.MOVEMENT}
+    sizes = (len(group.nodes),) if whole else group.cuts()
+    for size in sizes:
+        rest = group.nodes[size:]
+        tail = (_direct(graph, Group(rest), pricer),) if rest else ()
+        for first in _versions(graph, Group(group.nodes[:size]), pricer):
+            yield Alternative((first, *tail))
+
+
+def taken_apart(graph: Graph, group: Group, pricer: Pricer) -> Alternative:
+    """A kernel for each node of a group."""
+    return Alternative(tuple(_direct(graph, Group((node,)), pricer) for node in group.nodes))
+
+
+def _versions(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Part]:
+    """A group by each algorithm that it may be computed by."""
+    form, values = form_of(graph, group)
+    found: list[tuple[Algorithm, Form]] = []
+    for algorithm in ALGORITHMS.values():
+        other = algorithm.admit(form, pricer.target, pricer.strict, pricer.tolerance)
+        if other is not None:
+            found.append((algorithm, other))
+    if not any(algorithm.gpu for algorithm, _ in found):
+        yield _direct(graph, group, pricer)
+    for algorithm, other in found:
+        yield Part(Group(group.nodes, algorithm.name), other, values, pricer.kernel(other))
+
+
+def _direct(graph: Graph, group: Group, pricer: Pricer) -> Part:
+    form, values = form_of(graph, group)
+    small = collapsed(form)
+    return Part(group, small, values, pricer.kernel(small))

@@ -1,0 +1,113 @@
+"""What was decided for a model, and why not otherwise, one line for each fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...tir.program.program import Copy
+from ..ir.ir import Graph, megabytes
+from ..ir.views import is_view, storage
+from ..kernels.algorithms import ALGORITHMS
+from ..ops.base import Role
+from .choose import Decision, Part
+from .plan import Planned, rounding_more
+
+
+def explain(planned: Planned) -> tuple[str, ...]:
+    """The lines: passes, launches, fused groups, prices, misses, what only moves data, memory."""
+    return tuple(_lines(planned))
+
+
+def _lines(planned: Planned) -> Iterator[str]:
+    graph, program = planned.graph, planned.lowered.program
+    yield from (f"pass {report}" for report in planned.passes)
+    if planned.checker is not None:
+        yield str(planned.checker)
+    yield from planned.notes
+    views = [node for node in graph.nodes if is_view(node, graph.types)]
+    fused = [
+        part.group
+        for decision in planned.decisions
+        for part in decision.chosen.parts
+        if len(part.group.nodes) > 1
+    ]
+    copies = [step for step in program.body if isinstance(step, Copy)]
+    yield (
+        f"{len(graph.nodes)} nodes: {len(program.launches)} launches of "
+        f"{len(program.functions)} functions, {sum(len(group.nodes) for group in fused)} nodes "
+        f"in {len(fused)} "
+        f"fused groups, {len(views)} views, {len(copies)} copies"
+    )
+    yield from (f"fused: {group.title}: {group.label}" for group in fused)
+    for decision in planned.decisions:
+        if len(decision.alternatives) > 1:
+            yield _choice(decision)
+        if len(decision.chosen.parts) > 1:
+            yield _apart(decision)
+    yield from map(_rounding, rounding_more(planned))
+    yield from map(str, planned.fusion.misses)
+    for node in views:
+        yield f"view: {node.title} is '{node.inputs[0]}' under another shape"
+    yield from _moves(planned)
+    for copy in copies:
+        output = program.outputs[copy.target.position].name
+        yield f"copy: {megabytes(copy.source.bytes)} to output '{output}'"
+    yield from str(planned.lowered.plan).splitlines()
+
+
+def _choice(decision: Decision) -> str:
+    others = [str(one) for one in decision.alternatives if one is not decision.chosen]
+    return f"priced: {decision.group.label}: took {decision.chosen}; not {'; '.join(others)}"
+
+
+def _rounding(part: Part) -> str:
+    """The line of a kernel whose algorithm was taken because a tolerance allows it."""
+    error = ALGORITHMS[part.group.algorithm].error(part.form)
+    return f"rounds more: {part.group.label}: expected error {error:.1e} of its largest result"
+
+
+def _apart(decision: Decision) -> str:
+    """The line of a fusion that is possible and was not made."""
+    whole = decision.alternatives[0]
+    return (
+        f"not fused: {decision.group.title} ({decision.group.label}): in one kernel "
+        f"{whole.seconds * 1e6:.1f} us, apart {decision.chosen.seconds * 1e6:.1f} us; "
+        "to fuse: tune the function of the whole group"
+    )
+
+
+def _moves(planned: Planned) -> Iterator[str]:
+    """A line for each kernel that computes nothing: what it stores, what that costs, who wants
+    it.
+    """
+    graph, roots = planned.graph, storage(planned.graph)
+    names: dict[str, list[str]] = {}
+    for value, root in roots.items():
+        names.setdefault(root, []).append(value)
+    for part in (part for decision in planned.decisions for part in decision.chosen.parts):
+        stored = part.group.output
+        if graph.types[stored].elements and _only_moves(part):
+            yield (
+                f"moves: {part.group.nodes[-1].title}: {megabytes(graph.types[stored].bytes)}, "
+                f"{part.kernel.price}; because {_wanted(graph, names[stored])}"
+            )
+
+
+def _only_moves(part: Part) -> bool:
+    return all(node.op.role is Role.MOVEMENT for node in part.group.nodes)
+
+
+def _wanted(graph: Graph, names: list[str]) -> str:
+    """Who needs the elements of a value, which has several names, together in their order."""
+    for name in names:
+        if name in graph.outputs:
+            return f"'{name}' is an output of the model"
+    users = [
+        node.title
+        for node in graph.nodes
+        if not is_view(node, graph.types) and not set(names).isdisjoint(node.inputs)
+    ]
+    if not users:
+        return "no pass removed it, though nobody reads it"
+    others = f" and {len(users) - 1} more nodes read" if len(users) > 1 else " reads"
+    return f"{users[0]}{others} it whole, in this order"

@@ -1,0 +1,170 @@
+"""From a model as imported to a checked Program: passes, fusion, choice by price, lowering.
+
+One function, top to bottom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...driver.check.clock import Clock, Laps
+from ...schedule.source import ScheduleSource
+from ...tir.errors import InternalError
+from ...tir.target import Target
+from ..ir.ir import Graph
+from ..kernels.algorithms import ALGORITHMS, ROUNDING_MORE
+from ..passes.pipeline import PIPELINE, STRICT_PIPELINE, Pass, PassReport, optimise
+from .check_functions import FunctionChecker
+from .choose import Decision, Part, choose, chosen_parts, taken_apart, without
+from .fusion import Fusion, fuse
+from .lowering import LoweredModel, lower
+from .pricing import Pricer
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A model, planned.
+
+    imported: as it was read; graph: after the passes; passes: what each did. decisions: for each
+    group of the fusion, what was priced and what was taken. checker: what compared the kernels'
+    functions with their operators, None where nobody asked. notes: what was taken apart, and why.
+    seconds: what each stage took.
+    """
+
+    imported: Graph
+    graph: Graph
+    passes: tuple[PassReport, ...]
+    fusion: Fusion
+    decisions: tuple[Decision, ...]
+    lowered: LoweredModel
+    pricer: Pricer
+    checker: FunctionChecker | None
+    notes: tuple[str, ...]
+    seconds: Laps
+
+
+def plan_model(
+    imported: Graph,
+    target: Target,
+    source: ScheduleSource | None = None,
+    *,
+    passes: tuple[Pass, ...] | None = None,
+    check: bool = True,
+    strict: bool = False,
+    tolerance: float | None = None,
+) -> Planned:
+    """Optimise a graph and lower it to a Program.
+
+    source: times and schedules that are known. passes: those of the pipeline by default. check:
+    compare the graph before and after each pass on random numbers. strict: no algorithm or pass
+    that sums in another order than the operators say. tolerance: of the expected error of an
+    algorithm that rounds more; None: no such one. Where `check`, the function of each kernel is
+    also compared with the NumPy references of its operators. Raises: InternalError where an
+    invariant does not hold.
+    """
+    clock = Clock()
+    pipeline = STRICT_PIPELINE if strict else PIPELINE
+    graph, reports = optimise(imported, pipeline if passes is None else passes, check=check)
+    clock.lap("passes", [("check of passes", report.check_seconds) for report in reports])
+    fusion = fuse(graph)
+    pricer = Pricer(target, source, strict=strict, tolerance=tolerance)
+    decisions = choose(graph, fusion.groups, pricer)
+    clock.lap("choose")
+    checker = FunctionChecker(graph) if check else None
+    decisions, notes = _checked(graph, decisions, pricer, checker)
+    clock.lap("check of functions")
+    lowered = lower(graph, chosen_parts(graph, decisions))
+    clock.lap("plan")
+    return Planned(
+        imported, graph, reports, fusion, decisions, lowered, pricer, checker, notes, clock.laps
+    )
+
+
+def _checked(
+    graph: Graph,
+    decisions: Sequence[Decision],
+    pricer: Pricer,
+    checker: FunctionChecker | None,
+) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
+    """The decisions, each group whose function is wrong taken apart, and a note of each.
+
+    Raises: InternalError where the function of one operator is wrong.
+    """
+    if checker is None:
+        return tuple(decisions), ()
+    found, notes = [], list[str]()
+    for decision in decisions:
+        wrong = checker.wrong(decision.chosen.parts)
+        if wrong:
+            single = taken_apart(graph, decision.group, pricer)
+            left = checker.wrong(single.parts)
+            for group, reason in left.items():
+                raise InternalError(
+                    f"plan: the function of {group.title} ({group.label}) does not compute what "
+                    f"NumPy does: {reason}.",
+                    code="plan-function",
+                )
+            decision = replace(decision, chosen=single)
+        notes += [
+            f"{group.title} ({group.label}) was taken apart: its function is wrong: {reason}"
+            for group, reason in wrong.items()
+        ]
+        found.append(decision)
+    return tuple(found), tuple(notes)
+
+
+def apart(planned: Planned, functions: Sequence[str]) -> Planned:
+    """The plan with a kernel for each node of every group that runs in one of `functions` of its
+    program.
+
+    Returns `planned` itself when one of them cannot be taken apart.
+    """
+    program = planned.lowered.program
+    labels = {step.label for step in program.launches if step.function in functions}
+    decisions = []
+    for decision in planned.decisions:
+        bad = [part for part in decision.chosen.parts if part.group.label in labels]
+        if not bad:
+            decisions.append(decision)
+        elif all(map(_is_single, bad)):
+            return planned
+        else:
+            single = taken_apart(planned.graph, decision.group, planned.pricer)
+            decisions.append(replace(decision, chosen=single))
+    return _decided(planned, decisions)
+
+
+def divisible(planned: Planned) -> frozenset[str]:
+    """The functions of the program that `apart` can take apart."""
+    program = planned.lowered.program
+    parts = [part for decision in planned.decisions for part in decision.chosen.parts]
+    single = {part.group.label for part in parts if _is_single(part)}
+    kept = {step.function for step in program.launches if step.label in single}
+    return frozenset(func.name for func in program.functions if func.name not in kept)
+
+
+def _is_single(part: Part) -> bool:
+    """Whether a part is one operator, computed as that says."""
+    return len(part.group.nodes) == 1 and part.group.algorithm not in ALGORITHMS
+
+
+def rounding_more(planned: Planned) -> tuple[Part, ...]:
+    """The kernels whose algorithm rounds more than the operators' own."""
+    return tuple(
+        part
+        for decision in planned.decisions
+        for part in decision.chosen.parts
+        if part.group.algorithm in ROUNDING_MORE
+    )
+
+
+def closer(planned: Planned) -> Planned:
+    """The plan without algorithms that round more."""
+    return _decided(planned, [without(decision, ROUNDING_MORE) for decision in planned.decisions])
+
+
+def _decided(planned: Planned, decisions: Sequence[Decision]) -> Planned:
+    checked, notes = _checked(planned.graph, decisions, planned.pricer, planned.checker)
+    lowered = lower(planned.graph, chosen_parts(planned.graph, checked))
+    return replace(planned, decisions=checked, lowered=lowered, notes=(*planned.notes, *notes))

@@ -1,0 +1,91 @@
+"""What a form costs: seconds that a schedule source knows, else the analytical estimate.
+
+Each form becomes a function once. What cannot be scheduled has no price: it is taken only where
+there is nothing else, and is scheduled in a plainer way then.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...driver.check.ways import REFUSALS
+from ...schedule.estimate import estimate
+from ...schedule.source import ScheduleSource
+from ...tir.func import PrimFunc
+from ...tir.target import Target
+from ...tir.text.canonical import workload_key
+from ..kernels.express import express
+from ..kernels.form import Form
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Seconds of one kernel. measured: what the source knows, None where it knows nothing.
+    refused: why the schedule that is priced cannot be made; "" where it can.
+    """
+
+    estimated: float
+    measured: float | None = None
+    refused: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """What a choice goes by."""
+        return self.estimated if self.measured is None else self.measured
+
+    def __str__(self) -> str:
+        if self.refused:
+            return f"refused: {self.refused}"
+        known = "" if self.measured is None else f", measured {self.measured * 1e6:.1f} us"
+        return f"estimated {self.estimated * 1e6:.1f} us{known}"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The function of a form, its workload key and its price."""
+
+    func: PrimFunc
+    key: str
+    price: Price
+
+
+class Pricer:
+    """Functions and prices of forms on one target; equal forms are built and priced once.
+
+    strict: only algorithms that add up what the operators say, in their order. tolerance: the
+    largest expected error of an algorithm that rounds more than those, as a share of its largest
+    result; None: no such algorithm.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        source: ScheduleSource | None = None,
+        *,
+        strict: bool = False,
+        tolerance: float | None = None,
+    ) -> None:
+        self.target = target
+        self.source = source
+        self.strict = strict
+        self.tolerance = tolerance
+        self._kernels: dict[Form, Kernel] = {}
+        self._by_key: dict[str, Kernel] = {}
+
+    def kernel(self, form: Form) -> Kernel:
+        """The kernel of a form; forms with the same workload share one."""
+        if form not in self._kernels:
+            func = express(form)
+            key = workload_key(func)
+            if key not in self._by_key:
+                self._by_key[key] = Kernel(func, key, self._price(func))
+            self._kernels[form] = self._by_key[key]
+        return self._kernels[form]
+
+    def _price(self, func: PrimFunc) -> Price:
+        measured = self.source.seconds(func, self.target) if self.source is not None else None
+        try:
+            return Price(estimate(func, self.target), measured)
+        except REFUSALS as error:
+            return Price(math.inf, measured, f"{error.message} [{error.code}]")

@@ -1,0 +1,276 @@
+"""Compare a graph with what a pass made of it, on random data, where they differ.
+
+A pass keeps names honest: a value that both graphs name is the same value. So the check takes the
+nodes that are not in both graphs, its region, feeds random numbers to the values that they read,
+evaluates both sides in float64 and compares every value that both sides compute. A rewrite may rest
+on more than it touches (two equal nodes were merged; an input is never negative), so where the
+sides differ the region takes in the nodes before it and the comparison is repeated, until the sides
+agree or the region begins at the model's inputs.
+
+In float64 nothing of a rewrite rounds but the constants that it makes, each once, to its own type.
+Where the sides differ by more than half of a last place, how far that carries is measured: the new
+side is evaluated again with each element of these constants off by half of its last place, once all
+of them up, once up or down at random, and the sides may differ by ROUNDINGS times as much as that
+changes. A rewrite that makes no constant has nothing that rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..ir.ir import Graph, Node, make_graph
+from ..ops.base import Operator, Work
+from ..types import Array, TensorType, array_of, bits_of
+from .effort import check_within, effort
+from .reference import computed
+
+ROUNDINGS = 8  # halves of a last place: a constant that is folded step by step has some
+ALLOWED_FLOAT64 = 1e-11  # of the largest element: sums in another order
+_PIECE = 1 << 20  # elements that are compared at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How far two graphs differ.
+
+    values: number of values compared; error: the largest |before - after| / max|before|, inf where
+    one is NaN or of another type; allowed: what rounding explains; worst: the value with the
+    largest error.
+    """
+
+    values: int
+    error: float
+    allowed: float
+    worst: str
+
+    @property
+    def equal(self) -> bool:
+        """Whether the error is explained by rounding."""
+        return self.error <= self.allowed
+
+
+def compare(
+    before: Graph, after: Graph, *, seed: int = 0, limits: Work | None = None
+) -> Comparison:
+    """Evaluate the nodes in which two graphs differ and compare what both compute.
+
+    limits: what that may take. Raises: TooLarge where it takes more.
+    """
+    if retyped := [
+        name
+        for name in after.types
+        if before.types.get(name, after.types[name]) != after.types[name]
+    ]:
+        return Comparison(len(retyped), float("inf"), 0.0, retyped[0])
+    region = _differing(before, after)
+    while True:
+        if limits is not None:
+            check_within(_effort(before, after, region), limits)
+        result = _compared(before, after, region, seed)
+        wider = _widened(before, after, region)
+        if result.equal or len(wider) == len(region):
+            return result
+        region = wider
+
+
+def _effort(before: Graph, after: Graph, region: Region) -> Work:
+    """What evaluating a region takes on both sides, value by value in turns."""
+    sides = [effort(_inside(graph, region), graph.types) for graph in (before, after)]
+    return Work(max(side.held for side in sides), sum(side.steps for side in sides))
+
+
+class _Side(NamedTuple):
+    """The nodes of one graph that are in the region, and the graph that defines what they read."""
+
+    graph: Graph
+    nodes: list[Node]
+
+
+def _compared(before: Graph, after: Graph, region: Region, seed: int) -> Comparison:
+    old, new = (_Side(graph, _inside(graph, region)) for graph in (before, after))
+    names = [value for node in old.nodes for value in node.outputs if value in after.types]
+    feeds = _feeds(before, after, region, seed)
+    with np.errstate(all="ignore"):
+        errors = dict(_errors(old, new, feeds, names))
+        worst = max(errors, key=lambda name: errors[name], default="")
+        error, made = errors.get(worst, 0.0), _made(before, new, names)
+        halves = (half_last_place(array.dtype) for array in made.values())
+        allowed = max([ALLOWED_FLOAT64, *halves])
+        if allowed < error < np.inf:
+            allowed += ROUNDINGS * _rounding(new, made, feeds, names, seed)
+    return Comparison(len(names), error, allowed, worst)
+
+
+def _made(before: Graph, new: _Side, names: list[str]) -> dict[str, Array]:
+    """The constants of floats that a rewrite made: those that the region reads, or that stand for
+    what it computed, and that the graph before has not.
+    """
+    known = {bits_of(constant) for constant in before.constants.values()}
+    used = {value for node in new.nodes for value in node.inputs} | set(names)
+    return {
+        name: array_of(constant)
+        for name, constant in new.graph.constants.items()
+        if name in used and new.graph.types[name].is_float and bits_of(constant) not in known
+    }
+
+
+def _rounding(
+    new: _Side, made: dict[str, Array], feeds: dict[str, Array], names: list[str], seed: int
+) -> float:
+    """By how much values change when these constants are off by half of their last place; what is
+    infinite or NaN on one side alone is no rounding.
+    """
+    if not made:
+        return 0.0
+    rest = {name: value for name, value in new.graph.constants.items() if name not in made}
+    loose = _Side(replace(new.graph, constants=rest), new.nodes)
+    most = 0.0
+    for up in (True, False):
+        off = {name: _off(array, up, seed) for name, array in made.items()}
+        errors = _errors(new, loose, {**feeds, **off}, names)
+        most = max([most, *(error for _, error in errors if error < np.inf)])
+    return most
+
+
+def _off(array: Array, up: bool, seed: int) -> Array:
+    """Every element off by half of its last place at most, in float64."""
+    signs = np.random.default_rng(seed).integers(0, 2, array.shape) * 2 - 1
+    half = half_last_place(array.dtype)
+    wide: Array = array.astype(np.float64) * (1 + half * (1 if up else signs))
+    return wide
+
+
+def half_last_place(kind: np.dtype[np.generic]) -> float:
+    """By which share of a number rounding it to a type of floats may change it."""
+    return float(np.finfo(kind.name).eps) / 2
+
+
+class _Signature(NamedTuple):
+    """What makes nodes of two graphs the same: constants count by bits, not by names."""
+
+    op: Operator
+    inputs: tuple[Hashable, ...]
+    outputs: tuple[str, ...]
+
+
+Region = frozenset[_Signature]
+
+
+def _signature(graph: Graph, node: Node) -> _Signature:
+    inputs = tuple(
+        bits_of(graph.constants[value]) if value in graph.constants else value
+        for value in node.inputs
+    )
+    return _Signature(node.op, inputs, node.outputs)
+
+
+def _differing(before: Graph, after: Graph) -> Region:
+    """The nodes that are not in both graphs, and the shared ones that only the new side's read."""
+    old, new = ({_signature(graph, node) for node in graph.nodes} for graph in (before, after))
+    region = frozenset(old ^ new)
+    producers = after.producers
+    while True:
+        fresh = _boundary(after, region) - _boundary(before, region)
+        grown = {_signature(after, producers[value]) for value in fresh if value in producers}
+        if not grown - region:
+            return region
+        region |= grown
+
+
+def _widened(before: Graph, after: Graph, region: Region) -> Region:
+    """The region with the nodes that compute what it reads."""
+    for graph in (before, after):
+        producers = graph.producers
+        read = _boundary(graph, region)
+        region |= {_signature(graph, producers[value]) for value in read if value in producers}
+    return region
+
+
+def _inside(graph: Graph, region: Region) -> list[Node]:
+    return [node for node in graph.nodes if _signature(graph, node) in region]
+
+
+def _boundary(graph: Graph, region: Region) -> set[str]:
+    """The values that the region reads and does not compute, without constants."""
+    nodes = _inside(graph, region)
+    computed = {value for node in nodes for value in node.outputs}
+    read = {value for node in nodes for value in node.inputs}
+    return read - computed - set(graph.constants)
+
+
+def _feeds(before: Graph, after: Graph, region: Region, seed: int) -> dict[str, Array]:
+    generator = np.random.default_rng(seed)
+    types = {
+        name: graph.types[name] for graph in (before, after) for name in _boundary(graph, region)
+    }
+    return {name: _random(types[name], generator) for name in sorted(types)}
+
+
+def _random(type_: TensorType, generator: np.random.Generator) -> Array:
+    if type_.is_float:
+        return generator.standard_normal(type_.shape)
+    high = 2 if type_.dtype == "bool" else 100
+    return generator.integers(0, high, type_.shape).astype(type_.dtype)
+
+
+def _errors(
+    old: _Side, new: _Side, feeds: dict[str, Array], names: list[str]
+) -> Iterator[tuple[str, float]]:
+    """Each name with its error. Both sides are computed side by side, so that what was compared is
+    dropped while the rest is still to come.
+    """
+    constants = new.graph.constants
+    folded = {name: constants[name] for name in names if name in constants}
+    others = _values(new, feeds, [name for name in names if name not in folded])
+    ahead: dict[str, Array] = {}
+    for name, expected in _values(old, feeds, names):
+        while name not in ahead and name not in folded:
+            ahead.update((next(others),))
+        got = array_of(folded[name]) if name in folded else ahead.pop(name)
+        yield name, relative_error(expected, got)
+        del expected, got
+
+
+def _values(side: _Side, feeds: dict[str, Array], names: list[str]) -> Iterator[tuple[str, Array]]:
+    """The named values, each when it is computed."""
+    graph = side.graph
+    inputs = {
+        name: graph.types[name]
+        for name in feeds
+        if name in graph.types and name not in graph.constants
+    }
+    part = make_graph(graph.name, inputs, names, side.nodes, graph.constants)
+    return computed(part, {name: feeds[name] for name in inputs}, names, dtype="float64")
+
+
+def relative_error(expected: Array, got: Array) -> float:
+    """The largest |expected - got| over max |expected|, in pieces: some values are most of a
+    model.
+    """
+    if not np.issubdtype(expected.dtype, np.floating):
+        return 0.0 if np.array_equal(expected, got) else float("inf")
+    difference = scale = 0.0
+    for wanted, found in zip(_pieces(expected), _pieces(got), strict=True):
+        finite = np.isfinite(wanted)
+        if not np.array_equal(wanted[~finite], found[~finite], equal_nan=True):
+            return float("inf")
+        if np.isnan(found[finite]).any():
+            return float("inf")
+        numbers = np.where(finite, wanted, 0.0)
+        apart = np.subtract(numbers, np.where(finite, found, 0.0))
+        difference = max(difference, float(np.abs(apart).max()))
+        scale = max(scale, float(np.abs(numbers).max()))
+    return difference / scale if scale > 0 else difference
+
+
+def _pieces(array: Array) -> Iterator[Array]:
+    """The array in slices of its first axis that has more than one element; none if it is empty."""
+    rows = np.atleast_1d(np.squeeze(array))
+    if rows.size:
+        step = max(1, _PIECE * len(rows) // rows.size)
+        for start in range(0, len(rows), step):
+            yield rows[start : start + step]

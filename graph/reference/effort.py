@@ -1,0 +1,50 @@
+"""How much NumPy has to do for some nodes of a graph, asked before it is done: a model can be small
+and its values larger than any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...runtime.machine.memory import process_memory
+from ..ir.ir import Node
+from ..ops.base import Work
+from ..types import TensorType
+
+_BYTES = 8  # of an element, at most: references compute in float64
+_STEPS = 1 << 33  # some ten seconds
+_CHECK_BYTES = 1 << 32
+
+
+class TooLarge(Exception):
+    """What was asked for takes more than it may; the text says how much of what."""
+
+
+def effort(nodes: Iterable[Node], types: Mapping[str, TensorType]) -> Work:
+    """What evaluating the nodes takes, at most: all their values at once, and the largest of what
+    one of them needs besides.
+    """
+    values: set[str] = set()
+    besides = steps = 0
+    for node in nodes:
+        own = (*node.inputs, *node.outputs)
+        work = node.op.work(tuple(types[value] for value in node.inputs))
+        besides = max(besides, work.held - sum(types[value].elements for value in own))
+        steps += work.steps
+        values.update(own)
+    return Work(sum(types[value].elements for value in values) + besides, steps)
+
+
+def check_limits() -> Work:
+    """What comparing two graphs may take on this machine."""
+    return Work(min(_CHECK_BYTES, process_memory() // 4) // _BYTES, _STEPS)
+
+
+def check_within(work: Work, limits: Work) -> None:
+    """Raise TooLarge where `work` is more than `limits`."""
+    if work.held > limits.held:
+        raise TooLarge(
+            f"takes up to {work.held * _BYTES} bytes; at most {limits.held * _BYTES} are allowed"
+        )
+    if work.steps > limits.steps:
+        raise TooLarge(f"takes {work.steps} steps; at most {limits.steps} are allowed")

@@ -1,0 +1,56 @@
+"""The reference of a model beside which its engine is run when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir.ir import Graph
+from ..types import Array
+from .effort import TooLarge, check_limits, check_within, effort
+from .reference import evaluate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelOracle:
+    """The outputs of a graph by name, as NumPy computes them node by node."""
+
+    graph: Graph
+
+    def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """With every float in float64."""
+        return self._evaluated(inputs, "float64")
+
+    def in_own_types(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """With each value in its own type."""
+        return self._evaluated(inputs, None)
+
+    def _evaluated(self, inputs: Mapping[str, Array], dtype: str | None) -> dict[str, Array]:
+        with np.errstate(all="ignore"):
+            return evaluate(self.graph, inputs, dtype=dtype)
+
+    @property
+    def decides(self) -> bool:
+        """Whether an operator makes a great difference of a small one: it says so, or makes of
+        floats that are computed what is none (a comparison, the place of the largest).
+        """
+        types, constants = self.graph.types, self.graph.constants
+        return any(
+            node.op.decides
+            or (
+                any(types[v].is_float and v not in constants for v in node.inputs)
+                and not all(types[v].is_float for v in node.outputs)
+            )
+            for node in self.graph.nodes
+        )
+
+
+def model_oracle(graph: Graph) -> ModelOracle | str:
+    """The reference of a model as it was imported, or why its engine is not run beside it."""
+    try:
+        check_within(effort(graph.nodes, graph.types), check_limits())
+    except TooLarge as reason:
+        return f"not run: the reference {reason}"
+    return ModelOracle(graph)

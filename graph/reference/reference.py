@@ -1,0 +1,99 @@
+"""Evaluate a Graph with NumPy, node by node: the oracle, which shares no code with kernels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from ..errors import ModelError
+from ..ir.ir import Graph
+from ..ops.base import Operator
+from ..types import Array, TensorType, array_of
+
+
+def evaluate(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    *,
+    dtype: str | None = "float64",
+    values: Iterable[str] | None = None,
+) -> dict[str, Array]:
+    """The model's outputs, or the named `values`, as NumPy computes them.
+
+    inputs: one array per input of the graph, of the shape that it declares.
+    dtype: the precision of every floating-point value, "float64" or "float32"; None keeps each as
+    the graph has it.
+    values: names of any values of the graph. What is not asked for is dropped after its last use.
+    Raises: ModelError for inputs or values that are missing, unknown or of another shape.
+    """
+    wanted = tuple(graph.outputs if values is None else values)
+    found = dict(computed(graph, inputs, wanted, dtype=dtype))
+    return {name: found[name] for name in wanted}
+
+
+def computed(
+    graph: Graph, inputs: Mapping[str, Array], wanted: Iterable[str], *, dtype: str | None
+) -> Iterator[tuple[str, Array]]:
+    """The wanted values with their names, each as soon as NumPy has computed it; for the rest like
+    `evaluate`. What the reader drops and no node needs any more takes no memory.
+    """
+    wanted = tuple(dict.fromkeys(wanted))
+    if unknown := [name for name in wanted if name not in graph.types]:
+        raise ModelError(
+            f"evaluate: graph '{graph.name}' has no value '{unknown[0]}'.", code="evaluate-value"
+        )
+    _check_inputs(graph, inputs)
+    known = {name: _cast(inputs[name], graph.types[name], dtype) for name in graph.inputs}
+    uses = Counter(value for node in graph.nodes for value in node.inputs)
+
+    def read(name: str) -> Array:
+        if name in graph.constants:
+            return _cast(array_of(graph.constants[name]), graph.types[name], dtype)
+        return known[name]
+
+    outputs = {value for node in graph.nodes for value in node.outputs}
+    for name in wanted:
+        if name not in outputs:
+            yield name, read(name)
+    for node in graph.nodes:
+        arrays = [read(value) for value in node.inputs]
+        results = apply(node.op if dtype is None else node.op.at_precision(dtype), *arrays)
+        del arrays
+        known.update(zip(node.outputs, results, strict=True))
+        del results
+        ready = {name: known[name] for name in node.outputs if name in wanted}
+        uses.subtract(node.inputs)
+        for value in (*node.inputs, *node.outputs):
+            if uses[value] <= 0:
+                known.pop(value, None)
+        yield from ready.items()
+        del ready
+
+
+def apply(op: Operator, *arrays: Array) -> tuple[Array, ...]:
+    """The outputs of one operator. What has no value, the root of -1, is NaN; nobody is warned."""
+    with np.errstate(all="ignore"):
+        return op.reference(*arrays)
+
+
+def _check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> None:
+    if set(inputs) != set(graph.inputs):
+        given, expected = ", ".join(sorted(inputs)), ", ".join(sorted(graph.inputs))
+        raise ModelError(
+            f"evaluate: graph '{graph.name}' takes inputs {expected}, got {given or 'none'}.",
+            code="evaluate-inputs",
+        )
+    for name in graph.inputs:
+        type_, array = graph.types[name], inputs[name]
+        if array.shape != type_.shape:
+            raise ModelError(
+                f"evaluate: input '{name}' is {type_}, got an array of shape {array.shape}.",
+                code="evaluate-shape",
+            )
+
+
+def _cast(array: Array, type_: TensorType, dtype: str | None) -> Array:
+    kind = dtype if dtype is not None and type_.is_float else type_.dtype
+    return array.astype(np.dtype(kind), copy=False)

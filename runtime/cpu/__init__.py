@@ -1,0 +1,6 @@
+"""Compiled code on the CPU: loaded, given memory and threads, run."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

@@ -1,0 +1,199 @@
+"""A model's compiled code: loaded, joined with its constants, run in frames.
+
+A frame is the memory of one run: the arena, the workspaces, and the pointers that the model's entry
+takes. Frames share code and constants and may run at the same time, each in one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...codegen.program_artifact import ProgramArtifact
+from ...tir.program.program import Copy, Launch, Slice, Step, Sync
+from ..arrays import ALIGNMENT, Array, empty_aligned, memory
+from ..index_checks import check_indices
+from ..machine.host import default_threads
+from ..model.interface import Interface
+from ..toolchain.library import Library, Pointer, SharedObject, ffi
+from .native import NativeEntry
+from .pages import side_by_side
+from .pool import pool_run
+from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from ..model.profile import Profile
+
+_CHARS = ffi.typeof("char *")
+_POINTERS = ffi.typeof("void *[]")
+_WORDS = ffi.typeof("uint64_t *")
+
+
+class NativeProgram:
+    """The loaded object of a model. constants: by position; None for those that no run reads."""
+
+    def __init__(
+        self, artifact: ProgramArtifact, shared: SharedObject, constants: Sequence[Array | None]
+    ) -> None:
+        """Load the object.
+
+        Raises: TargetError where this machine lacks the instruction set; LibraryError.
+        """
+        self.artifact = artifact
+        self.shared = shared
+        self.constants = tuple(constants)
+        self.checks = artifact.checks
+        self.interface = Interface(artifact)
+        self._library = Library(shared, name=artifact.name)
+        self.function = self._library.entry(artifact.symbol)
+        self.pointers: list[Pointer] = []
+        for position in artifact.read:
+            array = self.constants[position]
+            assert array is not None, position
+            self.pointers.append(memory(array))
+
+    def frame(self, threads: int, fence: int = 0) -> Frame:
+        """Memory for runs on up to `threads` threads; more when a run asks for them.
+
+        fence: bytes on either side of its scratch memory that no run may touch, for checks.
+        """
+        return Frame(self, threads, fence)
+
+    def kernel_function(self, symbol: str) -> Pointer:
+        """The address of one kernel's entry."""
+        return self._library.entry(symbol)
+
+
+class Frame:
+    """The memory of one run at a time."""
+
+    def __init__(self, program: NativeProgram, threads: int, fence: int = 0) -> None:
+        self.program = program
+        self._fence = -(-fence // ALIGNMENT) * ALIGNMENT
+        artifact = program.artifact
+        self._outputs_at = len(artifact.inputs) + len(program.pointers)
+        self._scratch_at = self._outputs_at + len(artifact.outputs)
+        self._arguments = ffi.new(_POINTERS, self._scratch_at + 1)
+        for position, pointer in enumerate(program.pointers, len(artifact.inputs)):
+            self._arguments[position] = pointer
+        self._checks = program.checks
+        self._reserve(artifact.scratch_bytes(threads))
+
+    def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Let the next runs use these arrays, which the caller keeps alive."""
+        arguments = self._arguments
+        for position, array in enumerate(inputs):
+            arguments[position] = memory(array)
+        for position, array in enumerate(outputs, self._outputs_at):
+            arguments[position] = memory(array)
+
+    def run(self, threads: int) -> int:
+        """Run on the arrays pointed to; how many threads took part.
+
+        Raises: IndexRangeError after a run in which an index lay outside of its range.
+        """
+        self._enough(threads)
+        took_part = int(pool_run()(self.program.function, self._arguments, threads))
+        for item in self._checks:
+            word = int(ffi.cast(_WORDS, self._pointer(item.word))[0])
+            check_indices(self.program.artifact.name, [(item.check, word)], item.label)
+        return took_part
+
+    def profile(self, threads: int, rounds: int) -> Profile:
+        """Time each step alone on the arrays pointed to, and the whole run."""
+        from ..model.profile import profile_steps  # a run needs no clock
+
+        name, steps = self.program.artifact.name, self.steps(threads)
+        return profile_steps(name, steps, lambda: self.run(threads), threads, rounds)
+
+    @property
+    def scratch(self) -> Array:
+        """Every byte of the scratch memory, the arena first."""
+        size = self._scratch.size - 2 * self._fence
+        return np.frombuffer(ffi.buffer(self._base, size), np.uint8)
+
+    @property
+    def fences(self) -> tuple[Array, Array]:
+        """The bytes on either side of the scratch memory."""
+        whole = np.frombuffer(ffi.buffer(self._scratch.pointer, self._scratch.size), np.uint8)
+        return whole[: self._fence], whole[whole.size - self._fence :]
+
+    def steps(self, threads: int) -> list[tuple[Step, Callable[[], object]]]:
+        """Each step of the program as a call of its own, on the arrays pointed to."""
+        self._enough(threads)
+        return [(step, self._alone(step, threads)) for step in self.program.artifact.body]
+
+    def _alone(self, step: Step, threads: int) -> Callable[[], object]:
+        match step:
+            case Launch():
+                function = self.program.kernel_function(step.function)
+                pointers = [self._pointer(item) for item in step.arguments]
+                pointers.append(self._base + self.program.artifact.arena_bytes)
+                arguments = ffi.new(_POINTERS, pointers)
+                return lambda: pool_run()(function, arguments, threads)
+            case Copy():
+                target, source = self._pointer(step.target), self._pointer(step.source)
+                return lambda: ffi.memmove(target, source, step.source.bytes)
+            case Sync():
+                return lambda: None
+
+    def _pointer(self, item: Slice) -> Pointer:
+        artifact = self.program.artifact
+        match item.space:
+            case "arena":
+                return self._base + item.position
+            case "input":
+                return self._arguments[item.position]
+            case "constant":
+                return self._arguments[len(artifact.inputs) + artifact.read.index(item.position)]
+            case _:
+                return self._arguments[self._outputs_at + item.position]
+
+    def _enough(self, threads: int) -> None:
+        needed = self.program.artifact.scratch_bytes(threads)
+        if needed > self._scratch.size - 2 * self._fence:
+            self._reserve(needed)
+
+    def _reserve(self, size: int) -> None:
+        self._scratch = Workspace(size + 2 * self._fence)
+        self._base = ffi.cast(_CHARS, self._scratch.pointer) + self._fence
+        self._arguments[self._scratch_at] = self._base
+
+
+def prepare_constants(
+    artifact: ProgramArtifact, shared: SharedObject, bound: Mapping[int, Array]
+) -> tuple[Array | None, ...]:
+    """The constants that a run reads, by position: those bound, copied and aligned, and those that
+    `prepare` computes, now, once.
+
+    bound: an array for each constant of role "constant", by position, of its dtype and shape.
+    Raises: LibraryError.
+    """
+    library = Library(shared, name=artifact.name)
+    kept = artifact.read
+    types = [(artifact.constants[n].shape, artifact.constants[n].dtype.numpy) for n in kept]
+    known = dict(zip(kept, side_by_side(types), strict=True))
+    for position, parameter in enumerate(artifact.constants):
+        if parameter.role == "prepared" and position not in known:
+            known[position] = empty_aligned(parameter.shape, parameter.dtype.numpy)
+    for position, array in known.items():
+        # nobody reads what `prepare` leaves out, but it is kept
+        array[...] = 0 if artifact.constants[position].role == "prepared" else bound[position]
+    for launch in artifact.prepare:
+        _prepare(library, artifact, launch, {**bound, **known})
+    return tuple(
+        known[position] if position in artifact.read else None
+        for position in range(len(artifact.constants))
+    )
+
+
+def _prepare(
+    library: Library, artifact: ProgramArtifact, launch: Launch, arrays: Mapping[int, Array]
+) -> None:
+    """Run one launch of `prepare`; the copies that it needs of weights that are not dense go with
+    it.
+    """
+    dense = [np.ascontiguousarray(arrays[item.position]) for item in launch.arguments]
+    NativeEntry(library, artifact.kernel(launch.function), {}).run(dense, default_threads())

@@ -1,0 +1,185 @@
+"""The code of a CUDA kernel as a GPU runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from ....codegen.cuda.artifact import CudaArtifact, Launch, Part
+from ...arrays import Array
+from ...machine.timing import CacheState, Sampler, Timing
+from ..toolchain.compile import Cubin, compile_cuda
+from .array import DeviceArray
+from .availability import Unavailable, availability
+from .context import Context, Kernel, Stream
+from .launch import Argument, check_aligned, pack
+from .timing import measure_on, sampler_on
+
+NO_SIZES: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A part's launches with their arrays: put into a stream as often as one likes, one at a time.
+
+    arrays: those that the launches read and write, kept here.
+    """
+
+    launches: tuple[tuple[Kernel, Launch, bytes], ...]
+    arrays: Mapping[str, DeviceArray]
+
+    def put(self, stream: Stream | None = None) -> None:
+        """Put the launches into a stream, in order."""
+        for kernel, launch, arguments in self.launches:
+            kernel.launch(
+                launch.grid,
+                launch.block,
+                arguments,
+                shared_bytes=launch.shared_bytes,
+                stream=stream,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An artifact on a device: its kernels by name, and the arrays that stay there."""
+
+    context: Context
+    kernels: Mapping[str, Kernel]
+    fixed: Mapping[str, DeviceArray] = field(default_factory=dict)
+
+    def bound(
+        self, part: Part, arrays: Mapping[str, DeviceArray], sizes: Mapping[str, int] = NO_SIZES
+    ) -> Bound:
+        """The launches of a part on these arrays, which come before those that stay, and on
+        temporaries of their own where these are not among them. sizes: those that the call decides,
+        by the part's names. Raises: LaunchError.
+        """
+        made = {
+            t.name: DeviceArray.empty(self.context, t.shape, t.dtype.numpy)
+            for t in part.temporaries
+            if t.name not in arrays
+        }
+        known = {**self.fixed, **arrays, **made}
+        for name, array in known.items():
+            check_aligned(name, array)
+        values = {name: np.int32(size) for name, size in sizes.items()}
+        given: Mapping[str, Argument] = {**known, **values}
+        launches = [
+            (self.kernels[launch.kernel], launch, pack(*(given[name] for name in launch.arguments)))
+            for launch in part.launches_at(sizes)
+        ]
+        return Bound(tuple(launches), known)
+
+
+class DeviceCall:
+    """A call that runs on arrays of the device, and waits for it; it has the device's clock."""
+
+    def __init__(self, context: Context, bound: Bound) -> None:
+        self._context = context
+        self._bound = bound
+
+    def __call__(self) -> None:
+        self._bound.put()
+        self._context.synchronize()
+
+    def measure(self, seconds: float, cache: CacheState) -> Timing:
+        """Time it without what the host does. Raises: DeviceError."""
+        return measure_on(self._context, self._bound.put, seconds, cache=cache)
+
+    def sampler(self, cache: CacheState) -> Sampler:
+        """What takes samples of it as `measure` does. Raises: DeviceError."""
+        return sampler_on(self._context, self._bound.put, cache)
+
+
+class DeviceCode:
+    """Runs an artifact's launches on the first GPU; compiled and loaded at the first run.
+
+    constants: bound when the kernel is built; what `prepare` makes of them stays on the device.
+    cubin: its machine code, where it was compiled before.
+    Raises: NoDevice, NvrtcNotFound, CompileFailed; LaunchError, DeviceError.
+    """
+
+    def __init__(
+        self,
+        artifact: CudaArtifact,
+        constants: Mapping[str, Array],
+        cubin: Cubin | None = None,
+    ) -> None:
+        self.artifact = artifact
+        self.constants = dict(constants)
+        self.cubin = cubin
+        self._loaded: Loaded | None = None
+        self._ready: Loaded | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return DeviceCode, (self.artifact, self.constants, self.cubin)
+
+    def run(self, arrays: Sequence[Array], threads: int) -> None:
+        """Copy the inputs to the device, run, and copy the outputs back."""
+        loaded = self.ready()
+        named = self._named(loaded.context, arrays)
+        bound = loaded.bound(self.artifact.run, named, self._sizes(arrays))
+        bound.put()
+        for parameter, array in zip(self.artifact.free_parameters, arrays, strict=True):
+            if parameter.role == "output":
+                named[parameter.name].memory.copy_out(array)
+
+    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> DeviceCall:
+        """A call that runs on copies of these arrays that lie on the device, and waits for it."""
+        loaded = self.ready()
+        named = self._named(loaded.context, arrays)
+        bound = loaded.bound(self.artifact.run, named, self._sizes(arrays))
+        return DeviceCall(loaded.context, bound)
+
+    def ready(self) -> Loaded:
+        """It on the device, with its constants, where `prepare` has run."""
+        if self._ready is None:
+            self._ready = self._prepared(self.loaded())
+        return self._ready
+
+    def loaded(self) -> Loaded:
+        """Its kernels on the device, none of which has run."""
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+    def _load(self) -> Loaded:
+        found = availability()
+        if isinstance(found, Unavailable):
+            raise found.error()
+        context, artifact = found.context(), self.artifact
+        module = context.load(
+            self.cubin or compile_cuda(artifact.source, artifact.target.isa, name=artifact.name)
+        )
+        parts = [part for part in (artifact.prepare, artifact.run) if part is not None]
+        names = {launch.kernel for part in parts for launch in part.launches}
+        return Loaded(context, {name: module.kernel(name) for name in names})
+
+    def _prepared(self, loaded: Loaded) -> Loaded:
+        """It with its constants, and what is prepared of them."""
+        context, artifact = loaded.context, self.artifact
+        fixed = {name: DeviceArray.of(context, array) for name, array in self.constants.items()}
+        for parameter in artifact.parameters:
+            if parameter.role == "prepared":
+                made = DeviceArray.empty(context, parameter.shape, parameter.dtype.numpy)
+                fixed[parameter.name] = made
+        ready = replace(loaded, fixed=fixed)
+        if artifact.prepare is not None:
+            ready.bound(artifact.prepare, {}).put()
+            context.synchronize()  # its temporaries go now
+        return ready
+
+    def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
+        return self.artifact.sizes_of([array.shape for array in arrays])
+
+    def _named(self, context: Context, arrays: Sequence[Array]) -> dict[str, DeviceArray]:
+        return {
+            parameter.name: DeviceArray.of(context, array)
+            if parameter.role == "input"
+            else DeviceArray.empty(context, array.shape, array.dtype)
+            for parameter, array in zip(self.artifact.free_parameters, arrays, strict=True)
+        }

@@ -1,0 +1,392 @@
+"""An Engine: a model, ready to run on arrays, with all there is to say about it.
+
+An engine is immutable, and any number of threads may run it at once: each run borrows a frame of
+memory from a pool, which grows to as many as run at the same time.
+
+What a run does not need (files, profiles, checks, sources) is imported by the method that does, so
+that a first result does not wait for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ...codegen.program_artifact import ProgramArtifact
+from ...tir.errors import TilewrightError
+from ...tir.program.program import step_text
+from ..arrays import ArgumentTypeError, Array
+from ..cpu.pool import use_pool
+from ..cpu.program_code import NativeProgram, prepare_constants
+from ..machine.host import default_threads, why_not_run
+from ..machine.threads import checked_threads
+from ..model.coverage import Coverage
+from ..model.interface import TensorSpec
+from ..model.report import EngineReport, MemoryPlan
+from .context import Context, ProfiledFrame, ProgramCode, RunFrame
+from .foreign import ForeignProgram
+from .occupied import Occupied
+from .parts import EngineParts
+from .reader import EngineFile
+
+if TYPE_CHECKING:
+    from ..model.profile import Profile
+    from ..model.verification import Report
+
+Reference = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+Loader = Callable[[EngineParts], ProgramCode]
+
+_PROFILE_ROUNDS = 20
+
+
+class EngineError(TilewrightError, ValueError):
+    """An engine is asked for what it was not built with."""
+
+
+class Engine:
+    """A model on arrays; make one with `tilewright.compile` or `tilewright.load`.
+
+    `engine.run({"input": x})` returns a dict of new arrays; `engine(x)` takes the inputs in order.
+    It pickles, with its compiled code and its weights.
+
+    parts: everything that it consists of, as values; code: what runs them. report, memory_plan:
+    what is known of it.
+    """
+
+    def __init__(
+        self,
+        parts: EngineParts,
+        *,
+        reference: Reference | None = None,
+        threads: int | None = None,
+        max_contexts: int | None = None,
+        load: Loader | None = None,
+    ) -> None:
+        """Load the code of the parts; compute what depends on constants alone where that is left.
+
+        An engine for instructions that this machine lacks is not loaded: a run is refused.
+        reference: computes the outputs from the inputs, for `verify`; by default the parts' own.
+        load: makes of the parts what runs them; by default what the target says.
+        threads: of runs that do not say. max_contexts: the most runs at one time; others wait.
+        Raises: LibraryError; EngineError where the parts hold no code, or for `max_contexts` below
+        1; ArgumentTypeError, ArgumentValueError for threads that are no number of 1 or more.
+        """
+        if max_contexts is not None and (type(max_contexts) is not int or max_contexts < 1):
+            raise EngineError(
+                f"engine: max_contexts is {max_contexts!r}; expected at least 1, or None.",
+                code="engine-contexts",
+            )
+        self.parts = parts = _prepared(parts)
+        self.max_contexts = max_contexts
+        self._load = load
+        self.code = _code(parts) if load is None else load(parts)
+        self.interface = self.code.interface
+        self._checks = self.code.checks
+        self._reference = reference if reference is not None else parts.reference
+        self._occupied: Occupied | None = None
+        self._default_threads = None if threads is None else checked_threads(threads, self.name)
+        self._frames: deque[RunFrame] = deque()
+        self._turn: AbstractContextManager[object] = (
+            nullcontext() if max_contexts is None else threading.BoundedSemaphore(max_contexts)
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        from .writer import to_bytes
+
+        data = to_bytes(self.parts)
+        return _from_bytes, (data, self._default_threads, self.max_contexts, self._load)
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.parts.artifact.name
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """What a run takes."""
+        return self.interface.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """What a run gives."""
+        return self.interface.outputs
+
+    @property
+    def source(self) -> str:
+        """The generated source text; empty where nothing was compiled."""
+        from ...codegen.c.program_source import program_source
+
+        artifact = self.parts.artifact
+        if not isinstance(artifact, ProgramArtifact):
+            return artifact.source
+        return "" if self.parts.shared is None else program_source(artifact)
+
+    @property
+    def plan(self) -> str:
+        """The steps of a run, in order, and where their arrays lie; of a GPU also the streams."""
+        artifact = self.parts.artifact
+        if isinstance(artifact, ProgramArtifact):
+            return "\n".join(map(step_text, artifact.body))
+        from ...codegen.cuda.plan_text import plan_text
+
+        return plan_text(artifact)
+
+    @property
+    def memory_plan(self) -> MemoryPlan:
+        """How much memory runs take, promised before the first."""
+        return self.parts.plan
+
+    @property
+    def tuning(self) -> Coverage:
+        """Which kernels have a tuned schedule, and which have not."""
+        return self.parts.report.coverage
+
+    def explain(self) -> EngineReport:
+        """What each kernel is and how it was checked, and what was not done, and why."""
+        return self.parts.report
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Engine {self.interface}",
+            f"  target: {self.parts.artifact.target}",
+            f"  memory: {self.memory_plan}",
+            *(f"  {line}" for line in str(self.explain()).splitlines()[:2]),
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from ...tir.text.html import details, plain
+
+        return plain(repr(self)) + details("kernels", self.explain()._repr_html_())
+
+    # -- runs ------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        inputs: Mapping[str, object],
+        *,
+        outputs: Iterable[str] | None = None,
+        out: Mapping[str, object] | None = None,
+        threads: int | None = None,
+    ) -> dict[str, Array]:
+        """Run on arrays by name; the outputs by name, new arrays but for those that `out` gives.
+
+        outputs: the names of those to return; all by default. threads: default
+        TILEWRIGHT_NUM_THREADS, else the CPUs allowed to this process now; the result has the same
+        bits at any number.
+        Raises: ArgumentTypeError, ArgumentValueError; IndexRangeError, an IndexError, after a run
+        in which an index that is data lay outside of its range.
+        """
+        arrays = self.interface.accept(inputs, out)
+        if out:
+            self._check_apart(arrays[1])
+        count = self._threads(threads)
+        with self._turn:
+            frame = self._borrow(count)
+            try:
+                frame.point(*arrays)
+                frame.run(count)
+            finally:
+                self._frames.append(frame)
+        return self.interface.named(arrays[1], outputs)
+
+    def __call__(self, *arrays: object, threads: int | None = None) -> Array | tuple[Array, ...]:
+        """Run on the inputs in order; the output, or a tuple where there are several.
+
+        Raises: ArgumentTypeError, ArgumentValueError.
+        """
+        if len(arrays) != len(self.inputs):
+            raise ArgumentTypeError(
+                f"{self.name}: {len(arrays)} arrays given; expected {len(self.inputs)}: "
+                f"{', '.join(map(str, self.inputs))}.",
+                code="engine-count",
+            )
+        named = {spec.name: array for spec, array in zip(self.inputs, arrays, strict=True)}
+        results = tuple(self.run(named, threads=threads).values())
+        return results[0] if len(results) == 1 else results
+
+    def context(self, threads: int | None = None) -> Context:
+        """Memory of its own for runs on `threads` threads, to be bound to arrays.
+
+        Raises: ArgumentTypeError, ArgumentValueError for threads that are no number of 1 or more.
+        """
+        count = self._threads(threads)
+        return Context(self.interface, self.code.frame(count), count, self._check_apart)
+
+    def random_inputs(self, seed: int = 0) -> dict[str, Array]:
+        """Random arrays that a run takes: normal numbers; integers that are indices are 0 and 1."""
+        from ..model.verification import random_inputs
+
+        return random_inputs(self.inputs, seed, indices=bool(self._checks))
+
+    def verify(
+        self,
+        inputs: Mapping[str, Array] | None = None,
+        *,
+        against: Literal["reference"] = "reference",
+        atol: float | None = None,
+        rtol: float | None = None,
+        seed: int = 0,
+    ) -> Report:
+        """Run on the inputs and compare with the reference in float64; an output that is off by
+        more than its type explains is compared with what the model's own types explain, too.
+
+        inputs: random ones by default. atol, rtol: see `compare_outputs`.
+        Raises: EngineError where the engine has no reference, or for another `against`;
+        EngineFileError where the file that it came from holds a damaged one; ArgumentTypeError,
+        ArgumentValueError.
+        """
+        from ..model.verification import compare_outputs, roundings_of
+
+        if against != "reference":
+            raise EngineError(
+                f"verify: against is {against!r}; expected 'reference'.", code="engine-against"
+            )
+        if self._reference is None:
+            raise EngineError(
+                f"verify: '{self.name}' carries no {against} to compare with.",
+                code="engine-reference",
+                hints=("engine.save(path, keep_weights=True) keeps it in the file.",),
+            )
+        given = self.random_inputs(seed) if inputs is None else dict(inputs)
+        got, expected = self.run(given), self._reference(given)
+        accepted, kept = self.parts.report.tolerance, self.parts.reference
+        report = compare_outputs(self.name, got, expected, atol, rtol, tolerance=accepted)
+        if report or kept is None or not (atol is None and rtol is None):
+            return report
+        model = kept.model()
+        roundings = roundings_of(model, given, model(given), model.in_own_types(given))
+        return compare_outputs(self.name, got, expected, tolerance=accepted, roundings=roundings)
+
+    def profile(
+        self,
+        inputs: Mapping[str, object] | None = None,
+        *,
+        threads: int | None = None,
+        rounds: int = _PROFILE_ROUNDS,
+    ) -> Profile:
+        """Time each launch alone; random inputs by default. On a GPU by the device's clock, copies
+        from and to the host not counted.
+
+        Raises: EngineError where the engine is interpreted or emulated; ArgumentTypeError,
+        ArgumentValueError; NoDevice.
+        """
+        count = self._threads(threads)
+        frame = self.code.frame(count)
+        if not isinstance(frame, ProfiledFrame):
+            raise EngineError(
+                f"profile: '{self.name}' is interpreted or emulated, launch by launch is not "
+                "timed; expected an engine of a compiled target.",
+                code="engine-profile",
+            )
+        given = self.random_inputs() if inputs is None else inputs
+        arrays = self.interface.accept(given)  # kept here until all is timed
+        frame.point(*arrays)
+        return frame.profile(count, rounds)
+
+    def run_by(self, load: Loader) -> Engine:
+        """The same engine, run by what `load` makes of its parts."""
+        return Engine(
+            self.parts,
+            reference=self._reference,
+            threads=self._default_threads,
+            max_contexts=self.max_contexts,
+            load=load,
+        )
+
+    # -- ways out --------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, keep_weights: bool = True) -> Path:
+        """Write the engine to a file that `tilewright.load` reads; the file.
+
+        A file that is there is replaced in one step: engines that were loaded from it keep the old
+        one, and a reader finds the old or the new one, whole. A link is followed.
+
+        keep_weights: also the program before schedules, the original weights and the reference, so
+        that it can be built anew on another machine, and verified there.
+        Raises: OSError; EngineFileError where they are damaged in the file that the engine came
+        from.
+        """
+        from .writer import write_file
+
+        file = Path(path)
+        write_file(self.parts, file, keep_weights=keep_weights)
+        return file
+
+    def export_c(self, folder: str | Path) -> Path:
+        """Write the model as C that needs nothing else: model.c, model.h, weights.bin, Makefile.
+
+        The folder is made where it is not there. Returns it.
+        Raises: EngineError where the engine holds no C.
+        """
+        from .export_c import export_c
+
+        return export_c(self.parts, Path(folder))
+
+    def _check_apart(self, outputs: Sequence[Array]) -> None:
+        """Refuse arrays that are the caller's weights. Raises: ArgumentValueError."""
+        if self._occupied is None:
+            kept = (self.parts.plain, self.parts.reference)
+            # what a file holds is read-only, and read when it is needed
+            named = [m.constants for m in kept if m is not None and type(m.constants) is dict]
+            self._occupied = Occupied(named)
+        self._occupied.check(self.name, [spec.name for spec in self.outputs], outputs)
+
+    def _borrow(self, threads: int) -> RunFrame:
+        try:
+            return self._frames.pop()
+        except IndexError:
+            return self.code.frame(threads)
+
+    def _threads(self, threads: int | None) -> int:
+        count = threads if threads is not None else self._default_threads
+        return default_threads() if count is None else checked_threads(count, self.name)
+
+
+def _prepared(parts: EngineParts) -> EngineParts:
+    """The parts, with what a CPU computes of constants alone: a build leaves that where the machine
+    lacks the instructions.
+    """
+    artifact = parts.artifact
+    if not isinstance(artifact, ProgramArtifact) or parts.shared is None or parts.are_prepared:
+        return parts
+    if why_not_run(artifact.target) is not None:
+        return parts
+    given = {n: array for n, array in enumerate(parts.constants) if array is not None}
+    return replace(parts, constants=prepare_constants(artifact, parts.shared, given))
+
+
+def _code(parts: EngineParts) -> ProgramCode:
+    artifact = parts.artifact
+    if not isinstance(artifact, ProgramArtifact):
+        from ..cuda.device.program import DeviceProgram
+
+        return DeviceProgram(artifact, parts.cubins, parts.constants)
+    if parts.shared is not None:
+        if why_not_run(artifact.target) is not None:
+            return ForeignProgram(artifact)
+        if parts.pool is not None:
+            use_pool(parts.pool)
+        return NativeProgram(artifact, parts.shared, parts.constants)
+    if parts.plain is not None:
+        from .interpreted_program import InterpretedProgram
+
+        return InterpretedProgram(artifact, parts.plain.model())
+    raise EngineError(
+        f"engine: '{artifact.name}' has neither compiled code nor a program to interpret.",
+        code="engine-code",
+    )
+
+
+def _from_bytes(
+    data: bytes, threads: int | None, max_contexts: int | None, load: Loader | None
+) -> Engine:
+    parts = EngineFile(data).parts()
+    return Engine(parts, threads=threads, max_contexts=max_contexts, load=load)

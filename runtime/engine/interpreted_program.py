@@ -1,0 +1,55 @@
+"""A model run by the interpreter, element by element: target "python", which needs no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...codegen.program_artifact import HasInterface
+from ..arrays import Array
+from ..index_checks import check_indices
+from ..model.interface import Interface
+from ..model.model import Model
+
+
+class InterpretedProgram:
+    """A model whose functions are interpreted as they are defined, without schedules."""
+
+    def __init__(self, artifact: HasInterface, model: Model) -> None:
+        """artifact: what is taken and given."""
+        self.model = model
+        self.checks = model.program.checks
+        self.interface = Interface(artifact)
+
+    def frame(self, threads: int) -> InterpretedFrame:
+        """Memory for runs; the interpreter makes its own, and uses one thread."""
+        return InterpretedFrame(self.model)
+
+
+class InterpretedFrame:
+    """The arrays of one run at a time."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._inputs: Sequence[Array] = ()
+        self._outputs: Sequence[Array] = ()
+
+    def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Let the next runs use these arrays."""
+        self._inputs, self._outputs = inputs, outputs
+
+    def run(self, threads: int) -> int:
+        """Run on one thread.
+
+        Raises: IndexRangeError after a run in which an index lay outside of its range.
+        """
+        # here, because an engine of compiled code needs no interpreter
+        from ...tir.program.evaluate import interpret_with_checks
+
+        program = self._model.program
+        inputs = {t.name: a for t, a in zip(program.inputs, self._inputs, strict=True)}
+        found, words = interpret_with_checks(program, inputs, self._model.constants)
+        for tensor, array in zip(program.outputs, self._outputs, strict=True):
+            array[...] = found[tensor.name]
+        for item, word in zip(program.checks, words, strict=True):
+            check_indices(program.name, [(item.check, word)], item.label)
+        return 1

@@ -1,0 +1,6 @@
+"""Files that are replaced whole, full disks, folders that go away."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

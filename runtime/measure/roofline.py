@@ -1,0 +1,77 @@
+"""A kernel's time beside what the machine could do at best with the same work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from ..machine.timing import Timing, seconds_text
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a kernel must do at least: floating-point operations, and bytes that it reads and
+    writes.
+    """
+
+    operations: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """A measured time against the two limits of the machine, at the same number of threads.
+
+    peak_gflops: multiply-adds, measured in the same rounds as the kernel. peak_gb_per_s: reading
+    as many bytes as the kernel touches, from the cache or memory that holds them.
+    """
+
+    timing: Timing
+    threads: int
+    work: Work
+    peak_gflops: float
+    peak_gb_per_s: float
+
+    @property
+    def gflops(self) -> float:
+        """What the kernel reaches."""
+        return self.work.operations / self.timing.median / 1e9
+
+    @property
+    def gb_per_s(self) -> float:
+        """What the kernel reaches."""
+        return self.work.bytes / self.timing.median / 1e9
+
+    @property
+    def bound(self) -> str:
+        """The limit that is the nearer one: "compute" or "memory"."""
+        return "compute" if self._compute_seconds >= self._memory_seconds else "memory"
+
+    @property
+    def limit_seconds(self) -> float:
+        """The time that the nearer limit allows at best."""
+        return max(self._compute_seconds, self._memory_seconds)
+
+    @property
+    def share(self) -> float:
+        """The limit's time over the kernel's: 1 is the best that the machine can do."""
+        return self.limit_seconds / self.timing.median
+
+    @property
+    def _compute_seconds(self) -> float:
+        return self.work.operations / (self.peak_gflops * 1e9)
+
+    @property
+    def _memory_seconds(self) -> float:
+        return self.work.bytes / (self.peak_gb_per_s * 1e9)
+
+    def __str__(self) -> str:
+        return (
+            f"{seconds_text(self.timing.median)} on {self.threads} thread(s): "
+            f"{self.gflops:.1f} of {self.peak_gflops:.1f} GFLOP/s, "
+            f"{self.gb_per_s:.1f} of {self.peak_gb_per_s:.1f} GB/s; "
+            f"{self.share:.0%} of the {self.bound} limit, {seconds_text(self.limit_seconds)}"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>"

@@ -1,0 +1,6 @@
+"""What an engine is told of its model, and what it reports: names, profile, verification."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

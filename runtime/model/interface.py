@@ -1,0 +1,110 @@
+"""What a model takes and gives, by name, and the check of the arrays of a call against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...codegen.artifact import Parameter
+from ...codegen.program_artifact import HasInterface
+from ...tir.errors import known_names
+from ...tir.text.display import printable
+from ..arrays import Argument, ArgumentTypeError, Array, accept_call
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """An input or an output of an engine."""
+
+    name: str
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return printable(f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]")
+
+
+class Interface:
+    """The inputs and outputs of a model, in order."""
+
+    def __init__(self, artifact: HasInterface) -> None:
+        self.name = artifact.name
+        self._inputs = tuple(_argument(parameter) for parameter in artifact.inputs)
+        self._outputs = tuple(_argument(parameter) for parameter in artifact.outputs)
+        self.inputs = tuple(TensorSpec(a.name, a.dtype, a.shape) for a in self._inputs)
+        self.outputs = tuple(TensorSpec(a.name, a.dtype, a.shape) for a in self._outputs)
+        self._input_names = tuple(spec.name for spec in self.inputs)
+        self._known_inputs = set(self._input_names)
+        self._output_names = tuple(spec.name for spec in self.outputs)
+
+    def __str__(self) -> str:
+        inputs, outputs = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
+        return printable(f"{self.name}({inputs}) -> {outputs}")
+
+    def accept(
+        self, inputs: Mapping[str, object], out: Mapping[str, object] | None = None
+    ) -> tuple[list[Array], list[Array]]:
+        """The arrays of a call, in order; outputs that `out` does not give are new.
+
+        Raises: ArgumentTypeError, also for names that are missing or unknown; ArgumentValueError.
+        """
+        if not isinstance(inputs, Mapping):
+            raise ArgumentTypeError(
+                f"{self.name}: inputs are a {type(inputs).__name__}; expected a dict of arrays.",
+                code="engine-inputs",
+                hints=(f"{{{', '.join(f'{spec.name!r}: ...' for spec in self.inputs)}}}",),
+            )
+        if inputs.keys() != self._known_inputs:
+            raise self._names_error(inputs)
+        values = [inputs[name] for name in self._input_names]
+        if out:
+            self._check_names("output", out, self._output_names)
+            values += [
+                out[argument.name] if argument.name in out else argument.new()
+                for argument in self._outputs
+            ]
+        return self._accepted(values)
+
+    def _accepted(self, values: Sequence[object]) -> tuple[list[Array], list[Array]]:
+        """The arrays of all inputs, or of all inputs and outputs, in order."""
+        return accept_call(self.name, self._inputs, self._outputs, values)
+
+    def named(
+        self, arrays: Iterable[Array], outputs: Iterable[str] | None = None
+    ) -> dict[str, Array]:
+        """The arrays of the outputs by name; only those called for, in that order, where some are.
+
+        Raises: ArgumentTypeError for an unknown name.
+        """
+        by_name = dict(zip(self._output_names, arrays, strict=True))
+        if outputs is None:
+            return by_name
+        wanted = dict.fromkeys(outputs)
+        self._check_names("output", wanted, self._output_names)
+        return {name: by_name[name] for name in wanted}
+
+    def _names_error(self, inputs: Mapping[str, object]) -> ArgumentTypeError:
+        """What is wrong with the names of inputs, which are not those of the model."""
+        self._check_names("input", inputs, self._input_names)
+        spec = next(spec for spec in self.inputs if spec.name not in inputs)
+        return ArgumentTypeError(
+            f"{self.name}: input '{spec.name}' is missing; expected {spec}.",
+            code="engine-missing",
+        )
+
+    def _check_names(self, kind: str, given: Iterable[str], expected: tuple[str, ...]) -> None:
+        for name in given:
+            if name not in expected:
+                listed = known_names(str(name), expected)
+                raise ArgumentTypeError(
+                    f"{self.name}: there is no {kind} '{name}'; the {kind}s are: {listed}.",
+                    code="engine-name",
+                )
+
+
+def _argument(parameter: Parameter) -> Argument:
+    return Argument(
+        parameter.name, parameter.dtype.numpy, parameter.shape, parameter.role == "output"
+    )

@@ -1,0 +1,74 @@
+"""A Model: a program before schedules with its constants; what an engine is built from, and what it
+is verified against.
+
+A StoredModel is the same as it stands in a file: the program as text, read only when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...tir.program.json import parse_program, program_text
+from ...tir.program.program import Program
+from ..arrays import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A program of functions of stage TENSOR, and an array for each of its constants, by name."""
+
+    program: Program
+    constants: Mapping[str, Array]
+
+    def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name, with every float in float64.
+
+        Raises: IRError for arrays that do not fit.
+        """
+        return self._evaluated(inputs, "float64")
+
+    def in_own_types(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name, each tensor of the program rounded to its own type.
+
+        Raises: IRError for arrays that do not fit.
+        """
+        return self._evaluated(inputs, None)
+
+    def _evaluated(self, inputs: Mapping[str, Array], dtype: str | None) -> dict[str, Array]:
+        # here, because an engine that is loaded to run needs no evaluator
+        from ...tir.program.evaluate import evaluate_program
+
+        return evaluate_program(self.program, inputs, self.constants, dtype)
+
+    @property
+    def decides(self) -> bool:
+        """Whether a function makes a great difference of a small one: it compares floats, or makes
+        whole numbers of them.
+        """
+        from ...tir.analysis.decides import decides  # as above
+
+        return any(map(decides, self.program.functions))
+
+    def stored(self) -> StoredModel:
+        """The model as a file holds it."""
+        return StoredModel(program_text(self.program), dict(self.constants))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredModel:
+    """A model whose program is a JSON text."""
+
+    text: str
+    constants: Mapping[str, Array]
+
+    def model(self) -> Model:
+        """Read the text.
+
+        Raises: IRError where it is not what `Model.stored` wrote.
+        """
+        return Model(parse_program(self.text), self.constants)
+
+    def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """As `Model`."""
+        return self.model()(inputs)

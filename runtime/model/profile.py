@@ -1,0 +1,136 @@
+"""Where a model's time goes: each launch timed alone, in the order of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from ...tir.program.program import Copy, Launch, Step, Sync
+from ..machine.timing import seconds_text
+from .report import html_table
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """One launch: the nodes that it computes, the kernel that does, seconds (the median)."""
+
+    label: str
+    kernel: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The launches of a run, in order, each timed as a call of its own.
+
+    rounds: how often each was timed. whole: seconds of a run as one call (the median); the launches
+    together take longer where a call's own cost counts.
+    """
+
+    engine: str
+    threads: int
+    rounds: int
+    whole: float
+    steps: tuple[StepTime, ...]
+
+    @property
+    def seconds(self) -> float:
+        """All launches together."""
+        return sum(step.seconds for step in self.steps)
+
+    def __str__(self) -> str:
+        total = self.seconds or 1.0
+        lines = [
+            f"{self.engine}: {seconds_text(self.whole)} a run on {self.threads} thread(s); "
+            f"launches {seconds_text(self.seconds)}, medians of {self.rounds}"
+        ]
+        lines += [
+            f"  {step.seconds / total:6.1%}  {seconds_text(step.seconds):>8}  "
+            f"{step.label or step.kernel}"
+            for step in sorted(self.steps, key=lambda step: -step.seconds)
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        total = self.seconds or 1.0
+        rows = [
+            (s.label, s.kernel, seconds_text(s.seconds), f"{s.seconds / total:.1%}")
+            for s in self.steps
+        ]
+        return html_table(("nodes", "kernel", "time", "share"), rows)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a Chrome trace, which Perfetto shows; the file."""
+        events: list[dict[str, str | int | float | dict[str, str]]] = []
+        at = 0.0
+        for step in self.steps:
+            events.append(
+                {
+                    "name": step.label or step.kernel,
+                    "cat": "kernel",
+                    "ph": "X",
+                    "ts": at * 1e6,
+                    "dur": step.seconds * 1e6,
+                    "pid": 1,
+                    "tid": 1,
+                    "args": {"kernel": step.kernel},
+                }
+            )
+            at += step.seconds
+        file = Path(path)
+        file.write_text(
+            json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8"
+        )
+        return file
+
+
+def profile_steps(
+    engine: str,
+    steps: Sequence[tuple[Step, Callable[[], object]]],
+    whole: Callable[[], object],
+    threads: int,
+    rounds: int,
+) -> Profile:
+    """Time the calls in order, `rounds` times after one round to warm up."""
+    calls = [(step, call) for step, call in steps if not isinstance(step, Sync)]
+    samples: list[list[float]] = [[] for _ in calls]
+    runs: list[float] = []
+    for turn in range(rounds + 1):
+        times = [_seconds(call) for _, call in calls]
+        run = _seconds(whole)
+        if turn:
+            runs.append(run)
+            for sample, seconds in zip(samples, times, strict=True):
+                sample.append(seconds)
+    found = tuple(
+        step_time(step, median(sample)) for (step, _), sample in zip(calls, samples, strict=True)
+    )
+    return Profile(engine, threads, rounds, median(runs), found)
+
+
+def step_time(step: Step, seconds: float) -> StepTime:
+    """What a step took."""
+    return StepTime(_label(step), _kernel(step), seconds)
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    began = perf_counter()
+    call()
+    return perf_counter() - began
+
+
+def _label(step: Step) -> str:
+    return step.label if isinstance(step, Launch) else "copy"
+
+
+def _kernel(step: Step) -> str:
+    match step:
+        case Launch():
+            return step.function
+        case Copy():
+            return "copy"
+    return "sync"

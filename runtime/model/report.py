@@ -1,0 +1,174 @@
+"""What is known of an engine, as plain values that are kept in its file: what each kernel is, where
+its schedule came from, what proof and check found, how much memory a run takes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from ...tir.text.display import printable
+from ...tir.text.html import details
+from .coverage import Coverage, Covered
+
+_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """One distinct kernel of an engine.
+
+    name: of its function; symbol: of its code. labels: the nodes that each of its launches
+    computes. rule: what made its schedule; origin: "tuned", "similar", "rule" or "hand".
+    proof: the verdict's first line, and what a proof lacks; proof_seconds: what proving took.
+    check: "ok", "off", or what is wrong; error: the largest error over the bound, None where it was
+    not checked; check_ran: on what it ran.
+    """
+
+    name: str
+    symbol: str
+    labels: tuple[str, ...]
+    rule: str
+    origin: str
+    proof: str
+    proof_seconds: float = 0.0
+    check: str = "off"
+    check_seconds: float = 0.0
+    error: float | None = None
+    check_ran: str = ""
+
+    def __str__(self) -> str:
+        error = "" if self.error is None else f" ({self.error:.2g} of the bound"
+        error += (f"; {self.check_ran})" if self.check_ran else ")") if error else ""
+        return printable(
+            f"{self.name} x {len(self.labels)}: {self.rule} ({self.origin}); {self.proof}; "
+            f"check {self.check}{error}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """How an engine was built.
+
+    notes: lines of those who made the program, such as each fusion that was missed, and why.
+    seconds: what each part of the build took, by name; all but those "beside the others" add up.
+    tolerance: the error of an output, as a share of its largest magnitude, that was accepted when
+    it was built; None: the usual one. whole: what the run of the whole engine beside the model's
+    reference found, "off" where it was not made.
+    """
+
+    kernels: tuple[KernelReport, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: tuple[tuple[str, float], ...] = ()
+    tolerance: float | None = None
+    whole: str = "off"
+
+    @property
+    def proofs(self) -> dict[str, int]:
+        """How many kernels have each verdict."""
+        return dict(Counter(_verdict(kernel.proof) for kernel in self.kernels))
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much of the engine was tuned."""
+        return Coverage(tuple(Covered(k.name, len(k.labels), k.origin) for k in self.kernels))
+
+    def __str__(self) -> str:
+        lines = [str(self.coverage)]
+        lines.append(f"proofs: {_counts(self.proofs.items())}")
+        lines.append(f"whole engine: check {self.whole}")
+        lines += [f"  {kernel}" for kernel in self.kernels]
+        lines += [f"note: {note}" for note in self.notes]
+        if self.seconds:
+            lines.append("built in " + ", ".join(f"{n} {s:.2f} s" for n, s in self.seconds))
+        return printable("\n".join(lines))
+
+    def _repr_html_(self) -> str:
+        heads = ("kernel", "launches", "schedule", "proof", "check", "error / bound")
+        rows = [
+            (
+                kernel.name,
+                str(len(kernel.labels)),
+                f"{kernel.rule} ({kernel.origin})",
+                kernel.proof,
+                kernel.check,
+                "" if kernel.error is None else f"{kernel.error:.2g}",
+            )
+            for kernel in self.kernels
+        ]
+        table = html_table(heads, rows) + f"<p>whole engine: check {escape(self.whole)}</p>"
+        if not self.notes:
+            return table
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        title = f"{len(self.notes)} note{'' if len(self.notes) == 1 else 's'}"
+        return table + details(title, f"<ul>{notes}</ul>")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """How much memory an engine takes, known before it runs. Bytes.
+
+    weights_bytes: constants, shared by all contexts. arena_bytes: tensors between kernels;
+    lower_bound_bytes: of what is alive at once, the most, below which no arena can be; None: not
+    known. workspace_bytes, thread_workspace_bytes: what kernels need for themselves. kept_bytes:
+    original weights and the imported model's, kept for `save` and `verify` alone. Arrays of inputs
+    and outputs are the caller's.
+    """
+
+    weights_bytes: int
+    arena_bytes: int
+    workspace_bytes: int
+    thread_workspace_bytes: int
+    lower_bound_bytes: int | None = None
+    kept_bytes: int = 0
+
+    def context_bytes(self, threads: int) -> int:
+        """What one context takes that runs on `threads` threads."""
+        return self.arena_bytes + self.workspace_bytes + threads * self.thread_workspace_bytes
+
+    def peak_bytes(self, threads: int, contexts: int = 1) -> int:
+        """What `contexts` contexts take at most, with the weights, without what is kept."""
+        return self.weights_bytes + contexts * self.context_bytes(threads)
+
+    def __str__(self) -> str:
+        parts = [f"arena {bytes_text(self.arena_bytes)}"]
+        if self.lower_bound_bytes is not None:
+            parts[0] += f" (lower bound {bytes_text(self.lower_bound_bytes)})"
+        if self.workspace_bytes:
+            parts.append(f"workspace {bytes_text(self.workspace_bytes)}")
+        if self.thread_workspace_bytes:
+            parts.append(f"{bytes_text(self.thread_workspace_bytes)} per thread")
+        weights = bytes_text(self.weights_bytes)
+        kept = f"; kept to save: {bytes_text(self.kept_bytes)}" if self.kept_bytes else ""
+        return f"weights {weights} (shared) + {' + '.join(parts)} per context{kept}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>"
+
+
+def bytes_text(size: int) -> str:
+    """A size with three digits and its unit."""
+    for unit, scale in _UNITS:
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size} B"
+
+
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """An HTML table of plain texts."""
+    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _verdict(proof: str) -> str:
+    """The status that a verdict's first line begins with."""
+    return proof.partition(" (")[0]
+
+
+def _counts(pairs: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in pairs) or "none"

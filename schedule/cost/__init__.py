@@ -1,0 +1,6 @@
+"""The analytical model: what passes over memory cost, on CPUs and GPUs."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

@@ -1,0 +1,6 @@
+"""What the proof reads of a nest: affine forms, conditions, families of statements."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

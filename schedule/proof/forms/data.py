@@ -1,0 +1,88 @@
+"""Indices that depend on data: the loaded parts of an index, and the interval in which each lies.
+
+A datum is a part of an index whose value the proof cannot follow: a value that is loaded, or what
+is computed from one other than by sums, products with a number and quotients. It may be anything in
+its interval. Where the definition clamps it, max(min(value, 9), 0), the whole clamp is the datum,
+and the interval is that of the clamp. `Each` is a datum that does take every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from ....tir.analysis.data import data_interval
+from ....tir.dtype import INT64
+from ....tir.expr import Add, Const, Expr, FloorDiv, FloorMod, Mul, Sub, Var
+from ....tir.node import Node
+from ....tir.text.printer import print_expr
+from ....tir.visit import loads
+from .affine import Affine, Ranges, Undecided, affine, interval
+
+WIDEST = 1 << 31  # values of a datum; one of more is bounded by nothing but its type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Each(Var):
+    """Every index of an axis, one after the other: 0 .. extent-1."""
+
+    extent: int = field(default=0, kw_only=True)
+
+
+@cache
+def each(axis: int, extent: int) -> Each:
+    """The one Each of an axis of a tensor: a nest and its canonical form mention the same."""
+    return Each(f"each{axis}", extent=extent)
+
+
+def data_of(indices: Iterable[Expr]) -> tuple[Expr, ...]:
+    """The data of indices, each once, in the order of the text."""
+    return tuple(dict.fromkeys(datum for item in indices for datum in _data(item)))
+
+
+def _data(expr: Expr) -> Iterator[Expr]:
+    if isinstance(expr, Each):
+        yield expr
+    if not loads(expr):
+        return
+    if expr.dtype != INT64:  # sums of other types may wrap around
+        yield expr
+        return
+    match expr:
+        case Add(a, b) | Sub(a, b) | Mul(a, Const() as b) | Mul(Const() as a, b):
+            yield from _data(a)
+            yield from _data(b)
+        case FloorDiv(a, Const()) | FloorMod(a, Const()):
+            yield from _data(a)
+        case _:
+            yield expr
+
+
+def without_data(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    """The expression with `values` standing for its data."""
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, Expr) and node in values:
+            return values[node]
+        return node.map_children(visit)
+
+    result = visit(expr)
+    assert isinstance(result, Expr)
+    return result
+
+
+def bounded(expr: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> tuple[int, int]:
+    """An interval that contains an integer expression, data or not. Raises: Undecided."""
+    return data_interval(expr, lambda plain: interval(affine(plain, env, ranges), ranges))
+
+
+def datum_interval(datum: Expr, env: Mapping[Var, Affine], ranges: Ranges) -> tuple[int, int]:
+    """An interval that contains a datum. Raises: Undecided where only its type bounds it."""
+    if isinstance(datum, Each):
+        return 0, datum.extent - 1
+    low, high = bounded(datum, env, ranges)
+    if high - low >= WIDEST:
+        read = loads(datum)[0].buffer.name
+        raise Undecided(f"the index {print_expr(datum)} depends on the values of '{read}'")
+    return low, high

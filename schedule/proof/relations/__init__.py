@@ -1,0 +1,6 @@
+"""Sets of runs that the proof asks questions of: orders, pairs, witnesses."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

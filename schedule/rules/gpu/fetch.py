@@ -1,0 +1,82 @@
+"""How the threads of a block fetch what a slice of a product needs into shared memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ....tir.stmt import THREAD_AXES
+from ...library import deal_out
+from ...nest import fixed_tensors
+from ...schedule import Schedule
+from ...trace.references import LoopRef
+from .elementwise import neighbours
+from .operands import Product, Side, inline_moves
+
+BANKS = 32  # of shared memory, of four bytes each
+
+
+def fetched(
+    sch: Schedule, found: Product, side: Side, slices: LoopRef, threads: int, at_once: int = 1
+) -> set[str]:
+    """Let the threads of a block fetch what a slice needs of an operand, neighbours what lies side
+    by side, in vectors where each of them gets some. at_once: columns that a thread reads at once.
+    Returns the blocks that fetch.
+
+    Shared memory has a row for each term, along which the threads of a row of columns read; or one
+    for each row of the tile, of which few are read at once, where terms lie side by side.
+    """
+    name = found.block.name
+    copy = sch.reindex(name, side.load.buffer.name)
+    inline_moves(sch, copy)
+    made, lanes = {copy}, 1
+    along_terms = side.lies_along(found.walked)
+    by_rows = along_terms and side is found.rows
+    if along_terms and side.load.buffer.name in {b.name for b in fixed_tensors(sch.func)}:
+        turned(sch, copy)
+        deal_out(sch, copy)
+        copy, along_terms = sch.cache_read(name, copy), False
+        lanes = neighbours(sch.func.block(copy))
+        made.add(copy)
+    elif by_rows:
+        lanes = side.lanes(found.walked[-1])
+    else:
+        turned(sch, copy)
+        lanes = 1 if along_terms else side.lanes(side.axes[-1])
+    each = list(sch.compute_at(copy, slices))
+    if along_terms and not by_rows:
+        depth = sch.extent(each[-2])
+        sch.storage_align(copy, len(each) - 2, BANKS, max(at_once, BANKS // depth))
+        each[-2:] = each[:-3:-1]
+        sch.reorder(*each)
+    deal_among(sch, each, (threads, threads), lanes)
+    sch.set_scope(copy, "team")
+    return made
+
+
+def deal_among(sch: Schedule, each: Sequence[LoopRef], threads: Sequence[int], most: int) -> None:
+    """Deal the elements of a tile, over the loops `each`, out to the threads of a block, up to
+    `most` neighbours at once, as far as each thread gets some.
+
+    threads: along z, y and x, or the last of them.
+    """
+    size = math.prod(sch.extent(loop) for loop in each)
+    lanes = math.gcd(most, sch.extent(each[-1]), size // math.prod(threads))
+    units = [loop for loop in each if sch.extent(loop) == 1]
+    several = [loop for loop in each if sch.extent(loop) > 1] or [units.pop()]
+    sch.reorder(*units, *several)
+    if lanes > 1:
+        several[-1], lane = sch.split(several[-1], (None, lanes))
+        sch.vectorize(lane)
+    one = sch.fuse(*several) if len(several) > 1 else several[0]
+    _, *bound = sch.split(one, (None, *threads))
+    for loop, axis in zip(reversed(bound), THREAD_AXES, strict=False):
+        sch.bind(loop, axis)
+
+
+def turned(sch: Schedule, copy: str) -> None:
+    """Let the terms of a copy of an operand come before the axis of its side."""
+    count = len(sch.func.block(copy).iters)
+    axes = [f"i{number}" for number in range(count)]
+    order = [*axes[:-2], axes[-1], axes[-2]]
+    sch.transform_layout(copy, f"lambda {', '.join(axes)}: ({', '.join(order)})")

@@ -1,0 +1,159 @@
+"""Rule for sums of products on a GPU, matrix products and convolutions: a tile of the result for
+each block, a part of it in the registers of each thread; the threads of a block fetch what the tile
+needs together, a slice of the sum at a time.
+
+A convolution is a product with the matrix of its windows, of which there is never more than a
+slice: who fetches an element works out which one of the image it is; what is beyond its edge is 0.
+Elements of a thread lie as far apart as there are threads, so that neighbours read neighbours, in
+shared memory and beyond. What follows a product element by element is computed on the tile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ....tir.analysis.threads import WARP
+from ....tir.func import PrimFunc
+from ....tir.stmt import IterKind
+from ....tir.target import Target
+from ...cost.grid import KernelPass
+from ...nest import target_of
+from ...schedule import Schedule
+from ...trace.references import LoopRef
+from ..anchored import only_reduction
+from ..knobs.knobs import ask, ask_copies
+from ..rule import Rule
+from .elementwise import VECTOR_BYTES, schedule_points
+from .fetch import fetched
+from .kernels import row_kernels
+from .operands import Product, as_matrices, grouped_axis, narrow_operands, prepare, product
+from .windows import has_small_windows
+
+# threads along each side of a block, rows and columns of a thread, terms of a slice
+TILES = ((16, 8, 8, 8), (16, 8, 4, 8), (16, 4, 4, 16), (16, 2, 2, 16), (8, 4, 4, 8), (8, 2, 2, 8))
+FEWEST_BLOCKS = 128  # that keep the multiprocessors of a large GPU busy
+BUSY_WARPS = 8  # that keep a multiprocessor busy
+FETCHED = 16  # elements that come to a multiprocessor in a cycle
+FEWEST_ROWS = 8  # for which a tile pays
+FEWEST_COLUMNS = 4  # for which it pays where windows are small
+MOST_APART = 65535  # blocks along an axis of a grid but the first
+
+
+@dataclass(frozen=True, slots=True)
+class GridProductsRule(Rule):
+    """One sum of products of two tensors, with what is computed of it element by element; the other
+    blocks are pointwise.
+
+    in_order: the sum keeps the order of its definition, so it has one axis.
+    """
+
+    name: ClassVar[str] = "grid products"
+    keeps_order: ClassVar[bool] = True
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Whether there is one such product, of enough rows for tiles."""
+        anchor = only_reduction(func)
+        if anchor is None:
+            return False
+        several = sum(it.kind is IterKind.REDUCE for it in anchor.iters) > 1
+        sch = Schedule(func)
+        narrow_operands(sch)
+        block = sch.func.block(anchor.name)
+        if (product(block) or grouped_axis(block)) is None or (several and self.in_order):
+            return False
+        name, _ = prepare(sch)
+        made = product(sch.func.block(name))
+        if made is None or made.rows.extent < FEWEST_ROWS or made.products > MOST_APART:
+            return False
+        if made.columns.extent < FEWEST_COLUMNS and has_small_windows(anchor):
+            return False
+        apart = any(axis.dim is not None for axis in made.apart)
+        return not func.dims or (made.is_matrices and not apart)
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps."""
+        name, user = prepare(sch)
+        found = product(sch.func.block(name))
+        assert found is not None
+        done = _schedule_product(sch, found, user)
+        for other in sch.blocks():
+            if other not in done:
+                schedule_points(sch, other)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[KernelPass]:
+        """The kernels of its rows."""
+        return row_kernels(func)
+
+
+def _tile(found: Product) -> tuple[int, int, int, int]:
+    """The cheapest tile by the model, of equals the largest."""
+    return min(TILES, key=lambda tile: _cycles(found, *tile[:3]))
+
+
+def _cycles(found: Product, threads: int, height: int, width: int) -> float:
+    """Cycles of one term on the busiest multiprocessor.
+
+    A warp's multiply-adds of a term take a quarter of a cycle each, its loads of shared memory one,
+    or two for a vector of four columns; with few warps neither is hidden behind another one. What a
+    block fetches comes beside.
+    """
+    across = -(-found.columns.extent // (threads * width))
+    down = -(-found.rows.extent // (threads * height))
+    rounds = -(-across * down * found.products // FEWEST_BLOCKS)
+    warps = rounds * threads**2 // WARP
+    cycles = warps * max(height * width / 4, height + width / 2) / min(1.0, warps / BUSY_WARPS)
+    return cycles + rounds * threads * (height + width) / FETCHED
+
+
+def _schedule_product(sch: Schedule, found: Product, user: str) -> set[str]:
+    """Take the steps for the product and for what is computed of its tile. Returns the names of the
+    blocks that are done.
+    """
+    name = found.block.name
+    threads, height, width, depth = ask(sch, "tile", name, TILES, _tile(found))
+    as_matrices(sch, found, user)
+    *apart, row, column, term = sch.loops(name)
+    one = [sch.fuse(*apart)] if len(apart) > 1 else apart
+    rows, part, ty = sch.split(row, (None, height, threads))
+    lanes = _lanes(found, width)
+    columns, width_part, tx, lane = sch.split(column, (None, width // lanes, threads, lanes))
+    slices, inside = sch.split(term, (None, depth))
+    sch.reorder(*one, rows, columns, slices, ty, tx, inside, part, width_part, lane)
+    for loop in one:
+        sch.bind(loop, "blockIdx.z")
+    sch.bind(rows, "blockIdx.y")
+    sch.bind(columns, "blockIdx.x")
+    sch.bind(ty, "threadIdx.y")
+    sch.bind(tx, "threadIdx.x")
+    sch.unroll(part)
+    sch.unroll(width_part)
+    sch.vectorize(lane)
+    ask_copies(sch, name, inside)
+    made = {
+        copy for side in found.sides for copy in fetched(sch, found, side, slices, threads, lanes)
+    }
+    _finished(sch, user, columns, threads, lanes)
+    sch.set_scope(target_of(sch.func.block(name)).name, "register")
+    return {name, user, *made}
+
+
+def _lanes(found: Product, width: int) -> int:
+    """Neighbouring columns of a thread, which it reads of shared memory, and stores, at once."""
+    most = VECTOR_BYTES // target_of(found.block).type.bytes
+    return math.gcd(width, most, found.columns.extent)
+
+
+def _finished(sch: Schedule, name: str, columns: LoopRef, threads: int, lanes: int) -> None:
+    """Compute what follows on the tile, each thread on its own elements."""
+    *others, row, column = sch.reverse_compute_at(name, columns)
+    part, ty = sch.split(row, (None, threads))
+    width, tx, lane = sch.split(column, (None, threads, lanes))
+    sch.reorder(*others, ty, tx, part, width, lane)
+    sch.bind(ty, "threadIdx.y")
+    sch.bind(tx, "threadIdx.x")
+    sch.unroll(part)
+    sch.unroll(width)
+    sch.vectorize(lane)

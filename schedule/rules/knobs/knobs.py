@@ -1,0 +1,80 @@
+"""What several rules leave open, asked in the same words.
+
+The name of a question is what is asked and of which block: "tile of C". A question with one
+candidate is not asked, nor one of a block that does little of the work.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ....tir.work.work import points_of
+from ...nest import fixed_tensors, targets_of
+from ...schedule import Schedule
+from ...trace.references import LoopRef
+from .tiles import Tile
+
+COPIES = (1, 2, 4, 8)  # of the body of a loop
+MOST_WRITTEN_OUT = 64  # terms of a sum
+MINOR = 16  # times the points of a block in a function that hardly changes with it
+MOST_TILES = 12  # that a tuner may choose from
+
+Choice = TypeVar("Choice")
+
+
+def ask(
+    sch: Schedule, what: str, block: str, candidates: Sequence[Choice], default: Choice
+) -> Choice:
+    """One of the candidates, each of which counts once; `default`, what the model takes, is one."""
+    listed = list(dict.fromkeys(candidates))
+    if default not in listed:
+        listed.insert(0, default)
+    if len(listed) == 1 or is_minor(sch, block):
+        return default
+    return sch.sample_categorical(listed, listed.index(default), name=f"{what} of {block}")
+
+
+def ask_whether(sch: Schedule, what: str, block: str, default: bool) -> bool:
+    """Yes or no."""
+    return ask(sch, what, block, (False, True), default)
+
+
+def is_minor(sch: Schedule, name: str) -> bool:
+    """Whether a block does little of the work of a call."""
+    fixed = fixed_tensors(sch.func)
+    work = {b.name: points_of(b) for b in sch.func.blocks if fixed.isdisjoint(targets_of(b))}
+    return work.get(name, 0) * MINOR <= sum(work.values())
+
+
+def ask_copies(sch: Schedule, block: str, loop: LoopRef, piece: str = "") -> None:
+    """Ask how many copies of the body of a block's innermost loop the C compiler should make.
+    piece: which loop it is, of several.
+    """
+    sizes = [size for size in COPIES if size <= max(1, sch.extent(loop) // 2)]
+    copies = ask(sch, f"copies of the body{piece}", block, sizes, 1)
+    if copies > 1:
+        sch.annotate(loop, "unroll_hint", copies)
+
+
+def write_out(sch: Schedule, block: str, reduced: Sequence[LoopRef], most: int) -> int:
+    """Write out the innermost of the loops of a sum, one copy of a tile's instructions for each
+    term. Returns how many terms these are; by default at most `most`.
+    """
+    extents = [sch.extent(loop) for loop in reversed(reduced)]
+    counts = list(itertools.accumulate(extents, operator.mul))
+    default: int = max((count for count in counts if count <= most), default=0)
+    choices = [0, *(n for n in counts if 1 < n <= MOST_WRITTEN_OUT), default]
+    chosen: int = ask(sch, "terms written out", block, sorted(choices), default)
+    for loop, count in zip(reversed(reduced), counts, strict=True):
+        if count <= chosen:
+            sch.unroll(loop)
+    return chosen
+
+
+def ask_tile(sch: Schedule, block: str, tiles: Sequence[Tile]) -> Tile:
+    """One of the first of the tiles of a block, the best by the model first."""
+    listed = [tile.to_json() for tile in tiles[:MOST_TILES]]
+    return Tile(*ask(sch, "tile", block, listed, listed[0]))

@@ -1,0 +1,195 @@
+"""Rule for sums of products: matrix product and direct convolution are one program.
+
+Rows times columns are tiled for registers, the weights packed into panels of a tile's width, a long
+reduction is cut into blocks, what follows runs on the accumulators, the next panel is prefetched
+while this one is used. The structure follows Goto and van de Geijn, "Anatomy of High-Performance
+Matrix Multiplication" (2008).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ....tir.analysis.linear import linear
+from ....tir.func import PrimFunc
+from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
+from ....tir.stmt import Block
+from ....tir.target import Target
+from ...cost.passes import Sweep
+from ...nest import is_reduction
+from ...schedule import Schedule
+from ..anchored import anchored_passes, only_product
+from ..elementwise import schedule_pointwise
+from ..knobs.knobs import ask_tile
+from ..knobs.tiles import Tile, candidates, least_cycles, tile_cycles
+from ..reduction import schedule_window
+from ..rule import Rule
+from ..shape.row_groups import row_axis
+from ..shape.structure import Contraction, inline_chains, pointwise_output
+from ..tiled import share_tiles
+from .groups import Panel, choose_panel, group_cycles, is_grouped
+from .halo import border_of, copy_border
+from .narrow import ask_narrow, schedule_narrow
+from .packing import pack_weights
+from .product_nest import (
+    TiledProduct,
+    busiest,
+    has_row_blocks,
+    nest_product,
+    rows_in_block,
+    streams,
+)
+from .split_products import cut_product
+from .sum_blocks import ask_part, reduction_order
+
+FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
+SET_SPAN = 4096  # bytes after which the sets of a first cache repeat: a page
+
+
+@dataclass(frozen=True, slots=True)
+class ContractionRule(Rule):
+    """One reduction that sums products of data and weights, pointwise blocks around it.
+
+    in_order: each sum keeps the order of its definition.
+    """
+
+    name: ClassVar[str] = "contraction"
+    keeps_order: ClassVar[bool] = True
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Whether the function is one contraction with pointwise blocks around it."""
+        found = only_product(func)
+        return found is not None and not _is_dot(func, found)
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps."""
+        schedule_contraction(sch, _product(sch), target, in_order=self.in_order)
+
+    def passes(self, func: PrimFunc, target: Target) -> Sequence[Sweep]:
+        """One for each block; what follows the product runs on its accumulators."""
+        sch = Schedule(func)
+        cycles = _product_cycles(_product(sch), target)
+        return anchored_passes(sch.func, cycles, target)
+
+
+def _product(sch: Schedule) -> Contraction:
+    """Inline chains of pointwise blocks. Returns the sum of products that is left."""
+    inline_chains(sch)
+    found = only_product(sch.func)
+    assert found is not None
+    return found
+
+
+def _product_cycles(found: Contraction, target: Target) -> float:
+    """Cycles of the best register tile over all groups; without a fused multiply-add each step is
+    two instructions.
+    """
+    outer, inner = found.last_rows
+    if 0 in (outer, inner, found.vector.extent):
+        return 0.0
+    batch = math.prod(axis.extent for axis in (*found.batch, *found.rows[:-2]))
+    if is_grouped(found):
+        best = group_cycles(found, target)
+    else:
+        dtype = found.weight.buffer.type
+        best = least_cycles(outer, inner, found.vector.extent, found.steps, dtype, target)
+    return best * batch * (1 if target.has_fma else 2)
+
+
+def schedule_contraction(
+    sch: Schedule,
+    found: Contraction,
+    target: Target,
+    *,
+    in_order: bool = False,
+    unit: TensorIntrinsic | None = None,
+) -> None:
+    """Schedule a sum of products and the pointwise blocks around it.
+
+    in_order: each sum keeps the order of its definition. unit: the instruction that computes some
+    points of the innermost reduction axis at once.
+    """
+    whole = found.block.name
+    free = unit is None and not in_order
+    if free and ask_narrow(sch, found, target):
+        _schedule_others(sch, (found.block, pointwise_output(sch.func, found.block)), target)
+        schedule_narrow(sch, found, target)
+        return
+    if free:
+        found = cut_product(sch, found, target)
+    border = None if streams(found, target) else border_of(sch, found, target)
+    last = pointwise_output(sch.func, sch.func.block(whole))
+    _schedule_others(sch, (found.block, last, border), target)
+    points = 1 if unit is None else unit.points
+    panel = _choose(sch, found, target, points)
+    order = [it.var for it in found.reduced] if in_order else reduction_order(found)
+    part = None if in_order or found.total.is_integer else ask_part(sch, found, points)
+    packed = pack_weights(sch, found, panel.width, order, part, points)
+    product = TiledProduct(found, panel, packed, tuple(order), part, unit)
+    nest = nest_product(sch, product, target, in_blocks=border is not None)
+    if border is not None:
+        copy_border(sch, border, nest.place, target)
+    share_tiles(sch, found.block, nest.ordered, target, nest.parts)
+    if found.block.name != whole:
+        schedule_window(sch, sch.func.block(whole), target)
+
+
+def _schedule_others(sch: Schedule, own: Sequence[Block | None], target: Target) -> None:
+    """Schedule the pointwise blocks that do not belong to the product."""
+    for block in sch.func.blocks:
+        if block not in own and not is_reduction(block):
+            schedule_pointwise(sch, block.name, target)
+
+
+def _is_dot(func: PrimFunc, found: Contraction) -> bool:
+    """Whether few rows meet weights that change with every call and lie row by row: then each
+    element is a sum along two rows, cheaper than packing.
+    """
+    few = math.prod(axis.extent for axis in found.rows) < FEW_ROWS
+    return few and found.weight.buffer not in func.constants and row_axis(found.block) is not None
+
+
+def _choose(sch: Schedule, found: Contraction, target: Target, points: int) -> Panel:
+    if is_grouped(found):
+        return choose_panel(sch, found, target)
+    tile = _choose_tile(sch, found, target, points)
+    return Panel(tile, tile.vectors * target.lanes(found.total))
+
+
+def _choose_tile(sch: Schedule, found: Contraction, target: Target, points: int) -> Tile:
+    steps = -(-found.steps // points)
+    sizes = (*found.last_rows, found.vector.extent, steps, found.total, target, points)
+    tiles = candidates(*sizes)
+    if len(found.rows) == 1 and streams(found, target):
+        tiles.sort(key=lambda tile: tile_cycles(tile, *sizes) * _uneven(found, tile, target))
+    if _rows_meet(found):
+        most = target.l1_bytes // SET_SPAN + 1
+        tiles.sort(key=lambda tile: tile.outer_rows * tile.rows > most)
+    return ask_tile(sch, found.block.name, tiles)
+
+
+def _uneven(found: Contraction, tile: Tile, target: Target) -> float:
+    """The share of the busiest thread over an equal one, of a matrix whose weights are streamed:
+    threads share out blocks of rows, or else panels.
+    """
+    lanes = target.lanes(found.total)
+    pieces, size = -(-found.vector.extent // (lanes * tile.vectors)), 1
+    if has_row_blocks(found, target):
+        pieces, size = -(-found.rows[-1].extent // tile.rows), rows_in_block(found, tile, target)
+    return busiest(pieces, size, target) * target.threads / pieces
+
+
+def _rows_meet(found: Contraction) -> bool:
+    """Whether the data of all rows of a tile belongs in one set of the first cache.
+
+    Measured where a set keeps 8 lines: 9 rows cost nothing, 12 a tenth, 14 a quarter of the speed.
+    """
+    if not found.rows:
+        return False
+    data, row = found.data, found.rows[-1].var
+    along = zip(data.indices, data.buffer.strides, strict=True)
+    step = sum(linear(item).coefficient(row) * stride for item, stride in along)
+    return step * data.buffer.type.bytes % SET_SPAN == 0

@@ -1,0 +1,100 @@
+"""Rule for sums of products of narrow types that one instruction takes in groups: bytes in int32,
+bfloat16 in float32.
+
+The nest is that of other contractions. The innermost reduction axis is cut into the points that an
+instruction adds to a lane; the weights are packed so that these lie together, [N/w][K/p][w][p].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ....tir.analysis.linear import linear
+from ....tir.func import PrimFunc
+from ....tir.instructions.instructions import Instruction
+from ....tir.instructions.tensor_intrinsics import TENSOR_INTRINSICS, TensorIntrinsic
+from ....tir.stmt import Block
+from ....tir.target import Target
+from ....tir.visit import free_vars
+from ...nest import fixed_tensors, targets_of
+from ...schedule import Schedule
+from ..reduction import schedule_window
+from ..rule import Rule
+from ..shape.structure import Contraction, contraction, inline_chains, is_pointwise, reductions
+from ..shape.windows import is_window
+from .contraction import schedule_contraction
+from .groups import is_grouped
+from .packing import PACK_ROWS
+from .sum_blocks import reduction_order
+
+
+@dataclass(frozen=True, slots=True)
+class DotsRule(Rule):
+    """One contraction whose operands are widened to the type of the sum, in an instruction;
+    pointwise blocks around it, and reductions of constants alone.
+    """
+
+    name: ClassVar[str] = "dots"
+    keeps_order: ClassVar[bool] = True
+    instructions: ClassVar[Mapping[str, Instruction]] = TENSOR_INTRINSICS
+
+    def matches(self, func: PrimFunc) -> bool:
+        """Whether one of the instructions computes the function's one reduction."""
+        anchors, others = _anchors(func)
+        if len(anchors) != 1 or not all(map(is_pointwise, others)):
+            return False
+        found = contraction(anchors[0], widened=True)
+        return found is not None and self._unit(func, found) is not None
+
+    def apply(self, sch: Schedule, target: Target) -> None:
+        """Take the steps."""
+        inline_chains(sch)
+        ((anchor,), _) = _anchors(sch.func)
+        fixed = [block.name for block in reductions(sch.func) if block is not anchor]
+        found = contraction(anchor, widened=True)
+        assert found is not None
+        unit = self._unit(sch.func, found)
+        assert unit is not None
+        schedule_contraction(sch, found, target, unit=unit)
+        for block in map(sch.func.block, fixed):
+            if is_window(block):
+                schedule_window(sch, block, target, alone=True)
+
+    def _unit(self, func: PrimFunc, found: Contraction) -> TensorIntrinsic | None:
+        """The instruction for a contraction whose data it can read as they are and whose weights
+        are worth packing.
+        """
+        rows = math.prod(axis.extent for axis in found.rows)
+        packs = rows >= PACK_ROWS or found.weight.buffer in fixed_tensors(func)
+        if not packs or is_grouped(found) or not found.reduced or not _is_walked(found):
+            return None
+        return next((TENSOR_INTRINSICS[n] for n in self.units if _fits(n, found)), None)
+
+
+def _anchors(func: PrimFunc) -> tuple[list[Block], list[Block]]:
+    """The reductions of what changes with a call, and the blocks that are no reductions."""
+    fixed = fixed_tensors(func)
+    found = reductions(func)
+    anchors = [block for block in found if not fixed.issuperset(targets_of(block))]
+    return anchors, [block for block in func.blocks if block not in found]
+
+
+def _fits(name: str, found: Contraction) -> bool:
+    """Whether an instruction sums products of these types."""
+    func = TENSOR_INTRINSICS[name].define(TENSOR_INTRINSICS[name].lanes[0])
+    wanted = [buffer.type for buffer in func.inputs]
+    own = [found.data.dtype, found.weight.dtype]
+    return func.outputs[0].type == found.total and own in (wanted, wanted[::-1])
+
+
+def _is_walked(found: Contraction) -> bool:
+    """Whether the data of neighbouring points of the innermost reduction axis are neighbours."""
+    point = reduction_order(found)[-1]
+    *front, last = found.data.indices
+    form = linear(last)
+    inside = [atom for atom, _ in form.terms if point in free_vars(atom)]
+    apart = any(point in free_vars(item) for item in front)
+    return not apart and inside == [point] and form.coefficient(point) == 1

@@ -1,0 +1,107 @@
+"""The analytical model of panels of grouped columns: a panel lies within one group, so its width
+divides the group's and is rarely a number of whole vectors.
+
+What is left behind the whole vectors takes a shorter one. Where one multiply-add starts per cycle,
+the units are half as wide as a register, and the shorter one takes half the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from ....tir.dtype import DType
+from ....tir.target import Target
+from ...schedule import Schedule
+from ..knobs.knobs import MOST_TILES, ask
+from ..knobs.tiles import FMA_LATENCY, LOADS_PER_FMA, TILE_OVERHEAD, Tile, pieces
+from ..shape.structure import Contraction
+
+WIDEST = 8  # vectors of a panel
+WIDEST_ALONE = 12  # where a group has no divisor that is a vector long at least
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A tile of a panel of `width` columns."""
+
+    tile: Tile
+    width: int
+
+    def to_json(self) -> tuple[int, int, int, int]:
+        """The four numbers, as a decision of a trace."""
+        return *self.tile.to_json(), self.width
+
+
+def is_grouped(found: Contraction) -> bool:
+    """Whether the data depends on the group of a column."""
+    return found.group < found.vector.extent
+
+
+def choose_panel(sch: Schedule, found: Contraction, target: Target) -> Panel:
+    """The panel and tile that the schedule's decisions take."""
+    listed = [panel.to_json() for panel in _panels_of(found, target)[:MOST_TILES]]
+    *tile, width = ask(sch, "panel", found.block.name, listed, listed[0])
+    return Panel(Tile(*tile), width)
+
+
+def group_cycles(found: Contraction, target: Target) -> float:
+    """Cycles of the best panels over all groups and the last two row axes."""
+    outer, inner = found.last_rows
+    best, lanes = _panels_of(found, target)[0], target.lanes(found.weight.buffer.type)
+    return _cycles(best, found.vector.extent, outer, inner, found.steps, lanes, target)
+
+
+def has_short_end(width: int, lanes: int) -> bool:
+    """Whether a panel of `width` columns ends in a vector of half the lanes or fewer."""
+    return 0 < width % lanes <= lanes // 2
+
+
+def _panels_of(found: Contraction, target: Target) -> tuple[Panel, ...]:
+    outer, inner = found.last_rows
+    return _panels(found.group, outer, inner, found.steps, found.weight.buffer.type, target)
+
+
+@cache
+def _panels(
+    group: int, outer: int, inner: int, steps: int, dtype: DType, target: Target
+) -> tuple[Panel, ...]:
+    """Panels that divide a group, with tiles that fit the registers, cheapest first by the model;
+    larger ones first among equals.
+    """
+    lanes = target.lanes(dtype)
+    price = {
+        panel: _cycles(panel, group, outer, inner, steps, lanes, target)
+        for panel in _fitting(group, outer, inner, lanes, target)
+    }
+    return tuple(sorted(price, key=lambda p: (price[p], -p.tile.accumulators, p.to_json())))
+
+
+def _fitting(group: int, outer: int, inner: int, lanes: int, target: Target) -> Iterator[Panel]:
+    spare = target.vector_registers - 1
+    divisors = [d for d in range(1, group + 1) if group % d == 0]
+    divided = any(lanes <= width <= WIDEST * lanes for width in divisors)
+    most = WIDEST if divided else WIDEST_ALONE
+    for width in divisors:
+        vectors = -(-width // lanes)
+        for h in range(1, min(outer, 4) + 1):
+            for w in range(1, min(inner, 16) + 1):
+                if vectors <= most and h * w * vectors + vectors <= spare:
+                    yield Panel(Tile(h, w, vectors), width)
+
+
+def _cycles(
+    panel: Panel, columns: int, outer: int, inner: int, steps: int, lanes: int, target: Target
+) -> float:
+    """Cycles for outer x inner rows and all columns."""
+    whole, rest = divmod(panel.width, lanes)
+    short = 0.5 if target.fma_per_cycle == 1 and has_short_end(panel.width, lanes) else 1.0
+    vectors = whole + (short if rest else 0.0)
+    total = 0.0
+    for hn, h in pieces(outer, panel.tile.outer_rows):
+        for wn, w in pieces(inner, panel.tile.rows):
+            loads = (h * w + panel.tile.vectors) / (LOADS_PER_FMA * target.fma_per_cycle)
+            step = max(h * w * vectors / target.fma_per_cycle, loads, float(FMA_LATENCY))
+            total += hn * wn * (steps * step + TILE_OVERHEAD)
+    return total * columns / panel.width

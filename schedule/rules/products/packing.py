@@ -1,0 +1,88 @@
+"""Weights of a product in panels of the tile's width."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ....tir.expr import Var
+from ...nest import fixed_tensors
+from ...schedule import Schedule
+from ..knobs.knobs import ask_whether
+from ..shape.structure import Contraction
+
+PACK_ROWS = 32  # rows from which on packing weights that change with every call pays
+
+
+def pack_weights(
+    sch: Schedule,
+    found: Contraction,
+    width: int,
+    order: Sequence[Var],
+    part: int | None,
+    points: int = 1,
+) -> str | None:
+    """Store the weights in panels of `width` columns, in the order in which the tile walks them,
+    the `points` elements that a lane takes at once next to each other.
+
+    Returns the block; None where they stay as they are.
+    """
+    weight = found.weight
+    contiguous = weight.indices[-1] is found.vector.var
+    if not _is_packed(sch, found, width, contiguous, points):
+        return None
+    block = sch.cache_read(found.block.name, weight.buffer.name, f"{weight.buffer.name}_packed")
+    loops = sch.transform_layout(block, _layout(found, width, order, part, points))
+    shared = next((loop for loop in loops[:-1] if sch.extent(loop) != 1), loops[0])
+    if sch.extent(shared) > 1:
+        sch.parallel(shared)
+    if contiguous and points == 1:
+        sch.vectorize(loops[-1])
+    return block
+
+
+def _is_packed(
+    sch: Schedule, found: Contraction, width: int, contiguous: bool, points: int
+) -> bool:
+    """Whether the weights are worth packing: always where they are made once, or are no vectors as
+    they lie.
+    """
+    weight = found.weight
+    if points > 1:
+        return True
+    if width == 1:
+        return False
+    if not contiguous or weight.buffer in fixed_tensors(sch.func):
+        return True
+    short = bool(found.batch) or math.prod(axis.extent for axis in found.rows) < PACK_ROWS
+    return ask_whether(sch, "packed weights", found.block.name, not short)
+
+
+def _layout(
+    found: Contraction, width: int, order: Sequence[Var], part: int | None, points: int
+) -> str:
+    """The index map of packed weights."""
+    weight = found.weight
+    names = [f"i{axis}" for axis in range(len(weight.indices))]
+    columns = next(
+        n for n, item in zip(names, weight.indices, strict=True) if item is found.vector.var
+    )
+    position = {var: rank for rank, var in enumerate(order)}
+    others = [
+        (position.get(i, -1) if isinstance(i, Var) else -1, n)
+        for n, i in zip(names, weight.indices, strict=True)
+    ]
+    batch = [
+        n
+        for n, item in zip(names, weight.indices, strict=True)
+        if any(item is axis.var for axis in found.batch)
+    ]
+    kept = [n for _, n in sorted(others) if n != columns and n not in batch]
+    if part is not None and len(order) > 1:  # the taps of a part lie together
+        kept = [f"{kept[-1]} // {part}", *kept[:-1], f"{kept[-1]} % {part}"]
+    walked = [*kept, f"{columns} % {width}"]
+    if points > 1:
+        inner = kept[-1] if "//" not in kept[-1] and "%" not in kept[-1] else f"({kept[-1]})"
+        walked = [*kept[:-1], f"{inner} // {points}", walked[-1], f"{inner} % {points}"]
+    panels = ", ".join([*batch, f"{columns} // {width}", *walked])
+    return f"lambda {', '.join(names)}: ({panels})"

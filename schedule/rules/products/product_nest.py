@@ -1,0 +1,263 @@
+"""The loops of a tiled product, in three decisions: in which order those around a tile stand, where
+its sum is cut, what is asked for before it is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....tir.expr import Var
+from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
+from ....tir.target import Target
+from ...schedule import Schedule
+from ...trace.references import LoopRef
+from ..knobs.knobs import ask, ask_copies, ask_whether
+from ..knobs.tiles import Tile
+from ..shape.structure import Contraction
+from ..tiled import TiledLoops, finish_tile, tile_loops
+from .groups import Panel, has_short_end, is_grouped
+from .halo import block_size
+from .prefetching import (
+    LEAST_STEPS,
+    PREFETCH_STEPS,
+    Rows,
+    fetch_results,
+    fetch_rows,
+    fetch_weights,
+    rows_of,
+    spacing,
+)
+from .sum_blocks import PART, Sum, cut_sum
+
+ROW_BLOCK = 64  # rows that a panel of weights serves at least, before the next panel comes
+
+
+@dataclass(frozen=True, slots=True)
+class TiledProduct:
+    """A sum of products, and what is decided of it before its loops are.
+
+    packed: the block that packs its weights in panels, if one does; order: of the reduction axes;
+    part: points of the innermost one in one part of a long sum; unit: the instruction that computes
+    some of these points at once.
+    """
+
+    contraction: Contraction
+    panel: Panel
+    packed: str | None
+    order: tuple[Var, ...]
+    part: int | None
+    unit: TensorIntrinsic | None
+
+    @property
+    def name(self) -> str:
+        """The name of its block."""
+        return self.contraction.block.name
+
+    @property
+    def points(self) -> int:
+        """Points of the innermost reduction axis that are one step."""
+        return 1 if self.unit is None else self.unit.points
+
+    @property
+    def step_bytes(self) -> int:
+        """Bytes of weights that a step of a panel reads."""
+        return self.panel.width * self.points * self.contraction.weight.buffer.type.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProductLoops:
+    """The loops of a product.
+
+    ordered: those around the tile; parts: that of them each of whose iterations sums anew; place:
+    that over blocks of rows, where a border may be copied.
+    """
+
+    ordered: list[LoopRef]
+    parts: LoopRef | None
+    place: LoopRef | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The loops around a tile, outermost first.
+
+    around: over the batch, and over blocks of rows that meet all panels; outer, inner: over rows,
+    outside and inside of that over panels. panels_first: whether that stands outside of all of them
+    that have several iterations; row_tiles: tiles that share a panel; place: as in ProductLoops.
+    """
+
+    around: tuple[LoopRef, ...]
+    outer: tuple[LoopRef, ...]
+    panel: LoopRef
+    inner: tuple[LoopRef, ...]
+    panels_first: bool
+    row_tiles: int
+    place: LoopRef | None
+
+    @property
+    def rows(self) -> tuple[LoopRef, ...]:
+        """The loops over rows."""
+        return *self.outer, *self.inner
+
+
+def nest_product(
+    sch: Schedule, product: TiledProduct, target: Target, *, in_blocks: bool
+) -> ProductLoops:
+    """Take the steps for the loops of a product.
+
+    in_blocks: cut loops over rows into blocks, where they stand outermost.
+    """
+    found, name, width = product.contraction, product.name, product.panel.width
+    lanes = target.lanes(found.total)
+    short = is_grouped(found) and has_short_end(width, lanes)
+    tile, unit = product.panel.tile, product.unit
+    loops = tile_loops(sch, found.block, tile, width, lanes, product.order, short=short, unit=unit)
+    order = _order_loops(sch, product, loops, target, in_blocks=in_blocks)
+    walked = rows_of(sch, found)
+    rows_first = not (order.panels_first or order.around or order.place)
+    far = rows_first and _comes_from_far(sch, name, walked, target)
+    cut = _cut_steps(sch, product, loops, order, walked if far else None)
+    blocked = () if cut.block is None else (cut.block,)
+    outer = [*order.outer, order.panel, *blocked, *order.inner]
+    around = [*order.around, *outer]
+    ordered = finish_tile(sch, name, loops, around, cut.inside, target, parts=cut.parts)
+    ask_copies(sch, name, cut.inside[-1])
+    chunks = [loop for loop in cut.inside[:-1] if sch.extent(loop) > 1]
+    if order.panels_first:
+        _fetch_panels(sch, product, order, cut, chunks)
+        if cut.parts is None and chunks and streams(found, target):
+            fetch_results(sch, walked, outer[-1], chunks)
+    elif far:
+        level = 1 if len(product.order) == 1 else 2
+        fetch_rows(sch, walked, order.rows, [*outer, *chunks], target, level)
+    return ProductLoops(ordered, cut.parts, order.place)
+
+
+def _order_loops(
+    sch: Schedule, product: TiledProduct, loops: TiledLoops, target: Target, *, in_blocks: bool
+) -> _Order:
+    """Decide where the loop over panels stands among those over rows, and which of these are cut
+    into blocks.
+    """
+    found, tile = product.contraction, product.panel.tile
+    around, rows = list(loops.rows[: len(found.batch)]), list(loops.rows[len(found.batch) :])
+    outside, panels_first = _ask_place(sch, found, rows, loops.panel, target)
+    if panels_first and len(rows) == 1:
+        size = _ask_block_size(sch, found, tile, sch.extent(rows[0]), target)
+        if size:
+            blocks, rows[0] = sch.split(rows[0], (None, size), tail="partition")
+            around.append(blocks)
+    row_tiles, place = math.prod(sch.extent(loop) for loop in rows), None
+    high = block_size(found, tile, sch.extent(rows[-2]), target) if in_blocks else 0
+    if high and len(rows) - outside <= 1:
+        rows[-2:-1] = sch.split(rows[-2], (None, high), tail="partition")
+        place, outside = rows[-3], outside + 1
+    outer, inner = tuple(rows[:outside]), tuple(rows[outside:])
+    return _Order(tuple(around), outer, loops.panel, inner, panels_first, row_tiles, place)
+
+
+def _cut_steps(
+    sch: Schedule, product: TiledProduct, loops: TiledLoops, order: _Order, early: Rows | None
+) -> Sum:
+    """Decide where the steps of the sum are cut: into parts or blocks, and into chunks, between
+    which the next panel is asked for. early: the rows that are as well, if any.
+    """
+    apart, least = spacing(product.step_bytes, order.row_tiles), 4 * PREFETCH_STEPS
+    if early is not None:
+        steps = order.row_tiles * math.prod(sch.extent(x) for x in (loops.panel, *loops.reduced))
+        apart = min(apart, spacing(early.bytes, steps, LEAST_STEPS))
+        least = 2 * apart
+    part = product.part and product.part // product.points
+    return cut_sum(sch, product.name, loops.reduced, part, order.row_tiles, apart, least)
+
+
+def _fetch_panels(
+    sch: Schedule, product: TiledProduct, order: _Order, cut: Sum, chunks: Sequence[LoopRef]
+) -> None:
+    """Ask for the next panel of weights, or block of it, while this one is used."""
+    if product.packed is None or len(cut.inside) == 1:
+        return
+    at = order.panel if cut.block is None else cut.block
+    tiled = [row for row in order.rows if sch.extent(row) > 1]
+    size = math.prod(sch.extent(loop) for loop in cut.inside) * product.step_bytes
+    fetch_weights(sch, product.packed, at, [*tiled, *chunks], size)
+
+
+def _ask_place(
+    sch: Schedule,
+    found: Contraction,
+    rows: Sequence[LoopRef],
+    panel: LoopRef,
+    target: Target,
+) -> tuple[int, bool]:
+    """How many of the loops over rows stand around that over panels, and whether that stands
+    outside of all of them that have several iterations.
+    """
+    first = _panels_first(sch, found, rows, panel, target)
+    default = 0 if first else len(rows) - (len(rows) > 1)
+    long = [n for n, row in enumerate(rows) if sch.extent(row) > 1]
+    places = [*long, len(rows)] if long and sch.extent(panel) > 1 else [default]
+    if default not in places:
+        default = next(place for place in places if place >= default)
+    inside = ask(sch, "loops around panels", found.block.name, places, default)
+    return inside, inside <= min(long, default=0) if len(places) > 1 else first
+
+
+def _ask_block_size(
+    sch: Schedule, found: Contraction, tile: Tile, count: int, target: Target
+) -> int:
+    """Tiles of rows in a block that meets all panels before the next one; 0 where there is one."""
+    size = rows_in_block(found, tile, target)
+    sizes = [n for n in (size // 2, size, 2 * size) if 1 < n < count]
+    default = size if has_row_blocks(found, target) else 0
+    return ask(sch, "tiles of rows in a block", found.block.name, [0, *sizes], default)
+
+
+def _comes_from_far(sch: Schedule, name: str, walked: Rows, target: Target) -> bool:
+    """Whether the next rows are asked for early; not asked of what the first cache holds."""
+    default = walked.bytes > target.l2_bytes // 2
+    if walked.bytes <= target.l1_bytes:
+        return default
+    return ask_whether(sch, "early rows", name, default)
+
+
+def _panels_first(
+    sch: Schedule, found: Contraction, rows: Sequence[LoopRef], panel: LoopRef, target: Target
+) -> bool:
+    """Whether the loop over panels stands outside: where all weights together do not stay in the
+    level-2 cache.
+    """
+    most_rows = max((sch.extent(row) for row in rows), default=1)
+    if most_rows < target.threads or sch.extent(panel) < target.threads:
+        return sch.extent(panel) >= most_rows
+    return streams(found, target)
+
+
+def rows_in_block(found: Contraction, tile: Tile, target: Target) -> int:
+    """Tiles of rows in a block whose data stays in the level-2 cache while all panels pass.
+
+    What a panel adds up in parts stays near as well: a block of rows times a panel.
+    """
+    fitting = target.l2_bytes // (4 * found.steps * found.data.buffer.type.bytes)
+    most = -(-max(ROW_BLOCK, fitting) // tile.rows)
+    tiles = -(-found.rows[-1].extent // tile.rows)
+    return min(range(most, most // 2, -1), key=lambda size: busiest(tiles, size, target))
+
+
+def busiest(pieces: int, size: int, target: Target) -> int:
+    """Pieces of the busiest thread where so many are shared out in blocks of `size`."""
+    return -(-pieces // (size * target.threads)) * size
+
+
+def streams(found: Contraction, target: Target) -> bool:
+    """Whether all weights together do not stay in the level-2 cache."""
+    weights = found.steps * found.vector.extent * found.weight.buffer.type.bytes
+    return weights > 3 * target.l2_bytes // 4
+
+
+def has_row_blocks(found: Contraction, target: Target) -> bool:
+    """Whether the data that all rows have for one part of a sum does not stay there."""
+    data = found.rows[-1].extent * min(found.steps, PART) * found.data.buffer.type.bytes
+    return 2 * data > target.l2_bytes

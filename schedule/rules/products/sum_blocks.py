@@ -1,0 +1,105 @@
+"""How the steps of a sum of products are cut: parts that round less, blocks whose panels stay in a
+cache, chunks between which prefetches stand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....tir.expr import Var
+from ....tir.visit import free_vars
+from ...schedule import Schedule
+from ...trace.references import LoopRef
+from ..knobs.knobs import ask
+from ..shape.structure import Contraction
+from .prefetching import chunks
+
+REDUCTION_BLOCK = 1024  # steps whose panel of weights stays in the level-2 cache
+BLOCKS = (256, 512, 1024, 2048)  # steps, of which a tuner may choose
+LONG_SUM = 1024  # steps from which on a sum is taken in parts
+PART = 512  # steps of a part at most
+LEAST_PART = 64  # steps of a part that a tuner may choose
+MOST_PARTS = 4  # sizes of parts that a tuner may choose from
+SPACINGS = (4, 8, 16, 32)  # steps from one place that asks for what comes next to the following one
+
+
+def reduction_order(found: Contraction) -> list[Var]:
+    """The reduction axes: taps of windows first, the one that walks the data contiguously last.
+
+    What neighbouring windows share is read again, and not kept: with taps innermost gcc carries it
+    from step to step in scalar registers, which took 3x3 and 7x7 sums 1.4 times as long.
+    """
+    kept = {axis.var for axis in found.rows}
+    mixed = [used for used in map(free_vars, found.data.indices) if used & kept]
+    last = free_vars(found.data.indices[-1])
+    return sorted(
+        (axis.var for axis in found.reduced),
+        key=lambda var: (not any(var in used for used in mixed), var in last),
+    )
+
+
+def ask_part(sch: Schedule, found: Contraction, points: int) -> int | None:
+    """Points of the innermost reduction axis in one part of a long sum; None for a short one.
+
+    The rounding error of a sum grows with the root of its length: parts of at most `PART` steps
+    keep it near that of the peers, at the cost of an addition per element and part. A part is a
+    number of steps of `points`.
+    """
+    steps = math.prod(axis.extent for axis in found.reduced)
+    inner = next(a.extent for a in found.reduced if a.var is reduction_order(found)[-1])
+    taps = steps // max(1, inner)
+    fitting = parts_of(inner, taps, points)
+    if steps < LONG_SUM or not fitting:
+        return None
+    longer = [d for d in fitting if taps * d >= LEAST_PART]
+    return ask(sch, "steps in a part", found.block.name, longer[-MOST_PARTS:], fitting[-1])
+
+
+def parts_of(inner: int, taps: int, points: int = 1) -> list[int]:
+    """Points of an innermost reduction axis that a part may have; each point is `taps` steps."""
+    sizes = range(8, min(inner // 2, PART // max(1, taps)) + 1)
+    return [d for d in sizes if inner % d == 0 and d % points == 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The loops of a sum: over its parts; over parts or blocks; and inside of these."""
+
+    parts: LoopRef | None
+    block: LoopRef | None
+    inside: tuple[LoopRef, ...]
+
+
+def cut_sum(
+    sch: Schedule,
+    name: str,
+    reduced: Sequence[LoopRef],
+    part: int | None,
+    row_tiles: int,
+    apart: int,
+    least: int,
+) -> Sum:
+    """Cut a long sum into parts of `part` steps, or into blocks whose panels the level-2 cache
+    holds. Where several tiles of rows share a panel, cut what is left of a sum along one axis into
+    chunks of `apart` steps, if the whole has `least`.
+    """
+    *taps, inside = reduced
+    parts = None
+    if part is not None:
+        parts, inside = sch.split(inside, (None, part))
+    elif taps or row_tiles < 2 or sch.extent(inside) < least:
+        return Sum(None, None, tuple(reduced))
+    if taps or row_tiles < 2:
+        return Sum(parts, parts, (*taps, inside))
+    block, steps = parts, sch.extent(inside)
+    if parts is None:
+        sizes = [0, *(size for size in BLOCKS if size < steps)]
+        default = REDUCTION_BLOCK if steps > REDUCTION_BLOCK else 0
+        size = ask(sch, "steps in a block", name, sizes, default)
+        if size:
+            block, inside = sch.split(inside, (None, size), tail="partition")
+    sizes = [0, *(size for size in SPACINGS if size < sch.extent(inside))]
+    apart = ask(sch, "steps between prefetches", name, sizes, apart)
+    return Sum(parts, block, tuple(chunks(sch, inside, apart) if apart else (inside,)))

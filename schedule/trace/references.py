@@ -1,0 +1,149 @@
+"""What a schedule's names and handles stand for, and how a trace writes them.
+
+Keys: "b0" the function's first own block, "b0.l1" its second loop, "p2" the third parameter,
+"s3.l0" and "s3.b0" the first loop and the first block that step 3 made. A tensor is named by the
+block that computes it, the second one of a block "b0.t1".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ...tir.buffer import Buffer
+from ...tir.errors import known_names
+from ...tir.expr import Var
+from ...tir.func import PrimFunc
+from ...tir.stmt import For
+from ...tir.visit import statements
+from ..errors import Kind, ScheduleError, refuse
+from ..nest import Rewrite, loops_around, targets_of
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRef:
+    """A handle of a loop, as `loops` and the primitives return it. `name` is for display."""
+
+    key: str
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<loop {self.name}>"
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """The live loops and blocks of a schedule by key, and what became of the others."""
+
+    loops: Mapping[str, Var]
+    blocks: Mapping[str, str]
+    consumed: Mapping[str, str]
+
+    @staticmethod
+    def of(func: PrimFunc) -> References:
+        """The references to a function that no step has changed."""
+        loops: dict[str, Var] = {}
+        blocks: dict[str, str] = {}
+        for number, block in enumerate(func.blocks):
+            blocks[f"b{number}"] = block.name
+            for position, loop in enumerate(loops_around(func, block)):
+                if loop.var not in loops.values():
+                    loops[f"b{number}.l{position}"] = loop.var
+        return References(loops, blocks, {})
+
+    def after(self, step: int, primitive: str, rewrite: Rewrite) -> References:
+        """The references after a step: what it made is added, what it consumed is marked."""
+        live = {node.var for node in statements(rewrite.func.body) if isinstance(node, For)}
+        names = {block.name for block in rewrite.func.blocks}
+        consumed = dict(self.consumed)
+        forward = rewrite.forward or {}
+        for key, var in self.loops.items():
+            if var not in live:
+                into = ", ".join(repr(v.name) for v in forward.get(var, ()))
+                consumed[key] = f"step {step}, {primitive}" + (
+                    f", made {into} of it" if into else ""
+                )
+        loops = {key: var for key, var in self.loops.items() if var in live}
+        loops |= {f"s{step}.l{n}": var for n, var in enumerate(rewrite.loops)}
+        known = set(loops.values())
+        fresh = [
+            node.var
+            for node in statements(rewrite.func.body)
+            if isinstance(node, For) and node.var not in known
+        ]
+        loops |= {f"s{step}.m{n}": var for n, var in enumerate(fresh)}
+        renamed = rewrite.renamed or {}
+        kept = {key: renamed.get(name, name) for key, name in self.blocks.items()}
+        blocks = {key: name for key, name in kept.items() if name in names}
+        blocks |= {f"s{step}.b{n}": name for n, name in enumerate(rewrite.blocks)}
+        return replace(self, loops=loops, blocks=blocks, consumed=consumed)
+
+    def loop(self, func: PrimFunc, ref: LoopRef, primitive: str) -> Var:
+        """The variable of the loop that a handle stands for. Raises: ScheduleError when a step
+        consumed it.
+        """
+        if not isinstance(ref, LoopRef):
+            raise ScheduleError(
+                f"{primitive}: {ref!r} is not a loop handle.",
+                code="loop-handle",
+                hints=("loops are named by handles: i, j = sch.loops('C').",),
+            )
+        if ref.key in self.loops:
+            return self.loops[ref.key]
+        why = self.consumed.get(ref.key, "it belongs to another schedule")
+        raise refuse(
+            func,
+            f"{primitive}: the handle of loop '{ref.name}' is stale: {why}.",
+            code="stale-loop",
+            kind=Kind.ARGUMENT,
+            hints=("sch.loops(block) lists the loops as they are now.",),
+        )
+
+    def handle(self, var: Var) -> LoopRef:
+        """The handle of a live loop."""
+        return LoopRef(next(key for key, other in self.loops.items() if other is var), var.name)
+
+    def block_key(self, func: PrimFunc, name: str, primitive: str) -> str:
+        """The key of the block called `name`. Raises: ScheduleError with the blocks that exist."""
+        for key, other in self.blocks.items():
+            if other == name:
+                return key
+        raise refuse(
+            func,
+            f"{primitive}: no block '{name}'; '{func.name}' has "
+            f"{known_names(str(name), self.blocks.values())}.",
+            code="no-block",
+            kind=Kind.ARGUMENT,
+        )
+
+    def tensor_key(self, func: PrimFunc, name: str, primitive: str) -> str:
+        """The key of the tensor called `name`: a parameter, or what a block computes."""
+        for position, parameter in enumerate(func.parameters):
+            if parameter.name == name:
+                return f"p{position}"
+        for key, block in self.blocks.items():
+            for number, target in enumerate(targets_of(func.block(block))):
+                if target.name == name:
+                    return f"{key}.t{number}" if number else key
+        tensors = [p.name for p in func.parameters] + [
+            b.name for b in func.allocations if b.origin is None
+        ]
+        raise refuse(
+            func,
+            f"{primitive}: no tensor '{name}'; '{func.name}' has "
+            f"{known_names(str(name), tensors)}.",
+            code="no-tensor",
+            kind=Kind.ARGUMENT,
+        )
+
+    def tensor(self, func: PrimFunc, key: str) -> Buffer:
+        """The tensor of a key; of a staged copy the one that it keeps closer."""
+        storage = self.storage(func, key)
+        return storage.origin or storage
+
+    def storage(self, func: PrimFunc, key: str) -> Buffer:
+        """The buffer of a key: a tensor, or a staged copy of one."""
+        if key.startswith("p"):
+            return func.parameters[int(key[1:])].buffer
+        block, _, number = key.partition(".t")
+        return targets_of(func.block(self.blocks[block]))[int(number or 0)]

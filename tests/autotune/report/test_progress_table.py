@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tilewright.autotune.report.bound import Bound
+from tilewright.autotune.report.progress_table import Board
+from tilewright.runtime.machine.host import host
+
+from ..samples import scaled, trial, workload
+
+KEY = workload().key
+
+
+def test_rows_follow_the_trials() -> None:
+    board = Board.of({KEY: (scaled(), 3)})
+    assert board.add(trial(0, seconds=4e-6)) is not None
+    assert board.add(trial(1, outcome="crashed")) is None
+    assert board.add(trial(2, seconds=8e-6)) is None
+    (row,) = board.all_rows
+    assert board.add(trial(4, seconds=2e-6)) is row
+    assert (row.name, row.places, row.trials, row.failed) == ("scaled", 3, 4, 1)
+    assert (row.default, row.best, row.gain) == (6e-6, 3e-6, 2.0)
+    assert (board.trials, board.now) == (4, 4)
+
+
+def test_what_was_known_before_is_no_trial_of_now() -> None:
+    board = Board.of({KEY: (scaled(), 1)}, [trial(0), replace(trial(1), workload="other")])
+    assert (board.trials, board.now) == (1, 0)
+
+
+def test_another_setting_has_a_row_of_its_own() -> None:
+    board = Board.of({KEY: (scaled(), 3)})
+    other = trial(1, seconds=1e-7)
+    other = replace(other, conditions=replace(other.conditions, cpu="another CPU"))
+    for one in (trial(2, outcome="wrong"), trial(0), other, trial(4)):
+        board.add(one)
+    assert [(row.trials, row.name, row.places) for row in reversed(board.all_rows)] == [
+        (1, "scaled", 3),
+        (3, "scaled", 3),
+    ]
+    warm = replace(trial(1), method=replace(trial(1).method, cache="warm"))
+    board.add(warm)
+    assert len(board.all_rows) == 3
+
+
+def test_a_function_gets_its_name_when_its_record_comes() -> None:
+    board = Board()
+    board.add(trial(0))
+    assert board.all_rows[0].name == "unnamed"
+    board.add(workload())
+    (row,) = board.all_rows
+    assert row.name == "scaled"
+    assert row.bound == Bound.of(scaled())
+    board.add(replace(workload(32), text="no function"))
+    assert len(board.all_rows) == 2
+
+
+@pytest.mark.needs_cc
+def test_the_share_of_the_limit_is_that_of_this_machine_alone() -> None:
+    bound = Bound.of(scaled(1 << 20))
+    assert (bound.operations, bound.constant_bytes, bound.other_bytes) == (1 << 20, 0, 1 << 23)
+    assert bound.intensity == 0.125
+    made = trial(0, seconds=1.0)
+    assert bound.share(made) is None
+    mine = replace(made, conditions=replace(made.conditions, cpu=host().model))
+    share = bound.share(mine)
+    assert share is not None
+    assert 0 < share < 0.1  # 8 MiB in 1.5 seconds
+    assert bound.share(replace(mine, samples=(1.0,))) == pytest.approx(1.5 * share)
+    probed = replace(mine, method=replace(mine.method, calibration=1e6))  # faster than any machine
+    computing = replace(bound, operations=10**14, other_bytes=4)
+    assert computing.share(probed) == pytest.approx(0.1 / 1.5)
+    assert bound.share(trial(0, outcome="wrong")) is None

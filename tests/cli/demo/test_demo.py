@@ -1,0 +1,85 @@
+"""cli/demo/demo.py: a real model on the fast path; a tiny one and advice without a compiler."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tilewright.cli.demo.demo import WAYS
+from tilewright.cli.demo.demonstration import Demonstration
+from tilewright.cli.demo.text import lines
+from tilewright.graph.samples.samples import tiny_model
+
+from ..conftest import Command
+
+LABELS = (
+    *("tilewright", "model", "compiled", "fused", "proved", "checked", "memory", "latency"),
+    *("source", "next"),
+)
+
+
+@pytest.mark.needs_cc
+def test_a_demonstration_says_everything_that_was_promised() -> None:
+    demo = Demonstration.make(tiny_model(), timing=0.02)
+    parts = {label: "\n".join(text) for label, *text in lines(demo)}
+    assert tuple(parts) == LABELS
+    assert "6 nodes" in parts["model"]
+    assert re.search(r"in [\d.]+ s.*: 5 launches of 5 kernels", parts["compiled"])
+    assert "1 groups of nodes run as one kernel each: 1 x Conv+Relu" in parts["fused"]
+    assert parts["proved"].startswith("5 proved, 0 proved under assumptions, 0 unknown; in ")
+    assert parts["checked"].startswith("5 of 5 kernels, on poisoned data: largest error 0.")
+    assert re.search(r"equal within \de-0\d of the largest value; same class", parts["checked"])
+    assert re.match(r"peak [\d.]+ KiB on \d thread\(s\), promised", parts["memory"])
+    assert re.search(r"^ +1 +[\d.]+ [mun]s .* of \d+$", parts["latency"], re.MULTILINE)
+    source = demo.source.read_text(encoding="utf-8")
+    assert str(demo.source) in parts["source"]
+    assert f"void {demo.slowest.kernel}(void *const *args" in source
+    assert "#include" in source
+
+
+@pytest.mark.slow
+@pytest.mark.needs_cc
+def test_the_demo_is_a_page_about_a_real_model(tilewright: Command) -> None:
+    done = tilewright("demo")
+    assert (done.code, done.err) == (0, "")
+    shown = done.out.splitlines()
+    assert len(shown) < 40
+    assert tuple(re.findall(r"^(\w+) ", done.out, re.MULTILINE)) == LABELS
+    assert "SqueezeNet 1.1" in done.out
+    assert "28 of 28 kernels" in done.out
+    assert "0 unknown" in done.out
+
+
+def test_without_a_compiler_the_first_and_the_last_line_say_how_to_get_one(
+    tilewright: Command, no_compiler: None
+) -> None:
+    done = tilewright("demo")
+    assert (done.code, done.err) == (0, "")
+    first, *middle, last = done.out.splitlines()
+    for way in WAYS:
+        command = way.partition(": ")[2].partition("{python}")[2] or way
+        assert command in first
+        assert command in last
+    assert first.startswith("No C compiler was found: ")
+    assert re.search(r"equal within \de-0\d", "\n".join(middle))
+
+
+def test_a_compiler_that_does_not_run_is_named(
+    tilewright: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    done = tilewright("demo")
+    assert done.code == 0
+    assert done.out.startswith("$CC does not run: ")
+
+
+def test_a_compiler_that_cannot_compile_is_treated_as_none(
+    tilewright: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "false-compiler")
+    monkeypatch.setattr("tilewright.runtime.cpu.pool.pool_source", lambda: "#include <no_such.h>\n")
+    monkeypatch.delenv("CC")
+    done = tilewright("demo")
+    assert done.code == 0
+    assert done.out.startswith("The C compiler that was found does not work: ")

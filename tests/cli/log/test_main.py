@@ -1,0 +1,273 @@
+"""cli/log*.py: what logs hold, as tables and JSON; damaged lines; coverage; joining; following."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.autotune.samples import trial, workload
+from tilewright.autotune.log.conditions import conditions
+from tilewright.autotune.log.file import LogWriter, read_log
+from tilewright.autotune.log.record import Conditions, Workload
+from tilewright.cli.log.main import ACTIONS
+from tilewright.graph.plan.tasks import taken
+from tilewright.graph.samples.samples import tiny_model
+from tilewright.runtime.machine.host import host_target
+from tilewright.schedule.rules.default import default_schedule
+from tilewright.tir.func import PrimFunc
+
+from ..conftest import Command
+from ..test_main import steady
+
+
+def written(path: Path, *numbers: int) -> Path:
+    with LogWriter(path) as writer:
+        writer.append(workload(), *(trial(n, seconds=(4 - n) * 1e-6) for n in numbers))
+        writer.append(trial(5, outcome="crashed"))
+    return path
+
+
+def elsewhere(path: Path) -> Path:
+    """A log of another number of threads."""
+    made = trial(1)
+    at = replace(made.conditions, target={**made.conditions.target, "threads": 8})
+    with LogWriter(path) as writer:
+        writer.append(workload(), replace(made, conditions=at))
+    return path
+
+
+def test_show_lists_functions_with_their_gain(tilewright: Command, tmp_path: Path) -> None:
+    done = tilewright("log", "show", written(tmp_path / "a.jsonl", 0, 1, 2))
+    assert done.code == 0
+    key = workload().key[:12]
+    assert done.out == (
+        "setting    A CPU, c:avx512, 2 threads, cold constants\n"
+        "           tilewright 0.1.0, cc 12\n"
+        "function  key           trials  failed  default  best  gain\n"
+        f"scaled    {key}       4       1     6 us  3 us  2.00\n"
+    )
+
+
+def test_show_keeps_settings_apart_and_says_why(tilewright: Command, tmp_path: Path) -> None:
+    logs = written(tmp_path / "a.jsonl", 0, 2), elsewhere(tmp_path / "b.jsonl")
+    out = tilewright("log", "show", *logs).out
+    assert out.count("setting    A CPU") == 2
+    assert out.splitlines()[-1] == (
+        "times of setting 2 are not compared with those of the first: threads 8, not 2"
+    )
+    told = json.loads(tilewright("log", "show", *logs, "--json").out)
+    assert [(one["threads"], one["trials"], one["gain"]) for one in told] == [
+        (2, 3, 2.0),
+        (8, 1, None),
+    ]
+
+
+def test_show_tells_a_function_of_which_nothing_ran(tilewright: Command, tmp_path: Path) -> None:
+    out = tilewright("log", "show", written(tmp_path / "a.jsonl")).out
+    assert out.splitlines()[-1].split() == ["scaled", workload().key[:12], "1", "1"]
+    with LogWriter(tmp_path / "a.jsonl") as writer:  # of another function something ran there
+        writer.append(workload(32), trial(0, n=32))
+    out = tilewright("log", "show", tmp_path / "a.jsonl").out
+    assert out.count("setting") == 1
+    assert "cold constants" in out
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    assert tilewright("log", "show", empty).out == "the log holds no trial\n"
+
+
+def test_only_some_functions_are_shown(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0)
+    with LogWriter(log) as writer:
+        writer.append(workload(32), trial(0, n=32))
+    for wanted in ("scal*", "scaled"):
+        assert len(tilewright("log", "show", log, "--only", wanted).out.splitlines()) == 5
+    assert len(tilewright("log", "show", log, "--only", workload(32).key[:8]).out.splitlines()) == 4
+    done = tilewright("log", "show", log, "--only", "skaled")
+    assert done.code == 2
+    assert done.err == (
+        "UsageError: log: --only: no function is 'skaled'; expected one of 'scaled'. "
+        "[cli-log-only]\n"
+    )
+
+
+def test_best_gives_what_is_to_be_used(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1, 2)
+    row = tilewright("log", "best", log).out.splitlines()[-1]
+    assert row.endswith("elementwise  3 us  question 0 = 16")
+    (one,) = json.loads(tilewright("log", "best", log, "--json").out)
+    assert one["decisions"] == {"question 0": 16}
+    assert one["outcomes"] == {"ok": 3, "crashed": 1}
+    assert one["trace"]["version"] == 1
+    only = written(tmp_path / "b.jsonl", 0)
+    assert tilewright("log", "best", only).out.splitlines()[-1].endswith("the rule's own")
+
+
+def test_merge_writes_every_record_once(tilewright: Command, tmp_path: Path) -> None:
+    one, two = written(tmp_path / "a.jsonl", 0, 1), written(tmp_path / "b.jsonl", 1, 2)
+    done = tilewright("log", "merge", two, one, "-o", "both.jsonl")
+    assert done.out == "written    both.jsonl: 1 functions, 4 trials\n"
+    assert [t.time for t in read_log("both.jsonl").trials] == [trial(n).time for n in (0, 1, 2, 5)]
+    again = tilewright("log", "merge", one, two, "-o", "again.jsonl", "--json")
+    assert json.loads(again.out) == {"file": "again.jsonl", "functions": 1, "trials": 4}
+    assert Path("again.jsonl").read_bytes() == Path("both.jsonl").read_bytes()
+    assert tilewright("log", "merge", one, two).code == 2
+
+
+def test_check_names_damaged_lines(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1)
+    assert tilewright("log", "check", "--log", log).code == 0
+    log.write_bytes(log.read_bytes()[:-9])
+    done = tilewright("log", "check", "--log", log)
+    assert done.code == 1
+    assert done.out == ("log        1 functions, 2 trials\ndamaged    1 line is no record\n")
+    assert done.err.startswith(f"tilewright: {log}:4: log: no record of ours: json: record is not")
+    report = json.loads(tilewright("log", "check", "--log", log, "--json").out)
+    assert (report["functions"], report["trials"]) == (1, 2)
+    assert report["problems"][0]["line"] == 4
+    assert "coverage" not in report
+
+
+def tuned(log: Path, functions: Iterable[PrimFunc], at: Conditions) -> None:
+    """Add a trial of the default of each function."""
+    with LogWriter(log) as writer:
+        for func in functions:
+            known, trace = Workload.of(func), default_schedule(func, host_target()).trace
+            made = replace(trial(0), workload=known.key, trace=trace, conditions=at)
+            writer.append(known, made)
+
+
+@pytest.mark.needs_cc
+def test_check_says_kernel_by_kernel_what_a_log_covers(
+    tilewright: Command, tiny: Path, tmp_path: Path
+) -> None:
+    log, here = tmp_path / "tiny.jsonl", conditions(host_target())
+    functions = [func for func, _ in taken(tiny_model().model, host_target())]
+    tuned(log, functions[:1], here)
+    tuned(log, functions[1:2], replace(here, cpu="another CPU"))
+    done = tilewright("log", "check", tiny, "--log", log)
+    assert done.code == 1
+    count = len(functions)
+    _, model, heads, *rows = done.out.splitlines()
+    assert model == f"model      kernels {count}: tuned 1, similar 1, default {count - 2}"
+    assert heads.split() == ["kernel", "places", "schedule", "why"]
+    told = {row.split()[0]: " ".join(row.split()[2:]) for row in rows}
+    assert told[functions[0].name] == "tuned"
+    assert told[functions[1].name].startswith("similar CPU 'another CPU', not '")
+    assert told[functions[2].name] == "default the log has no trial of it"
+    report = json.loads(tilewright("log", "check", tiny, "--log", log, "--json").out)
+    assert report["coverage"] == {"tuned": 1, "similar": 1, "default": count - 2}
+    assert len(report["kernels"]) == count
+    tuned(log, functions[1:], here)
+    done = tilewright("log", "check", tiny, "--log", log)
+    assert done.code == 0
+    assert f"kernels {count}: tuned {count}\n" in done.out
+    done = tilewright("compile", tiny, "--log", log, "--require-tuned", "--json")
+    assert json.loads(done.out)["coverage"] == {"tuned": count}
+
+
+def test_check_takes_no_log_for_a_model(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0)
+    done = tilewright("log", "check", "a.jsonl", "--log", log)
+    assert done.code == 2
+    assert done.err == (
+        "UsageError: log check: 'a.jsonl' is a log; expected a model. [cli-log-model]\n"
+        "  Hint: tilewright log check --log a.jsonl\n"
+    )
+
+
+def test_export_writes_a_flat_table(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1)
+    rows = list(csv.DictReader(io.StringIO(tilewright("log", "export", log).out)))
+    assert [(row["function"], row["outcome"], row["seconds"]) for row in rows] == [
+        ("scaled", "ok", "6e-06"),
+        ("scaled", "ok", "4.5e-06"),
+        ("scaled", "crashed", ""),
+    ]
+    assert json.loads(rows[1]["decisions"]) == {"question 0": 8}
+    tilewright("log", "export", log, "-o", "trials.json")
+    listed = json.loads(Path("trials.json").read_text())
+    assert [row["seconds"] for row in listed] == [6e-6, 4.5e-6, None]
+    assert all(set(row) == set(rows[0]) for row in listed)
+    assert (
+        tilewright("log", "export", log, "--format", "json").out == Path("trials.json").read_text()
+    )
+
+
+def test_watch_follows_a_log_that_others_write_until_ctrl_c(
+    tilewright: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, numbers = tmp_path / "logs", iter(range(2))
+
+    def pause(seconds: float) -> None:
+        number = next(numbers, None)
+        if number is None:
+            raise KeyboardInterrupt
+        with LogWriter(f"{log}/") as writer:  # each writer has a file of its own
+            writer.append(workload(), trial(number, seconds=(2 - number) * 1e-6))
+
+    monkeypatch.setattr("tilewright.cli.log.watch.time.sleep", pause)
+    done = tilewright("log", "watch", log)
+    assert done.code == 0
+    assert done.err == f"tilewright: waiting for '{log}'\n"
+    assert done.out == "tilewright: 2 trials, 0 s: scaled 1.5 us, gain 2.00\n"
+
+
+def test_watch_prints_trials_as_lines_of_json(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1)
+    done = tilewright("log", "watch", log, "--seconds", "0", "--json")
+    assert [json.loads(line)["outcome"] for line in done.out.splitlines()] == [
+        "ok",
+        "ok",
+        "crashed",
+    ]
+    assert all(json.loads(line)["function"] == "scaled" for line in done.out.splitlines())
+
+
+def test_watch_names_damaged_lines(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0)
+    log.write_bytes(b"what is this\n" + log.read_bytes())
+    assert f"tilewright: {log}:1: log: " in tilewright("log", "watch", log, "--seconds", "0").err
+
+
+@pytest.mark.needs_cc
+def test_plot_draws_a_picture(tilewright: Command, tmp_path: Path) -> None:
+    log = written(tmp_path / "a.jsonl", 0, 1, 2)
+    done = tilewright("log", "plot", log, "-o", "a.svg")
+    assert (done.code, done.out) == (0, "written    a.svg\n")
+    assert "<svg" in Path("a.svg").read_text()
+    done = tilewright("log", "plot", log, "-o", "a.txt")
+    assert done.code == 2
+    assert done.err == (
+        "UsageError: log plot: 'a.txt' is no picture; expected a file in .png, .svg, .pdf. "
+        "[cli-log-picture]\n"
+    )
+
+
+def test_a_missing_log_is_an_error_of_the_environment(tilewright: Command) -> None:
+    done = tilewright("log", "show", "none.jsonl")
+    assert done.code == 4
+    assert "there is no file 'none.jsonl'" in done.err
+
+
+def test_a_log_without_a_workload_line_is_told_all_the_same(
+    tilewright: Command, tmp_path: Path
+) -> None:
+    with LogWriter(tmp_path / "a.jsonl") as writer:
+        writer.append(replace(trial(0), workload="0" * 64))
+    assert "unnamed" in tilewright("log", "show", tmp_path / "a.jsonl").out
+
+
+@pytest.mark.parametrize("action", [module.__name__.rpartition("_")[2] for module in ACTIONS])
+def test_each_action_explains_itself_with_examples(
+    action: str, tilewright: Command, golden: Callable[[str, str], None]
+) -> None:
+    done = tilewright("log", action, "--help")
+    assert done.code == 0
+    assert "examples:\n  tilewright log " in done.out
+    golden(f"cli/help_log_{action}.txt", steady(done.out))

@@ -1,0 +1,202 @@
+"""A whole engine that is not what its launches are is found, and what is to blame is named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from tilewright.codegen.artifact import Parameter
+from tilewright.codegen.c.program import emit_program
+from tilewright.codegen.c.program_source import program_source
+from tilewright.driver.build_program import ProgramOptions, build_program
+from tilewright.driver.check import engine as check_engine
+from tilewright.driver.check.engine import EngineCheck, EngineChecker, EngineCheckError
+from tilewright.driver.check.engine_runs import ThreadedRuns
+from tilewright.driver.check.program import ProgramCheckError
+from tilewright.driver.lower_program import lower_program
+from tilewright.runtime.cpu.program_code import NativeProgram, prepare_constants
+from tilewright.runtime.model.model import Model
+from tilewright.runtime.toolchain.compile import compile_shared
+from tilewright.tir.dtype import FLOAT32
+from tilewright.tir.program.evaluate import evaluate_program
+from tilewright.tir.program.program import Copy, Program, place_syncs
+from tilewright.tir.target import Target
+
+from ...checked_program import embedding, tables
+from ...tiny_program import SIZE, constants, overlapping, piece, tiny
+
+pytestmark = pytest.mark.needs_cc
+
+TARGET = Target.parse("c:scalar")
+HALF = "(bytes / 64 / (size_t)(threads > 2 ? 4 : threads) + 1)"
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass
+class Reference:
+    """What a program means, times `factor`."""
+
+    program: Program
+    constants: Arrays
+    factor: float = 1.0
+    decides: bool = False
+
+    def __call__(self, inputs: Arrays) -> Arrays:
+        return self._evaluated(inputs, "float64")
+
+    def in_own_types(self, inputs: Arrays) -> Arrays:
+        return self._evaluated(inputs, None)
+
+    def _evaluated(self, inputs: Arrays, kind: str | None) -> Arrays:
+        with np.errstate(over="ignore"):
+            outputs = evaluate_program(self.program, inputs, self.constants, kind)
+        return {name: array * self.factor for name, array in outputs.items()}
+
+
+def checked(
+    old: str = "",
+    new: str = "",
+    *,
+    program: Program | None = None,
+    meant: Program | None = None,
+    kept: Arrays | None = None,
+    factor: float = 1.0,
+    decides: bool = False,
+) -> EngineCheck:
+    """The check of a tiny engine, its C changed behind everybody's back."""
+    program, kept = program or tiny(), kept or constants()
+    lowered = lower_program(program, TARGET)
+    artifact = emit_program(lowered.program, TARGET)
+    text = program_source(artifact)
+    assert text.count(old) > 0
+    shared = compile_shared(text.replace(old, new) if old else text, TARGET)
+    bound = {i: kept[tensor.name] for i, tensor in enumerate(program.constants)}
+    code = NativeProgram(artifact, shared, prepare_constants(artifact, shared, bound))
+    oracle = Reference(meant or program, kept, factor, decides)
+    return EngineChecker(ThreadedRuns(code), Model(program, kept), oracle).check()
+
+
+def copying() -> Program:
+    """tiny(), whose output is copied out of the arena."""
+    program = tiny()
+    copy = Copy(piece("arena", SIZE), piece("output", 0))
+    return place_syncs(replace(program, body=(*program.launches[:3], copy)))
+
+
+def test_a_right_engine_passes_and_its_verdict_says_on_what() -> None:
+    check = checked()
+    assert list(check.shares) == ["random", "extreme"]
+    assert all(share is not None and share <= 1 for share in check.shares.values())
+    assert str(check).startswith("ok on 1, 2 and 3 threads, equal bits; error over bound: random ")
+
+
+def test_indices_out_of_their_range_are_compared_as_the_nearest() -> None:
+    check = checked(program=embedding(), kept=tables())
+    assert check.shares["extreme"] is not None
+
+
+def test_launches_that_are_given_the_wrong_place_are_found() -> None:
+    """In the C alone: the second product's result lies where the first one's does."""
+    with pytest.raises(EngineCheckError) as refused:
+        checked(f"args[2], scratch + {SIZE},", "args[2], scratch + 0,")
+    assert "run alone, each of its launches is right" in str(refused.value)
+
+
+def test_a_place_that_is_given_away_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.codegen.c.program.check_memory", lambda artifact: None)
+    with pytest.raises(EngineCheckError, match="something writes over arena") as refused:
+        checked(program=overlapping(), meant=tiny())
+    assert "which 'add' reads" in str(refused.value)
+
+
+def test_a_copy_that_is_cut_short_is_found() -> None:
+    whole = "bytes - first < part ? bytes - first : part"
+    short = whole.replace("bytes - first :", "bytes - first - 4 :")
+    with pytest.raises(EngineCheckError, match="on random data output y: error"):
+        checked(whole, short, program=copying())
+
+
+def test_a_share_that_some_threads_lose_is_found() -> None:
+    with pytest.raises(EngineCheckError, match="other bits on 3 threads"):
+        checked("(bytes / 64 / (size_t)threads + 1)", HALF, program=copying())
+
+
+def test_a_write_behind_scratch_memory_is_found() -> None:
+    with pytest.raises(EngineCheckError) as refused:
+        checked("(void)scratch,", f"scratch[{3 * SIZE + 100}] = 1,")
+    assert str(refused.value) == (
+        "EngineCheckError: check: the engine of 'tiny' is wrong: it wrote outside of its scratch "
+        "memory on 1 thread, on random data. [check-engine]\n"
+        "  Hint: this is a defect of tilewright, please report it; verify='kernels' builds the "
+        "engine without this check."
+    )
+
+
+def test_a_write_before_scratch_memory_is_found() -> None:
+    with pytest.raises(EngineCheckError, match="outside of its scratch memory"):
+        checked("(void)scratch,", "scratch[-1] = 1,")
+
+
+@pytest.mark.parametrize(
+    ("argument", "what"),
+    [(0, "its input 'x' on 1 thread, on"), (1, "its weights, on")],
+)
+def test_a_write_into_what_is_only_read_is_found(argument: int, what: str) -> None:
+    with pytest.raises(EngineCheckError, match=f"it wrote into {what} random data"):
+        checked("(void)scratch,", f"((float *)args[{argument}])[0] += 1,")
+
+
+def test_a_write_outside_of_an_output_is_found() -> None:
+    with pytest.raises(EngineCheckError, match="outside of 'y'"):
+        checked("(void)scratch,", "((float *)args[3])[-1] = 1,")
+
+
+def test_a_wrong_kernel_is_named() -> None:
+    with pytest.raises(ProgramCheckError) as refused:
+        checked("+ B[", "- B[")
+    assert refused.value.functions == ("add",)
+    assert "in the engine" in str(refused.value)
+
+
+def test_an_engine_that_is_not_its_model_is_refused_though_each_launch_is_right() -> None:
+    with pytest.raises(EngineCheckError) as refused:
+        checked(factor=1.001)
+    assert "on random data output y: error" in str(refused.value)
+    assert "each of its launches is right" in str(refused.value)
+    assert checked(factor=1 + 1e-7)
+
+
+def test_a_model_that_decides_is_compared_launch_by_launch() -> None:
+    check = checked(factor=1.001, decides=True)
+    assert check.shares == {"random": None, "extreme": None}
+    assert "random data launch by launch" in str(check)
+
+
+def test_what_leaves_the_types_of_the_model_is_not_compared() -> None:
+    """A sum of products that float64 holds, and float32 does not."""
+    kept = {name: array * np.float32(5e37) for name, array in constants().items()}
+    assert checked(kept=kept).shares["extreme"] is not None
+
+
+def test_the_verdict_stands_in_the_report() -> None:
+    program, kept = tiny(), constants()
+    options = ProgramOptions(oracle=Reference(program, kept))
+    engine = build_program(program, kept, TARGET, options=options)
+    assert engine.explain().whole.startswith("ok on 1, 2 and 3 threads")
+    assert f"whole engine: check {engine.explain().whole}" in str(engine.explain())
+    quiet = build_program(program, kept, TARGET, options=replace(options, verify="kernels"))
+    assert quiet.explain().whole == "off"
+    wrong = replace(options, oracle=Reference(program, kept, factor=2.0))
+    with pytest.raises(EngineCheckError):
+        build_program(program, kept, TARGET, options=wrong)
+
+
+def test_special_data_has_every_extreme() -> None:
+    parameter = Parameter("x", FLOAT32, (4000,), "input")
+    drawn = check_engine._extreme(np.random.default_rng(0), parameter)
+    seen = {(float(x), bool(np.signbit(x))) for x in drawn}
+    wanted = {(float(np.float32(x)), bool(np.signbit(x))) for x in check_engine._EXTREME}
+    assert wanted <= seen

@@ -1,0 +1,74 @@
+"""Whatever times a log knows, a compile takes functions that `tasks` yields, so that one tuning run
+prices them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tests.graph.plan.test_choose import TARGET, network
+from tilewright.graph.ir.ir import Graph
+from tilewright.graph.plan.plan import plan_model
+from tilewright.graph.plan.tasks import taken, tasks
+from tilewright.graph.samples.samples import tiny_model
+from tilewright.runtime.machine.host import host_target
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.target import Target
+from tilewright.tir.text.canonical import workload_key
+
+
+@dataclass
+class Drawn:
+    """A source whose times follow from the key of a function and a number alone."""
+
+    number: int
+
+    def schedule(self, func: PrimFunc, target: Target) -> Schedule | None:
+        return None
+
+    def seconds(self, func: PrimFunc, target: Target) -> float | None:
+        return 1e-6 * (1 + (int(workload_key(func)[:8], 16) >> self.number) % 97)
+
+
+def tiny() -> object:
+    return tiny_model().model
+
+
+@pytest.mark.parametrize("made", [tiny, network, lambda: network(3)], ids=["tiny", "1x1", "3x3"])
+@pytest.mark.parametrize("tolerance", [None, 1e-4])
+def test_every_function_that_may_be_taken_is_a_task(
+    made: Callable[[], Graph], tolerance: float | None
+) -> None:
+    model = made()
+    known = {workload_key(func): n for func, n in tasks(model, TARGET, tolerance=tolerance)}
+    choices = set()
+    for number in range(8):
+        functions = taken(model, TARGET, tolerance=tolerance, schedules=Drawn(number))
+        keys = {workload_key(func): places for func, places in functions}
+        assert set(keys) <= set(known)
+        assert all(places <= known[key] for key, places in keys.items())
+        choices.add(frozenset(keys))
+    assert len(choices) > 1  # times do decide
+
+
+def test_the_functions_for_an_open_target_are_this_machine_s() -> None:
+    model, target = tiny_model().model, Target("c", threads=2)
+    here = replace(host_target(), threads=2)
+    for functions in (tasks, taken):
+        found, usual = functions(model, target), functions(model, here)
+        assert [workload_key(f) for f, _ in found] == [workload_key(f) for f, _ in usual]
+        assert [count for _, count in found] == [count for _, count in usual]
+
+
+def test_what_is_taken_is_what_a_plan_launches() -> None:
+    graph = network(3)
+    program = plan_model(graph, TARGET, None, check=False).lowered.program
+    wanted = {
+        workload_key(func): sum(launch.function == func.name for launch in program.launches)
+        for func in program.functions
+    }
+    assert {workload_key(func): places for func, places in taken(graph, TARGET)} == wanted

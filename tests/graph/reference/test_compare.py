@@ -1,0 +1,196 @@
+"""The numeric check of a rewrite finds wrong ones and passes right ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.graph.ir.build import GraphBuilder
+from tilewright.graph.ir.ir import Graph, Node, rebuilt
+from tilewright.graph.ops.activation import Relu
+from tilewright.graph.ops.arithmetic import Add, Mul
+from tilewright.graph.ops.base import Operator
+from tilewright.graph.ops.movement import Concat, Identity, Transpose
+from tilewright.graph.ops.softmax import Softmax
+from tilewright.graph.reference.compare import compare
+from tilewright.graph.types import Splat, TensorType
+
+X = TensorType("float32", (3, 3))
+
+
+def graph_of(*steps: tuple[Operator, str, str]) -> Graph:
+    """A node per step (operator, inputs, output); "x" is the input, "c" 0.5, "y" the output."""
+    b = GraphBuilder("g")
+    b.input("x", X)
+    b.constant("c", Splat(0.5, "float32", ()))
+    b.constant("never", Splat(float("nan"), "float32", ()))
+    for op, inputs, output in steps:
+        b.add(op, *inputs.split(), output=output)
+    return b.finish(("y",))
+
+
+def with_constant(constant: np.ndarray) -> Graph:
+    """y = x + constant"""
+    b = GraphBuilder("g")
+    b.input("x", X)
+    b.constant("k", constant)
+    b.add(Add(), "x", "k", output="y")
+    return b.finish(("y",))
+
+
+PLAIN = graph_of((Relu(), "x", "a"), (Mul(), "a c", "b"), (Softmax((1,)), "b", "y"))
+
+
+def test_equal_graphs_compare_nothing() -> None:
+    result = compare(PLAIN, PLAIN)
+    assert result.equal
+    assert result.values == 0
+
+
+def test_a_right_rewrite_is_equal_at_its_own_boundary() -> None:
+    after = graph_of(
+        (Relu(), "x", "a"), (Mul(), "c a", "b0"), (Identity(), "b0", "b"), (Softmax((1,)), "b", "y")
+    )
+    result = compare(PLAIN, after)
+    assert result.equal
+    assert (result.values, result.error) == (1, 0.0)  # b alone: a and y are in both graphs
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ((Relu(), "x", "a"), (Add(), "a c", "b"), (Softmax((1,)), "b", "y")),
+        ((Relu(), "x", "a"), (Mul(), "a c", "b"), (Softmax((0,)), "b", "y")),
+        (
+            (Relu(), "x", "a0"), (Transpose((1, 0)), "a0", "a"),
+            (Mul(), "a c", "b"), (Softmax((1,)), "b", "y"),
+        ),
+        ((Mul(), "x c", "b"), (Softmax((1,)), "b", "y")),
+    ],
+)  # fmt: skip
+def test_a_wrong_rewrite_is_found(wrong: tuple[tuple[Operator, str, str], ...]) -> None:
+    result = compare(PLAIN, graph_of(*wrong))
+    assert not result.equal
+    assert result.error > 0.01
+    assert result.worst in ("a", "b", "y")
+
+
+def test_a_changed_constant_is_found_and_a_renamed_one_is_not_evaluated() -> None:
+    changed = rebuilt(PLAIN, PLAIN.nodes, {"c": Splat(0.25, "float32", ())})
+    assert not compare(PLAIN, changed).equal
+    nodes = tuple(
+        Node(n.op, tuple("d" if v == "c" else v for v in n.inputs), n.outputs) for n in PLAIN.nodes
+    )
+    renamed = rebuilt(PLAIN, nodes, {"d": Splat(0.5, "float32", ())})
+    assert compare(PLAIN, renamed).values == 0
+
+
+def test_merging_equal_nodes_is_right_although_its_boundary_alone_would_not_say_so() -> None:
+    """b2 goes, its reader reads b1: that the two are equal, the nodes before them show."""
+    before = graph_of(
+        (Relu(), "x", "a1"), (Relu(), "x", "a2"), (Mul(), "a1 c", "b1"), (Mul(), "a2 c", "b2"),
+        (Concat(0), "b1 b2", "d"), (Relu(), "d", "y"),
+    )  # fmt: skip
+    after = graph_of(
+        (Relu(), "x", "a1"), (Mul(), "a1 c", "b1"), (Concat(0), "b1 b1", "d"), (Relu(), "d", "y")
+    )
+    assert compare(before, after).equal
+    wrong = graph_of(
+        (Relu(), "x", "a1"), (Mul(), "a1 c", "b1"), (Concat(0), "b1 a1", "d"), (Relu(), "d", "y")
+    )
+    assert not compare(before, wrong).equal
+
+
+def test_a_rewrite_may_rest_on_what_stands_before_it() -> None:
+    """relu(relu(x)) = relu(x), though relu(r) is not r for every r."""
+    before = graph_of((Relu(), "x", "r"), (Relu(), "r", "s"), (Mul(), "s c", "y"))
+    after = graph_of((Relu(), "x", "r"), (Mul(), "r c", "y"))
+    assert compare(before, after).equal
+    wrong = graph_of((Mul(), "x c", "y"))
+    assert not compare(before, wrong).equal
+
+
+def test_a_value_that_changes_its_type_differs() -> None:
+    other = graph_of((Concat(0), "x x", "a"), (Mul(), "a c", "b"), (Softmax((1,)), "b", "y"))
+    result = compare(PLAIN, other)
+    assert result.error == np.inf
+    assert result.worst == "a"
+
+
+def test_infinities_and_nans_count_as_values() -> None:
+    big = graph_of((Add(), "x x", "y"))
+    inf = rebuilt(big, (Node(Mul(), ("x", "c"), ("y",)),), {"c": Splat(np.inf, "float32", ())})
+    assert compare(inf, rebuilt(inf, (Node(Mul(), ("c", "x"), ("y",)),), inf.constants)).equal
+    assert not compare(big, inf).equal
+
+
+def test_a_nan_where_a_number_is_expected_differs() -> None:
+    before = graph_of((Relu(), "x", "a"), (Mul(), "a c", "b"), (Identity(), "b", "y"))
+    after = graph_of((Relu(), "x", "a"), (Mul(), "a never", "b"), (Identity(), "b", "y"))
+    result = compare(before, after)
+    assert (result.equal, result.error, result.worst) == (False, float("inf"), "b")
+
+
+def test_large_values_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.graph.reference.compare._PIECE", 2)
+    for wrong in range(9):
+        constant = np.ones((1, 3, 3), np.float32)
+        constant.reshape(-1)[wrong] = 2
+        changed = with_constant(constant)
+        result = compare(with_constant(np.ones((1, 3, 3), np.float32)), changed)
+        assert not result.equal
+        assert result.worst == "y"
+        assert result.error > 0.01
+
+
+def folded(kind: str, factor: float) -> tuple[Graph, Graph]:
+    """x * k * m, and x * (k m) with the product rounded to `kind`, then times `factor`."""
+    rng = np.random.default_rng(0)
+    k, m = (rng.uniform(1, 2, (3, 3)).astype(kind) for _ in range(2))
+    type_ = TensorType(kind, (3, 3))
+    graphs = []
+    for product in (None, (k.astype(np.float64) * m * factor).astype(kind)):
+        b = GraphBuilder("g")
+        b.input("x", type_)
+        if product is None:
+            b.add(Mul(), b.add(Mul(), "x", b.constant("k", k), output="a"), b.constant("m", m),
+                  output="y")  # fmt: skip
+        else:
+            b.add(Mul(), "x", b.constant("km", product), output="y")
+        graphs.append(b.finish(("y",)))
+    return graphs[0], graphs[1]
+
+
+@pytest.mark.parametrize(("kind", "last_place"), [("float32", 2.0**-23), ("float16", 2.0**-10)])
+def test_a_constant_that_was_rounded_once_may_be_off_by_that_and_no_more(
+    kind: str, last_place: float
+) -> None:
+    right = compare(*folded(kind, 1.0))
+    assert right.equal
+    assert right.error > 1e-11
+    assert compare(*folded(kind, 1 + 2 * last_place)).equal
+    wrong = compare(*folded(kind, 1 + 16 * last_place))
+    assert not wrong.equal
+    assert last_place < wrong.allowed < 10 * last_place
+
+
+def test_one_value_in_float16_does_not_loosen_the_check_of_the_others() -> None:
+    """A rewrite of float32 values, in a graph whose other half is float16."""
+    graphs = []
+    for scale in (0.5, 0.5 * (1 + 1e-4)):
+        b = GraphBuilder("g")
+        b.input("x", X)
+        half = b.input("h", TensorType("float16", (3, 3)))
+        b.add(Mul(), "x", b.constant("c", Splat(scale, "float32", ())), output="y")
+        b.add(Relu(), half, output="z")
+        graphs.append(b.finish(("y", "z")))
+    result = compare(*graphs)
+    assert not result.equal
+    assert result.allowed < 1e-6
+
+
+def test_a_rewrite_that_makes_no_constant_has_nothing_that_rounds() -> None:
+    """x * c + x * c beside x + x: as far as the fault goes, no constant is to blame."""
+    before = graph_of((Mul(), "x c", "a"), (Add(), "a a", "y"))
+    after = graph_of((Mul(), "x c", "a"), (Add(), "a x", "y"))
+    assert compare(before, after).allowed == 1e-11

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.runtime.machine.timing import summarise
+from tilewright.runtime.measure.roofline import Roofline, Work
+
+
+def roofline(operations: int, size: int) -> Roofline:
+    return Roofline(summarise([1e-3]), 2, Work(operations, size), 200.0, 50.0)
+
+
+def test_much_arithmetic_is_bound_by_computing() -> None:
+    found = roofline(100_000_000, 1_000_000)
+    assert (found.bound, found.share) == ("compute", pytest.approx(0.5))
+    assert str(found) == (
+        "1 ms on 2 thread(s): 100.0 of 200.0 GFLOP/s, 1.0 of 50.0 GB/s; "
+        "50% of the compute limit, 500 us"
+    )
+
+
+def test_little_arithmetic_is_bound_by_memory() -> None:
+    found = roofline(1_000_000, 40_000_000)
+    assert (found.bound, found.share) == ("memory", pytest.approx(0.8))
+    assert found._repr_html_() == f"<p>{found}</p>"

@@ -1,0 +1,82 @@
+"""schedule/rules/products/contraction.py: which loops a product with constant weights has, by its
+sizes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tilewright.schedule.rules.default import default_schedule
+from tilewright.tir.target import Target
+from tilewright.tir.te import te
+
+from ...programs import image_conv, matmul
+from ...rule_checks import check
+
+AVX512 = Target.parse("c:avx512")
+SMALL = replace(AVX512, l1_bytes=1024, l2_bytes=1024)  # what small products do not fit into
+
+
+def sizes(text: str, *loops: str) -> tuple[int, ...]:
+    """The extents of the loops of these names, which stand one inside the other."""
+    pattern = ".*?".join(rf"for {loop} in \w+\((\d+)" for loop in loops)
+    found = re.search(pattern, text, re.DOTALL)
+    assert found is not None
+    return tuple(map(int, found.groups()))
+
+
+def scheduled(rows: int, columns: int, inner: int) -> str:
+    return str(default_schedule(matmul(rows, columns, inner, constant=True), AVX512))
+
+
+@pytest.mark.parametrize("rows", [70, 135])
+def test_all_panels_pass_over_one_block_of_many_rows_before_the_next(rows: int) -> None:
+    sch = check(matmul(rows, 100, 8, constant=True), SMALL)
+    blocks, panels, tiles = sizes(str(sch), "i_0_0", "j_0", "i_0_1")
+    assert min(blocks, panels, tiles) > 1
+
+
+def test_rows_whose_data_stays_in_the_cache_are_one_block() -> None:
+    assert sizes(scheduled(128, 768, 768), "j_0", "i_0") == (16, 15)
+
+
+@pytest.mark.parametrize("rows", [512, 1024, 2048])
+def test_blocks_of_rows_are_shared_out_evenly(rows: int) -> None:
+    text = scheduled(rows, 1024, 1024)
+    blocks, count = sizes(text, "i_0_0", "i_0_1")
+    (tile,) = sizes(text, "i_1")
+    busiest = -(-blocks // AVX512.threads) * count * tile
+    assert busiest <= 1.05 * rows / AVX512.threads
+
+
+@pytest.mark.parametrize("columns", [509, 768, 1021, 3072])
+def test_panels_are_shared_out_evenly(columns: int) -> None:
+    (panels,) = sizes(scheduled(127, columns, 1021), "j_0")
+    assert -(-panels // AVX512.threads) * AVX512.threads <= 1.05 * panels
+
+
+@pytest.mark.parametrize("rows", [16, 32, 64, 128])
+def test_no_place_asks_for_more_than_eight_lines_at_once(rows: int) -> None:
+    assert 1 <= scheduled(rows, 4096, 4096).count("prefetch(") <= 8
+
+
+def test_the_taps_of_windows_stand_outside_of_channels_that_come_first() -> None:
+    text = str(check(image_conv(9, 27, 20), AVX512))
+    assert sizes(text, "r", "s", "c") == (3, 3, 3)
+
+
+@pytest.mark.parametrize("shape", [(3, 17, 5), (9, 200, 8)])
+@pytest.mark.parametrize("target", ["c:avx512", "c:avx2"])
+def test_columns_that_are_read_backwards_leave_the_registers_first(
+    shape: tuple[int, int, int], target: str
+) -> None:
+    rows, columns, inner = shape
+    a = te.placeholder((rows, inner), "float32", name="A")
+    b = te.placeholder((inner, columns), "float32", name="B")
+    q = te.reduce_axis(inner, name="q")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, q] * b[q, j], axis=q), name="C")
+    y = te.compute((rows, columns), lambda i, j: c[i, columns - 1 - j] * 2.0, name="Y")
+    check(te.func(a, b, y, name="backwards"), target)

@@ -1,0 +1,207 @@
+"""schedule/rules/products/dots.py: which contractions go to an instruction, what the rule makes of
+edges, and that it is right.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.runtime.machine.host import host
+from tilewright.schedule.canonical import canonical_form
+from tilewright.schedule.estimate import estimate
+from tilewright.schedule.proof.prove import prove
+from tilewright.schedule.rules.default import default_schedule, rule_for
+from tilewright.schedule.trace.decisions import Random
+from tilewright.tir.func import PrimFunc
+from tilewright.tir.target import Target, covers
+from tilewright.tir.te import te
+
+from ...programs import assert_meaning_kept, assert_replays
+
+VNNI = Target.parse("c:avx512+vnni")
+BF16 = Target.parse("c:avx512+bf16")
+BYTES, HALVES = ("uint8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")
+ALLOWED = ("vdpbf16ps",)
+
+
+def product(
+    m: int,
+    n: int,
+    k: int,
+    types: tuple[str, str, str] = BYTES,
+    *,
+    constant: bool = True,
+    turned: bool = False,
+) -> PrimFunc:
+    """C[i, j] = the sum of A[i, k] * B[k, j]; turned: of A[k, i]."""
+    left, right, total = types
+    a = te.placeholder((k, m) if turned else (m, k), left, name="A")
+    b = te.placeholder((k, n), right, name="B", constant=constant)
+    q = te.reduce_axis(k, name="k")
+
+    def element(i: te.Expr, j: te.Expr) -> te.Expr:
+        row = a[q, i] if turned else a[i, q]
+        return te.sum(te.cast(row, total) * te.cast(b[q, j], total), axis=q)
+
+    return te.func(a, b, te.compute((m, n), element, name="C"), name="product")
+
+
+def convolution(size: int, channels: int, count: int, taps: int, step: int = 1) -> PrimFunc:
+    """Of bytes in rows of channels, the border of zeros a stage of its own."""
+    x = te.placeholder((1, size, size, channels), "uint8", name="X")
+    w = te.placeholder((taps, taps, channels, count), "int8", name="W", constant=True)
+    pad, wide = taps // 2, size + taps // 2 * 2
+    r, s, c = (te.reduce_axis(e, name=n) for e, n in ((taps, "r"), (taps, "s"), (channels, "c")))
+    source = x
+    if pad:
+
+        def padded(n: te.Expr, i: te.Expr, j: te.Expr, q: te.Expr) -> te.Expr:
+            inside = te.all_of(i >= pad, i < size + pad, j >= pad, j < size + pad)
+            return te.select(inside, x[n, i - pad, j - pad, q], te.const(0, "uint8"))
+
+        source = te.compute((1, wide, wide, channels), padded, name="P")
+
+    def element(n: te.Expr, i: te.Expr, j: te.Expr, o: te.Expr) -> te.Expr:
+        data = te.cast(source[n, i * step + r, j * step + s, c], "int32")
+        return te.sum(data * te.cast(w[r, s, c, o], "int32"), axis=(r, s, c))
+
+    shape = (1, (wide - taps) // step + 1, (wide - taps) // step + 1, count)
+    return te.func(x, w, te.compute(shape, element, name="Y"), name="convolution")
+
+
+EDGES = {
+    "whole vectors and steps": (product(9, 64, 16), VNNI),
+    "a column too many": (product(5, 33, 8), VNNI),
+    "few columns": (product(3, 5, 12), VNNI),
+    "one point too many": (product(4, 16, 13), VNNI),
+    "fewer points than a step has": (product(3, 17, 3), VNNI),
+    "nothing but one": (product(1, 1, 1), VNNI),
+    "a long sum in chunks with an end": (product(7, 40, 299), VNNI),
+    "signed data and unsigned weights": (product(5, 20, 9, ("int8", "uint8", "int32")), VNNI),
+    "weights of each call": (product(33, 20, 9, constant=False), VNNI),
+    "a 1x1 convolution": (convolution(5, 8, 20, 1), VNNI),
+    "a 3x3 convolution of odd channels": (convolution(6, 7, 20, 3), VNNI),
+    "a 3x3 convolution of stride 2": (convolution(7, 4, 16, 3, 2), VNNI),
+    "pairs": (product(5, 33, 10, HALVES), BF16),
+    "half a pair": (product(5, 18, 11, HALVES), BF16),
+    "a sum of pairs in parts": (product(2, 17, 1100, HALVES), BF16),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_what_the_rule_makes_is_right(name: str) -> None:
+    func, target = EDGES[name]
+    sch = default_schedule(func, target, allow=ALLOWED)
+    assert "tensorized" in str(sch.func)
+    nest = assert_meaning_kept(sch)
+    verdict = prove(nest, canonical_form(sch.func))
+    assert verdict.status == "proved", str(verdict)
+    assert_replays(sch)
+
+
+@pytest.mark.isa
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("name", EDGES)
+def test_a_kernel_is_that_of_its_definition(name: str) -> None:
+    """On data of the whole range, with fences around it; of bytes bit by bit."""
+    func, target = EDGES[name]
+    if not covers(host().instructions, target.instructions):
+        pytest.skip(f"this machine has no {target.instructions}")
+    given = {p.name: p.buffer for p in func.parameters if p.role != "output"}
+    rng = np.random.default_rng(0)
+    arrays = {key: _array(rng, b.type.numpy, b.shape) for key, b in given.items()}
+    bound = {p.name: arrays[p.name] for p in func.parameters if p.role == "constant"}
+    kernel = tw.build(func, target, constants=bound, allow=ALLOWED)
+    result = kernel(*(v for key, v in arrays.items() if key not in bound))
+    if func.outputs[0].type.is_integer:
+        expected = tw.build(func, "python", constants=bound)
+        np.testing.assert_array_equal(
+            result, expected(*(v for key, v in arrays.items() if key not in bound))
+        )
+    assert any(unit in kernel.source for unit in ("dpbusd", "dpbf16"))
+
+
+def _array(rng: np.random.Generator, kind: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    if kind.kind in "iu":
+        info = np.iinfo(kind)
+        return rng.integers(info.min, info.max, shape, kind, endpoint=True)
+    return rng.standard_normal(shape).astype(kind)
+
+
+def test_the_steps_are_those_of_a_contraction_and_an_instruction() -> None:
+    sch = default_schedule(product(8, 40, 22), VNNI)
+    layout = "lambda i0, i1: (i1 // 48, i0 // 4, i1 % 48, i0 % 4)"
+    assert [step for step in sch.steps if "layout" in step or "tensorize" in step] == [
+        "B_packed_0, B_packed_1, B_packed_2, B_packed_3 = "
+        f'transform_layout("B_packed", index_map="{layout}")',
+        'tensorize(j_1_1, intrinsic="vpdpbusd")',
+    ]
+
+
+def test_bytes_are_made_of_the_accumulators_and_sums_of_weights_at_build() -> None:
+    """The weights' sums stand in a nest of their own, which is that of `prepare`."""
+    a = te.placeholder((7, 22), "uint8", name="A")
+    b = te.placeholder((22, 37), "int8", name="B", constant=True)
+    p, q = te.reduce_axis(22, name="p"), te.reduce_axis(22, name="q")
+    sums = te.compute((37,), lambda j: te.sum(te.cast(b[p, j], "int32"), axis=p), name="sums")
+    c = te.compute(
+        (7, 37),
+        lambda i, j: te.sum(te.cast(a[i, q], "int32") * te.cast(b[q, j], "int32"), axis=q),
+        name="C",
+    )
+
+    def element(i: te.Expr, j: te.Expr) -> te.Expr:
+        real = te.cast(sums[j] * -128 + c[i, j], "float32") * 0.25
+        return te.cast(te.minimum(te.maximum(te.round(real), 0.0), 255.0), "uint8")
+
+    func = te.func(a, b, te.compute((7, 37), element, name="Y"), name="requantised")
+    sch = default_schedule(func, VNNI)
+    steps = "\n".join(sch.steps)
+    assert 'reverse_compute_at("Y", ' in steps
+    assert 'stage("sums", "sums", ' in steps
+    assert_meaning_kept(sch)
+    assert_replays(sch)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_tile_that_a_tuner_may_take_is_right(seed: int) -> None:
+    sch = default_schedule(product(11, 50, 18), VNNI, Random(seed))
+    nest = lower_to_nest(sch.func)
+    assert prove(nest, canonical_form(sch.func)).status == "proved"
+    assert_replays(sch)
+
+
+@pytest.mark.parametrize(
+    ("func", "target", "allow", "rule"),
+    [
+        (product(8, 32, 16), VNNI, (), "dots"),
+        (product(8, 32, 16), None, (), "dots"),
+        (product(8, 32, 16), Target.parse("c:avx512"), (), "reduction"),
+        (product(8, 32, 16), Target.parse("c:avx2"), (), "reduction"),
+        (product(8, 32, 16, HALVES), BF16, ALLOWED, "dots"),
+        (product(8, 32, 16, HALVES), BF16, (), "reduction"),
+        (product(8, 32, 16, HALVES), VNNI, ALLOWED, "reduction"),
+        (product(8, 32, 16, ("int8", "int8", "int32")), VNNI, (), "reduction"),
+        (product(8, 32, 16, ("uint8", "int8", "int64")), VNNI, (), "reduction"),
+        (product(8, 32, 16, constant=False), VNNI, (), "reduction"),
+        (product(8, 32, 16, turned=True), VNNI, (), "reduction"),
+    ],
+)
+def test_only_what_an_instruction_computes_and_a_build_allows_goes_to_it(
+    func: PrimFunc, target: Target | None, allow: tuple[str, ...], rule: str
+) -> None:
+    assert rule_for(func, target, allow=allow).name == rule
+
+
+def test_a_strict_build_takes_instructions_of_integers_alone() -> None:
+    assert rule_for(product(8, 32, 16), VNNI, strict=True).name == "dots"
+    assert rule_for(product(8, 32, 16, HALVES), BF16, strict=True, allow=ALLOWED).name != "dots"
+
+
+def test_the_instruction_is_priced() -> None:
+    func = product(64, 64, 256)
+    assert estimate(func, VNNI) == estimate(default_schedule(func, VNNI), VNNI)
+    assert estimate(func, VNNI) < estimate(func, Target.parse("c:avx512")) / 4

@@ -1,0 +1,6 @@
+"""The interpreter: what each statement and expression means, executed element by element."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

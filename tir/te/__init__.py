@@ -1,0 +1,6 @@
+"""The tensor-expression language: what users write to say what is computed."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

@@ -1,0 +1,210 @@
+"""Functions of elements, as definitions in the tensor-expression language use them: te.exp(A[i]).
+
+Plain numbers take the type of the expressions beside them.
+"""
+
+from __future__ import annotations
+
+from .. import intrinsics
+from ..checked import Checked, clamped
+from ..conditions import all_of as conjunction
+from ..conditions import any_of as disjunction
+from ..dtype import INT64, DType
+from ..dtype import dtype as as_dtype
+from ..errors import IRError, IRTypeError
+from ..expr import (
+    EQ,
+    NE,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Max,
+    Min,
+    Not,
+    Number,
+    Select,
+    compare,
+    magnitude,
+    power,
+)
+from ..expr import const as exact_const
+from ..number import check_number
+from ..operand_checks import check_function
+from .checks import check_condition, check_number_type, operands
+
+
+def const(value: Number, dtype: str | DType) -> Const:
+    """The number `value` as `dtype`; a fraction is rounded to a float type.
+
+    Raises: IRError, IRTypeError for a value that the type cannot hold.
+    """
+    kind = as_dtype(dtype)
+    whole = not kind.is_float and isinstance(value, float) and value.is_integer()
+    check_number(int(value) if whole else value, kind)
+    return exact_const(value, kind)
+
+
+def select(condition: Expr, on_true: Expr | Number, on_false: Expr | Number) -> Expr:
+    """`on_true` where `condition` holds, else `on_false`; a load in the branch not taken does not
+    happen.
+    """
+    check_condition("select", condition)
+    return Select(condition, *operands("select", on_true, on_false))
+
+
+def all_of(*conditions: Expr) -> Expr:
+    """All conditions hold; true for none. One is evaluated only where those before it hold."""
+    for condition in conditions:
+        check_condition("all_of", condition)
+    return conjunction(*conditions)
+
+
+def any_of(*conditions: Expr) -> Expr:
+    """One of the conditions holds; false for none. One is evaluated only where those before it do
+    not hold.
+    """
+    for condition in conditions:
+        check_condition("any_of", condition)
+    return disjunction(*conditions)
+
+
+def cast(value: Expr, dtype: str | DType) -> Expr:
+    """`value` converted to `dtype`; the same expression when it has that type."""
+    kind = as_dtype(dtype)
+    return value if value.dtype == kind else Cast(value, kind)
+
+
+def eq(a: Expr | Number, b: Expr | Number) -> Expr:
+    """a == b"""
+    return compare(EQ, *operands("eq", a, b))
+
+
+def ne(a: Expr | Number, b: Expr | Number) -> Expr:
+    """a != b"""
+    return compare(NE, *operands("ne", a, b))
+
+
+def logical_not(a: Expr) -> Expr:
+    """The truth value does not hold."""
+    check_condition("logical_not", a)
+    return Not(a)
+
+
+def maximum(a: Expr | Number, b: Expr | Number) -> Expr:
+    """The larger of two values; NaN when either is NaN."""
+    left, right = operands("maximum", a, b)
+    check_number_type("maximum", left)
+    return Max(left, right)
+
+
+def minimum(a: Expr | Number, b: Expr | Number) -> Expr:
+    """The smaller of two values; NaN when either is NaN."""
+    left, right = operands("minimum", a, b)
+    check_number_type("minimum", left)
+    return Min(left, right)
+
+
+def clamp_index(value: Expr, extent: int) -> Expr:
+    """The integer `value` as an index of `extent` elements: what lies outside becomes the first or
+    the last one.
+
+    Raises: IRError for a value that is no integer, or an extent below 1.
+    """
+    return clamped(_index("clamp_index", value, extent), extent)
+
+
+def checked(value: Expr, extent: int, *, what: str = "index") -> Expr:
+    """The integer `value` as an index of `extent` elements: a call that finds one outside of
+    0 .. extent-1 raises IndexError, after it has run with the first or the last element instead.
+
+    what: the name of the value for the message. Negative indices count from the end by
+    te.checked(te.select(v < 0, v + n, v), n).
+    Raises: IRError for a value that is no integer, or an extent below 1.
+    """
+    return Checked(_index("checked", value, extent), extent, what)
+
+
+def _index(function: str, value: object, extent: object) -> Expr:
+    """The value as int64."""
+    if not isinstance(value, Expr) or not value.dtype.is_integer:
+        found = f"type {value.dtype}" if isinstance(value, Expr) else repr(value)
+        raise IRTypeError(
+            f"te.{function}: the value is {found}; expected an integer expression.",
+            code="te-index-value",
+            hints=("te.cast(x, 'int64') converts it; A[2] needs no check.",),
+        )
+    if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
+        raise IRError(
+            f"te.{function}: the extent is {extent!r}; expected an integer of 1 or more.",
+            code="te-index-extent",
+        )
+    return cast(value, INT64)
+
+
+def _call(intrinsic: intrinsics.Intrinsic, *arguments: Expr | Number) -> Expr:
+    values = operands(intrinsic.name, *arguments)
+    check_function(intrinsic.name, values[0].dtype)
+    return Call(intrinsic, values)
+
+
+def exp(x: Expr) -> Expr:
+    """e to the power x."""
+    return _call(intrinsics.EXP, x)
+
+
+def exp2(x: Expr) -> Expr:
+    """2 to the power x."""
+    return _call(intrinsics.EXP2, x)
+
+
+def log(x: Expr) -> Expr:
+    """The natural logarithm."""
+    return _call(intrinsics.LOG, x)
+
+
+def tanh(x: Expr) -> Expr:
+    """The hyperbolic tangent."""
+    return _call(intrinsics.TANH, x)
+
+
+def erf(x: Expr) -> Expr:
+    """The error function."""
+    return _call(intrinsics.ERF, x)
+
+
+def gelu(x: Expr) -> Expr:
+    """x times the normal distribution function of x: x * (1 + erf(x / sqrt 2)) / 2, and as good to
+    a few ulp where that cancels.
+    """
+    return _call(intrinsics.GELU, x)
+
+
+def sqrt(x: Expr) -> Expr:
+    """The square root."""
+    return _call(intrinsics.SQRT, x)
+
+
+def abs(x: Expr | Number) -> Expr:
+    """The magnitude; of the smallest signed integer, which has none, that integer itself."""
+    return magnitude(*operands("abs", x))
+
+
+def round(x: Expr) -> Expr:
+    """The nearest integer, ties to even."""
+    return _call(intrinsics.ROUND, x)
+
+
+def floor(x: Expr) -> Expr:
+    """The largest integer that is not above x."""
+    return _call(intrinsics.FLOOR, x)
+
+
+def pow(x: Expr | Number, y: Expr | Number) -> Expr:
+    """x to the power y."""
+    return power(*operands("pow", x, y))
+
+
+def min_any(a: Expr | Number, b: Expr | Number) -> Expr:
+    """The smaller of two values; what a NaN gives is not promised."""
+    return _call(intrinsics.MIN_ANY, a, b)

@@ -1,0 +1,125 @@
+"""Tensors, and what computes their elements: the values that the tensor-expression language builds.
+
+A tensor is a placeholder, a state of a scan (te_scan), or one of the results of a Computation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..buffer import Buffer, Load
+from ..dim import Dim, Extent
+from ..dtype import DType
+from ..errors import IRTypeError
+from ..expr import Expr, Var
+from ..extern import ExternFunction
+from ..reduce import Reduce
+from ..visit import walk
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recurrence:
+    """The points of `axis` run in order, from the last one where it is `reverse`; the values read,
+    as elements of `states`, what earlier ones have set of each tensor.
+    """
+
+    states: tuple[Tensor, ...]
+    axis: Var
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Computation:
+    """What one te.compute says: `values` at each point of `axes`.
+
+    names, shape, types: of the tensors that it gives. values: one reduction that gives them all, or
+    an expression for each of them.
+    recurrence: of a scan, what its values read of the tensors that it gives.
+    """
+
+    names: tuple[str, ...]
+    shape: tuple[Extent, ...]
+    axes: tuple[Var, ...]
+    values: tuple[Expr, ...]
+    recurrence: Recurrence | None = field(default=None, kw_only=True)
+
+    @property
+    def reduction(self) -> Reduce | None:
+        """The reduction, where it is one."""
+        return self.values[0] if isinstance(self.values[0], Reduce) else None
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        """The element type of each tensor."""
+        listed = self.values if self.reduction is None else self.reduction.values
+        return tuple(value.dtype for value in listed)
+
+    @property
+    def shapes(self) -> tuple[tuple[Extent, ...], ...]:
+        """The shape of each tensor."""
+        return (self.shape,) * len(self.names)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that the values read, in order of first use; not its own."""
+        own = () if self.recurrence is None else self.recurrence.states
+        read = (n.buffer for v in self.values for n in walk(v) if isinstance(n, Load))
+        return tuple(dict.fromkeys(t for t in read if isinstance(t, Tensor) and t not in own))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExternComputation(Computation):
+    """What one te.extern says: `function` of the tensors `arguments`. It has no axes, no values.
+
+    results: the type and shape of each tensor that it gives.
+    """
+
+    function: ExternFunction
+    arguments: tuple[Tensor, ...]
+    results: tuple[tuple[DType, tuple[int, ...]], ...]
+
+    @property
+    def reduction(self) -> Reduce | None:
+        return None
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        return tuple(kind for kind, _ in self.results)
+
+    @property
+    def shapes(self) -> tuple[tuple[Extent, ...], ...]:
+        return tuple(shape for _, shape in self.results)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return tuple(dict.fromkeys(self.arguments))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor(Buffer):
+    """A placeholder, a state, or the result of a compute or a scan. `T[i, j]` is its element.
+
+    computation: what gives its elements, with `output` among the tensors of it; None for a
+    placeholder and a state. state: it stands for a tensor that a te.scan gives.
+    """
+
+    constant: bool = False
+    state: bool = False
+    computation: Computation | None = None
+    output: int = 0
+
+    def __repr__(self) -> str:
+        shown = ", ".join(e.name if isinstance(e, Dim) else str(e) for e in self.extents)
+        return f"Tensor {self.name}: {self.type}[{shown}]"
+
+    def _no_number(self, _: object) -> Expr:
+        letters = ", ".join("ijklmnpq"[n] if n < 8 else f"i{n}" for n in range(len(self.shape)))
+        raise IRTypeError(
+            f"te: tensor '{self.name}' stands where a number is expected; expected an element.",
+            code="te-tensor-operand",
+            hints=(f"te.compute(shape, lambda {letters}: {self.name}[{letters}] ..., name=...).",),
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_number
+    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __matmul__ = _no_number
+    __lt__ = __le__ = __gt__ = __ge__ = _no_number

@@ -1,0 +1,47 @@
+"""Names that other systems give to what a definition does here: each is answered with ours.
+
+The name -> what to write instead, or why there is no such thing; looked up where the module `te`
+has no such name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..errors import IRError, known_names
+
+NAMES: Mapping[str, str] = {
+    "Func": "te.compute(shape, lambda i, j: ..., name=...)",
+    "ImageParam": "te.placeholder(shape, dtype, name=...)",
+    "RDom": "te.reduce_axis(extent)",
+    "build": "tilewright.build(schedule)",
+    "call_extern": "te.extern(shape, dtype, inputs, source=..., symbol=..., reference=...)",
+    "clamp": "te.minimum(te.maximum(x, low), high)",
+    "create_prim_func": "te.func(inputs..., outputs..., name=...)",
+    "create_schedule": "tilewright.Schedule(te.func(inputs..., outputs..., name=...))",
+    "decl_buffer": "te.placeholder(shape, dtype, name=...)",
+    "if_then_else": "te.select(condition, x, y)",
+    "indexdiv": "a // b",
+    "indexmod": "a % b",
+    "floordiv": "a // b",
+    "floormod": "a % b",
+    "var": "the parameters of an element are its axes: te.compute(shape, lambda i, j: ...)",
+    "lower": "schedule.show() prints the nest; tilewright.build(schedule) makes a kernel of it",
+    "thread_axis": "schedule.parallel(loop): a CPU has threads, and no grid",
+    "where": "te.select(condition, x, y)",
+}
+
+
+class UnknownNameError(IRError, AttributeError):
+    """The tensor-expression language has no such name."""
+
+
+def unknown_name(name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error for a name that `te` does not have; `known` are those that it has."""
+    if name in NAMES:
+        return UnknownNameError(
+            f"te: no name '{name}'.", code="te-name", hints=(f"in tilewright: {NAMES[name]}.",)
+        )
+    return UnknownNameError(
+        f"te: no name '{name}'; it has {known_names(name, known)}.", code="te-name"
+    )

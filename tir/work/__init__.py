@@ -1,0 +1,6 @@
+"""How many operations a function takes, and how many bytes it moves."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )
