@@ -64,6 +64,17 @@ def _atom(expr: Expr, ranges: Ranges) -> Interval:
             if low is not None and high is not None and low // c.value == high // c.value:
                 return low % int(c.value), high % int(c.value)
             return 0, int(c.value) - 1
+        case FloorDiv(a, Const() as c) if c.value < -1:
+            low, high = bounds(a, ranges)
+            return (
+                None if high is None else high // int(c.value),
+                None if low is None else low // int(c.value),
+            )
+        case FloorMod(a, Const() as c) if c.value < 0:
+            low, high = bounds(a, ranges)
+            if low is not None and high is not None and low // c.value == high // c.value:
+                return low % int(c.value), high % int(c.value)
+            return int(c.value) + 1, 0
         case BitAnd(_, Const() as c) | BitAnd(Const() as c, _) if c.value >= 0:
             return 0, int(c.value)
         case ShiftRight(a, Const() as c) if 0 <= c.value < a.dtype.bits:

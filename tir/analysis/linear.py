@@ -135,9 +135,17 @@ def _quotient(a: Expr, b: Const) -> Expr:
 
 
 def _quotients(a: Expr, b: Const) -> Iterator[Expr]:
-    """a // b, and without the factor that all terms have in common with b: 4*t // 40 is t // 10."""
+    """a // b; as one quotient where `a` is another one and a constant: (t//7 + 1) // 9 is
+    (t + 7) // 63; and without the factor that all terms share with b: 4*t // 40 is t // 10.
+    """
     yield _quotient(a, b)
     form = linear(a)
+    if form.constant and len(form.terms) == 1 and form.terms[0][1] == 1:
+        (inner, _), *_ = form.terms
+        if isinstance(inner, FloorDiv) and isinstance(inner.b, Const) and inner.b.value > 0:
+            divisor = int(inner.b.value)
+            shifted = linear(inner.a) + Linear((), form.constant * divisor)
+            yield FloorDiv(expression(shifted), const(divisor * int(b.value), b.type))
     factor = math.gcd(int(b.value), form.constant, *(c for _, c in form.terms))
     if factor > 1:
         terms = tuple((atom, c // factor) for atom, c in form.terms)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tilewright.tir.analysis.bounds import bounds
 from tilewright.tir.analysis.linear import Interval
 from tilewright.tir.dtype import INT64
-from tilewright.tir.expr import Cast, Const, Expr, FloorDiv, Max, Min, Mul, Var
+from tilewright.tir.expr import Cast, Const, Expr, FloorDiv, FloorMod, Max, Min, Mul, Var
 from tilewright.tir.lowered import Ramp
 
 from ..expressions import boxes, integers, points, value
@@ -51,7 +51,12 @@ def test_bounds_with_a_variable_unbounded_contain_the_value(
         (Max(X, Y), (0, 9)),
         (Mul(X, Y), (0, 27)),
         (Ramp(X, -1, 4), (-3, 9)),
-        (FloorDiv(X, Const(-2, INT64)), (None, None)),
+        (FloorDiv(X, Const(-2, INT64)), (-5, 0)),
+        (FloorDiv(X + 3, Const(-3, INT64)), (-4, -1)),
+        (FloorDiv(X, Const(-1, INT64)), (None, None)),
+        (FloorMod(X, Const(-7, INT64)), (-6, 0)),
+        (FloorMod(X + 8, Const(-20, INT64)), (-12, -3)),
+        (FloorMod(Const(3, INT64), Const(-7, INT64)), (-4, -4)),
         (Cast(X, INT64), (None, None)),
         (X & 6, (0, 6)),
         (6 & (X - 20), (0, 6)),

@@ -64,6 +64,8 @@ def test_the_parts_of_a_fused_loop_meet_again() -> None:
     assert rejoin(linear(fused)) == linear(X * 2)
     nested = X // 12 * 12 + X // 3 % 4 * 3 + X % 3
     assert rejoin(linear(nested)) == linear(X)
+    shifted = (X + 8) // 63 * 63 + ((X + 1) // 7 + 1) % 9 * 7 + (X + 1) % 7
+    assert rejoin(linear(shifted)) == linear(X + 8)
     assert rejoin(linear(X // 6 * 5 + X % 6)) == linear(X // 6 * 5 + X % 6)
 
 
