@@ -19,7 +19,7 @@ from ..nest import fixed_tensors, is_reduction, read_indices, readers, target_of
 from ..schedule import Schedule
 from ..trace.references import LoopRef
 from .elementwise import square_tiles
-from .knobs.knobs import ask, ask_copies, ask_tile
+from .knobs.knobs import choose, choose_copies, choose_tile
 from .knobs.lanes import vector_lanes
 from .knobs.tiles import Tile, candidates
 from .rows import Parts, RowsRule, cut_rows, schedule_rows
@@ -231,7 +231,7 @@ def _rows_together(sch: Schedule, stages: _Stages, tile: Tile, target: Target) -
     sizes = [extent, *sorted((size for size in whole if size < extent), reverse=True)]
     fitting = [n for n, size in enumerate(sizes) if size * row <= target.l2_bytes // 2]
     default = sizes[fitting[0] if fitting else -1]
-    return ask(sch, "rows together", stages.second.block.name, sizes, default)
+    return choose(sch, "rows together", stages.second.block.name, sizes, default)
 
 
 def _tile(
@@ -242,7 +242,7 @@ def _tile(
     steps = math.prod(axis.extent for axis in product.reduced)
     tiles = candidates(1, rows, product.vector.extent, steps, dtype, target)
     found = [tile for tile in tiles if not whole or rows % tile.rows == 0]
-    return ask_tile(sch, product.block.name, found)
+    return choose_tile(sch, product.block.name, found)
 
 
 def _tiled(
@@ -272,7 +272,7 @@ def _second_product(
     head = sch.fuse(*heads) if len(heads) > 1 else heads[0]
     outer = (*loops.rows, loops.panel)
     finish_tile(sch, product.block.name, loops, outer, loops.reduced, target)
-    ask_copies(sch, product.block.name, loops.reduced[-1])
+    choose_copies(sch, product.block.name, loops.reduced[-1])
     return head, rows
 
 
@@ -287,4 +287,4 @@ def _first_product(sch: Schedule, stages: _Stages, together: int, target: Target
     alone = stages.epilogue is None
     name = product.block.name
     finish_tile(sch, name, loops, outer, loops.reduced, target, alone=alone)
-    ask_copies(sch, name, loops.reduced[-1])
+    choose_copies(sch, name, loops.reduced[-1])

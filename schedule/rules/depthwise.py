@@ -20,7 +20,7 @@ from ..cost.passes import Sweep
 from ..schedule import Schedule
 from .anchored import anchored_passes, inline_around_windows, only_reduction
 from .elementwise import schedule_pointwise
-from .knobs.knobs import ask_tile, write_out
+from .knobs.knobs import choose_tile, write_out
 from .knobs.lanes import vector_lanes
 from .knobs.tiles import Tile, pieces
 from .reduction import ACCUMULATORS
@@ -64,7 +64,7 @@ def _schedule(sch: Schedule, block: Block, target: Target) -> None:
     """Tile the sum for registers, with what follows on the accumulators."""
     reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
     lanes = vector_lanes(block, target)
-    tile = ask_tile(sch, block.name, window_tiles(block, target))
+    tile = choose_tile(sch, block.name, window_tiles(block, target))
     order = [it.var for it in reduced]
     loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
     # the windows of a row of tiles share what they read: panels stand outside of it

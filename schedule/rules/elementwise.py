@@ -16,7 +16,7 @@ from ..cost.passes import Sweep, arithmetic_cycles, values_of
 from ..nest import targets_of
 from ..schedule import Schedule
 from ..trace.references import LoopRef
-from .knobs.knobs import ask, ask_copies, ask_whether
+from .knobs.knobs import choose, choose_copies, choose_flag
 from .knobs.lanes import vector_lanes
 from .knobs.threads import share_out
 from .rule import Rule
@@ -78,7 +78,7 @@ def schedule_pointwise(sch: Schedule, name: str, target: Target) -> None:
         points = tuple(n * sch.extent(last) for n in turning_points(block, block.iters[-2]))
         last = sch.fuse(before, last)
     outer = [loop for loop in around if sch.extent(loop) > 1]
-    past = lanes > 1 and ask_streams(sch, (block,), target)
+    past = lanes > 1 and choose_streaming(sch, (block,), target)
     pieces = sch.loop_partition(last, points) if points else (last,)
     for number, piece in enumerate(pieces):
         told = f" in piece {number}" if points else ""
@@ -101,12 +101,12 @@ def _piece_in_vectors(
         return piece
     sizes = (None, VECTORS_PER_CHUNK, lanes) if alone else (None, lanes)
     *around, lane = sch.split(piece, sizes, tail="mask")
-    ask_copies(sch, name, around[-1], told)
+    choose_copies(sch, name, around[-1], told)
     sch.vectorize(lane)
     return around[0]
 
 
-def ask_streams(sch: Schedule, blocks: Sequence[Block], target: Target) -> bool:
+def choose_streaming(sch: Schedule, blocks: Sequence[Block], target: Target) -> bool:
     """Whether what the last of `blocks`, which make a row, writes goes past the caches; not asked
     of what the level-2 cache holds.
     """
@@ -114,7 +114,7 @@ def ask_streams(sch: Schedule, blocks: Sequence[Block], target: Target) -> bool:
     default = streams(blocks, target)
     if written <= target.l2_bytes:
         return default
-    return ask_whether(sch, "stores past the caches", blocks[-1].name, default)
+    return choose_flag(sch, "stores past the caches", blocks[-1].name, default)
 
 
 def streams(blocks: Sequence[Block], target: Target) -> bool:
@@ -146,15 +146,15 @@ def square_tiles(sch: Schedule, name: str, loops: Sequence[LoopRef], turned: int
 
     Measured: elements one by one take less than half of what gathered vectors take.
     """
-    height, width = ask(sch, "tile", name, TILES, (TILE, TILE))
+    height, width = choose(sch, "tile", name, TILES, (TILE, TILE))
     rows, row = sch.split(loops[turned], (None, height), tail="partition")
     columns, column = sch.split(loops[-1], (None, width), tail="partition")
     others = [loop for n, loop in enumerate(loops[:-1]) if n != turned]
     outer = [*others, columns, rows]
-    if ask_whether(sch, "rows outside", name, False):
+    if choose_flag(sch, "rows outside", name, False):
         outer = [*others, rows, columns]
     inside = [row, column]
-    if ask_whether(sch, "rows inside", name, False):
+    if choose_flag(sch, "rows inside", name, False):
         inside = [column, row]
     sch.reorder(*outer, *inside)
     return outer

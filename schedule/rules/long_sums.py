@@ -19,7 +19,7 @@ from ...tir.work.work import points_of
 from ..nest import is_reduction, targets_of
 from ..schedule import Schedule
 from ..trace.references import LoopRef
-from .knobs.knobs import ask, ask_copies, ask_whether
+from .knobs.knobs import choose, choose_copies, choose_flag
 from .knobs.lanes import vector_lanes
 from .knobs.threads import SERIAL_ELEMENTS, share_out
 from .shape.row_groups import row_axis
@@ -53,7 +53,7 @@ def cut_long_sum(sch: Schedule, name: str, target: Target) -> list[Cut]:
     """
     block = sch.func.block(name)
     if not _is_long(block, target):
-        count = ask(sch, "parts", name, _part_counts(block, target), 1)
+        count = choose(sch, "parts", name, _part_counts(block, target), 1)
         first = next(it for it in block.iters if it.kind is IterKind.REDUCE)
         return [] if count == 1 else [_cut_axis(sch, block, first, count, target)]
     cuts: list[Cut] = []
@@ -120,7 +120,7 @@ def _cut_axis(sch: Schedule, block: Block, axis: IterVar, count: int, target: Ta
     along, even = row_axis(block) is axis, axis.extent % count == 0
     if count == axis.extent:
         return _cut(sch, name, loop)
-    if even and (along or ask_whether(sch, "neighbours in a part", name, True)):
+    if even and (along or choose_flag(sch, "neighbours in a part", name, True)):
         return _cut(sch, name, sch.split(loop, (count, None))[0])
     if not along or vector_lanes(block, target) == 1:
         return _cut(sch, name, sch.split(loop, (None, count), tail="mask")[1])
@@ -176,5 +176,5 @@ def _cut_in_pieces(sch: Schedule, name: str, loop: LoopRef, count: int, target: 
     for tensor in targets_of(sch.func.block(made)):
         sch.stage(made, tensor.name, [parts, *others][-1], "register")
     share_out(sch, made, [parts, *others], target, points_of(sch.func.block(made)))
-    ask_copies(sch, made, steps)
+    choose_copies(sch, made, steps)
     return Cut(made, frozenset({block.name for block in sch.func.blocks} - before))

@@ -18,7 +18,7 @@ from ..cost.passes import Sweep
 from ..schedule import Schedule
 from .anchored import anchored_passes, inline_around_windows, only_reduction
 from .elementwise import schedule_pointwise
-from .knobs.knobs import ask_copies, ask_tile, write_out
+from .knobs.knobs import choose_copies, choose_tile, write_out
 from .knobs.lanes import vector_lanes
 from .knobs.tiles import Tile
 from .long_sums import cut_long_sum
@@ -69,7 +69,7 @@ def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool 
     spatial = [it for it in block.iters if it.kind is IterKind.SPATIAL]
     reduced = [it for it in block.iters if it.kind is IterKind.REDUCE]
     lanes = vector_lanes(block, target)
-    tile = ask_tile(sch, block.name, _tiles(spatial, lanes, target))
+    tile = choose_tile(sch, block.name, _tiles(spatial, lanes, target))
     order = [it.var for it in reduced]
     loops = tile_loops(sch, block, tile, tile.vectors * lanes, lanes, order)
     around = panels_between(sch, block.name, loops, len(loops.rows))
@@ -78,7 +78,7 @@ def schedule_window(sch: Schedule, block: Block, target: Target, *, alone: bool 
     taps = window_taps(block)
     most = UNROLLED_TAPS if taps <= UNROLLED_TAPS else 0
     if not write_out(sch, block.name, loops.reduced, most):
-        ask_copies(sch, block.name, loops.reduced[-1])
+        choose_copies(sch, block.name, loops.reduced[-1])
     share_tiles(sch, block, ordered, target)
 
 

@@ -28,8 +28,8 @@ from ..cost.passes import Sweep
 from ..nest import is_reduction, readers, targets_of
 from ..schedule import Schedule
 from ..trace.references import LoopRef
-from .elementwise import ask_streams, memory_cycles, schedule_pointwise, vector_cycles
-from .knobs.knobs import ask, ask_copies, ask_whether
+from .elementwise import choose_streaming, memory_cycles, schedule_pointwise, vector_cycles
+from .knobs.knobs import choose, choose_copies, choose_flag
 from .knobs.lanes import vector_lanes
 from .knobs.threads import share_out
 from .long_sums import cut_long_sum, long_sums
@@ -151,14 +151,14 @@ def schedule_rows(
             for reduction, maker in makers.items():
                 if maker and parts[reduction][:1] == (name,):
                     together = sch.merge(chunks[maker], steps)
-                    _ask_ahead(sch, sch.func.block(maker), row, together, target)
+                    _choose_prefetch(sch, sch.func.block(maker), row, together, target)
         elif is_reduction(block):
             _joined(sch, block, below[name], row)
         else:
             chunk = _elements(sch, block, below[name], target)
             if chunk is not None:
                 chunks[name] = chunk
-                if name == group.anchor and ask_streams(sch, made_by, target):
+                if name == group.anchor and choose_streaming(sch, made_by, target):
                     sch.annotate(chunk, "stream", 1)
     outer = [loop for loop in rows if sch.extent(loop) > 1]
     if cut is None:
@@ -200,7 +200,7 @@ def _maker(sch: Schedule, name: str, before: str, target: Target) -> str:
     fits = lanes <= axis.extent <= LONGEST_SUM * lanes
     if not (whole and fits and read & set(targets_of(made))):
         return ""
-    return before if ask_whether(sch, "one loop with what it reads", name, True) else ""
+    return before if choose_flag(sch, "one loop with what it reads", name, True) else ""
 
 
 def _in_parts(sch: Schedule, name: str, target: Target, *, alone: bool) -> tuple[str, ...]:
@@ -213,7 +213,7 @@ def _in_parts(sch: Schedule, name: str, target: Target, *, alone: bool) -> tuple
         return ()
     made: list[str] = []
     count = -(-axis.extent // lanes)
-    vectors = 1 if alone else _ask_vectors(sch, name, count)
+    vectors = 1 if alone else _choose_vectors(sch, name, count)
     for size in (vectors * lanes, lanes, FEW):
         steps = sch.loops(block.name)[-1]
         if not made or size < sch.extent(steps):
@@ -222,14 +222,14 @@ def _in_parts(sch: Schedule, name: str, target: Target, *, alone: bool) -> tuple
     return tuple(made)
 
 
-def _ask_vectors(sch: Schedule, name: str, count: int) -> int:
+def _choose_vectors(sch: Schedule, name: str, count: int) -> int:
     """How many vectors of partial results a row of `count` vectors has: never so few that a sum
     grows longer than by default, and longer than one that may stand alone.
     """
     default = _vectors(count)
     longest = max(LONGEST_SUM, -(-count // default))
     sizes = [n for n in range(1, min(count, MOST_VECTORS) + 1) if -(-count // n) <= longest]
-    return ask(sch, "vectors", name, sizes, default)
+    return choose(sch, "vectors", name, sizes, default)
 
 
 def _vectors(count: int) -> int:
@@ -256,18 +256,20 @@ def _partial(
     if joins:
         sch.unroll(steps)
     else:
-        ask_copies(sch, block.name, steps)
+        choose_copies(sch, block.name, steps)
     return steps
 
 
-def _ask_ahead(sch: Schedule, maker: Block, row: LoopRef, steps: LoopRef, target: Target) -> None:
+def _choose_prefetch(
+    sch: Schedule, maker: Block, row: LoopRef, steps: LoopRef, target: Target
+) -> None:
     """While vectors of a row are made, ask for the next row of what they are made of: where making
     one takes longer than memory takes to bring one, and the whole does not stay in the first cache.
     """
     read = {load.buffer for load in loads(maker.body)} & {p.buffer for p in sch.func.parameters}
     large = [buffer.name for buffer in read if buffer.size * buffer.type.bytes > target.l1_bytes]
     pays = vector_cycles(maker, target) >= memory_cycles(target)
-    if large and sch.extent(row) > 1 and ask_whether(sch, "early rows", maker.name, pays):
+    if large and sch.extent(row) > 1 and choose_flag(sch, "early rows", maker.name, pays):
         for tensor in sorted(large):
             sch.attempt(partial(Schedule.prefetch, buffer=tensor, at=row, spread=(steps,)))
 

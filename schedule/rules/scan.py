@@ -15,7 +15,7 @@ from ...tir.visit import free_vars, loads, stores
 from ...tir.work.work import points_of
 from ..schedule import Schedule
 from ..trace.references import LoopRef
-from .knobs.knobs import ask, ask_copies
+from .knobs.knobs import choose, choose_copies
 from .knobs.lanes import vector_lanes
 from .knobs.threads import share_out
 
@@ -39,13 +39,13 @@ def schedule_scan(sch: Schedule, block: Block, target: Target) -> None:
         shared = vectors if len(free) > 1 else -(-vectors // target.threads)
         most = max(1, min(PANEL_VECTORS, shared))
         sizes = [size for size in PANELS if size < vectors]
-        size = ask(sch, "vectors of a panel", block.name, sizes, most)
+        size = choose(sch, "vectors of a panel", block.name, sizes, most)
         outer[-1], *inner = sch.split(loops[panel.var], (None, size, lanes), tail="mask")
-        ask_copies(sch, block.name, inner[0])
+        choose_copies(sch, block.name, inner[0])
         sch.vectorize(inner[-1])
     elif free and steps.extent > 1:
         sizes = [size for size in SIZES if size <= sch.extent(outer[-1])]
-        chains = ask(sch, "chains", block.name, sizes, CHAINS)
+        chains = choose(sch, "chains", block.name, sizes, CHAINS)
         outer[-1], chain = sch.split(outer[-1], (None, chains), tail="partition")
         inner = [chain]
         sch.unroll(chain)

@@ -19,7 +19,7 @@ from ..nest import read_indices, target_of, targets_of
 from ..schedule import Schedule
 from ..trace.references import LoopRef
 from .elementwise import schedule_pointwise
-from .knobs.knobs import ask
+from .knobs.knobs import choose
 from .knobs.lanes import vector_lanes
 from .knobs.threads import share_out
 from .knobs.tiles import Tile
@@ -87,7 +87,7 @@ def panels_between(sch: Schedule, block: str, loops: TiledLoops, inside: int) ->
     """
     rows = [row for row in loops.rows if sch.extent(row) > 1]
     sizes = range(len(rows) + 1) if sch.extent(loops.panel) > 1 else ()
-    place = ask(sch, "loops around panels", block, sizes, min(inside, len(rows)))
+    place = choose(sch, "loops around panels", block, sizes, min(inside, len(rows)))
     around = list(loops.rows)
     around.insert(around.index(rows[place]) if place < len(rows) else len(around), loops.panel)
     return around

@@ -1,4 +1,4 @@
-"""An engine, a tuning log and a trace written on 24 November 2026, before modules moved to rooms and
+"""An engine, a tuning log and a trace of 24 November 2026, before modules moved to rooms and
 primitives were declared: they load, run and replay as they did.
 """
 

@@ -23,7 +23,7 @@ from ...cost.grid import KernelPass
 from ...nest import buffers_read, read_indices, readers, target_of, targets_of, writers
 from ...schedule import Schedule
 from ...trace.references import LoopRef
-from ..knobs.knobs import ask
+from ..knobs.knobs import choose
 from ..rule import Rule
 from ..shape.structure import inline_chains, is_pointwise, reductions
 from .elementwise import schedule_points
@@ -147,25 +147,25 @@ def _rows(sch: Schedule, stages: _Stages) -> int:
     """Rows of a thread: as many as its registers hold results of, and as there are enough blocks
     of.
     """
-    *apart, row, column, _ = sch.func.block(stages.joined).iters
+    *batch, row, column, _ = sch.func.block(stages.joined).iters
     across = -(-column.extent // THREADS)
     fitting = [rows for rows in ROWS if rows * across <= MOST_RESULTS]
-    blocks = math.prod(it.extent for it in apart)
+    blocks = math.prod(it.extent for it in batch)
     default = next(
         (n for n in fitting if blocks * -(-row.extent // (n * THREADS)) >= FEWEST_BLOCKS), 1
     )
-    return ask(sch, "rows of a thread", stages.products, fitting, default)
+    return choose(sch, "rows of a thread", stages.products, fitting, default)
 
 
 def _join(sch: Schedule, stages: _Stages, rows: int) -> LoopRef:
     """Give each block of threads its rows, and what is made of them. Returns the loop over tiles of
     keys.
     """
-    *apart, row, column, tiles = sch.loops(stages.joined)
+    *batch, row, column, tiles = sch.loops(stages.joined)
     block, part, ty = sch.split(row, (None, rows, THREADS))
     across = -(-sch.extent(column) // THREADS)
     wide, tx = sch.split(column, (across, THREADS))
-    heads = sch.fuse(*apart) if len(apart) > 1 else apart[0]
+    heads = sch.fuse(*batch) if len(batch) > 1 else batch[0]
     sch.reorder(heads, block, tiles, ty, tx, part, wide)
     sch.bind(heads, "blockIdx.y")
     sch.bind(block, "blockIdx.x")
@@ -211,11 +211,11 @@ def _multiply(sch: Schedule, name: str, tiles: LoopRef, kept: Buffer | None) -> 
     """
     found = product(sch.func.block(name))
     assert found is not None
-    *apart, row, column, term = _in_order(sch, found, sch.compute_at(name, tiles))
+    *batch, row, column, term = _in_order(sch, found, sch.compute_at(name, tiles))
     slices, inside = sch.split(term, (None, min(DEPTH, sch.extent(term))))
-    _tile(sch, apart, row, column, (slices, inside))
-    sides = [side for side in found.sides if side.load.buffer is not kept]
-    made = {copy for side in sides for copy in fetched(sch, found, side, slices, THREADS)}
+    _tile(sch, batch, row, column, (slices, inside))
+    operands = [operand for operand in found.operands if operand.load.buffer is not kept]
+    made = {copy for operand in operands for copy in fetched(sch, found, operand, slices, THREADS)}
     sch.set_scope(target_of(sch.func.block(name)).name, "register")
     return {name, *made}
 
@@ -234,8 +234,8 @@ def _mix(sch: Schedule, stages: _Stages, tiles: LoopRef) -> set[str]:
 
 def _score(sch: Schedule, stages: _Stages, tiles: LoopRef, rows: int) -> set[str]:
     """The scores of a tile, in shared memory, each made of a product in registers."""
-    *apart, row, tile, key = sch.compute_at(stages.scores, tiles)
-    _tile(sch, [*apart, tile], row, key)
+    *batch, row, tile, key = sch.compute_at(stages.scores, tiles)
+    _tile(sch, [*batch, tile], row, key)
     _keep(sch, stages.scores, rows)
     return {stages.scores, *_multiply(sch, stages.products, tiles, None)}
 
@@ -254,13 +254,13 @@ def _reduce(sch: Schedule, name: str, tiles: LoopRef, rows: int) -> set[str]:
     parts = min(THREADS // rows, sch.extent(sch.loops(name)[-1]) // 2)
     _, part = sch.split(sch.loops(name)[-1], (None, parts))
     made = sch.rfactor(name, part)
-    *apart, row, tile, terms = sch.compute_at(name, tiles)
+    *batch, row, tile, terms = sch.compute_at(name, tiles)
     ty, tx = sch.split(row, (THREADS, rows))
-    sch.reorder(*apart, tile, ty, tx, terms)
+    sch.reorder(*batch, tile, ty, tx, terms)
     _in_threads(sch, name, ty, tx)
-    part, *apart, row, tile, terms = sch.compute_at(made, tiles)
+    part, *batch, row, tile, terms = sch.compute_at(made, tiles)
     ty, each = sch.split(row, (THREADS, rows))
-    sch.reorder(*apart, tile, ty, each, part, terms)
+    sch.reorder(*batch, tile, ty, each, part, terms)
     sch.storage_align(target_of(sch.func.block(made)).name, 0, BANKS, 2 * rows)
     _in_threads(sch, made, ty, sch.fuse(each, part))
     return {name, made}

@@ -11,7 +11,7 @@ from ....tir.visit import loads
 from ...library import deal_out
 from ...nest import is_reduction, readers, targets_of
 from ...schedule import Schedule
-from ..knobs.knobs import ask, ask_whether
+from ..knobs.knobs import choose, choose_flag
 from .transpose import is_turned, schedule_turned
 
 THREADS = (64, 128, 256, 512)
@@ -26,13 +26,13 @@ def schedule_points(sch: Schedule, name: str) -> None:
     """
     block = sch.func.block(name)
     turned = not is_reduction(block) and is_turned(sch, block)
-    if turned and ask_whether(sch, "tiles in shared memory", name, True):
+    if turned and choose_flag(sch, "tiles in shared memory", name, True):
         schedule_turned(sch, name)
         return
-    threads = ask(sch, "threads of a block", name, THREADS, DEFAULT_THREADS)
+    threads = choose(sch, "threads of a block", name, THREADS, DEFAULT_THREADS)
     most = 1 if is_reduction(block) else neighbours(block)
     default = most if targets_of(block)[0].size >= most * FEWEST_VECTORS else 1
-    lanes = ask(sch, "neighbours of a thread", name, (1, most), default)
+    lanes = choose(sch, "neighbours of a thread", name, (1, most), default)
     deal_out(sch, name, threads, lanes)
     if is_reduction(block):
         thread = sch.loops(name)[1]

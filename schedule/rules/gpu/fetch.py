@@ -11,38 +11,38 @@ from ...nest import fixed_tensors
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from .elementwise import neighbours
-from .operands import Product, Side, inline_moves
+from .operands import Operand, Product, inline_moves
 
 BANKS = 32  # of shared memory, of four bytes each
 
 
 def fetched(
-    sch: Schedule, found: Product, side: Side, slices: LoopRef, threads: int, at_once: int = 1
+    sch: Schedule, found: Product, operand: Operand, slices: LoopRef, threads: int, at_once: int = 1
 ) -> set[str]:
-    """Let the threads of a block fetch what a slice needs of an operand, neighbours what lies side
-    by side, in vectors where each of them gets some. at_once: columns that a thread reads at once.
-    Returns the blocks that fetch.
+    """Let the threads of a block fetch what a slice needs of an operand: neighbours fetch what lies
+    side by side, in vectors where there are enough for all. at_once: columns that a thread reads at
+    once. Returns the blocks that fetch.
 
     Shared memory has a row for each term, along which the threads of a row of columns read; or one
     for each row of the tile, of which few are read at once, where terms lie side by side.
     """
     name = found.block.name
-    copy = sch.reindex(name, side.load.buffer.name)
+    copy = sch.reindex(name, operand.load.buffer.name)
     inline_moves(sch, copy)
     made, lanes = {copy}, 1
-    along_terms = side.lies_along(found.walked)
-    by_rows = along_terms and side is found.rows
-    if along_terms and side.load.buffer.name in {b.name for b in fixed_tensors(sch.func)}:
+    along_terms = operand.lies_along(found.reduction_order)
+    by_rows = along_terms and operand is found.rows
+    if along_terms and operand.load.buffer.name in {b.name for b in fixed_tensors(sch.func)}:
         turned(sch, copy)
         deal_out(sch, copy)
         copy, along_terms = sch.cache_read(name, copy), False
         lanes = neighbours(sch.func.block(copy))
         made.add(copy)
     elif by_rows:
-        lanes = side.lanes(found.walked[-1])
+        lanes = operand.lanes(found.reduction_order[-1])
     else:
         turned(sch, copy)
-        lanes = 1 if along_terms else side.lanes(side.axes[-1])
+        lanes = 1 if along_terms else operand.lanes(operand.axes[-1])
     each = list(sch.compute_at(copy, slices))
     if along_terms and not by_rows:
         depth = sch.extent(each[-2])
@@ -75,7 +75,7 @@ def deal_among(sch: Schedule, each: Sequence[LoopRef], threads: Sequence[int], m
 
 
 def turned(sch: Schedule, copy: str) -> None:
-    """Let the terms of a copy of an operand come before the axis of its side."""
+    """Let the terms of a copy of an operand come before the axis of its own."""
     count = len(sch.func.block(copy).iters)
     axes = [f"i{number}" for number in range(count)]
     order = [*axes[:-2], axes[-1], axes[-2]]

@@ -1,8 +1,8 @@
-"""What a rule of a grid sees in a sum of products: two sides that share the terms of the sum.
+"""What a rule for GPUs sees in a sum of products: two operands that share its terms.
 
 A matrix product, one of many matrices, and a convolution are one thing: rows are the axes of the
-result that one operand alone knows, columns those of the other one. Of a convolution one side has
-the pixels, the other one the channels of the result, and the terms are the elements of a window.
+result that one operand alone knows, columns those of the other one. Of a convolution one operand
+has the pixels, the other one the channels of the result, and the terms are elements of a window.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECTOR = 8  # elements of four bytes in the least part of memory that is read at
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class Operand:
     """One operand of a product: what it reads, and the axes of the result that it alone knows; of
     the rows, also axes of one value that neither knows.
     """
@@ -79,49 +79,54 @@ class Product:
     """A sum of products of two operands. The last axis of the result that only one of them knows
     belongs to the columns.
 
-    apart: the axes that both know, each value of which has a product of its own; terms: what is
+    batch: the axes that both know, each value of which has a product of its own; terms: what is
     summed over, in the order of the definition.
     """
 
     block: Block
-    apart: tuple[IterVar, ...]
-    rows: Side
-    columns: Side
+    batch: tuple[IterVar, ...]
+    rows: Operand
+    columns: Operand
     terms: tuple[IterVar, ...]
 
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def operands(self) -> tuple[Operand, Operand]:
         """Rows and columns."""
         return self.rows, self.columns
 
     @property
     def products(self) -> int:
         """How many products of two matrices there are."""
-        return prod(it.extent for it in self.apart)
+        return prod(it.extent for it in self.batch)
 
     @property
-    def walked(self) -> tuple[IterVar, ...]:
+    def reduction_order(self) -> tuple[IterVar, ...]:
         """The terms in the order in which they lie in memory where windows slide; else as they
         are.
         """
-        for side in self.sides:
-            if side.slides(self.terms):
-                return tuple(sorted(self.terms, key=lambda it: -side.step(it.var)))
+        for operand in self.operands:
+            if operand.slides(self.terms):
+                return tuple(sorted(self.terms, key=lambda it: -operand.step(it.var)))
         return self.terms
 
     @property
     def is_matrices(self) -> bool:
-        """Whether the block runs over what is apart, one row, one column and one term."""
-        single = [len(side.axes) == 1 for side in self.sides]
-        order = (*self.apart, *self.rows.axes, *self.columns.axes, *self.terms)
+        """Whether the block runs over the batch, one row, one column and one term."""
+        single = [len(operand.axes) == 1 for operand in self.operands]
+        order = (*self.batch, *self.rows.axes, *self.columns.axes, *self.terms)
         return all(single) and len(self.terms) == 1 and order == self.block.iters
 
     @property
     def groups(self) -> tuple[tuple[IterVar, ...], ...]:
-        """The axes to be counted as one: each that is apart, those of the rows, of the columns, and
+        """The axes to be counted as one: each of the batch, those of the rows, of the columns, and
         the terms.
         """
-        return (*((it,) for it in self.apart), self.rows.axes, self.columns.axes, self.walked)
+        return (
+            *((it,) for it in self.batch),
+            self.rows.axes,
+            self.columns.axes,
+            self.reduction_order,
+        )
 
 
 def product(block: Block) -> Product | None:
@@ -136,19 +141,19 @@ def product(block: Block) -> Product | None:
     if operands[0].buffer is operands[1].buffer or any(map(loads, places)):
         return None
     first, second = (frozenset[Var]().union(*map(free_vars, x.indices)) for x in operands)
-    apart = tuple(it for it in spatial if it.var in first & second)
-    one = Side(operands[0], tuple(it for it in spatial if it.var in first - second))
-    other = Side(operands[1], tuple(it for it in spatial if it.var in second - first))
+    batch = tuple(it for it in spatial if it.var in first & second)
+    one = Operand(operands[0], tuple(it for it in spatial if it.var in first - second))
+    other = Operand(operands[1], tuple(it for it in spatial if it.var in second - first))
     single = [it for it in spatial if it.var not in first | second]
     if not one.axes or not other.axes or any(it.extent != 1 for it in single):
         return None
-    rows, columns = sorted((one, other), key=lambda side: spatial.index(side.axes[-1]))
+    rows, columns = sorted((one, other), key=lambda operand: spatial.index(operand.axes[-1]))
     if single:
-        rows = Side(rows.load, tuple(it for it in spatial if it in (*single, *rows.axes)))
+        rows = Operand(rows.load, tuple(it for it in spatial if it in (*single, *rows.axes)))
     terms = tuple(it for it in block.iters if it.kind is IterKind.REDUCE)
     if any(known.isdisjoint(it.var for it in terms) for known in (first, second)):
         return None
-    return Product(block, apart, rows, columns, terms)
+    return Product(block, batch, rows, columns, terms)
 
 
 def _operands(block: Block) -> tuple[Load, Load] | None:
@@ -194,13 +199,13 @@ def inline_moves(sch: Schedule, name: str) -> None:
 
 
 def as_matrices(sch: Schedule, found: Product, user: str) -> None:
-    """Let the axes of each side of a product be one, and the terms: in its block, in the one that
-    reads its result, and in those that make an operand that it reads at plain axes.
+    """Let the axes of each operand of a product be one, and the terms: in its block, in the one
+    that reads its result, and in those that make an operand that it reads at plain axes.
     """
     if found.is_matrices:
         return
-    for side in found.sides:
-        _join_operand(sch, found, side.load)
+    for operand in found.operands:
+        _join_operand(sch, found, operand.load)
     place = {it: number for number, it in enumerate(found.block.iters)}
     groups = [[place[it] for it in group] for group in found.groups]
     sch.join_axes(found.block.name, groups)

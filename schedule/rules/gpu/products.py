@@ -24,7 +24,7 @@ from ...nest import target_of
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..anchored import only_reduction
-from ..knobs.knobs import ask, ask_copies
+from ..knobs.knobs import choose, choose_copies
 from ..rule import Rule
 from .elementwise import VECTOR_BYTES, schedule_points
 from .fetch import fetched
@@ -70,8 +70,8 @@ class GridProductsRule(Rule):
             return False
         if made.columns.extent < FEWEST_COLUMNS and has_small_windows(anchor):
             return False
-        apart = any(axis.dim is not None for axis in made.apart)
-        return not func.dims or (made.is_matrices and not apart)
+        open_batch = any(axis.dim is not None for axis in made.batch)
+        return not func.dims or (made.is_matrices and not open_batch)
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps."""
@@ -113,10 +113,10 @@ def _schedule_product(sch: Schedule, found: Product, user: str) -> set[str]:
     blocks that are done.
     """
     name = found.block.name
-    threads, height, width, depth = ask(sch, "tile", name, TILES, _tile(found))
+    threads, height, width, depth = choose(sch, "tile", name, TILES, _tile(found))
     as_matrices(sch, found, user)
-    *apart, row, column, term = sch.loops(name)
-    one = [sch.fuse(*apart)] if len(apart) > 1 else apart
+    *batch, row, column, term = sch.loops(name)
+    one = [sch.fuse(*batch)] if len(batch) > 1 else batch
     rows, part, ty = sch.split(row, (None, height, threads))
     lanes = _lanes(found, width)
     columns, width_part, tx, lane = sch.split(column, (None, width // lanes, threads, lanes))
@@ -131,9 +131,11 @@ def _schedule_product(sch: Schedule, found: Product, user: str) -> set[str]:
     sch.unroll(part)
     sch.unroll(width_part)
     sch.vectorize(lane)
-    ask_copies(sch, name, inside)
+    choose_copies(sch, name, inside)
     made = {
-        copy for side in found.sides for copy in fetched(sch, found, side, slices, threads, lanes)
+        copy
+        for operand in found.operands
+        for copy in fetched(sch, found, operand, slices, threads, lanes)
     }
     _finished(sch, user, columns, threads, lanes)
     sch.set_scope(target_of(sch.func.block(name)).name, "register")

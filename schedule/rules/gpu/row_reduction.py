@@ -24,7 +24,7 @@ from ....tir.visit import loads
 from ...nest import is_reduction, read_indices, readers, targets_of
 from ...schedule import Schedule
 from ...trace.references import LoopRef
-from ..knobs.knobs import ask
+from ..knobs.knobs import choose
 from ..shape.row_groups import RowGroup, row_axis
 from .elementwise import VECTOR_BYTES
 
@@ -288,12 +288,12 @@ def _deal(sch: Schedule, group: RowGroup) -> _Deal:
     length, axes = row_length(sch, group), sch.func.block(group.anchor).iters[: group.rows]
     count = math.prod(it.extent for it in axes)
     lanes = _lanes(sch, group, length)
-    warps = ask(sch, "warps of a row", group.anchor, WARPS, _warps(length, lanes, count))
+    warps = choose(sch, "warps of a row", group.anchor, WARPS, _warps(length, lanes, count))
     axis = max(range(len(axes)), key=lambda place: axes[place].extent)
     most = axes[axis].extent
     default = DEFAULT_ROWS if count >= FEW_ROWS and most >= 2 * DEFAULT_ROWS else 1
     choices = [rows for rows in ROWS if rows <= most]
-    rows = ask(sch, "rows of a block", group.anchor, choices, default) if warps == 1 else 1
+    rows = choose(sch, "rows of a block", group.anchor, choices, default) if warps == 1 else 1
     return _Deal(length, lanes, warps, rows, axis)
 
 

@@ -22,7 +22,7 @@ from ....tir.work.work import points_of
 from ...cost.grid import KernelPass
 from ...nest import is_reduction, targets_of
 from ...schedule import Schedule
-from ..knobs.knobs import ask
+from ..knobs.knobs import choose
 from ..long_sums import cut_axes
 from ..rule import Rule
 from ..shape.row_groups import row_axis, row_groups
@@ -86,7 +86,7 @@ def _cut_long(sch: Schedule, name: str) -> None:
     rows = points_of(block) // axis.extent
     fitting = (n for n in PARTS if 2 * n <= axis.extent and n * rows <= PARTS[0])
     default = next(fitting, 1) if axis.extent >= LONG else 1
-    parts = ask(sch, "parts", name, (1, *PARTS), default)
+    parts = choose(sch, "parts", name, (1, *PARTS), default)
     for count in (parts, MOST_THREADS) if parts > 1 else ():
         _, part = sch.split(sch.loops(name)[-1], (None, count), tail="mask")
         sch.rfactor(name, part)

@@ -17,7 +17,7 @@ from ....tir.stmt import Block, IterKind
 from ...nest import is_reduction, loops_around, read_indices, target_of, targets_of
 from ...schedule import Schedule, Scope
 from ...trace.references import LoopRef
-from ..knobs.knobs import ask
+from ..knobs.knobs import choose
 from ..shape.structure import is_plain_store, pointwise_output
 
 WARPS = (4, 8, 16, 32)  # of a block
@@ -57,7 +57,7 @@ def schedule_shared_sums(sch: Schedule, name: str, plain: Collection[str]) -> se
     few_blocks = spatial[-1] < FEW_BLOCKS * WARP
     liked = choices if few_blocks else [n for n in choices if n < WARPS[-1]]
     whole = [n for n in liked if reduced[longest] % n == 0 and 2 * n >= liked[-1]]
-    warps = ask(sch, "warps of a sum", name, choices, (whole or liked)[-1])
+    warps = choose(sch, "warps of a sum", name, choices, (whole or liked)[-1])
     terms = block.bindings[len(spatial) + longest]
     around = loops_around(sch.func, block)
     place = next(n for n, loop in enumerate(around) if loop.var is terms)
@@ -67,10 +67,10 @@ def schedule_shared_sums(sch: Schedule, name: str, plain: Collection[str]) -> se
     *rows, column, _ = sch.loops(name)
     few = math.prod(spatial[:-1]) <= MOST_ROWS
     columns, lane = sch.split(column, (None, min(WARP, spatial[-1])))
-    apart, inside = ([], rows) if few else (rows, [])
-    sch.reorder(*apart, columns, *inside, lane)
-    if apart:
-        sch.bind(sch.fuse(*apart) if len(apart) > 1 else apart[0], "blockIdx.y")
+    outside, inside = ([], rows) if few else (rows, [])
+    sch.reorder(*outside, columns, *inside, lane)
+    if outside:
+        sch.bind(sch.fuse(*outside) if len(outside) > 1 else outside[0], "blockIdx.y")
     sch.bind(columns, "blockIdx.x")
     _of_warps(sch, copy, columns, len(rows), "team")
     _of_warps(sch, parts, columns, len(rows), "register")

@@ -32,12 +32,12 @@ from ...library import deal_out
 from ...nest import fixed_tensors, is_reduction, target_of
 from ...schedule import Schedule
 from ...trace.references import LoopRef
-from ..knobs.knobs import ask
+from ..knobs.knobs import choose
 from ..rule import Rule
 from .elementwise import VECTOR_BYTES, schedule_points
 from .fetch import deal_among, turned
 from .kernels import row_kernels
-from .operands import Product, Side, as_matrices, inline_moves, narrow_operands, prepare, product
+from .operands import Operand, Product, as_matrices, inline_moves, narrow_operands, prepare, product
 from .products import FEWEST_BLOCKS, GridProductsRule
 
 # warps of a block down and across, tiles of an instruction down and across in a warp
@@ -90,7 +90,7 @@ def _unit(units: Sequence[str], block: Block) -> WarpProduct | None:
 
 
 class _Tiles:
-    """The steps for one product, whose block runs over what is apart, a row, a column, a term."""
+    """The steps for one product, whose block runs over the batch, a row, a column, a term."""
 
     def __init__(self, sch: Schedule, found: Product, user: str, unit: WarpProduct) -> None:
         self.sch = sch
@@ -98,9 +98,9 @@ class _Tiles:
         self.name = found.block.name
         self.user = user
         self.unit = unit
-        tile = ask(sch, "tile", self.name, TILES, _tile(found))
+        tile = choose(sch, "tile", self.name, TILES, _tile(found))
         self.down, self.across, self.high, self.wide = tile
-        steps = ask(sch, "steps of a slice", self.name, SLICE_STEPS, SLICE_STEPS[0])
+        steps = choose(sch, "steps of a slice", self.name, SLICE_STEPS, SLICE_STEPS[0])
         self.rows = self.down * self.high * ROWS
         self.columns = self.across * self.wide * COLUMNS
         self.steps = steps
@@ -110,9 +110,9 @@ class _Tiles:
         """Take the steps. Returns the blocks that are done."""
         sch, found = self.sch, self.found
         sizes = (self.rows, self.columns)
-        copies = [self._copied(s, n) for s, n in zip(found.sides, sizes, strict=True)]
-        apart = [1] * len(found.apart)
-        *others, row, column, term = sch.pad_axes(self.name, (*apart, *sizes, self.depth))
+        copies = [self._copied(s, n) for s, n in zip(found.operands, sizes, strict=True)]
+        batch = [1] * len(found.batch)
+        *others, row, column, term = sch.pad_axes(self.name, (*batch, *sizes, self.depth))
         outside, slices = self._bound(others, row, column, term)
         for made in copies:
             each = sch.compute_at(made.block, slices)
@@ -130,18 +130,18 @@ class _Tiles:
     def _ahead(self, slices: LoopRef) -> None:
         """Fetch slices ahead of their use, as far as shared memory allows."""
         most = self.sch.extent(slices)
-        stages = ask(self.sch, "stages", self.name, STAGES, STAGES[0])
+        stages = choose(self.sch, "stages", self.name, STAGES, STAGES[0])
         if min(stages, most) > 1:
             self.sch.annotate(slices, "stages", min(stages, most))
 
     def _bound(
-        self, apart: Sequence[LoopRef], row: LoopRef, column: LoopRef, term: LoopRef
+        self, batch: Sequence[LoopRef], row: LoopRef, column: LoopRef, term: LoopRef
     ) -> tuple[LoopRef, LoopRef]:
         """Deal the product out to blocks, warps and lanes. Returns the loop of columns of blocks
         and that of slices.
         """
         sch = self.sch
-        one = [sch.fuse(*apart)] if len(apart) > 1 else list(apart)
+        one = [sch.fuse(*batch)] if len(batch) > 1 else list(batch)
         rows, wy, down, half, group = sch.split(row, (None, self.down, self.high, HALVES, 8))
         parts = (None, self.across, self.wide, 4, PAIRS)
         columns, wx, right, place, pair = sch.split(column, parts)
@@ -158,24 +158,24 @@ class _Tiles:
         sch.tensorize(half, self.unit.name)
         return columns, slices
 
-    def _copied(self, side: Side, size: int) -> _Copy:
+    def _copied(self, operand: Operand, size: int) -> _Copy:
         """A copy of an operand, with room for whole tiles. Of what is prepared once, another one
         is: there neighbours of a row are terms, so that they are fetched in vectors.
         """
         sch, found, bytes_ = self.sch, self.found, self.unit.element.bytes
-        fixed = side.load.buffer.name in {b.name for b in fixed_tensors(sch.func)}
-        copy = sch.reindex(self.name, side.load.buffer.name)
+        fixed = operand.load.buffer.name in {b.name for b in fixed_tensors(sch.func)}
+        copy = sch.reindex(self.name, operand.load.buffer.name)
         inline_moves(sch, copy)
-        apart = [1] * (len(sch.func.block(copy).iters) - 2)
+        batch = [1] * (len(sch.func.block(copy).iters) - 2)
         by_rows = True
-        if fixed or side.lies_along(found.walked):
-            sch.pad(copy, (*apart, size, self.depth))
-            lanes = side.lanes(found.walked[-1])
+        if fixed or operand.lies_along(found.reduction_order):
+            sch.pad(copy, (*batch, size, self.depth))
+            lanes = operand.lanes(found.reduction_order[-1])
         else:
             by_rows = bytes_ == 2
             turned(sch, copy)
-            sch.pad(copy, (*apart, self.depth, size))
-            lanes = side.lanes(side.axes[-1])
+            sch.pad(copy, (*batch, self.depth, size))
+            lanes = operand.lanes(operand.axes[-1])
         if not fixed:
             return _Copy(copy, lanes, by_rows, (copy,))
         deal_out(sch, copy)

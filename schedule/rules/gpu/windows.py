@@ -22,7 +22,7 @@ from ...nest import target_of
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..anchored import only_reduction
-from ..knobs.knobs import ask
+from ..knobs.knobs import choose
 from ..rule import Rule
 from ..shape.structure import is_plain_store
 from ..shape.windows import sliding_axes, window_box, window_taps
@@ -104,8 +104,8 @@ def _schedule(sch: Schedule, name: str, user: str) -> list[str]:
     """
     block = sch.func.block(name)
     tiles = _tiles(block)
-    tile = ask(sch, "tile", name, tiles, tiles[0])
-    threads = ask(sch, "threads of a block", name, THREADS, DEFAULT_THREADS)
+    tile = choose(sch, "tile", name, tiles, tiles[0])
+    threads = choose(sch, "threads of a block", name, THREADS, DEFAULT_THREADS)
     copies = _copies(sch, block)
     sizes = dict(zip(_sliding(block), tile, strict=True))
     outer, inner, taps = list[LoopRef](), list[LoopRef](), list[LoopRef]()

@@ -25,7 +25,7 @@ MOST_TILES = 12  # that a tuner may choose from
 Choice = TypeVar("Choice")
 
 
-def ask(
+def choose(
     sch: Schedule, what: str, block: str, candidates: Sequence[Choice], default: Choice
 ) -> Choice:
     """One of the candidates, each of which counts once; `default`, what the model takes, is one."""
@@ -37,9 +37,9 @@ def ask(
     return sch.sample_categorical(listed, listed.index(default), name=f"{what} of {block}")
 
 
-def ask_whether(sch: Schedule, what: str, block: str, default: bool) -> bool:
+def choose_flag(sch: Schedule, what: str, block: str, default: bool) -> bool:
     """Yes or no."""
-    return ask(sch, what, block, (False, True), default)
+    return choose(sch, what, block, (False, True), default)
 
 
 def is_minor(sch: Schedule, name: str) -> bool:
@@ -49,12 +49,12 @@ def is_minor(sch: Schedule, name: str) -> bool:
     return work.get(name, 0) * MINOR <= sum(work.values())
 
 
-def ask_copies(sch: Schedule, block: str, loop: LoopRef, piece: str = "") -> None:
+def choose_copies(sch: Schedule, block: str, loop: LoopRef, piece: str = "") -> None:
     """Ask how many copies of the body of a block's innermost loop the C compiler should make.
     piece: which loop it is, of several.
     """
     sizes = [size for size in COPIES if size <= max(1, sch.extent(loop) // 2)]
-    copies = ask(sch, f"copies of the body{piece}", block, sizes, 1)
+    copies = choose(sch, f"copies of the body{piece}", block, sizes, 1)
     if copies > 1:
         sch.annotate(loop, "unroll_hint", copies)
 
@@ -67,14 +67,14 @@ def write_out(sch: Schedule, block: str, reduced: Sequence[LoopRef], most: int) 
     counts = list(itertools.accumulate(extents, operator.mul))
     default: int = max((count for count in counts if count <= most), default=0)
     choices = [0, *(n for n in counts if 1 < n <= MOST_WRITTEN_OUT), default]
-    chosen: int = ask(sch, "terms written out", block, sorted(choices), default)
+    chosen: int = choose(sch, "terms written out", block, sorted(choices), default)
     for loop, count in zip(reversed(reduced), counts, strict=True):
         if count <= chosen:
             sch.unroll(loop)
     return chosen
 
 
-def ask_tile(sch: Schedule, block: str, tiles: Sequence[Tile]) -> Tile:
+def choose_tile(sch: Schedule, block: str, tiles: Sequence[Tile]) -> Tile:
     """One of the first of the tiles of a block, the best by the model first."""
     listed = [tile.to_json() for tile in tiles[:MOST_TILES]]
-    return Tile(*ask(sch, "tile", block, listed, listed[0]))
+    return Tile(*choose(sch, "tile", block, listed, listed[0]))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....tir.target import Target
 from ...schedule import Schedule
 from ...trace.references import LoopRef
-from .knobs import ask
+from .knobs import choose
 
 SERIAL_ELEMENTS = 4096  # below about 5 us of work, a barrier costs more than a second thread brings
 UNSURE = 16  # times as many or as few elements, between which it is not plain what a barrier brings
@@ -42,7 +42,7 @@ def share_out(
     if target.threads > 1 and sch.extent(loops[0]) > 1:
         many, few = elements >= UNSURE * SERIAL_ELEMENTS, UNSURE * elements < SERIAL_ELEMENTS
         choices = [*([] if many else [0]), *([] if few else range(1, 2 + joined))]
-    shared = ask(sch, f"loops for threads{piece}", block, choices, default)
+    shared = choose(sch, f"loops for threads{piece}", block, choices, default)
     if shared == 2:
         sch.parallel(sch.fuse(*loops[:2]))
     elif shared == 1:

@@ -23,7 +23,7 @@ from ...nest import is_reduction
 from ...schedule import Schedule
 from ..anchored import anchored_passes, only_product
 from ..elementwise import schedule_pointwise
-from ..knobs.knobs import ask_tile
+from ..knobs.knobs import choose_tile
 from ..knobs.tiles import Tile, candidates, least_cycles, tile_cycles
 from ..reduction import schedule_window
 from ..rule import Rule
@@ -32,7 +32,7 @@ from ..shape.structure import Contraction, inline_chains, pointwise_output
 from ..tiled import share_tiles
 from .groups import Panel, choose_panel, group_cycles, is_grouped
 from .halo import border_of, copy_border
-from .narrow import ask_narrow, schedule_narrow
+from .narrow import choose_narrow, schedule_narrow
 from .packing import pack_weights
 from .product_nest import (
     TiledProduct,
@@ -43,7 +43,7 @@ from .product_nest import (
     streams,
 )
 from .split_products import cut_product
-from .sum_blocks import ask_part, reduction_order
+from .sum_blocks import choose_part, reduction_order
 
 FEW_ROWS = 4  # up to which elements of a product are summed one by one, where that walks memory
 SET_SPAN = 4096  # bytes after which the sets of a first cache repeat: a page
@@ -114,7 +114,7 @@ def schedule_contraction(
     """
     whole = found.block.name
     free = unit is None and not in_order
-    if free and ask_narrow(sch, found, target):
+    if free and choose_narrow(sch, found, target):
         _schedule_others(sch, (found.block, pointwise_output(sch.func, found.block)), target)
         schedule_narrow(sch, found, target)
         return
@@ -126,7 +126,7 @@ def schedule_contraction(
     points = 1 if unit is None else unit.points
     panel = _choose(sch, found, target, points)
     order = [it.var for it in found.reduced] if in_order else reduction_order(found)
-    part = None if in_order or found.total.is_integer else ask_part(sch, found, points)
+    part = None if in_order or found.total.is_integer else choose_part(sch, found, points)
     packed = pack_weights(sch, found, panel.width, order, part, points)
     product = TiledProduct(found, panel, packed, tuple(order), part, unit)
     nest = nest_product(sch, product, target, in_blocks=border is not None)
@@ -168,7 +168,7 @@ def _choose_tile(sch: Schedule, found: Contraction, target: Target, points: int)
     if _rows_meet(found):
         most = target.l1_bytes // SET_SPAN + 1
         tiles.sort(key=lambda tile: tile.outer_rows * tile.rows > most)
-    return ask_tile(sch, found.block.name, tiles)
+    return choose_tile(sch, found.block.name, tiles)
 
 
 def _uneven(found: Contraction, tile: Tile, target: Target) -> float:

@@ -14,7 +14,7 @@ from functools import cache
 from ....tir.dtype import DType
 from ....tir.target import Target
 from ...schedule import Schedule
-from ..knobs.knobs import MOST_TILES, ask
+from ..knobs.knobs import MOST_TILES, choose
 from ..knobs.tiles import FMA_LATENCY, LOADS_PER_FMA, TILE_OVERHEAD, Tile, pieces
 from ..shape.structure import Contraction
 
@@ -42,7 +42,7 @@ def is_grouped(found: Contraction) -> bool:
 def choose_panel(sch: Schedule, found: Contraction, target: Target) -> Panel:
     """The panel and tile that the schedule's decisions take."""
     listed = [panel.to_json() for panel in _panels_of(found, target)[:MOST_TILES]]
-    *tile, width = ask(sch, "panel", found.block.name, listed, listed[0])
+    *tile, width = choose(sch, "panel", found.block.name, listed, listed[0])
     return Panel(Tile(*tile), width)
 
 

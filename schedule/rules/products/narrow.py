@@ -18,7 +18,7 @@ from ...nest import targets_of
 from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..elementwise import schedule_pointwise
-from ..knobs.knobs import ask_copies, ask_tile, ask_whether
+from ..knobs.knobs import choose_copies, choose_flag, choose_tile
 from ..knobs.tiles import Tile, pieces, step_cycles
 from ..shape.structure import Contraction, pointwise_output
 from ..tiled import share_tiles
@@ -33,7 +33,7 @@ MOST_ROWS = 8  # of a tile
 JOIN = 6  # cycles, about, to add up the lanes of a vector
 
 
-def ask_narrow(sch: Schedule, found: Contraction, target: Target) -> bool:
+def choose_narrow(sch: Schedule, found: Contraction, target: Target) -> bool:
     """Whether lanes go along the steps; by default they go along the columns."""
     axis, lanes = reduction_order(found)[-1], target.lanes(found.total)
     steps = next(it.extent for it in found.reduced if it.var is axis)
@@ -43,7 +43,7 @@ def ask_narrow(sch: Schedule, found: Contraction, target: Target) -> bool:
     plain = found.total.is_float and not (found.is_widened or found.batch or is_grouped(found))
     if not (fits and plain and found.rows and _is_along(found, axis)):
         return False
-    return ask_whether(sch, "lanes along the steps", found.block.name, False)
+    return choose_flag(sch, "lanes along the steps", found.block.name, False)
 
 
 def schedule_narrow(sch: Schedule, found: Contraction, target: Target) -> None:
@@ -51,7 +51,7 @@ def schedule_narrow(sch: Schedule, found: Contraction, target: Target) -> None:
     name, lanes = found.block.name, target.lanes(found.total)
     axis = reduction_order(found)[-1]
     epilogue = pointwise_output(sch.func, found.block)
-    tile = ask_tile(sch, name, _tiles(found, axis, target))
+    tile = choose_tile(sch, name, _tiles(found, axis, target))
     _turn_weights(sch, found, axis)
     loops = dict(zip((it.var for it in found.block.iters), sch.loops(name), strict=True))
     _, lane = sch.split(loops[axis], (None, lanes), tail="mask")
@@ -140,4 +140,4 @@ def _compute_in_registers(sch: Schedule, name: str, place: LoopRef) -> None:
     if sch.extent(steps[-1]) <= FEW:
         sch.unroll(steps[-1])
     else:
-        ask_copies(sch, name, steps[-1])
+        choose_copies(sch, name, steps[-1])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ....tir.expr import Var
 from ...nest import fixed_tensors
 from ...schedule import Schedule
-from ..knobs.knobs import ask_whether
+from ..knobs.knobs import choose_flag
 from ..shape.structure import Contraction
 
 PACK_ROWS = 32  # rows from which on packing weights that change with every call pays
@@ -55,7 +55,7 @@ def _is_packed(
     if not contiguous or weight.buffer in fixed_tensors(sch.func):
         return True
     short = bool(found.batch) or math.prod(axis.extent for axis in found.rows) < PACK_ROWS
-    return ask_whether(sch, "packed weights", found.block.name, not short)
+    return choose_flag(sch, "packed weights", found.block.name, not short)
 
 
 def _layout(

@@ -86,7 +86,7 @@ def fetch_weights(
         sch.attempt(lambda s: s.prefetch(packed, at, spread=spread, level=2))
 
 
-def fetch_results(sch: Schedule, walked: Rows, tile: LoopRef, spread: Sequence[LoopRef]) -> None:
+def fetch_results(sch: Schedule, streamed: Rows, tile: LoopRef, spread: Sequence[LoopRef]) -> None:
     """Ask for the lines that an iteration of the loop `tile` writes, and for those that what
     follows its sum reads, while it sums its tile, from inside of the loops `spread`; where that is
     a few lines of a tensor in each.
@@ -95,17 +95,17 @@ def fetch_results(sch: Schedule, walked: Rows, tile: LoopRef, spread: Sequence[L
     """
     for block in sch.func.blocks:
         loops = sch.loops(block.name)
-        if tile not in loops or not set(walked.results) & set(targets_of(block)):
+        if tile not in loops or not set(streamed.results) & set(targets_of(block)):
             continue
         size = math.prod(sch.extent(loop) for loop in loops[loops.index(tile) + 1 :])
-        for tensor in (*walked.others, *walked.results):
+        for tensor in (*streamed.others, *streamed.results):
             if _lines(sch, size * tensor.type.bytes, spread) <= FEW_LINES:
-                _ask(sch, walked, tensor, tile, spread, distance=0, level=1)
+                _prefetch(sch, streamed, tensor, tile, spread, distance=0, level=1)
 
 
 def fetch_rows(
     sch: Schedule,
-    walked: Rows,
+    streamed: Rows,
     rows: Sequence[LoopRef],
     around: Sequence[LoopRef],
     target: Target,
@@ -117,20 +117,20 @@ def fetch_rows(
 
     A whole iteration ahead, since a tile is done before what it asks for is there.
     """
-    size, loops = walked.bytes, [loop for loop in around if sch.extent(loop) > 1]
+    size, loops = streamed.bytes, [loop for loop in around if sch.extent(loop) > 1]
     while loops and loops[0] in rows and size > target.l2_bytes // 4 * sch.extent(loops[0]):
         size //= sch.extent(loops.pop(0))
     if not loops or loops[0] not in rows:
         return
     at, *spread = loops
     if _lines(sch, size // sch.extent(at), spread) <= MOST_LINES_OF_ROWS:
-        for tensor in (walked.data, *walked.others, *walked.results):
-            _ask(sch, walked, tensor, at, spread, distance=1, level=level)
+        for tensor in (streamed.data, *streamed.others, *streamed.results):
+            _prefetch(sch, streamed, tensor, at, spread, distance=1, level=level)
 
 
-def _ask(
+def _prefetch(
     sch: Schedule,
-    walked: Rows,
+    streamed: Rows,
     tensor: Buffer,
     at: LoopRef,
     spread: Sequence[LoopRef],
@@ -141,9 +141,9 @@ def _ask(
     """Prefetch a tensor that is walked by rows, where the loop walks it: what follows a sum may
     have a nest of its own.
     """
-    rw: Literal["read", "write"] = "write" if tensor in walked.results else "read"
-    ask = partial(Schedule.prefetch, buffer=tensor.name, at=at, spread=spread)
-    sch.attempt(partial(ask, distance=distance, rw=rw, level=level))
+    rw: Literal["read", "write"] = "write" if tensor in streamed.results else "read"
+    prefetch = partial(Schedule.prefetch, buffer=tensor.name, at=at, spread=spread)
+    sch.attempt(partial(prefetch, distance=distance, rw=rw, level=level))
 
 
 def _lines(sch: Schedule, size: int, spread: Sequence[LoopRef]) -> float:

@@ -13,7 +13,7 @@ from ....tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ....tir.target import Target
 from ...schedule import Schedule
 from ...trace.references import LoopRef
-from ..knobs.knobs import ask, ask_copies, ask_whether
+from ..knobs.knobs import choose, choose_copies, choose_flag
 from ..knobs.tiles import Tile
 from ..shape.structure import Contraction
 from ..tiled import TiledLoops, finish_tile, tile_loops
@@ -115,23 +115,23 @@ def nest_product(
     tile, unit = product.panel.tile, product.unit
     loops = tile_loops(sch, found.block, tile, width, lanes, product.order, short=short, unit=unit)
     order = _order_loops(sch, product, loops, target, in_blocks=in_blocks)
-    walked = rows_of(sch, found)
+    streamed = rows_of(sch, found)
     rows_first = not (order.panels_first or order.around or order.place)
-    far = rows_first and _comes_from_far(sch, name, walked, target)
-    cut = _cut_steps(sch, product, loops, order, walked if far else None)
+    far = rows_first and _comes_from_far(sch, name, streamed, target)
+    cut = _cut_steps(sch, product, loops, order, streamed if far else None)
     blocked = () if cut.block is None else (cut.block,)
     outer = [*order.outer, order.panel, *blocked, *order.inner]
     around = [*order.around, *outer]
     ordered = finish_tile(sch, name, loops, around, cut.inside, target, parts=cut.parts)
-    ask_copies(sch, name, cut.inside[-1])
+    choose_copies(sch, name, cut.inside[-1])
     chunks = [loop for loop in cut.inside[:-1] if sch.extent(loop) > 1]
     if order.panels_first:
         _fetch_panels(sch, product, order, cut, chunks)
         if cut.parts is None and chunks and streams(found, target):
-            fetch_results(sch, walked, outer[-1], chunks)
+            fetch_results(sch, streamed, outer[-1], chunks)
     elif far:
         level = 1 if len(product.order) == 1 else 2
-        fetch_rows(sch, walked, order.rows, [*outer, *chunks], target, level)
+        fetch_rows(sch, streamed, order.rows, [*outer, *chunks], target, level)
     return ProductLoops(ordered, cut.parts, order.place)
 
 
@@ -143,9 +143,9 @@ def _order_loops(
     """
     found, tile = product.contraction, product.panel.tile
     around, rows = list(loops.rows[: len(found.batch)]), list(loops.rows[len(found.batch) :])
-    outside, panels_first = _ask_place(sch, found, rows, loops.panel, target)
+    outside, panels_first = _choose_place(sch, found, rows, loops.panel, target)
     if panels_first and len(rows) == 1:
-        size = _ask_block_size(sch, found, tile, sch.extent(rows[0]), target)
+        size = _choose_block_size(sch, found, tile, sch.extent(rows[0]), target)
         if size:
             blocks, rows[0] = sch.split(rows[0], (None, size), tail="partition")
             around.append(blocks)
@@ -164,13 +164,13 @@ def _cut_steps(
     """Decide where the steps of the sum are cut: into parts or blocks, and into chunks, between
     which the next panel is asked for. early: the rows that are as well, if any.
     """
-    apart, least = spacing(product.step_bytes, order.row_tiles), 4 * PREFETCH_STEPS
+    every, least = spacing(product.step_bytes, order.row_tiles), 4 * PREFETCH_STEPS
     if early is not None:
         steps = order.row_tiles * math.prod(sch.extent(x) for x in (loops.panel, *loops.reduced))
-        apart = min(apart, spacing(early.bytes, steps, LEAST_STEPS))
-        least = 2 * apart
+        every = min(every, spacing(early.bytes, steps, LEAST_STEPS))
+        least = 2 * every
     part = product.part and product.part // product.points
-    return cut_sum(sch, product.name, loops.reduced, part, order.row_tiles, apart, least)
+    return cut_sum(sch, product.name, loops.reduced, part, order.row_tiles, every, least)
 
 
 def _fetch_panels(
@@ -185,7 +185,7 @@ def _fetch_panels(
     fetch_weights(sch, product.packed, at, [*tiled, *chunks], size)
 
 
-def _ask_place(
+def _choose_place(
     sch: Schedule,
     found: Contraction,
     rows: Sequence[LoopRef],
@@ -201,26 +201,26 @@ def _ask_place(
     places = [*long, len(rows)] if long and sch.extent(panel) > 1 else [default]
     if default not in places:
         default = next(place for place in places if place >= default)
-    inside = ask(sch, "loops around panels", found.block.name, places, default)
+    inside = choose(sch, "loops around panels", found.block.name, places, default)
     return inside, inside <= min(long, default=0) if len(places) > 1 else first
 
 
-def _ask_block_size(
+def _choose_block_size(
     sch: Schedule, found: Contraction, tile: Tile, count: int, target: Target
 ) -> int:
     """Tiles of rows in a block that meets all panels before the next one; 0 where there is one."""
     size = rows_in_block(found, tile, target)
     sizes = [n for n in (size // 2, size, 2 * size) if 1 < n < count]
     default = size if has_row_blocks(found, target) else 0
-    return ask(sch, "tiles of rows in a block", found.block.name, [0, *sizes], default)
+    return choose(sch, "tiles of rows in a block", found.block.name, [0, *sizes], default)
 
 
-def _comes_from_far(sch: Schedule, name: str, walked: Rows, target: Target) -> bool:
+def _comes_from_far(sch: Schedule, name: str, streamed: Rows, target: Target) -> bool:
     """Whether the next rows are asked for early; not asked of what the first cache holds."""
-    default = walked.bytes > target.l2_bytes // 2
-    if walked.bytes <= target.l1_bytes:
+    default = streamed.bytes > target.l2_bytes // 2
+    if streamed.bytes <= target.l1_bytes:
         return default
-    return ask_whether(sch, "early rows", name, default)
+    return choose_flag(sch, "early rows", name, default)
 
 
 def _panels_first(

@@ -15,7 +15,7 @@ from ....tir.target import Target
 from ....tir.visit import loads
 from ....tir.work.work import points_of
 from ...schedule import Schedule
-from ..knobs.knobs import ask
+from ..knobs.knobs import choose
 from ..knobs.threads import SERIAL_ELEMENTS
 from ..long_sums import FEW_TASKS, PARTS
 from ..shape.structure import Contraction
@@ -32,7 +32,7 @@ def cut_product(sch: Schedule, found: Contraction, target: Target) -> Contractio
     """
     name, least = found.block.name, _fewest_parts(found)
     counts = _part_counts(found, target) if least == 1 else [least]
-    count = ask(sch, "parts", name, counts, least)
+    count = choose(sch, "parts", name, counts, least)
     if count == 1:
         return found
     axis = reduction_order(found)[-1]
@@ -49,7 +49,7 @@ def cut_product(sch: Schedule, found: Contraction, target: Target) -> Contractio
 
 
 def _fewest_parts(found: Contraction) -> int:
-    """Parts of a sum of floats that would else be a long chain: where `ask_part` finds no parts of
+    """Parts of a sum of floats that would else be a long chain: where `choose_part` finds none of
     it, or too many.
     """
     if found.total.is_integer or not _can_be_cut(found):

@@ -12,7 +12,7 @@ from ....tir.expr import Var
 from ....tir.visit import free_vars
 from ...schedule import Schedule
 from ...trace.references import LoopRef
-from ..knobs.knobs import ask
+from ..knobs.knobs import choose
 from ..shape.structure import Contraction
 from .prefetching import chunks
 
@@ -40,7 +40,7 @@ def reduction_order(found: Contraction) -> list[Var]:
     )
 
 
-def ask_part(sch: Schedule, found: Contraction, points: int) -> int | None:
+def choose_part(sch: Schedule, found: Contraction, points: int) -> int | None:
     """Points of the innermost reduction axis in one part of a long sum; None for a short one.
 
     The rounding error of a sum grows with the root of its length: parts of at most `PART` steps
@@ -54,7 +54,7 @@ def ask_part(sch: Schedule, found: Contraction, points: int) -> int | None:
     if steps < LONG_SUM or not fitting:
         return None
     longer = [d for d in fitting if taps * d >= LEAST_PART]
-    return ask(sch, "steps in a part", found.block.name, longer[-MOST_PARTS:], fitting[-1])
+    return choose(sch, "steps in a part", found.block.name, longer[-MOST_PARTS:], fitting[-1])
 
 
 def parts_of(inner: int, taps: int, points: int = 1) -> list[int]:
@@ -78,12 +78,12 @@ def cut_sum(
     reduced: Sequence[LoopRef],
     part: int | None,
     row_tiles: int,
-    apart: int,
+    every: int,
     least: int,
 ) -> Sum:
     """Cut a long sum into parts of `part` steps, or into blocks whose panels the level-2 cache
     holds. Where several tiles of rows share a panel, cut what is left of a sum along one axis into
-    chunks of `apart` steps, if the whole has `least`.
+    chunks of `every` steps, if the whole has `least`.
     """
     *taps, inside = reduced
     parts = None
@@ -97,9 +97,9 @@ def cut_sum(
     if parts is None:
         sizes = [0, *(size for size in BLOCKS if size < steps)]
         default = REDUCTION_BLOCK if steps > REDUCTION_BLOCK else 0
-        size = ask(sch, "steps in a block", name, sizes, default)
+        size = choose(sch, "steps in a block", name, sizes, default)
         if size:
             block, inside = sch.split(inside, (None, size), tail="partition")
     sizes = [0, *(size for size in SPACINGS if size < sch.extent(inside))]
-    apart = ask(sch, "steps between prefetches", name, sizes, apart)
-    return Sum(parts, block, tuple(chunks(sch, inside, apart) if apart else (inside,)))
+    every = choose(sch, "steps between prefetches", name, sizes, every)
+    return Sum(parts, block, tuple(chunks(sch, inside, every) if every else (inside,)))

@@ -27,7 +27,7 @@ from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..anchored import only_product
 from ..elementwise import schedule_pointwise
-from ..knobs.knobs import ask, ask_copies, ask_tile
+from ..knobs.knobs import choose, choose_copies, choose_tile
 from ..knobs.lanes import vector_lanes
 from ..knobs.threads import SERIAL_ELEMENTS, share_out
 from ..knobs.tiles import Tile, candidates, tile_cycles
@@ -151,7 +151,7 @@ def _rows_together(sch: Schedule, found: Contraction, target: Target) -> int:
     sizes = [*enough, *range(1, min(MOST_ROWS, most) + 1)]
     weights = found.weight.buffer.size * found.weight.buffer.type.bytes
     choices: list[int] = [*sizes, 0] if weights <= target.l2_bytes else [0, *sizes]
-    return ask(sch, "rows of tiles together", found.block.name, choices, choices[0])
+    return choose(sch, "rows of tiles together", found.block.name, choices, choices[0])
 
 
 def _tile(sch: Schedule, found: Contraction, together: int, target: Target) -> Tile:
@@ -171,7 +171,7 @@ def _tile(sch: Schedule, found: Contraction, together: int, target: Target) -> T
         return cycles * (1 if ahead else WAITING), count  # each tile of rows reads all weights
 
     tiles.sort(key=order)
-    return ask_tile(sch, found.block.name, tiles)
+    return choose_tile(sch, found.block.name, tiles)
 
 
 def _after(sch: Schedule, stages: Sequence[Block], together: int, target: Target) -> LoopRef | None:
@@ -273,13 +273,13 @@ def _products(
     long = sch.extent(reduced[-1]) >= 4 * PREFETCH_STEPS
     if long:
         sizes = [0, *SPACINGS]
-        apart = ask(sch, "steps between prefetches", found.block.name, sizes, PREFETCH_STEPS)
-        long = apart > 0
-        reduced[-1:] = chunks(sch, reduced[-1], apart) if long else reduced[-1:]
+        every = choose(sch, "steps between prefetches", found.block.name, sizes, PREFETCH_STEPS)
+        long = every > 0
+        reduced[-1:] = chunks(sch, reduced[-1], every) if long else reduced[-1:]
     first = sch.fuse(*batch) if alone and len(batch) > 1 else None
     outer = [*(batch if first is None else (first,)), loops.panel, *rows]
     ordered = finish_tile(sch, found.block.name, loops, outer, reduced, target, alone=True)
-    ask_copies(sch, found.block.name, reduced[-1])
+    choose_copies(sch, found.block.name, reduced[-1])
     tiled = [row for row in rows if sch.extent(row) > 1]
     count = math.prod(sch.extent(row) for row in rows)
     if packed is not None and alone and long and width <= PREFETCH_STEPS * count:
