@@ -12,7 +12,7 @@ AREAS = {  # area -> files that are mutated
         "schedule/legality/placement.py",
         "schedule/primitives/*.py",
     ),
-    "proof": ("schedule/proof/*.py",),
+    "proof": ("schedule/proof/**/*.py",),
     "lowering": ("codegen/lower/*.py", "codegen/lower/math/*.py"),
     "memory": ("graph/plan/memory_plan.py", "graph/plan/memory_check.py"),
     "passes": ("graph/passes/*.py",),
@@ -30,8 +30,13 @@ AREAS = {  # area -> files that are mutated
     ),
     "threads": ("runtime/cpu/pool.c",),
     "checks": (
-        "driver/check*.py",
+        "driver/check/budget.py",
+        "driver/check/check.py",
+        "driver/check/data.py",
+        "driver/check/engine.py",
         "driver/check/fenced.py",
+        "driver/check/on_device.py",
+        "driver/check/program.py",
         "graph/reference/compare.py",
         "tir/reference/error_bound.py",
     ),
@@ -92,7 +97,7 @@ def mirrors(file: str) -> list[str]:
     ]
     found = [str(name) for name in dict.fromkeys(named) if (ROOT / name).exists()]
     if "proof" in path.parts:
-        proof = sorted((ROOT / "tests/schedule").glob("test_proof*.py"))
+        proof = sorted((ROOT / "tests/schedule/proof").rglob("test_*.py"))
         found += [str(name.relative_to(ROOT)) for name in proof]
     return found
 

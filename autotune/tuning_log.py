@@ -58,7 +58,7 @@ class TuningLog:
 
     A schedule that was tuned on this CPU model for the same target is "tuned"; one from another
     machine with the same instructions, or for another number of threads, is "similar": it is taken,
-    its times are not. Times of two settings (see comparable.py) are never compared.
+    its times are not. Times of two settings (see log/setting.py) are never compared.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

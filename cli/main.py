@@ -15,7 +15,7 @@ from . import bench, compile, doctor, explain, export_c, fuzz, run, tune
 from .demo import demo
 from .errors import ENVIRONMENT, INTERRUPTED, OK, USAGE, exit_code
 from .guarded import guarded_output
-from .log import main as log
+from .log import log
 
 VERBS = (demo, run, bench, compile, export_c, explain, tune, log, fuzz, doctor)
 

@@ -6,7 +6,7 @@ schedules it says which (Rule.passes). A pass takes as long as the slower of
 - its arithmetic, shared out over the threads when it is long enough;
 - its traffic: each tensor once, at the bandwidth of the smallest cache level that holds the pass;
   constants come from memory.
-On a GPU each pass is a kernel (cost_grid.py). The figures are for choosing between alternatives,
+On a GPU each pass is a kernel (cost/grid.py). The figures are for choosing between alternatives,
 not for prediction.
 """
 

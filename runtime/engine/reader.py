@@ -1,4 +1,4 @@
-"""Read the file of an engine: see engine_format.py. What it says is believed only within bounds."""
+"""Read the file of an engine: see format.py. What it says is believed only within bounds."""
 
 from __future__ import annotations
 

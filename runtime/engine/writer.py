@@ -1,4 +1,4 @@
-"""Write the parts of an engine as a file: see engine_format.py."""
+"""Write the parts of an engine as a file: see format.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What one pass over memory costs: the figures that the analytical model rests on, and its formula
-for a CPU; that for a GPU is in cost_grid.py.
+for a CPU; that for a GPU is in grid.py.
 """
 
 from __future__ import annotations

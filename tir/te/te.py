@@ -8,8 +8,8 @@
 
 Expressions are pure and each element is assigned once, so a schedule may reorder everything but the
 accumulation of strict builds. `te.func` turns the computation behind its outputs into a PrimFunc:
-the plain loop nest, one block per te.compute. Reductions are in te_reduce, recurrences in te_scan,
-C functions in te_extern.
+the plain loop nest, one block per te.compute. Reductions stand in `reductions`, recurrences in
+`scans`, C functions in `externs`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A model on a GPU: its kernels loaded, and its constants there, for frames to run (device_frame).
+"""A model on a GPU: its kernels loaded, and its constants there, for frames to run (frame).
 
 Nothing is looked for before the first frame: an engine is built, inspected and saved without a GPU.
 """

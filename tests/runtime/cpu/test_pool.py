@@ -162,7 +162,7 @@ def in_a_process(program: str, *arguments: str) -> str:
     here = os.path.dirname(__file__)
     prologue = (
         f"import sys; sys.path.insert(0, {here!r})\nfrom test_pool import *\n"
-        "from tilewright.runtime import pool\n"
+        "from tilewright.runtime.cpu import pool\n"
     )
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", prologue + textwrap.dedent(program), *arguments],

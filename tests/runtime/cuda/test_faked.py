@@ -122,7 +122,8 @@ def test_a_driver_without_a_device_is_told(
 
 def test_no_driver_is_told() -> None:
     hidden = (
-        "from tilewright.runtime.cuda import libcuda; libcuda.LIBRARY = 'no-libcuda.so.1'\n" + PRINT
+        "from tilewright.runtime.cuda.driver import libcuda; libcuda.LIBRARY = 'no-libcuda.so.1'\n"
+        + PRINT
     )
     assert found(None, hidden) == (
         "NoDevice: cuda: no NVIDIA driver is installed: libcuda.so.1 does not load. "

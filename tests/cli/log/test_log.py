@@ -15,7 +15,7 @@ from tests.autotune.samples import trial, workload
 from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter, read_log
 from tilewright.autotune.log.record import Conditions, Workload
-from tilewright.cli.log.main import ACTIONS
+from tilewright.cli.log.log import ACTIONS
 from tilewright.graph.plan.tasks import taken
 from tilewright.graph.samples.samples import tiny_model
 from tilewright.runtime.machine.host import host_target
@@ -263,7 +263,7 @@ def test_a_log_without_a_workload_line_is_told_all_the_same(
     assert "unnamed" in tilewright("log", "show", tmp_path / "a.jsonl").out
 
 
-@pytest.mark.parametrize("action", [module.__name__.rpartition("_")[2] for module in ACTIONS])
+@pytest.mark.parametrize("action", [module.__name__.rpartition(".")[2] for module in ACTIONS])
 def test_each_action_explains_itself_with_examples(
     action: str, tilewright: Command, golden: Callable[[str, str], None]
 ) -> None:
