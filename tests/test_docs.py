@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 from pathlib import Path
 
@@ -67,6 +68,23 @@ def test_every_relative_link_leads_somewhere(root: Path) -> None:
             if not found:
                 broken.append(f"{page.relative_to(root)}: {link}{anchor and '#' + anchor}")
     assert not broken, "\n".join(broken)
+
+
+def test_the_table_of_packages_names_the_rooms_that_there_are(root: Path) -> None:
+    config = configparser.ConfigParser()
+    config.read(root / "setup.cfg", encoding="utf-8")
+    rooms: dict[str, set[str]] = {}
+    for name in config["options"]["packages"].split():
+        _, package, room, *_ = (*name.split("."), "", "")
+        rooms.setdefault(package, set()).add(room)
+    page = (root / "tutorials" / "design" / "architecture.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
+    lacking = {
+        package: sorted(missing)
+        for package, found in rooms.items()
+        if package and (missing := found - {""} - set(re.findall(r"`(\w+)`", rows[package])))
+    }
+    assert not lacking
 
 
 def test_the_architecture_is_read_in_fifteen_minutes(root: Path) -> None:
