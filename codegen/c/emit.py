@@ -30,12 +30,12 @@ from ...tir.stmt import (
 )
 from ...tir.target import Target
 from ...tir.visit import statements, stores
+from ..isa.isa import isa
+from ..text.lines import Lines, wrapped
+from ..text.literals import c_type
+from ..text.names import mangle
 from .externs import with_externs
 from .frame import prelude
-from .isa import isa
-from .lines import Lines, wrapped
-from .literals import c_type
-from .names import mangle
 from .stops import stopped
 from .vectors import Vectors
 from .workspace import Workspace, is_local, plan_workspace

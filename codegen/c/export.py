@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from ..artifact import Parameter
 from ..program_artifact import ProgramArtifact
-from .comments import comment
+from ..text.comments import comment
+from ..text.literals import c_type
+from ..text.names import Names, mangle
 from .export_frame import CHECKED, FAILED, GUARD, HEADER, MAKEFILE, SOURCE
 from .frame import TEAM, prelude
-from .literals import c_type
-from .names import Names, mangle
 from .program_source import static_definitions
 from .workspace import ALIGNMENT
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...tir.func import PrimFunc
 from ...tir.stmt import Extern
 from ...tir.visit import statements
-from .literals import c_type
+from ..text.literals import c_type
 
 BEGIN, END = "/* begin of the text of extern ", "/* end of the text of extern "
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 
 from ...tir.target import Target
-from .comments import comment
-from .names import mangle
+from ..text.comments import comment
+from ..text.names import mangle
 
 TEAM = """\
 struct tw_team { void (*barrier)(void *state, int thread); void *state; };

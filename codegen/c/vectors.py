@@ -40,11 +40,8 @@ from ...tir.expr import (
 from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret
 from ...tir.stmt import Store
 from ...tir.visit import free_vars
-from ..lower.lanes import Access, access, lane_value, narrow, narrow_scalar
-from .isa import Isa
-from .lines import Lines
-from .scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
-from .selection import (
+from ..isa.isa import Isa
+from ..isa.selection import (
     is_lane_count,
     lanes_operation,
     negated,
@@ -52,6 +49,9 @@ from .selection import (
     power_of_two,
     shift_count,
 )
+from ..lanes import Access, access, lane_value, narrow, narrow_scalar
+from ..text.lines import Lines
+from ..text.scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
 
 
 class Vectors(Scalars):

@@ -38,9 +38,9 @@ from ...tir.stmt import (
 )
 from ...tir.target import Target
 from ...tir.visit import accesses, free_vars, statements, stores
-from ..c.isa import isa
-from ..c.lines import Lines, wrapped
-from ..c.names import mangle
+from ..isa.isa import isa
+from ..text.lines import Lines, wrapped
+from ..text.names import mangle
 from .ahead_copies import AheadCopies
 from .artifact import Dimensions, Launch, Stop
 from .block_stops import block_stop

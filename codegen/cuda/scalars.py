@@ -15,9 +15,9 @@ from ...tir.dtype import INT64, DType
 from ...tir.errors import TargetError
 from ...tir.expr import Add, Binary, Compare, Const, Expr, Mul, Sub
 from ...tir.lowered import Reinterpret
-from ..c.literals import literal
-from ..c.scalars import ATOM, UNARY, Scalars
-from ..lower.lanes import access
+from ..lanes import access
+from ..text.literals import literal
+from ..text.scalars import ATOM, UNARY, Scalars
 
 TYPES = {
     "bool": "unsigned char",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from ...tir.dtype import DType
-from ..c.lines import wrapped
+from ..text.lines import wrapped
 from .scalars import cuda_type
 
 _NAMES = {

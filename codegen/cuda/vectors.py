@@ -8,9 +8,9 @@ from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
 from ...tir.lowered import Exchange, Lanes, Vector
 from ...tir.stmt import Store
-from ..c.lines import wrapped
-from ..c.scalars import ATOM, EQUAL, LONGEST_OPERANDS, SUM
-from ..lower.lanes import access
+from ..lanes import access
+from ..text.lines import wrapped
+from ..text.scalars import ATOM, EQUAL, LONGEST_OPERANDS, SUM
 from .scalars import CudaScalars
 from .vector_types import component, vector_maker, vector_type
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from tilewright.codegen.lower.first_half import lower_to_nest
-from tilewright.codegen.lower.second_half import lower_parts
+from tilewright.codegen.lower.lower import lower_parts, lower_to_nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target import Target
 
