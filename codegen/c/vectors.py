@@ -52,6 +52,7 @@ from ..isa.selection import (
 from ..lanes import Access, access, lane_value, narrow, narrow_scalar
 from ..text.lines import Lines
 from ..text.scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
+from .dialect import C
 
 
 class Vectors(Scalars):
@@ -62,7 +63,7 @@ class Vectors(Scalars):
     """
 
     def __init__(self, lines: Lines, tables: Isa) -> None:
-        super().__init__(lines, tables)
+        super().__init__(lines, tables, C)
         self.streams: frozenset[Buffer] = frozenset()
         self.streamed = False
 

@@ -1,4 +1,4 @@
-"""Scalar expressions as C text."""
+"""Scalar expressions as text, in the words of a dialect."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ from ...tir.visit import walk
 from ..isa.isa import Isa
 from ..isa.selection import negated, operation, power_of_two
 from ..lanes import access
+from .dialect import Dialect
 from .lines import Lines
-from .literals import c_type, literal
+from .literals import literal
 
 Writer = Callable[[Expr], str]
 # precedence of C's operators, as far as they are used
@@ -84,22 +85,19 @@ def hint(expr: Expr) -> str:
 class Scalars:
     """Writes scalar expressions; what needs a statement first puts it among `lines`."""
 
-    def __init__(self, lines: Lines, tables: Isa) -> None:
+    def __init__(self, lines: Lines, tables: Isa, dialect: Dialect) -> None:
         self.lines = lines
         self.isa = tables
+        self.dialect = dialect
         self._index: dict[Expr, bool] = {}
 
     def kind(self, dtype: DType) -> str:
-        """The C type of one element."""
-        return c_type(dtype)
+        """The type of one element."""
+        return self.dialect.type_of(dtype)
 
     def kind_of(self, expr: Expr) -> str:
-        """The C type of a variable that holds the value of an expression."""
+        """The type of a variable that holds the value of an expression."""
         return self.kind(expr.dtype)
-
-    def number(self, constant: Const) -> str:
-        """The C text of a constant."""
-        return literal(constant)
 
     def scalar(self, expr: Expr, level: int = TERNARY) -> str:
         """The text of a scalar expression, in parentheses where it binds less than `level`."""
@@ -113,7 +111,7 @@ class Scalars:
             case Var():
                 return self.lines.names[expr], ATOM
             case Const():
-                text = self.number(expr)
+                text = literal(expr, self.dialect)
                 return text, UNARY if text.startswith("-") else ATOM
             case Load():
                 return self.element(expr)
@@ -158,7 +156,7 @@ class Scalars:
     def unknown(self, expr: Expr) -> InternalError:
         """The error for an expression that no table knows."""
         return InternalError(
-            f"c: no C text for {type(expr).__name__} of {expr.dtype}; "
+            f"{self.dialect.name}: no C text for {type(expr).__name__} of {expr.dtype}; "
             "expected a pass before to have replaced it.",
             code="c-expression",
         )
@@ -310,9 +308,13 @@ class Scalars:
 
     def _reinterpret(self, expr: Reinterpret) -> tuple[str, int]:
         """The same bits as another type; those of storage types are integers in C already."""
-        for which, kind in (("to", expr.type), ("of", expr.value.dtype)):
+        written = self.dialect
+        for functions, kind in (
+            (written.float_of, expr.type),
+            (written.bits_of, expr.value.dtype),
+        ):
             if kind.is_float and not kind.is_storage:
-                return f"tw_{which}_f{kind.bits}({self.scalar(expr.value)})", ATOM
+                return f"{functions[kind.bits]}({self.scalar(expr.value)})", ATOM
         return f"({self.kind(expr.type)}){self.scalar(expr.value, UNARY)}", UNARY
 
     def element(self, load: Load) -> tuple[str, int]:

@@ -21,7 +21,8 @@ class GuardDims:
     with block("C", vi=spatial(n, i)): s   ->   with block("C", vi=spatial(64, i)): where(i < n); s
 
     That it is below the upper bound, which splits may have made a condition, goes without saying.
-    Requires: stage CONTRACTED, inits placed. Ensures: stage CONTRACTED; no axis of a block has a dim.
+    Requires: stage CONTRACTED, inits placed.
+    Ensures: stage CONTRACTED; no axis of a block has a dim.
     """
 
     def __call__(self, func: PrimFunc) -> PrimFunc:

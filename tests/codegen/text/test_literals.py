@@ -1,4 +1,4 @@
-"""Constants in C keep their bits."""
+"""Constants keep their bits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.codegen.text.literals import c_type, float_literal, literal
-from tilewright.tir.dtype import FLOAT32, FLOAT64, dtype
+from tilewright.codegen.c.dialect import C
+from tilewright.codegen.cuda.dialect import CUDA
+from tilewright.codegen.text.literals import float_literal, literal
 from tilewright.tir.expr import Const, const
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_a_float_is_read_back_with_its_bits(value: float) -> None:
-    text = float_literal(value, FLOAT32)
+    text = float_literal(value, 32, C)
     assert text.endswith("f")
     assert np.float32(text[:-1]).tobytes() == np.float32(value).tobytes()
     assert "." in text or "e" in text
@@ -22,15 +23,7 @@ def test_a_float_is_read_back_with_its_bits(value: float) -> None:
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_double_is_read_back_with_its_bits(value: float) -> None:
-    assert np.float64(float_literal(value, FLOAT64)).tobytes() == np.float64(value).tobytes()
-
-
-STORED = [
-    ("float16", "uint16_t"),
-    ("bfloat16", "uint16_t"),
-    ("float8_e5m2", "uint8_t"),
-    ("int4", "uint8_t"),
-]
+    assert np.float64(float_literal(value, 64, C)).tobytes() == np.float64(value).tobytes()
 
 
 @pytest.mark.parametrize(
@@ -56,12 +49,19 @@ STORED = [
     ],
 )
 def test_the_text_of_a_constant(constant: Const, text: str) -> None:
-    assert literal(constant) == text
+    assert literal(constant, C) == text
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("float32", "float"), ("float64", "double"), ("bool", "uint8_t"), ("int8", "int8_t"), *STORED],
+    ("constant", "text"),
+    [
+        (const(0.1, "float32"), "0.1f"),
+        (const(float("-inf"), "float32"), "-__int_as_float(0x7f800000)"),
+        (const(float("nan"), "float64"), "__longlong_as_double(0x7ff8000000000000)"),
+        (const(-(1 << 63), "int64"), "(-9223372036854775807LL - 1)"),
+        (const(-(1 << 31), "int32"), "(-2147483647 - 1)"),
+        (const(1.5, "float16"), "0x3e00"),
+    ],
 )
-def test_the_type_of_an_element(name: str, text: str) -> None:
-    assert c_type(dtype(name)) == text
+def test_the_text_of_a_constant_in_cuda(constant: Const, text: str) -> None:
+    assert literal(constant, CUDA) == text

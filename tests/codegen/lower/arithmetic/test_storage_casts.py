@@ -11,7 +11,7 @@ from tilewright import te
 from tilewright.codegen.c.build import build_artifact
 from tilewright.codegen.lower.arithmetic.storage_casts import StorageCasts
 from tilewright.codegen.lower.lower import lower_to_nest
-from tilewright.codegen.lower.passes import lowering_passes
+from tilewright.codegen.lower.passes import lowering
 from tilewright.tir.dtype import dtype
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.interpreter.interpreter import interpret
@@ -148,7 +148,7 @@ def test_the_lowered_function_means_what_its_definition_does(name: str, isa: str
     values = every_value(name)[:: 64 if dtype(name).bytes == 2 else 1]
     func = conversions(name, values.size, OTHERS)
     expected, lowered = evaluate(func, (values,)), lower_to_nest(func)
-    for step in lowering_passes(Target.parse(f"c:{isa}")):
+    for step in lowering(Target.parse(f"c:{isa}")).passes:
         lowered = step(lowered)
     for kind, got in zip(OTHERS, interpret(lowered, values), strict=True):
         same_bits(got, expected[f"to_{kind}"], kind)
