@@ -236,7 +236,7 @@ class _FunctionWriter(Statements[Vectors]):
             case If():
                 self.branch(stmt, self.stmt)
             case Store():
-                self.lines.add(f"{self._store(stmt)};")
+                self.lines.add(f"{self.expressions.store(stmt)};")
             case Prefetch():
                 self._prefetch(stmt)
             case Extern():
@@ -283,16 +283,6 @@ class _FunctionWriter(Statements[Vectors]):
             if listed
             else ""
         )
-
-    def _store(self, store: Store) -> str:
-        buffer = store.buffer
-        if not buffer.shape and buffer.scope == "register":
-            value = self.expressions.held_value(store.value)
-            return f"{self.lines.names[buffer]} = {value}"
-        if store.value.dtype.lanes > 1:
-            return self.expressions.store(store)
-        value = self.expressions.scalar(store.value)
-        return f"{self.expressions.place(buffer, store.indices)} = {value}"
 
     def _prefetch(self, stmt: Prefetch) -> None:
         place = self.expressions.place(stmt.buffer, stmt.indices)

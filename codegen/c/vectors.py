@@ -391,8 +391,12 @@ class Vectors(Scalars):
         return name if is_const(offset, 0) else f"&{name}[{self.scalar(offset)}]"
 
     def store(self, store: Store) -> str:
-        """The statement that stores a vector, without its semicolon."""
+        """The statement that stores a value, without its semicolon."""
         dtype = store.value.dtype
+        if not store.buffer.shape and store.buffer.scope == "register":
+            return f"{self.lines.names[store.buffer]} = {self.held_value(store.value)}"
+        if dtype.lanes == 1:
+            return super().store(store)
         found = access(store.buffer, store.indices, self.lines.ranges)
         pointer = self._pointer(store.buffer, found.base)
         value = self.value(store.value)

@@ -19,14 +19,10 @@ class CudaVectors(CudaScalars):
     """Writes expressions and stores; an address of a vector is a multiple of its size."""
 
     def store(self, store: Store) -> str:
-        """`place = value`."""
-        if store.value.dtype.lanes > 1:
-            place = self._vector_at(store.buffer, store.indices)
-            return f"*({vector_type(store.value.dtype)} *){place} = {self.value(store.value)}"
-        value = self.scalar(store.value)
-        if not store.buffer.shape and store.buffer.scope == "register":
-            return f"{self.lines.names[store.buffer]} = {value}"
-        return f"{self.place(store.buffer, store.indices)} = {value}"
+        if store.value.dtype.lanes == 1:
+            return super().store(store)
+        place = self._vector_at(store.buffer, store.indices)
+        return f"*({vector_type(store.value.dtype)} *){place} = {self.value(store.value)}"
 
     def value(self, expr: Expr) -> str:
         """The text of any expression."""

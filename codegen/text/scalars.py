@@ -42,6 +42,7 @@ from ...tir.expr import (
     mul,
 )
 from ...tir.lowered import Fma, Reinterpret
+from ...tir.stmt import Store
 from ...tir.visit import walk
 from ..isa.isa import Isa
 from ..isa.selection import negated, operation, power_of_two
@@ -323,6 +324,13 @@ class Scalars:
             return self.lines.names[load.buffer], ATOM
         text = self.place(load.buffer, load.indices)
         return (f"{text} != 0", EQUAL) if load.buffer.type.is_bool else (text, ATOM)
+
+    def store(self, store: Store) -> str:
+        """`place = value`, for an element in memory or a register."""
+        value = self.scalar(store.value)
+        if not store.buffer.shape and store.buffer.scope == "register":
+            return f"{self.lines.names[store.buffer]} = {value}"
+        return f"{self.place(store.buffer, store.indices)} = {value}"
 
     def place(self, buffer: Buffer, indices: Sequence[Expr]) -> str:
         """`name[offset]` of an element."""

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from tilewright.codegen.c.dialect import C
 from tilewright.codegen.isa.isa import Isa, isa
-from tilewright.codegen.text.literals import c_type
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType
 from tilewright.tir.dtype import dtype as as_dtype
@@ -121,7 +121,7 @@ def test_masks_are_bits_or_vectors_as_wide_as_the_data(
 
 def _operands(tables: Isa, operation: str, dtype: DType) -> list[str]:
     """The C types of an entry's operands; of one that is a number in the text, the number."""
-    scalar = c_type(dtype)
+    scalar = C.type_of(dtype)
     vector = tables.types.get(dtype, scalar)
     if dtype.lanes == 1:
         return [scalar] * 3

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from tilewright.codegen.lower.lower import contraction, lower_to_nest
+from tilewright.codegen.lower.lower import contraction, lower_parts, lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.schedule import Schedule
@@ -22,6 +22,7 @@ from tilewright.tir.verify.verify import Stage, verify
 from tilewright.tir.visit import blocks, loads, stores, walk
 
 from ...schedule.programs import gelu_matmul
+from ...tiny_program import add, matmul
 
 TARGET = Target.parse("c:avx512")
 M, N, K = 9, 29, 24
@@ -146,3 +147,18 @@ def test_one_schedule_serves_every_shape(shape: tuple[int, int, int]) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
     contracted = contraction(sch.func, TARGET)
     assert prove(lowered, canonical_form(contracted)).status == "proved"
+
+
+def test_what_depends_on_constants_alone_becomes_a_function_of_its_own() -> None:
+    schedule = Schedule(matmul("mm"))
+    schedule.cache_read("C", "B", "global")
+    parts = lower_parts(lower_to_nest(schedule.func), Target.parse("c:scalar"))
+    assert parts.prepare is not None
+    assert [p.role for p in parts.prepare.parameters] == ["constant", "output"]
+    assert [p.role for p in parts.run.parameters] == ["input", "prepared", "output"]
+
+
+def test_a_function_without_constants_stays_whole() -> None:
+    parts = lower_parts(lower_to_nest(add()), Target.parse("c:scalar"))
+    assert parts.prepare is None
+    assert [p.role for p in parts.run.parameters] == ["input", "input", "output"]
