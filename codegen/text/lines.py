@@ -1,4 +1,4 @@
-"""Lines of C under construction, and the names in scope."""
+"""Lines of a source under construction, and the names in scope."""
 
 from __future__ import annotations
 
