@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from ..codegen.c.build import write_artifact
 from ..codegen.cuda.build import write_cuda
-from ..codegen.lower.first_half import contraction
+from ..codegen.lower.lower import contraction
 from ..runtime.cuda.device.availability import Available, availability
 from ..runtime.cuda.device.code import DeviceCode
 from ..runtime.engine.foreign import ForeignCode

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..codegen.lower.first_half import contraction, lower_to_nest
-from ..codegen.lower.second_half import lower_parts
+from ..codegen.lower.lower import contraction, lower_parts, lower_to_nest
 from ..codegen.lower.split_prepare import Prepared
 from ..schedule.canonical import canonical_form
 from ..schedule.errors import ScheduleError

@@ -9,7 +9,8 @@ Meaning, which the interpreter executes and every back end must keep:
   compiler).
 - Min and Max propagate NaN; which NaN it is, here and elsewhere, is not said. Of two equal operands
   they give the second, in a definition possibly the other zero: lowering decides
-  (codegen/lower/legalise.py), and from then on every bit but those of a NaN is determined.
+  (codegen/lower/arithmetic/legalise.py), and from then on every bit but those of a NaN is
+  determined.
 - Select evaluates only the branch that is taken: a Load in the other branch does not happen.
 - A Load with a mask reads only the lanes that are on; the others have the value `other`.
 - Ramp, Broadcast, Fma, Reinterpret and vector types appear in lowered code only; Reduce only at the

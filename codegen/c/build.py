@@ -10,12 +10,13 @@ from ...tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ...tir.target import Target
 from ...tir.visit import walk
 from ..artifact import Artifact, Entry, parameters_of, sizes_of
-from ..lower.second_half import lower_parts
+from ..lower.lower import lower_parts
 from ..lower.split_prepare import Prepared
+from ..text.comments import header
+from ..text.names import mangle
 from .emit import emit_function
 from .externs import with_externs
-from .frame import header, prelude
-from .names import mangle
+from .frame import prelude
 from .workspace import plan_workspace
 
 

@@ -30,12 +30,13 @@ from ...tir.stmt import (
 )
 from ...tir.target import Target
 from ...tir.visit import statements, stores
+from ..isa.isa import isa
+from ..text.lines import Lines, wrapped
+from ..text.names import mangle
+from ..text.statements import Statements
+from .dialect import C
 from .externs import with_externs
 from .frame import prelude
-from .isa import isa
-from .lines import Lines, wrapped
-from .literals import c_type
-from .names import mangle
 from .stops import stopped
 from .vectors import Vectors
 from .workspace import Workspace, is_local, plan_workspace
@@ -69,15 +70,14 @@ class _Argument:
     value: str
 
 
-class _FunctionWriter:
+class _FunctionWriter(Statements[Vectors]):
     def __init__(self, func: PrimFunc, target: Target, symbol: str) -> None:
         self.func = func
         self.symbol = symbol
         self.isa = isa(target)
-        self.lines = Lines()
+        super().__init__(C, Vectors(Lines(), self.isa))
         for function in func.externs:
             self.lines.names.reserve(function.symbol)
-        self.expressions = Vectors(self.lines, self.isa)
         self.workspace: Workspace = plan_workspace(func)
 
     def text(self, static: bool) -> str:
@@ -151,7 +151,7 @@ class _FunctionWriter:
     def _pointer(
         self, parameter: Parameter, position: int, written: bool, waits: bool
     ) -> _Argument:
-        kind = f"{'' if written else 'const '}{c_type(parameter.buffer.type)} *"
+        kind = self.pointer(parameter.buffer, written=written)
         name = self.lines.names.declare(parameter.buffer)
         alone = "" if written and waits else "restrict "
         return _Argument(f"{kind}{alone}{name}", f"({kind})args[{position}]")
@@ -170,7 +170,7 @@ class _FunctionWriter:
 
     def _root(self, stmt: Stmt) -> None:
         while isinstance(stmt, Alloc):
-            stmt = self._allocations(stmt)
+            stmt = self.allocations(stmt)
         alone: list[Stmt] = []  # neighbours that thread 0 runs
         for part in stmt.body if isinstance(stmt, Seq) else (stmt,):
             if not isinstance(part, Barrier | Alloc | Seq) and not _is_parallel(part):
@@ -179,7 +179,7 @@ class _FunctionWriter:
             self._thread_zero(alone)
             alone = []
             if isinstance(part, Barrier):
-                self.lines.add("team->barrier(team->state, thread);")
+                self.lines.add(self.dialect.barrier)
             elif isinstance(part, For):
                 self._shared_loop(part)
                 self._fence()
@@ -204,16 +204,10 @@ class _FunctionWriter:
         """Each thread runs one contiguous share of a parallel loop."""
         count, loop = self._iterations(loop)
         last = self.lines.names.fresh(f"{loop.var.name}_end")
-        before = self.lines.names.used
-        name = self.lines.names.declare(loop.var)
         start, end = (f"{count} * {n} / threads" for n in ("thread", "(thread + 1)"))
-        self.lines.ranges[loop.var] = (0, loop.extent - 1)
         self.lines.add(f"const int64_t {last} = {end};")
-        head = f"for (int64_t {name} = {start}; {name} < {last}; {name}++) {{"
-        self._hints(loop)
-        with self.lines.block(f"{head}{self._comment(loop)}"), self._streaming(loop):
+        with self.counting(loop, start, last, self._comment(loop)), self._streaming(loop):
             self.stmt(loop.body)
-        self.lines.names.forget_uses(before)
 
     def _iterations(self, loop: For) -> tuple[str, For]:
         """How many iterations a loop has, as an int64 in C, and the loop with its body for them."""
@@ -232,7 +226,7 @@ class _FunctionWriter:
         while isinstance(
             stmt, Alloc | LetStmt
         ):  # a chain of them may be longer than Python's stack
-            stmt = self._allocations(stmt) if isinstance(stmt, Alloc) else self._let(stmt)
+            stmt = self.allocations(stmt) if isinstance(stmt, Alloc) else self._let(stmt)
         match stmt:
             case Seq():
                 for child in stmt.body:
@@ -240,9 +234,9 @@ class _FunctionWriter:
             case For():
                 self._loop(stmt)
             case If():
-                self._if(stmt)
+                self.branch(stmt, self.stmt)
             case Store():
-                self.lines.add(f"{self._store(stmt)};")
+                self.lines.add(f"{self.expressions.store(stmt)};")
             case Prefetch():
                 self._prefetch(stmt)
             case Extern():
@@ -264,15 +258,9 @@ class _FunctionWriter:
                 hints=("tw.build(..., target='cuda:sm_90a'), or sch.parallel(loop).",),
             )
         count, loop = self._iterations(loop)
-        before = self.lines.names.used
-        name = self.lines.names.declare(loop.var)
-        self.lines.ranges[loop.var] = (0, loop.extent - 1)
         end = count.removeprefix("(int64_t)")
-        head = f"for (int64_t {name} = 0; {name} < {end}; {name}++) {{{self._comment(loop)}"
-        self._hints(loop)
-        with self.lines.block(head), self._streaming(loop):
+        with self.counting(loop, "0", end, self._comment(loop)), self._streaming(loop):
             self.stmt(loop.body)
-        self.lines.names.forget_uses(before)
 
     @contextmanager
     def _streaming(self, loop: For) -> Iterator[None]:
@@ -282,12 +270,6 @@ class _FunctionWriter:
             self.expressions.streams = frozenset(p.buffer for p in self.func.parameters)
         yield
         self.expressions.streams = before
-
-    def _hints(self, loop: For) -> None:
-        """What the C compiler is told about a loop, right before it."""
-        for key, value in loop.annotations:
-            if key == "unroll_hint":
-                self.lines.add(f"#pragma GCC unroll {value}")
 
     def _comment(self, loop: For) -> str:
         """Which loop this is, and which tensors it computes."""
@@ -302,57 +284,24 @@ class _FunctionWriter:
             else ""
         )
 
-    def _if(self, stmt: If) -> None:
-        with self.lines.block(f"if ({self.expressions.scalar(stmt.condition)}) {{"):
-            self.stmt(stmt.then)
-        if stmt.orelse is not None:
-            self.lines.listed[-1] += " else {"
-            self.lines.depth += 1
-            self.stmt(stmt.orelse)
-            self.lines.depth -= 1
-            self.lines.add("}")
-
-    def _store(self, store: Store) -> str:
-        buffer = store.buffer
-        if not buffer.shape and buffer.scope == "register":
-            value = self.expressions.held_value(store.value)
-            return f"{self.lines.names[buffer]} = {value}"
-        if store.value.dtype.lanes > 1:
-            return self.expressions.store(store)
-        value = self.expressions.scalar(store.value)
-        return f"{self.expressions.place(buffer, store.indices)} = {value}"
-
     def _prefetch(self, stmt: Prefetch) -> None:
         place = self.expressions.place(stmt.buffer, stmt.indices)
         self.lines.add(f"__builtin_prefetch(&{place}, {int(stmt.write)}, {_LOCALITY[stmt.level]});")
 
     # -- allocations
 
-    def _allocations(self, stmt: Alloc) -> Stmt:
-        """Declare the buffers of a chain of allocations; registers of one type share lines."""
-        chain: list[Buffer] = []
-        body: Stmt = stmt
-        while isinstance(body, Alloc):
-            chain.append(body.buffer)
-            body = body.body
-        registers: dict[str, list[str]] = {}
-        for buffer in chain:
-            if is_local(buffer) and not buffer.shape:
-                vector = buffer.type.lanes > 1
-                kind = self.expressions.held_type(buffer.type) if vector else c_type(buffer.type)
-                start = "{0}" if vector else "0"
-                registers.setdefault(kind, []).append(
-                    f"{self.lines.names.declare(buffer)} = {start}"
-                )
-            else:
-                self._declare(buffer)
-        for kind, names in registers.items():
-            self.lines.declare_all(kind, names)
-        return body
+    def variable_type(self, buffer: Buffer) -> str | None:
+        if buffer.shape or not is_local(buffer):
+            return None
+        vector = buffer.type.lanes > 1
+        return self.expressions.held_type(buffer.type) if vector else C.type_of(buffer.type)
 
-    def _declare(self, buffer: Buffer) -> None:
+    def initial(self, buffer: Buffer) -> str:
+        return " = {0}" if buffer.type.lanes > 1 else " = 0"
+
+    def declare_array(self, buffer: Buffer) -> None:
         """A pointer into the workspace, or a small array."""
-        kind = c_type(buffer.type)
+        kind = C.type_of(buffer.type)
         name = self.lines.names.declare(buffer)
         if is_local(buffer):
             self.lines.add(f"{kind} {name}[{max(1, buffer.room)}];")

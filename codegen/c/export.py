@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from ..artifact import Parameter
 from ..program_artifact import ProgramArtifact
-from .comments import comment
+from ..text.comments import comment
+from ..text.names import Names, mangle
+from .dialect import C
 from .export_frame import CHECKED, FAILED, GUARD, HEADER, MAKEFILE, SOURCE
 from .frame import TEAM, prelude
-from .literals import c_type
-from .names import Names, mangle
 from .program_source import static_definitions
 from .workspace import ALIGNMENT
 
@@ -59,9 +59,11 @@ def export_texts(
     name, title = mangle(artifact.name), f"{comment(artifact.name)} for {artifact.target}"
     offsets, weights = weight_offsets(artifact)
     names = _argument_names(artifact)
-    inputs = [f"const {c_type(p.dtype)} *{n}" for p, n in zip(artifact.inputs, names, strict=False)]
+    inputs = [
+        f"const {C.type_of(p.dtype)} *{n}" for p, n in zip(artifact.inputs, names, strict=False)
+    ]
     rest = names[len(artifact.inputs) :]
-    outputs = [f"{c_type(p.dtype)} *{n}" for p, n in zip(artifact.outputs, rest, strict=True)]
+    outputs = [f"{C.type_of(p.dtype)} *{n}" for p, n in zip(artifact.outputs, rest, strict=True)]
     model = f"const {name}_model *model"
     parameters = ", ".join([model, *inputs, *outputs, "void *scratch", "int threads"])
     arguments = [f"(void *){n}" for n in names[: len(artifact.inputs)]]

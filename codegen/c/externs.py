@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...tir.func import PrimFunc
 from ...tir.stmt import Extern
 from ...tir.visit import statements
-from .literals import c_type
+from .dialect import C
 
 BEGIN, END = "/* begin of the text of extern ", "/* end of the text of extern "
 
@@ -47,6 +47,6 @@ def blamed(source: str, line: int) -> tuple[str, int] | None:
 
 
 def _declaration(call: Extern) -> str:
-    inputs = [f"const {c_type(buffer.type)} *" for buffer in call.inputs]
-    outputs = [f"{c_type(buffer.type)} *" for buffer in call.outputs]
+    inputs = [f"const {C.type_of(buffer.type)} *" for buffer in call.inputs]
+    outputs = [f"{C.type_of(buffer.type)} *" for buffer in call.outputs]
     return f"static void {call.function.symbol}({', '.join([*inputs, *outputs])});"

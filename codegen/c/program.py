@@ -13,10 +13,10 @@ from ...tir.target import Target
 from ..artifact import Entry, Parameter
 from ..check_memory import check_memory
 from ..program_artifact import ProgramArtifact, Scratch
+from ..text.comments import comment
+from ..text.names import mangle
 from .build import entry, using
-from .comments import comment
 from .emit import emit_function
-from .names import mangle
 from .program_frame import COPY, ENTRY, LAUNCH, SYNC
 from .workspace import ALIGNMENT
 

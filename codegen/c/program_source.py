@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ...tir.target import Target
 from ..program_artifact import ProgramArtifact
-from .comments import comment
+from ..text.comments import comment
 from .frame import prelude
 from .program_frame import FUNCTION_TYPE
 

@@ -40,11 +40,8 @@ from ...tir.expr import (
 from ...tir.lowered import Broadcast, Lanes, Ramp, Reinterpret
 from ...tir.stmt import Store
 from ...tir.visit import free_vars
-from ..lower.lanes import Access, access, lane_value, narrow, narrow_scalar
-from .isa import Isa
-from .lines import Lines
-from .scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
-from .selection import (
+from ..isa.isa import Isa
+from ..isa.selection import (
     is_lane_count,
     lanes_operation,
     negated,
@@ -52,6 +49,10 @@ from .selection import (
     power_of_two,
     shift_count,
 )
+from ..lanes import Access, access, lane_value, narrow, narrow_scalar
+from ..text.lines import Lines
+from ..text.scalars import ATOM, LESS, LONGEST_OPERANDS, OR, UNARY, Scalars, hint
+from .dialect import C
 
 
 class Vectors(Scalars):
@@ -62,7 +63,7 @@ class Vectors(Scalars):
     """
 
     def __init__(self, lines: Lines, tables: Isa) -> None:
-        super().__init__(lines, tables)
+        super().__init__(lines, tables, C)
         self.streams: frozenset[Buffer] = frozenset()
         self.streamed = False
 
@@ -390,8 +391,12 @@ class Vectors(Scalars):
         return name if is_const(offset, 0) else f"&{name}[{self.scalar(offset)}]"
 
     def store(self, store: Store) -> str:
-        """The statement that stores a vector, without its semicolon."""
+        """The statement that stores a value, without its semicolon."""
         dtype = store.value.dtype
+        if not store.buffer.shape and store.buffer.scope == "register":
+            return f"{self.lines.names[store.buffer]} = {self.held_value(store.value)}"
+        if dtype.lanes == 1:
+            return super().store(store)
         found = access(store.buffer, store.indices, self.lines.ranges)
         pointer = self._pointer(store.buffer, found.base)
         value = self.value(store.value)

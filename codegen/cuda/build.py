@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ...tir.buffer import Buffer
@@ -12,18 +11,13 @@ from ...tir.func import PrimFunc, split_allocations
 from ...tir.stmt import Barrier
 from ...tir.target import Target
 from ..artifact import parameters_of, sizes_of
-from ..c.frame import HELPERS, header, needed
 from ..lower.split_prepare import Prepared
+from ..text.comments import header
 from .artifact import CudaArtifact, Part, Temporary
 from .device_functions import cuda_definitions
+from .dialect import CUDA
 from .emit import emit_kernel, kernel_symbol
 from .vector_types import vector_definitions
-
-_HELPER_TYPES = (
-    ("static inline", "static __device__ __forceinline__"),
-    ("uint64_t", "unsigned long long"),
-    ("int64_t", "long long"),
-)
 
 
 def write_cuda(parts: Prepared, target: Target, *, notes: str = "") -> CudaArtifact:
@@ -39,7 +33,7 @@ def write_cuda(parts: Prepared, target: Target, *, notes: str = "") -> CudaArtif
     made, run = _part(parts.run, target)
     texts += made
     body = "\n".join(texts)
-    helpers = "\n".join(_helper(name) for name in needed(body))
+    helpers = "\n".join(f"{text}\n" for text in CUDA.definitions(body))
     definitions = cuda_definitions(body) + vector_definitions(body)
     source = f"{header(parts.run.name, target, notes)}\n{definitions}{helpers}{body}"
     return CudaArtifact(parts.run.name, source, target, run, prepare, sizes_of(parts.run))
@@ -78,11 +72,3 @@ def _size_names(func: PrimFunc, allocated: Sequence[Buffer]) -> dict[Dim, str]:
         names[dim] = name
         taken.add(name)
     return names
-
-
-def _helper(name: str) -> str:
-    """A function of the C back end as one of the device."""
-    text = HELPERS[name][0]
-    for ours, theirs in _HELPER_TYPES:
-        text = re.sub(rf"\b{ours}\b", theirs, text)
-    return f"{text}\n"

@@ -17,6 +17,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .dialect import CUDA
+
 _WORD = re.compile(r"\w+")
 
 
@@ -36,7 +38,7 @@ class DeviceFunction:
         """As a source has it."""
         template, _, plain = self.signature.rpartition("> ")
         head = f"{template}>\n" if template else ""
-        return f"{head}static __device__ __forceinline__ {plain}\n{{\n{_indented(self.cuda)}\n}}"
+        return f"{head}{CUDA.inline} {plain}\n{{\n{_indented(self.cuda)}\n}}"
 
     @property
     def emulated_definition(self) -> str:

@@ -18,7 +18,7 @@ from ...tir.buffer import Buffer
 from ...tir.dim import Dim
 from ...tir.errors import TargetError
 from ...tir.func import PrimFunc, split_allocations
-from ...tir.gpu import GpuLimits
+from ...tir.gpu import GPUS
 from ...tir.stmt import (
     BLOCK_AXES,
     THREAD_AXES,
@@ -38,13 +38,14 @@ from ...tir.stmt import (
 )
 from ...tir.target import Target
 from ...tir.visit import accesses, free_vars, statements, stores
-from ..c.isa import isa
-from ..c.lines import Lines, wrapped
-from ..c.names import mangle
+from ..isa.isa import isa
+from ..text.lines import Lines, wrapped
+from ..text.names import mangle
+from ..text.statements import Statements
 from .ahead_copies import AheadCopies
 from .artifact import Dimensions, Launch, Stop
 from .block_stops import block_stop
-from .scalars import cuda_type
+from .dialect import CUDA
 from .vector_types import BUILT_IN
 from .vectors import CudaVectors
 from .warp_sums import WarpSums
@@ -83,18 +84,16 @@ def emit_kernel(
     return _KernelWriter(func, root, target, symbol).kernel(sizes)
 
 
-class _KernelWriter:
+class _KernelWriter(Statements[CudaVectors]):
     def __init__(self, func: PrimFunc, root: Stmt, target: Target, symbol: str) -> None:
-        assert target.gpu is not None
         self.func = func
         self.root = root
-        self.limits: GpuLimits = target.gpu
+        self.limits = GPUS[target.isa]
         self.target = target
         self.symbol = symbol
-        self.lines = Lines()
+        super().__init__(CUDA, CudaVectors(Lines(), isa(target), CUDA))
         for name in RESERVED:
             self.lines.names.reserve(name)
-        self.expressions = CudaVectors(self.lines, isa(target))
         self.warp_sums = WarpSums(self.lines, self.expressions)
         self.copies = AheadCopies(root, self.expressions)
         loops = [node for node in statements(root) if isinstance(node, For)]
@@ -170,7 +169,7 @@ class _KernelWriter:
                 f"{MOST_ELEMENTS}: indices are of 32 bits.",
                 code="cuda-elements",
             )
-        kind = f"{'' if written else 'const '}{cuda_type(buffer.type)} *"
+        kind = self.pointer(buffer, written=written)
         return f"{kind}__restrict__ {self.lines.names.declare(buffer)}"
 
     def _check(self, threads: int) -> None:
@@ -229,14 +228,14 @@ class _KernelWriter:
                     for child in group:
                         self._uniform(child, missing)
             case Alloc():
-                self._uniform(self._allocations(stmt), missing)
+                self._uniform(self.allocations(stmt), missing)
             case Store() | LetStmt() if (copy := self.copies.call(stmt)) is not None:
                 self.lines.add(copy)
             case LetStmt():
                 self.expressions.bind(stmt.var, stmt.value)
                 self._uniform(stmt.body, missing)
             case If():
-                self._if(stmt, missing)
+                self.branch(stmt, lambda inner: self._uniform(inner, missing))
             case For():
                 self._loop(stmt, missing)
             case Store():
@@ -244,7 +243,7 @@ class _KernelWriter:
             case Barrier():
                 for line in self.copies.before_barrier():
                     self.lines.add(line)
-                self.lines.add("__syncthreads();")
+                self.lines.add(self.dialect.barrier)
             case Commit():
                 self.lines.add("tw_cp_async_commit();")
             case Prefetch():
@@ -266,7 +265,6 @@ class _KernelWriter:
         if loop.is_of_threads:
             self._threads(loop, missing)
             return
-        before = self.lines.names.used
         if loop.is_of_blocks:
             if loop.var in free_vars(loop.body):
                 name = self.lines.names.declare(loop.var)
@@ -280,15 +278,10 @@ class _KernelWriter:
                 code="cuda-parallel",
                 hints=("sch.bind(loop, 'blockIdx.x') and sch.bind(loop, 'threadIdx.x').",),
             )
-        name = self.lines.names.declare(loop.var)
-        for key, value in loop.annotations:
-            if key == "unroll_hint":
-                self.lines.add(f"#pragma unroll {value}")
         self.warp_sums.forget()
-        with self.lines.block(f"for (int {name} = 0; {name} < {loop.extent}; {name}++) {{"):
+        with self.counting(loop, "0", str(loop.extent)):
             self._uniform(loop.body, missing)
         self.warp_sums.forget()
-        self.lines.names.forget_uses(before)
 
     def _threads(self, loop: For, missing: frozenset[str]) -> None:
         """A loop of threads: each of them runs its iteration, and those beyond the last none."""
@@ -305,16 +298,6 @@ class _KernelWriter:
             self._uniform(loop.body, left)
         self.warp_sums.forget()
 
-    def _if(self, stmt: If, missing: frozenset[str]) -> None:
-        with self.lines.block(f"if ({self.expressions.scalar(stmt.condition)}) {{"):
-            self._uniform(stmt.then, missing)
-        if stmt.orelse is not None:
-            self.lines.listed[-1] += " else {"
-            self.lines.depth += 1
-            self._uniform(stmt.orelse, missing)
-            self.lines.depth -= 1
-            self.lines.add("}")
-
     def _warp_sum(self, stmt: WarpSum) -> None:
         count = self.extents[THREAD_AXES[0]]
         if count != WARP:
@@ -326,23 +309,12 @@ class _KernelWriter:
             )
         self.warp_sums.add(stmt)
 
-    def _allocations(self, stmt: Alloc) -> Stmt:
-        """Declare the buffers of a chain of allocations; registers of one type share lines."""
-        body: Stmt = stmt
-        registers: dict[str, list[str]] = {}
-        while isinstance(body, Alloc):
-            buffer, body = body.buffer, body.body
-            if buffer.shape or buffer.scope != "register":
-                self._allocation(buffer)
-            else:
-                name = self.lines.names.declare(buffer)
-                registers.setdefault(cuda_type(buffer.type), []).append(name)
-        for kind, names in registers.items():
-            self.lines.declare_all(kind, names)
-        return body
+    def variable_type(self, buffer: Buffer) -> str | None:
+        register = buffer.scope == "register" and not buffer.shape
+        return CUDA.type_of(buffer.type) if register else None
 
-    def _allocation(self, buffer: Buffer) -> None:
-        kind = cuda_type(buffer.type)
+    def declare_array(self, buffer: Buffer) -> None:
+        kind = CUDA.type_of(buffer.type)
         name = self.lines.names.declare(buffer)
         if buffer.scope == "global":
             raise TargetError(

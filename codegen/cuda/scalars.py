@@ -6,72 +6,26 @@ elements. Where the value of an index expression may be larger, it is computed i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from ...tir.analysis.bounds import bounds
 from ...tir.buffer import Buffer
-from ...tir.dtype import INT64, DType
+from ...tir.dtype import INT64
 from ...tir.errors import TargetError
-from ...tir.expr import Add, Binary, Compare, Const, Expr, Mul, Sub
-from ...tir.lowered import Reinterpret
-from ..c.literals import literal
-from ..c.scalars import ATOM, UNARY, Scalars
-from ..lower.lanes import access
+from ...tir.expr import Add, Binary, Compare, Expr, Mul, Sub
+from ..lanes import access
+from ..text.scalars import UNARY, Scalars
 
-TYPES = {
-    "bool": "unsigned char",
-    "int8": "signed char",
-    "int16": "short",
-    "int32": "int",
-    "int64": "long long",
-    "uint8": "unsigned char",
-    "uint16": "unsigned short",
-    "uint32": "unsigned int",
-    "uint64": "unsigned long long",
-    "float32": "float",
-    "float64": "double",
-}
-_STORAGE = {1: "unsigned char", 2: "unsigned short"}
-_BITS = {  # a float of so many bits and the integer of its bits: to, of
-    32: ("__int_as_float", "__float_as_int"),
-    64: ("__longlong_as_double", "__double_as_longlong"),
-}
-_SPECIAL = {
-    (32, "inf"): "__int_as_float(0x7f800000)",
-    (32, "nan"): "__int_as_float(0x7fc00000)",
-    (64, "inf"): "__longlong_as_double(0x7ff0000000000000)",
-    (64, "nan"): "__longlong_as_double(0x7ff8000000000000)",
-}
 PIECE_BYTES = 16  # that stay together when rows are swizzled
 BANK_PIECES = 8  # that the banks of shared memory hold beside each other
 INT32_RANGE = (-(2**31), 2**31 - 1)
 
 
-def cuda_type(dtype: DType) -> str:
-    """The type of one element in memory; of a storage type, that of its bits."""
-    return _STORAGE[dtype.bytes] if dtype.is_storage else TYPES[str(dtype.scalar)]
-
-
 class CudaScalars(Scalars):
-    """Writes scalar expressions with the names and functions of CUDA."""
-
-    def kind(self, dtype: DType) -> str:
-        return cuda_type(dtype)
+    """Writes scalar expressions: indices, and rows that are swizzled."""
 
     def kind_of(self, expr: Expr) -> str:
         return "int" if self._is_index(expr) and self._fits(expr) else self.kind(expr.dtype)
-
-    def number(self, constant: Const) -> str:
-        if constant.type.is_float and not constant.type.is_storage:
-            value = float(constant.value)
-            if not math.isfinite(value):
-                text = _SPECIAL[constant.type.bits, "nan" if math.isnan(value) else "inf"]
-                return f"-{text}" if value < 0 else text
-        text = literal(constant)
-        return {"INT64_MIN": "(-9223372036854775807LL - 1)", "INT32_MIN": "(-2147483647 - 1)"}.get(
-            text, text
-        )
 
     def place(self, buffer: Buffer, indices: Sequence[Expr]) -> str:
         offset = access(buffer, indices, self.lines.ranges).offset
@@ -111,9 +65,3 @@ class CudaScalars(Scalars):
         if low is None or high is None:
             return False
         return INT32_RANGE[0] <= low and high <= INT32_RANGE[1]
-
-    def _reinterpret(self, expr: Reinterpret) -> tuple[str, int]:
-        for which, kind in enumerate((expr.type, expr.value.dtype)):
-            if kind.is_float and not kind.is_storage:
-                return f"{_BITS[kind.bits][which]}({self.scalar(expr.value)})", ATOM
-        return f"({self.kind(expr.type)}){self.scalar(expr.value, UNARY)}", UNARY

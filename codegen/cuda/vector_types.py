@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 
 from ...tir.dtype import DType
-from ..c.lines import wrapped
-from .scalars import cuda_type
+from ..text.lines import wrapped
+from .dialect import CUDA
 
 _NAMES = {
     "signed char": "char",
@@ -38,7 +38,7 @@ _OURS = {
 
 def vector_type(dtype: DType) -> str:
     """The type of a vector of 2, 4, 8 or 16 lanes, of at most 16 bytes."""
-    name = f"{_NAMES[cuda_type(dtype.scalar)]}{dtype.lanes}"
+    name = f"{_NAMES[CUDA.type_of(dtype.scalar)]}{dtype.lanes}"
     return name if dtype.lanes <= 4 else f"tw_{name}"
 
 
@@ -76,6 +76,6 @@ def _function(name: str) -> str:
     names = [f"a{lane}" for lane in range(lanes)]
     given = wrapped([f"{kind} {item}" for item in names], "    ")
     return (
-        f"static __device__ __forceinline__ {name}\n{_maker(name)}({given})\n"
+        f"{CUDA.inline} {name}\n{_maker(name)}({given})\n"
         f"{{\n    return {{{{{', '.join(names)}}}}};\n}}\n"
     )

@@ -8,9 +8,9 @@ from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
 from ...tir.lowered import Exchange, Lanes, Vector
 from ...tir.stmt import Store
-from ..c.lines import wrapped
-from ..c.scalars import ATOM, EQUAL, LONGEST_OPERANDS, SUM
-from ..lower.lanes import access
+from ..lanes import access
+from ..text.lines import wrapped
+from ..text.scalars import ATOM, EQUAL, LONGEST_OPERANDS, SUM
 from .scalars import CudaScalars
 from .vector_types import component, vector_maker, vector_type
 
@@ -19,14 +19,10 @@ class CudaVectors(CudaScalars):
     """Writes expressions and stores; an address of a vector is a multiple of its size."""
 
     def store(self, store: Store) -> str:
-        """`place = value`."""
-        if store.value.dtype.lanes > 1:
-            place = self._vector_at(store.buffer, store.indices)
-            return f"*({vector_type(store.value.dtype)} *){place} = {self.value(store.value)}"
-        value = self.scalar(store.value)
-        if not store.buffer.shape and store.buffer.scope == "register":
-            return f"{self.lines.names[store.buffer]} = {value}"
-        return f"{self.place(store.buffer, store.indices)} = {value}"
+        if store.value.dtype.lanes == 1:
+            return super().store(store)
+        place = self._vector_at(store.buffer, store.indices)
+        return f"*({vector_type(store.value.dtype)} *){place} = {self.value(store.value)}"
 
     def value(self, expr: Expr) -> str:
         """The text of any expression."""

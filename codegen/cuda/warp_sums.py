@@ -15,9 +15,9 @@ from ...tir.dtype import FLOAT32
 from ...tir.expr import Expr
 from ...tir.instructions.warp_products import WARP_PRODUCTS, WarpProduct
 from ...tir.stmt import Fragment, Held, WarpSum
-from ..c.lines import Lines, wrapped
-from ..c.scalars import UNARY
-from ..lower.lanes import access
+from ..lanes import access
+from ..text.lines import Lines, wrapped
+from ..text.scalars import UNARY
 from .scalars import CudaScalars
 
 _BITS = {1: "(unsigned char)", 2: ""}  # what makes an element its bits, by its bytes

@@ -13,7 +13,7 @@ from ...tir.func import PrimFunc, split_allocations
 from ...tir.node import Node
 from ...tir.stmt import NOTHING, Alloc, Barrier, Parameter, Prefetch, Seq, Stmt, Store, seq
 from ...tir.visit import accesses, free_vars, fresh_copy, replace_buffers, statements, transform
-from .place_barriers import PlaceBarriers
+from .threads.place_barriers import PlaceBarriers
 
 
 @dataclass(frozen=True, slots=True)

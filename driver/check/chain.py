@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...codegen.lower.first_half import contraction
+from ...codegen.lower.lower import contraction
 from ...schedule.canonical import canonical_form
 from ...schedule.schedule import Schedule
 from ...schedule.verdict import REFUTED, Failure, Verdict

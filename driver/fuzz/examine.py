@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...codegen.lower.first_half import contraction, lower_to_nest
-from ...codegen.lower.second_half import lower_parts
+from ...codegen.lower.lower import contraction, lower_parts, lower_to_nest
 from ...codegen.lower.split_prepare import Prepared
 from ...schedule.canonical import canonical_form
 from ...schedule.proof.lowered.prove import prove_lowered

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright import te
-from tilewright.codegen.lower.first_half import contraction, lower_to_nest
-from tilewright.codegen.lower.second_half import lower_parts
+from tilewright.codegen.lower.lower import contraction, lower_parts, lower_to_nest
 from tilewright.codegen.lower.split_prepare import Prepared
 from tilewright.driver.lower import choose_schedule
 from tilewright.schedule.rules.default import rule_for

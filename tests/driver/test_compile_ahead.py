@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.c.comments import comment
+from tilewright.codegen.text.comments import comment
 from tilewright.driver import compile_ahead
 from tilewright.driver.compile_ahead import CompileAhead
 from tilewright.driver.lower_program import lower_program

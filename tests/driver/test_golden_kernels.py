@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.codegen.c.isa import isa as tables_of
-from tilewright.codegen.c.selection import is_lane_count
+from tilewright.codegen.isa.isa import isa as tables_of
+from tilewright.codegen.isa.selection import is_lane_count
 from tilewright.driver.fuzz.case import named
 from tilewright.driver.fuzz.compiled import run_batch
 from tilewright.driver.fuzz.examine import LoweredCase, differing

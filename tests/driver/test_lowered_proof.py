@@ -9,8 +9,10 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.codegen.lower import fold_masks, merge_threads, split_prepare
-from tilewright.codegen.lower.vector_body import VectorBody
+from tilewright.codegen.lower import split_prepare
+from tilewright.codegen.lower.threads import merge_threads
+from tilewright.codegen.lower.vector import fold_masks
+from tilewright.codegen.lower.vector.vector_body import VectorBody
 from tilewright.tir.analysis.linear import Ranges
 from tilewright.tir.expr import LE, LT, TRUE, Expr
 from tilewright.tir.func import PrimFunc

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.codegen.lower.lower import contraction, lower_to_nest
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace.trace import Trace

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilewright.codegen.lower.first_half import contraction, lower_to_nest
-from tilewright.codegen.lower.pipeline import lower
+from tilewright.codegen.lower.lower import contraction, lower, lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof.prove import prove
 from tilewright.schedule.rules.default import default_schedule

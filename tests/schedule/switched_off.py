@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.codegen.lower.lower import contraction, lower_to_nest
 from tilewright.driver.fuzz import steps
 from tilewright.driver.fuzz.arguments import Arguments
 from tilewright.driver.fuzz.case import arrays, named

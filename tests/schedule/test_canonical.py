@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.schedule.canonical import canonical_form, origin_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.errors import InternalError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.proof import prove

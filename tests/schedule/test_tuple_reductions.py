@@ -11,8 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tilewright.codegen.lower.first_half import contraction, lower_to_nest
-from tilewright.codegen.lower.pipeline import lower
+from tilewright.codegen.lower.lower import contraction, lower, lower_to_nest
 from tilewright.driver.build import build
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.errors import ScheduleError

@@ -2,8 +2,8 @@
 
 A declaration is a definition in the tensor-expression language: what the instruction does in every
 lane, over its few reduction points. It is the pattern that `tensorize` looks for; the back ends
-have one expression for it (codegen/c/isa.py). So a nest keeps its loops, and with them its meaning
-and its proof, until code is written.
+have one expression for it (codegen/isa/isa.py). So a nest keeps its loops, and with them its
+meaning and its proof, until code is written.
 
 In lowered code an intrinsic is a Call on lanes: the accumulators, then one vector per operand whose
 lanes carry, as bits, the elements of that lane's reduction points, the first one lowest. What

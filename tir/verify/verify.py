@@ -14,57 +14,26 @@ Beyond the nodes that a stage admits, a function of every stage satisfies:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from ..buffer import Buffer, Load
 from ..dim import Dim
 from ..errors import IRError
 from ..expr import (
-    EQ,
-    LE,
-    LT,
-    NE,
     TRUE,
-    Add,
-    And,
-    BitAnd,
-    BitOr,
-    BitXor,
-    Call,
-    Cast,
-    Const,
-    Div,
     Expr,
-    FloorDiv,
-    FloorMod,
     Let,
-    Max,
-    Min,
-    Mul,
-    Not,
-    Or,
-    Select,
-    ShiftLeft,
-    ShiftRight,
-    Sub,
     Var,
 )
 from ..func import PrimFunc
-from ..lowered import Broadcast, Exchange, Fma, Lanes, Ramp, Reinterpret, Vector
-from ..node import Node
 from ..stmt import (
-    UNITS,
     Alloc,
     Barrier,
     Block,
-    Commit,
     Extern,
     For,
-    ForKind,
     If,
     IterKind,
-    IterVar,
     LetStmt,
     Prefetch,
     Role,
@@ -76,6 +45,16 @@ from ..stmt import (
 from ..text.printer import print_expr, print_stmt
 from ..visit import free_vars, loads, stores
 from .loops import barrier_problem, loop_problem
+from .specs import (
+    CONTRACTED,
+    CONTRACTED_TO_NEST,
+    LOWERED,
+    NEST,
+    NEST_TO_LOWERED,
+    SCHEDULED,
+    TENSOR,
+    StageSpec,
+)
 from .types import access_problem, extern_problem, type_problem
 
 
@@ -84,79 +63,39 @@ class Stage(Enum):
 
     TENSOR = "tensor"
     SCHEDULED = "scheduled"
+    CONTRACTED = "contracted"
     NEST = "nest"
     LOWERED = "lowered"
 
 
-@dataclass(frozen=True, slots=True)
-class StageSpec:
-    """What a stage admits.
-
-    nodes: the kinds of nodes. loops: the kinds of loops. roles: the roles of blocks. tails: loops
-    may mark an incomplete last iteration. guards: blocks may have a predicate, be padded or
-    recomputed. init: blocks may hold their init.
-    unique_blocks: no two blocks have one name. dims: axes of blocks may end where a call says.
-    vectors: values may have lanes, accesses masks.
-    """
-
-    nodes: frozenset[type[Node]]
-    loops: frozenset[ForKind] = frozenset(ForKind)
-    roles: frozenset[Role] = frozenset(Role)
-    tails: bool = False
-    guards: bool = True
-    init: bool = False
-    unique_blocks: bool = False
-    dims: bool = False
-    vectors: bool = False
-
-
-_ARITHMETIC = (Add, Sub, Mul, Div, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, And, Or, Not)
-_BITS = (BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
-_VALUES = (Var, Dim, Const, Select, Cast, Call, Let, Load, Buffer)
-_LOWERED = (Fma, Reinterpret, Ramp, Broadcast, Lanes, Vector, Exchange)
-_ACTIONS = (For, Store, Seq, Alloc, Extern)
-_PLAIN: frozenset[type[Node]] = frozenset((*_ARITHMETIC, *_BITS, *_VALUES, *_ACTIONS))
-_BLOCKS: frozenset[type[Node]] = _PLAIN | {Block, IterVar}
-_SCHEDULED = StageSpec(
-    _BLOCKS | {If, Prefetch}, tails=True, init=True, unique_blocks=True, dims=True
-)
 SPECS = {
-    Stage.TENSOR: StageSpec(
-        _BLOCKS,
-        loops=frozenset({ForKind.SERIAL}),
-        roles=frozenset({Role.COMPUTE}),
-        guards=False,
-        init=True,
-        unique_blocks=True,
-        dims=True,
-    ),
-    Stage.SCHEDULED: _SCHEDULED,
-    Stage.NEST: StageSpec(_BLOCKS | {If, Prefetch, Fma, Barrier, Commit}),
-    Stage.LOWERED: StageSpec(
-        _PLAIN | {If, Prefetch, Barrier, Commit, LetStmt, WarpSum, *_LOWERED},
-        loops=frozenset(ForKind) - frozenset(UNITS),
-        vectors=True,
-    ),
+    Stage.TENSOR: TENSOR,
+    Stage.SCHEDULED: SCHEDULED,
+    Stage.CONTRACTED: CONTRACTED,
+    Stage.NEST: NEST,
+    Stage.LOWERED: LOWERED,
 }
+UNDERWAY = {Stage.NEST: CONTRACTED_TO_NEST, Stage.LOWERED: NEST_TO_LOWERED}
 
 
 class VerificationError(IRError):
     """A function breaks an invariant of its stage: a defect of tilewright itself."""
 
 
-def verify(func: PrimFunc, stage: Stage) -> None:
-    """Check a function against the specification of its stage.
+def verify(func: PrimFunc, stage: Stage, *, underway: bool = False) -> None:
+    """Check a function against the specification of its stage. underway: passes are bringing it to
+    this stage, NEST or LOWERED; it may still hold what the stage before admits.
 
     Raises: VerificationError, which names the invariant and the text of the node that breaks it.
     """
-    _Verifier(func, stage).run()
+    _Verifier(func, stage, (UNDERWAY if underway else SPECS)[stage]).run()
 
 
 class _Verifier:
-    def __init__(self, func: PrimFunc, stage: Stage) -> None:
+    def __init__(self, func: PrimFunc, stage: Stage, spec: StageSpec) -> None:
         self.func = func
         self.stage = stage
-        self.spec = SPECS[stage]
+        self.spec = spec
         self.here: Stmt = func.body
         self.around: list[For] = []
         self.bound: set[Var] = set()

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tilewright.codegen.c.emit import emit, emit_function
-from tilewright.codegen.lower.first_half import contraction
-from tilewright.codegen.lower.pipeline import lower
+from tilewright.codegen.lower.lower import contraction, lower
 from tilewright.tir.errors import InternalError
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target

@@ -7,8 +7,7 @@ import pytest
 from tilewright.codegen.c.build import build_artifact
 from tilewright.codegen.c.emit import emit
 from tilewright.codegen.c.externs import blamed
-from tilewright.codegen.lower.first_half import lower_to_nest
-from tilewright.codegen.lower.pipeline import lower
+from tilewright.codegen.lower.lower import lower, lower_to_nest
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 from tilewright.tir.te import te

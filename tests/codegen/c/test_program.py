@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.c.program_source import program_source
-from tilewright.codegen.lower.first_half import lower_to_nest
-from tilewright.codegen.lower.pipeline import lower
+from tilewright.codegen.lower.lower import lower, lower_to_nest
 from tilewright.codegen.program_artifact import ProgramArtifact
 from tilewright.tir.dtype import FLOAT32
 from tilewright.tir.func import PrimFunc

@@ -9,7 +9,7 @@ import pytest
 
 from tilewright import te
 from tilewright.codegen.c.build import build_artifact
-from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 

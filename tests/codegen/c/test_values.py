@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.c.build import build_artifact
-from tilewright.codegen.lower.pipeline import lower
+from tilewright.codegen.lower.lower import lower
 from tilewright.tir.interpreter.interpreter import interpret
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target

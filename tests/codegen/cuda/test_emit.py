@@ -10,8 +10,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.cuda.build import write_cuda
-from tilewright.codegen.lower.first_half import lower_to_nest
-from tilewright.codegen.lower.pipeline import lower
+from tilewright.codegen.lower.lower import lower, lower_to_nest
 from tilewright.codegen.lower.split_prepare import Prepared
 from tilewright.runtime.cuda.toolchain.compile import compile_cuda
 from tilewright.runtime.kernel import Kernel

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.codegen.lower.lower import contraction, lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.legality import loops as legality
 from tilewright.schedule.legality import placement, recurrence

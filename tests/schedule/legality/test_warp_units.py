@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.erase_blocks import EraseBlocks
-from tilewright.codegen.lower.first_half import lower_to_nest
-from tilewright.codegen.lower.tensorize import Tensorize
+from tilewright.codegen.lower.loops.erase_blocks import EraseBlocks
+from tilewright.codegen.lower.lower import lower_to_nest
+from tilewright.codegen.lower.vector.tensorize import Tensorize
 from tilewright.driver.lower import lower_function
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace.references import LoopRef

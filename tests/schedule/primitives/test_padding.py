@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.pipeline import lower
+from tilewright.codegen.lower.lower import lower
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.expr import Expr

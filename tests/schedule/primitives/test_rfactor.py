@@ -10,7 +10,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof import prove
 from tilewright.tir.interpreter.interpreter import interpret

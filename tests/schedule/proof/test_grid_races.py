@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof import prove
 from tilewright.schedule.schedule import Schedule

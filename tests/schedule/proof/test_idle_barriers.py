@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.schedule.proof.idle_barriers import without_idle_barriers
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc

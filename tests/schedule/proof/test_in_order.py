@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof.in_order import reordered_sums, rounds
 from tilewright.schedule.proof.prove import prove

@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.codegen.lower.lower import contraction, lower_to_nest
 from tilewright.driver.fuzz.case import draw
 from tilewright.driver.fuzz.steps import Tally
 from tilewright.schedule.canonical import canonical_form

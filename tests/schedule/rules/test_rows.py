@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.first_half import contraction, lower_to_nest
+from tilewright.codegen.lower.lower import contraction, lower_to_nest
 from tilewright.schedule.rules.default import rule_for
 from tilewright.schedule.rules.shape.row_groups import RowGroup, row_axis, row_groups
 from tilewright.tir.expr import Expr

@@ -49,6 +49,7 @@ def f(A: float32[8], C: output(float32[8])):
                     where(i * 3 + j < 8)
                     C[v] = exp(R[v])
 """
+CONTRACTED = TENSOR.replace("exp(A[v])", "fma(A[v], A[v], 1.0)")
 NEST = """
 def f(A: float32[8], C: output(float32[8])):
     for i in parallel(8):
@@ -71,6 +72,7 @@ def f(A: float32[8], C: output(float32[8])):
 TEXTS = {
     Stage.TENSOR: TENSOR,
     Stage.SCHEDULED: SCHEDULED,
+    Stage.CONTRACTED: CONTRACTED,
     Stage.NEST: NEST,
     Stage.LOWERED: LOWERED,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.proof.forms.budget import Budget
 from tilewright.schedule.proof.prove import prove

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.first_half import lower_to_nest
+from tilewright.codegen.lower.lower import lower_to_nest
 from tilewright.runtime.machine.host import host
 from tilewright.schedule.canonical import canonical_form
 from tilewright.schedule.estimate import estimate

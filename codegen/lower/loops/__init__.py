@@ -1,0 +1,6 @@
+"""Passes over loops and blocks: where they begin, end, are cut and copied."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

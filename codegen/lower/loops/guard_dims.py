@@ -1,0 +1,51 @@
+"""Make the extents that a call decides conditions of the blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ....tir.analysis.simplify import simplify
+from ....tir.conditions import all_of, conjuncts
+from ....tir.dim import Dim
+from ....tir.expr import Const, Expr, FloorDiv
+from ....tir.func import PrimFunc
+from ....tir.node import Node
+from ....tir.stmt import Block
+from ....tir.visit import transform
+
+
+@dataclass(frozen=True, slots=True)
+class GuardDims:
+    """Let each block test whether its point exists at the sizes of a call.
+
+    with block("C", vi=spatial(n, i)): s   ->   with block("C", vi=spatial(64, i)): where(i < n); s
+
+    That it is below the upper bound, which splits may have made a condition, goes without saying.
+    Requires: stage CONTRACTED, inits placed.
+    Ensures: stage CONTRACTED; no axis of a block has a dim.
+    """
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        return func.with_body(transform(func.body, _guarded)) if func.dims else func
+
+
+def _guarded(node: Node) -> Node:
+    if not isinstance(node, Block) or all(it.dim is None for it in node.iters):
+        return node
+    sized = [
+        (b, it.dim) for it, b in zip(node.iters, node.bindings, strict=True) if it.dim is not None
+    ]
+    within = {simplify(binding < dim.high) for binding, dim in sized}
+    kept = (c for c in conjuncts(node.predicate) if simplify(c) not in within)
+    return replace(
+        node,
+        iters=tuple(replace(it, dim=None) for it in node.iters),
+        predicate=all_of(*kept, *(_below(binding, dim) for binding, dim in sized)),
+    )
+
+
+def _below(value: Expr, dim: Dim) -> Expr:
+    """value < dim; of a fused loop, i_j // 8 < n is i_j < n * 8."""
+    if isinstance(value, FloorDiv) and isinstance(value.b, Const) and value.b.value > 0:
+        return value.a < dim * value.b
+    return value < dim

@@ -1,0 +1,6 @@
+"""Passes over memory: what is kept, for how long, and in which registers."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

@@ -1,0 +1,6 @@
+"""Passes from loops to vectors, wide accesses and tensor instructions."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

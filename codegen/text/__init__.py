@@ -1,0 +1,6 @@
+"""The text that C and CUDA C share, over what each writes in its own way."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )
