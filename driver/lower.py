@@ -1,5 +1,5 @@
 """From a function to code that a back end can emit, in the order that stands here, once: rule or
-log; codegen's first half; the proof; codegen's second half; the proof of what came of it.
+log; the passes to the nest; the proof; the passes of the target; the proof of what came of it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Lowered:
     """One function on its way to code.
 
     schedule: what was asked for, and how; rule: the rule that made the schedule, or its origin.
-    canonical: the blocks that the nest must compute; nest: the function after codegen's first half.
+    canonical: the blocks that the nest must compute; nest: what the passes to the nest make.
     verdict: the proof that the nest computes the canonical form, and that the parts stay in bounds
     and free of races. parts: `prepare` and `run`, of stage LOWERED. seconds: what each step took.
     strict: sums are in the order of the definition.

@@ -21,7 +21,7 @@ from .workspace import plan_workspace
 
 
 def build_artifact(func: PrimFunc, target: Target, *, notes: str = "") -> Artifact:
-    """The artifact of a function of stage NEST, after codegen's first half.
+    """The artifact of a function of stage NEST, as the passes to the nest leave it.
 
     notes: text for the comment at the top of the source, such as the schedule.
     Raises: TargetError where the target cannot do what the schedule asks.
