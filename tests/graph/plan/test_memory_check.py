@@ -154,7 +154,7 @@ def test_a_wrong_input_is_found() -> None:
             id="uses forget a read",
         ),
         pytest.param(
-            lambda uses, sizes: ([Use((), use.write) for use in uses], sizes), id="no lifetimes"
+            lambda uses, sizes: ([Use((), use.writes) for use in uses], sizes), id="no lifetimes"
         ),
     ],
 )
