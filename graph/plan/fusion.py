@@ -13,9 +13,8 @@ A softmax or a normalisation reads its rows several times, but keeps one at a ti
 operators whose only reader it is, and that run behind no anchor of their own, are computed in its
 kernel.
 
-A node with several outputs is a group of its own, which stores them all: its kernel would have to
-store the others behind what a reader makes of one, and no rule schedules that. Its readers begin
-groups, and what it reads is computed before.
+A node with several outputs is a group of its own, which stores them all, read or not: a group
+stores what its last node computes, so no reader of one output can take the node in.
 
 Each pair of kernels that could have been one is a `Miss`, with what stands in the way and the edit
 that would remove it.

@@ -144,7 +144,9 @@ def test_a_nan_is_larger_than_every_number_and_zeros_are_equal() -> None:
         for values, at in (made, op.reference(ODD)):
             assert at.tolist() == places
             np.testing.assert_array_equal(values, np.take_along_axis(ODD, at, 1), strict=True)
-            assert np.signbit(values).tolist() == np.signbit(ODD[np.arange(3)[:, None], at]).tolist()
+            assert (
+                np.signbit(values).tolist() == np.signbit(ODD[np.arange(3)[:, None], at]).tolist()
+            )
 
 
 X = TensorType("float32", (3, 4))
