@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +13,13 @@ from onnx import TensorProto, helper, numpy_helper
 import tilewright as tw
 from tilewright.graph.compile import compile
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph, Node
-from tilewright.graph.ops.activation import Relu
-from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.quantization import DynamicQuantizeLinear
-from tilewright.graph.ops.ranking import TopK
 from tilewright.graph.passes.pipeline import optimise
 from tilewright.graph.plan.plan import plan_model
 from tilewright.graph.reference.reference import evaluate
-from tilewright.graph.types import Array, TensorType
+from tilewright.graph.types import Array
 from tilewright.tir.target import Target
+
+from .transformer import encoder
 
 SHAPE = (4, 33)
 
@@ -89,22 +86,94 @@ def test_outputs_that_nobody_reads_have_memory_for_their_launch() -> None:
     assert places["w"].last > places["w"].first
 
 
-def behind_a_convolution() -> Graph:
-    b = GraphBuilder("g")
-    x = b.input("x", TensorType("float32", (1, 4, 9, 8)))
-    w = b.constant("w", np.random.default_rng(1).standard_normal((16, 4, 3, 3)).astype(np.float32))
-    c = b.add(Conv(pads=(1, 1, 1, 1)), x, w)
-    b.add_node(Node(TopK(1, 3), (c,), ("values", "places")))
-    b.add_node(Node(DynamicQuantizeLinear(), (b.add(Relu(), c),), ("y", "s", "z")))
-    return b.finish((b.add(Relu(), "values", output="v"), "places", "y"))
+def behind(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A model with a TopK of its first output, whose values become the data of another one, and a
+    quantization of it.
+    """
+    (first, *_) = (output.name for output in model.graph.output)
+    five = numpy_helper.from_array(np.array([5]), "five_of_them")
+    model.graph.initializer.append(five)
+    model.graph.node.extend(
+        [
+            helper.make_node("TopK", [first, five.name], ["top.v", "top.places"]),
+            helper.make_node("Relu", ["top.v"], ["top.positive"]),
+            helper.make_node("TopK", ["top.positive", five.name], ["top.again", "top.unread"]),
+            helper.make_node(
+                "DynamicQuantizeLinear", [first], ["top.q", "top.scale", "top.unread_zero"]
+            ),
+        ]
+    )
+    names = ("top.places", "top.again", "top.q", "top.scale")
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    return model
 
 
-def test_a_layout_ends_at_a_node_with_several_outputs() -> None:
-    graph = behind_a_convolution()
-    after, reports = optimise(graph)
-    assert "undone" not in {report.verdict for report in reports}
-    assert any(node.op.title == "Conv" and node.op.layout == "NHWC" for node in after.nodes)  # type: ignore[attr-defined]
-    x = np.random.default_rng(2).standard_normal((1, 4, 9, 8))
-    before = evaluate(graph, {"x": x})
-    for name, array in evaluate(after, {"x": x}).items():
-        np.testing.assert_allclose(array, before[name], rtol=1e-9)
+def convolution() -> onnx.ModelProto:
+    """What normalisation folds into, and a layout moves."""
+    rng = np.random.default_rng(1)
+    weights = {"w": rng.standard_normal((16, 4, 3, 3)), "n": rng.random(16) + 1}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("BatchNormalization", ["c", "n", "n", "n", "n"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 4, 9, 8))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    arrays = [numpy_helper.from_array(w.astype(np.float32), name) for name, w in weights.items()]
+    graph = helper.make_graph(nodes, "convolution", [x], [y], arrays)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def spelled() -> onnx.ModelProto:
+    """A layer normalisation that a pass recognises."""
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["m"], axes=[-1]),
+        helper.make_node("Sub", ["x", "m"], ["d"]),
+        helper.make_node("Mul", ["d", "d"], ["p"]),
+        helper.make_node("ReduceMean", ["p"], ["u"], axes=[-1]),
+        helper.make_node("Add", ["u", "e"], ["t"]),
+        helper.make_node("Sqrt", ["t"], ["r"]),
+        helper.make_node("Div", ["d", "r"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    epsilon = numpy_helper.from_array(np.float32([1e-5]), "e")
+    graph = helper.make_graph(nodes, "spelled", [x], [y], [epsilon])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+MODELS = {
+    "encoder": (lambda: encoder(1, 6), {"Attention", "LayerNormalization"}),
+    "convolution": (convolution, {"Conv"}),
+    "spelled": (spelled, {"LayerNormalization"}),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_pass_works_beside_nodes_with_several_outputs(name: str) -> None:
+    make, expected = MODELS[name]
+    plain, wanted = optimise(import_onnx(make()))
+    after, reports = optimise(import_onnx(behind(make())))
+    undone, others_undone = (
+        [r.name for r in rs if r.verdict == "undone"] for rs in (reports, wanted)
+    )
+    assert undone == others_undone
+    found, others = (Counter(node.op.title for node in g.nodes) for g in (after, plain))
+    assert expected <= set(found)
+    assert all(found[title] == others[title] for title in expected)
+    assert (found["TopK"], found["DynamicQuantizeLinear"]) == (2, 1)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("name", MODELS)
+def test_such_models_run_as_the_reference_does(name: str) -> None:
+    engine = compile(behind(MODELS[name][0]()), cache=False)
+    assert {kernel.check for kernel in engine.explain().kernels} == {"ok"}
+    assert engine.verify()
+
+
+def test_a_grid_computes_them_too() -> None:
+    engine = compile(mixed(), "cuda:sm_90a", cache=False, verify="rewrites")
+    x = np.random.default_rng(3).standard_normal(SHAPE).astype(np.float32)
+    expected = by_numpy(x)
+    for name, array in tw.emulated(engine).run({"x": x}).items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
