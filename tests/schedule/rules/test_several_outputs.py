@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tilewright.schedule.rules.default import rule_for
@@ -88,7 +90,9 @@ FUNCTIONS = (
 
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("make", FUNCTIONS)
-def test_every_output_is_right_and_no_rule_gives_way(make: type[PrimFunc], name: str) -> None:
+def test_every_output_is_right_and_no_rule_gives_way(
+    make: Callable[[], PrimFunc], name: str
+) -> None:
     target = Target.parse(name)
     func = make()
     check(func, target)
