@@ -22,9 +22,9 @@ LEVELS = 255.0  # the largest uint8
 class DynamicQuantizeLinear(Operator):
     """y = saturate(round(x / scale) + zero), with the scale and the zero of all elements.
 
-    From the smallest to the largest element, 0 among them, is 255 scales, and 1 where all are 0.
-    The zero, and y, are uint8: a half is rounded to even, what lies outside becomes the nearest
-    number. Where an element is NaN, so is the scale, and all integers are 0.
+    The scale is 1/255 of the distance from the smallest to the largest element, 0 among them; 1
+    where all are 0. The zero and y are uint8: a half is rounded to even, what lies outside becomes
+    the nearest number. Where an element is NaN, so is the scale, and all integers are 0.
     """
 
     role = Role.GENERAL

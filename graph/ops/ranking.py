@@ -158,6 +158,7 @@ class TopK(Operator):
         def value(*i: Expr) -> Expr:
             if not size:
                 return te.const(0, x.dtype)
+            # every place lies within the row, but an index that data give needs bounds
             return x[self._at(i, te.clamp_index(places[i], size))]
 
         return te.compute(result.shape, value, name=name), places

@@ -102,7 +102,8 @@ class _Fuser:
         self.graph = graph
         self.most_nodes = most_nodes
         several = (v for node in graph.nodes if len(node.outputs) > 1 for v in node.outputs)
-        self.stored = frozenset(graph.outputs).union(several)  # whoever reads them
+        # values that are stored, whoever reads them
+        self.stored = frozenset(graph.outputs).union(several)
         self.consumers = graph.consumers
         self.producers = graph.producers
         self.order = {value: n for n, node in enumerate(graph.nodes) for value in node.outputs}
