@@ -52,7 +52,9 @@ class GraphBuilder:
         return name
 
     def add(self, op: Operator, *inputs: str, output: str = "", name: str = "") -> str:
-        """A node with one output; its value is called `output`, or after the operator."""
+        """A node with one output; its value is called `output`, or after the operator. One with
+        several is a matter for `add_node`.
+        """
         value = output or self.fresh(op.title.lower())
         self.add_node(Node(op, inputs, (value,), name))
         return value

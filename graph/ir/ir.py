@@ -20,7 +20,8 @@ from ..types import Constant, Splat, TensorType, type_of
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation: `outputs` are the values that `op` computes from the values `inputs`.
+    """One operation: `outputs` are the values that `op` computes from the values `inputs`, all of
+    them together, whether somebody reads them or not.
 
     name: what the model calls it, for messages; may be empty.
     """
@@ -39,7 +40,15 @@ class Node:
         """The types of the outputs. Raises: ModelError, which names the node and its inputs."""
         given = tuple(types[value] for value in self.inputs)
         try:
-            return self.op.infer(given)
+            made = self.op.infer(given)
+            if len(made) != len(self.outputs):
+                raise ModelError(
+                    f"graph: {self.title} defines {len(self.outputs)} of {len(made)} outputs; "
+                    "expected a value for each, read or not.",
+                    code="graph-outputs",
+                    hints=("GraphBuilder.add_node(Node(op, inputs, outputs)) names them all.",),
+                )
+            return made
         except ModelError as error:
             lines = [
                 f"  '{value}': {type_}" for value, type_ in zip(self.inputs, given, strict=True)

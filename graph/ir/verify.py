@@ -25,8 +25,9 @@ def verify(graph: Graph) -> None:
             _refuse(graph, f"{node.title} is not one of the core operators")
         if missing := [value for value in node.inputs if value not in defined]:
             _refuse(graph, f"{node.title} reads '{missing[0]}' before it is defined")
-        if taken := [value for value in node.outputs if value in defined]:
-            _refuse(graph, f"{node.title} defines '{taken[0]}' again")
+        for n, value in enumerate(node.outputs):
+            if value in defined or value in node.outputs[:n]:
+                _refuse(graph, f"{node.title} defines '{value}' again")
         try:
             inferred = node.infer(graph.types)
         except ModelError as error:

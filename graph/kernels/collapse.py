@@ -3,7 +3,8 @@
 Axes that every operator of a form treats alike are joined, axes of size 1 go: an addition of two
 [1, 56, 56, 64] tensors becomes one of two [200704] tensors, of a tensor and a [64] bias one of
 [3136, 64] and [64]. How its axes may be joined is what the first operator says
-(`Operator.joinable_axes`); forms with one that is not elementwise further on stay as they are.
+(`Operator.joinable_axes`); forms with one that is not elementwise further on, or with several
+results, stay as they are.
 `as_matrix_product` is the same idea for a 1x1 convolution: its pixels are the rows of a matrix.
 """
 
@@ -25,6 +26,8 @@ Shape = tuple[int, ...]
 
 def collapsed(form: Form) -> Form:
     """The form with as few axes as it can have; the same object when it has them."""
+    if len(form.results) > 1:
+        return form
     first, *rest = (step.op for step in form.steps)
     axes = first.joinable_axes(form.result.shape)
     if axes is None or any(op.role is not Role.ELEMENTWISE for op in rest):

@@ -21,7 +21,7 @@ from .form import Form, Operand
 
 
 def express(form: Form) -> PrimFunc:
-    """The function that computes a form: operands first, in order, without the scalars; the result
+    """The function that computes a form: operands first, in order, without the scalars; the results
     last.
     """
     moves = all(step.op.role is Role.MOVEMENT for step in form.steps)
@@ -36,8 +36,12 @@ def express(form: Form) -> PrimFunc:
         inputs = (tensors[n] for n in step.inputs)
         made = step.op.express(*inputs, name=step.op.title.lower())
         tensors += made if moves else map(_widened, made)
-    result = _stored(tensors[-1], dtype(form.result.dtype))
-    return _narrowed(te.func(*parameters, result, name=form.name), [kinds[n] for n in listed])
+    types = form.results
+    results = [
+        _stored(tensor, dtype(type_.dtype))
+        for tensor, type_ in zip(tensors[-len(types) :], types, strict=True)
+    ]
+    return _narrowed(te.func(*parameters, *results, name=form.name), [kinds[n] for n in listed])
 
 
 def _tensor(operand: Operand, kind: DType) -> te.Tensor:

@@ -3,8 +3,9 @@
 Equal groups have equal forms.
 
 `operands` are what the group reads; `steps` are its operators in order, each of which reads
-operands and earlier steps by number; the last step is the result. A constant of one element that
-only elementwise operators read is no operand of the kernel but stands in its code.
+operands and results of earlier steps by number; those of the last step are the results. A constant
+of one element that only elementwise operators read is no operand of the kernel but stands in its
+code.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operator. `inputs`: n names operand n; len(operands) + n names the result of step n."""
+    """One operator. `inputs`: n names operand n; the results of the steps, in order, have the
+    numbers from len(operands) on.
+    """
 
     op: Operator
     inputs: tuple[int, ...]
@@ -66,8 +69,13 @@ class Form:
 
     @property
     def result(self) -> TensorType:
-        """The type of the last step's result."""
+        """The type of the result of a form that has one."""
         return self.types[-1]
+
+    @property
+    def results(self) -> tuple[TensorType, ...]:
+        """The types of the last step's results."""
+        return self.types[-self.steps[-1].op.output_count :]
 
     @property
     def name(self) -> str:
@@ -88,7 +96,8 @@ def form_of(graph: Graph, group: Group) -> tuple[Form, tuple[str, ...]]:
     steps = []
     for node in group.nodes:
         steps.append(Step(node.op, tuple(numbers[value] for value in node.inputs)))
-        numbers[node.outputs[0]] = len(operands) + len(steps) - 1
+        for value in node.outputs:
+            numbers[value] = len(numbers)
     return Form(operands, tuple(steps)), values
 
 

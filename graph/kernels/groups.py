@@ -11,6 +11,7 @@ from ..ir.ir import Node
 class Group:
     """Nodes in order; each but the last is read by later ones, and by nobody outside. At most one,
     the anchor, is not elementwise; what stands before it is computed row by row, as the anchor is.
+    Only the last one may have several outputs, all of which are stored.
 
     algorithm: the name of one of graph/kernels/algorithms.py, or "direct", as the operators say.
     """
@@ -19,9 +20,9 @@ class Group:
     algorithm: str = "direct"
 
     @property
-    def output(self) -> str:
-        """The value that the group stores."""
-        return self.nodes[-1].outputs[0]
+    def outputs(self) -> tuple[str, ...]:
+        """The values that the group stores."""
+        return self.nodes[-1].outputs
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -32,7 +32,9 @@ Runs = tuple[tuple[int, ...], ...]
 
 
 class Role(Enum):
-    """Of which elements of the inputs an operator makes one element of its result."""
+    """Of which elements of the inputs an operator makes one element of its result. One with several
+    outputs is GENERAL: what the other roles promise is a promise about the only result.
+    """
 
     ELEMENTWISE = auto()  # of those that NumPy's broadcasting aligns with it
     ROWWISE = auto()  # of its row of the first input, which has the shape of the result
@@ -97,6 +99,9 @@ class JoinableAxes:
 class Operator(ABC):
     """One operator with its attributes as typed fields.
 
+    output_count: how many outputs it has. `infer`, `reference` and `express` give a tuple with an
+    entry for each, in one order; what a method below says of the result is asked where there is
+    one.
     operand_names: how kernels call the operands that it reads. rearranges: whether each element of
     the result is an element of an input, of whichever, so that inputs of one number give that
     number. commutative: whether its two inputs may change places. decides: whether it makes a great
@@ -104,6 +109,7 @@ class Operator(ABC):
     """
 
     role: ClassVar[Role]
+    output_count: ClassVar[int] = 1
     operand_names: ClassVar[tuple[str, ...]] = ("x",)
     rearranges: ClassVar[bool]
     commutative: ClassVar[bool] = False
@@ -118,6 +124,12 @@ class Operator(ABC):
                 "what graph/ops/base.py asks of every operator of its role.",
                 code="operator-undeclared",
             )
+        if cls.output_count > 1 and role is not Role.GENERAL:
+            raise InternalError(
+                f"operators: {cls.__name__} has {cls.output_count} outputs; expected one, or the "
+                "role GENERAL.",
+                code="operator-outputs",
+            )
 
     @abstractmethod
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -129,7 +141,9 @@ class Operator(ABC):
 
     @abstractmethod
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
-        """The outputs as tensor expressions; `name` begins the name of every stage."""
+        """The outputs as tensor expressions, each another tensor, some of which may read others;
+        `name` begins the name of every stage.
+        """
 
     def work(self, types: tuple[TensorType, ...]) -> Work:
         """What `reference` takes on inputs of these types, which `infer` accepts: by default the

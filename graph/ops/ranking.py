@@ -1,4 +1,4 @@
-"""Operators that say where the largest or smallest elements stand: ArgMax, ArgMin, TopK."""
+"""Operators that find the largest or smallest elements: ArgMax, ArgMin, TopK."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ class ArgMin(ArgReduction):
 
 @dataclass(frozen=True, slots=True)
 class TopK(Operator):
-    """Where along `axis`, which is not negative, the `count` largest (or smallest) elements stand,
-    the most extreme one first, as int64. Of equal elements the one with the smaller index comes
-    first; a NaN counts as larger than every number.
+    """The `count` largest (or smallest) elements along `axis`, which is not negative, the most
+    extreme one first, and where they stand, as int64. Of equal elements the one with the smaller
+    index comes first; a NaN counts as larger than every number.
 
     The kernel gives each of the n elements of a row its rank, the number of those that come before
     it, and then looks for each rank: n * (n + count) comparisons, which do not depend on one
-    another.
+    another. The elements are read where these stand.
     """
 
     axis: int
@@ -108,6 +108,7 @@ class TopK(Operator):
     largest: bool = True
 
     role = Role.GENERAL
+    output_count = 2
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -118,9 +119,8 @@ class TopK(Operator):
         if not 0 <= self.count <= size:
             problem = f"cannot take {self.count} of {size} elements on axis {self.axis}"
             refuse(self, problem, code="top-count")
-        return (
-            TensorType("int64", (*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])),
-        )
+        shape = (*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])
+        return TensorType(x.dtype, shape), TensorType("int64", shape)
 
     def work(self, types: tuple[TensorType, ...]) -> Work:
         base, (x,) = Operator.work(self, types), types
@@ -133,11 +133,12 @@ class TopK(Operator):
             order = x.shape[self.axis] - 1 - np.flip(turned, self.axis)
         else:
             order = np.argsort(x, self.axis, kind="stable")
-        return (np.take(order, range(self.count), self.axis),)
+        places = np.take(order, range(self.count), self.axis)
+        return np.take_along_axis(x, places, self.axis), places
 
     def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
         (x,) = tensors
-        (result,) = self.infer((tensor_type(x),))
+        _, result = self.infer((tensor_type(x),))
         size = x.shape[self.axis]
         other, r = te.reduce_axis(size, name="other"), te.reduce_axis(size, name="r")
 
@@ -152,7 +153,15 @@ class TopK(Operator):
             found = te.eq(ranks[self._at(i, r)], te.cast(i[self.axis], "int32"))
             return te.sum(te.select(found, r, 0), axis=r)
 
-        return (te.compute(result.shape, place, name=name),)
+        places = te.compute(result.shape, place, name=f"{name}_place")
+
+        def value(*i: Expr) -> Expr:
+            if not size:
+                return te.const(0, x.dtype)
+            # every place lies within the row, but an index that data give needs bounds
+            return x[self._at(i, te.clamp_index(places[i], size))]
+
+        return te.compute(result.shape, value, name=name), places
 
     def _at(self, indices: tuple[Expr, ...], here: Expr) -> tuple[Expr, ...]:
         """The indices with another one along the axis."""

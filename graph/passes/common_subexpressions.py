@@ -22,8 +22,8 @@ class _Key(NamedTuple):
 class CommonSubexpressions:
     """Merge nodes with equal operators and inputs, and constants with equal elements.
 
-    Arrays of more than `constant_bytes` are not compared. A node whose value is an output of the
-    model stays.
+    Arrays of more than `constant_bytes` are not compared. A node one of whose values is an output
+    of the model stays.
     """
 
     keeps_rounding: ClassVar[bool] = True

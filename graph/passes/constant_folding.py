@@ -33,7 +33,7 @@ class ConstantFolding:
                 continue
             operands = tuple(constants[value] for value in node.inputs)
             types = tuple(graph.types[value] for value in node.outputs)
-            splat = _splat(node, operands, types[0])
+            splat = _splat(node, operands, types)
             if splat is None:
                 cost = sum(type_.bytes for type_ in types)
                 work = node.op.work(tuple(graph.types[value] for value in node.inputs))
@@ -56,10 +56,12 @@ def _computed(node: Node, operands: tuple[Constant, ...]) -> tuple[Constant, ...
     return tuple(owned(array) for array in apply(node.op, *map(array_of, operands)))
 
 
-def _splat(node: Node, operands: tuple[Constant, ...], type_: TensorType) -> Splat | None:
-    """The result as a splat; None when it is not one, or not seen to be one."""
+def _splat(
+    node: Node, operands: tuple[Constant, ...], types: tuple[TensorType, ...]
+) -> Splat | None:
+    """The only result as a splat; None when it is not one, or not seen to be one."""
     splats = [operand for operand in operands if isinstance(operand, Splat)]
-    if len(splats) != len(operands):
+    if len(splats) != len(operands) or len(types) > 1:
         return None
     number = node.op.fold_splats(splats)
-    return None if number is None else Splat(number, type_.dtype, type_.shape)
+    return None if number is None else Splat(number, types[0].dtype, types[0].shape)

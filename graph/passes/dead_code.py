@@ -10,7 +10,8 @@ from ..ir.ir import Graph, Node, rebuilt
 
 @dataclass(frozen=True, slots=True)
 class DeadCode:
-    """Remove nodes and constants from which no path leads to an output.
+    """Remove nodes and constants from which no path leads to an output. A node with several values
+    stays as long as one of them is needed.
 
     Inputs stay: they are the model's interface.
     """

@@ -39,7 +39,7 @@ class IdentityRemoval:
                     same[joined.outputs[0]] = value
                     continue
                 joined = Node(Identity(), (value,), joined.outputs, joined.name)
-            producers[joined.outputs[0]] = joined
+            producers.update(dict.fromkeys(joined.outputs, joined))
             builder.add_node(joined)
         result = builder.finish({name: same.get(name, name) for name in graph.outputs})
         return rebuilt(graph, result.nodes, result.constants)
@@ -74,7 +74,9 @@ def _joined(node: Node, producers: dict[str, Node]) -> Node:
     such an operator: of two Reshapes, of two Transposes.
     """
     before = producers.get(node.inputs[0])
-    both = node.op.absorb(before.op) if before is not None else None
-    if before is None or both is None:
+    if before is None or len(before.outputs) > 1:
+        return node
+    both = node.op.absorb(before.op)
+    if both is None:
         return node
     return Node(both, before.inputs, node.outputs, node.name)

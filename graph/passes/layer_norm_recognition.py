@@ -50,7 +50,7 @@ class LayerNormRecognition:
         gone = {value for one in found.values() for value in one.inside}
         builder = GraphBuilder.like(graph)
         for node in graph.nodes:
-            (value,) = node.outputs
+            value = node.outputs[0]
             if value in found:
                 _write(builder, found[value], node)
             elif value not in gone:

@@ -144,9 +144,9 @@ class _Mover:
         self.views[value] = view
 
     def fixed(self, node: Node) -> None:
-        """An operator that wants its inputs as they were."""
+        """An operator that wants its inputs as they were; its outputs are what they were, too."""
         inputs = tuple(map(self.old, node.inputs))
-        self.emit(node, node.op, inputs, tuple(range(self.graph.types[node.outputs[0]].rank)))
+        self.builder.add_node(Node(node.op, inputs, node.outputs, node.name))
 
     def spatial(self, node: Node, op: Spatial) -> None:
         """An operator that is rewritten to NHWC."""
@@ -189,7 +189,7 @@ class _Mover:
     def carry(self, node: Node) -> None:
         """An operator on operands of one rank that are permuted alike, as what it becomes then."""
         ranks = {self.graph.types[value].rank for value in node.inputs}
-        if len(ranks) != 1:
+        if len(ranks) != 1 or len(node.outputs) > 1:
             self.fixed(node)
             return
         permutation = self.best(list(node.inputs), ranks.pop())

@@ -34,7 +34,8 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What an operator of one kind makes of `inputs`; those of Add and Mul stand in any order.
+    """What an operator of one kind, with one output, makes of `inputs`; those of Add and Mul stand
+    in any order.
 
     name: under which the node is found, "" for none.
     """
@@ -84,6 +85,8 @@ class _Matcher:
             case Made(kind, inputs):
                 node = self.makers.get(value)
                 if node is None or type(node.op) is not kind or len(node.inputs) != len(inputs):
+                    return None
+                if node.outputs != (value,):
                     return None
                 return self._inputs(node, pattern, found)
 

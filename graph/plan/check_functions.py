@@ -80,36 +80,44 @@ class FunctionChecker:
             return UNCHECKED
         rng = np.random.default_rng(self._seed)
         for positive in (False, True):
-            error, allowed, finite = self._error(part, rng, positive)
-            if error > allowed:
-                return (
-                    f"it differs by {error:.3g} of its largest element; rounding explains "
-                    f"{allowed:.3g}"
-                )
+            differences, finite = self._differences(part, rng, positive)
+            for error, allowed in differences:
+                if error > allowed:
+                    return (
+                        f"it differs by {error:.3g} of its largest element; rounding explains "
+                        f"{allowed:.3g}"
+                    )
             if finite:
                 break
         return "equal"
 
-    def _error(
+    def _differences(
         self, part: Part, rng: np.random.Generator, positive: bool
-    ) -> tuple[float, float, bool]:
-        """How far the function is from the operators, and how far it may be, as shares of its
-        largest element; whether all elements are finite.
+    ) -> tuple[list[tuple[float, float]], bool]:
+        """How far each result of the function is from the operators', and how far it may be, as
+        shares of its largest element; whether all elements are finite.
         """
         graph, group = self._graph, part.group
         operands = dict(zip(part.values, part.form.operands, strict=True))
         scalars = {v: graph.constants[v] for v, operand in operands.items() if operand.scalar}
         drawn = {v: _draw(rng, graph.types[v], positive) for v in operands if v not in scalars}
         types = {value: graph.types[value] for value in drawn}
-        alone = make_graph(graph.name, types, (group.output,), group.nodes, scalars)
+        alone = make_graph(graph.name, types, group.outputs, group.nodes, scalars)
         func, arrays = part.kernel.func, list(drawn.values())
         with np.errstate(all="ignore"):
-            wanted = evaluate(alone, drawn)[group.output]
-            error = relative_error(wanted, _result(func, arrays).reshape(wanted.shape))
-            allowed = ALLOWED_FLOAT64
-            if allowed < error < np.inf:
-                allowed += ROUNDINGS * _rounding(func, arrays)
-            return error, allowed, bool(np.isfinite(wanted).all())
+            wanted = list(evaluate(alone, drawn).values())
+            found = _results(func, arrays, len(wanted))
+            errors = [
+                relative_error(one, other.reshape(one.shape))
+                for one, other in zip(wanted, found, strict=True)
+            ]
+            allowed = [ALLOWED_FLOAT64] * len(errors)
+            rounded = [n for n, e in enumerate(errors) if ALLOWED_FLOAT64 < e < np.inf]
+            changes = _roundings(func, arrays, len(errors)) if rounded else []
+            for n in rounded:
+                allowed[n] += ROUNDINGS * changes[n]
+            finite = all(bool(np.isfinite(one).all()) for one in wanted)
+            return list(zip(errors, allowed, strict=True)), finite
 
 
 def _effort_of(func: PrimFunc) -> Work:
@@ -123,18 +131,20 @@ def _effort_of(func: PrimFunc) -> Work:
     return Work(0, steps)
 
 
-def _result(func: PrimFunc, arrays: Sequence[Array]) -> Array:
-    """The first output of a function in float64, of arrays in the order of its parameters."""
+def _results(func: PrimFunc, arrays: Sequence[Array], count: int) -> list[Array]:
+    """The first outputs of a function in float64, of arrays in the order of its parameters; behind
+    them stand checks of indices.
+    """
     given = {
         parameter.name: array.reshape(parameter.buffer.shape)
         for parameter, array in zip(func.parameters, arrays, strict=False)
     }
-    result: Array = evaluate_function(func, given, FLOAT64)[func.outputs[0].name]
-    return result
+    found = evaluate_function(func, given, FLOAT64)
+    return [found[buffer.name] for buffer in func.outputs[:count]]
 
 
-def _rounding(func: PrimFunc, arrays: Sequence[Array]) -> float:
-    """By how much the result changes when each constant of the body is half of a last place up."""
+def _roundings(func: PrimFunc, arrays: Sequence[Array], count: int) -> list[float]:
+    """By how much each result changes when each constant of the body is half of a last place up."""
 
     def off(node: Node) -> Node:
         match node:
@@ -143,7 +153,8 @@ def _rounding(func: PrimFunc, arrays: Sequence[Array]) -> float:
         return node
 
     loose = func.with_body(transform(func.body, off))
-    return relative_error(_result(func, arrays), _result(loose, arrays))
+    pairs = zip(_results(func, arrays, count), _results(loose, arrays, count), strict=True)
+    return [relative_error(one, other) for one, other in pairs]
 
 
 def _is_rounded(value: float) -> bool:

@@ -85,7 +85,7 @@ def _moves(planned: Planned) -> Iterator[str]:
     for value, root in roots.items():
         names.setdefault(root, []).append(value)
     for part in (part for decision in planned.decisions for part in decision.chosen.parts):
-        stored = part.group.output
+        stored = part.group.outputs[0]
         if graph.types[stored].elements and _only_moves(part):
             yield (
                 f"moves: {part.group.nodes[-1].title}: {megabytes(graph.types[stored].bytes)}, "

@@ -13,6 +13,9 @@ A softmax or a normalisation reads its rows several times, but keeps one at a ti
 operators whose only reader it is, and that run behind no anchor of their own, are computed in its
 kernel.
 
+A node with several outputs is a group of its own, which stores them all, read or not: a group
+stores what its last node computes, so no reader of one output can take the node in.
+
 Each pair of kernels that could have been one is a `Miss`, with what stands in the way and the edit
 that would remove it.
 """
@@ -75,7 +78,7 @@ def ordered(graph: Graph, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     Raises: InternalError when groups wait for each other.
     """
     roots = storage(graph)
-    position = {node.outputs[0]: n for n, node in enumerate(graph.nodes)}
+    position = {value: n for n, node in enumerate(graph.nodes) for value in node.outputs}
     maker = {value: group for group in groups for node in group.nodes for value in node.outputs}
     flow: nx.DiGraph[Group] = nx.DiGraph()
     flow.add_nodes_from(groups)
@@ -84,23 +87,28 @@ def ordered(graph: Graph, groups: tuple[Group, ...]) -> tuple[Group, ...]:
             if roots[value] in maker:
                 flow.add_edge(maker[roots[value]], group)
     if not nx.is_directed_acyclic_graph(flow):
-        names = ", ".join(group.output for group, _ in nx.find_cycle(flow))
+        names = ", ".join(group.outputs[0] for group, _ in nx.find_cycle(flow))
         raise InternalError(
             f"fusion: the groups of {names} wait for each other; expected an order.",
             code="fusion-cycle",
         )
-    return tuple(nx.lexicographical_topological_sort(flow, lambda group: position[group.output]))
+    return tuple(
+        nx.lexicographical_topological_sort(flow, lambda group: position[group.outputs[0]])
+    )
 
 
 class _Fuser:
     def __init__(self, graph: Graph, most_nodes: int) -> None:
         self.graph = graph
         self.most_nodes = most_nodes
-        self.outputs = frozenset(graph.outputs)
+        several = (v for node in graph.nodes if len(node.outputs) > 1 for v in node.outputs)
+        # values that are stored, whoever reads them
+        self.stored = frozenset(graph.outputs).union(several)
         self.consumers = graph.consumers
         self.producers = graph.producers
-        self.order = {node.outputs[0]: n for n, node in enumerate(graph.nodes)}
-        self.members: dict[str, tuple[Node, ...]] = {}  # value that a group stores -> its nodes
+        self.order = {value: n for n, node in enumerate(graph.nodes) for value in node.outputs}
+        # first value that a group stores -> its nodes
+        self.members: dict[str, tuple[Node, ...]] = {}
         self.misses: dict[tuple[str, str], Miss] = {}  # of the two nodes' values
 
     def run(self) -> Fusion:
@@ -114,7 +122,7 @@ class _Fuser:
         return Fusion(ordered(self.graph, groups), tuple(misses))
 
     def _place(self, node: Node) -> None:
-        (result,) = node.outputs
+        result = node.outputs[0]
         computed = [v for v in dict.fromkeys(node.inputs) if v in self.producers]
         if node.op.role is not Role.ELEMENTWISE:
             before = tuple(filter(lambda value: self._is_prologue(node, value), computed))
@@ -143,8 +151,8 @@ class _Fuser:
         types, shape = self.graph.types, self.graph.types[node.outputs[0]].shape
 
         def open_(value: str) -> bool:
-            stored = value in self.members and value not in self.outputs
-            return stored and types[value].shape == shape
+            inner = value in self.members and value not in self.stored
+            return inner and types[value].shape == shape
 
         found = self._feeding(node, [value for value in computed if open_(value)], open_)
         found = self._closed(node, found)
@@ -191,7 +199,7 @@ class _Fuser:
 
     def _is_prologue(self, node: Node, value: str) -> bool:
         """Whether `node` computes row by row what it reads as `value`."""
-        open_ = value in self.members and value not in self.outputs
+        open_ = value in self.members and value not in self.stored
         rows = node.op.role is Role.ROWWISE
         if not open_ or not rows or not self._is_elementwise(value):
             return False
@@ -261,7 +269,12 @@ class _Fuser:
                 "the value is read under another shape",
                 f"apply {node.op.title} before {producer.op.title}",
             )
-        if value in self.outputs:
+        if len(producer.outputs) > 1:
+            return miss(
+                f"{producer.op.title} computes {len(producer.outputs)} values and stores them all",
+                f"let {node.op.title} read what one with a single output computes",
+            )
+        if value in self.stored:
             return miss(
                 f"'{value}' is an output of the model and must be stored",
                 f"drop '{value}' from the outputs",
@@ -315,7 +328,7 @@ class _Fuser:
             if reason is not None:
                 self.misses[value, node.outputs[0]] = reason
                 continue
-            alone = len(self.consumers[value]) == 1 and value not in self.outputs
+            alone = len(self.consumers[value]) == 1 and value not in self.stored
             inline = producer.op.role is Role.ELEMENTWISE and alone
             if inline and len(self.members[value]) == 1:
                 self.misses[value, node.outputs[0]] = Miss(

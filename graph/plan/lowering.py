@@ -3,8 +3,9 @@ planned and checked.
 
 Launches stand in an order in which each finds what it reads; where a thread must wait for another
 is for the driver to say. A value that is an output of the model is computed in the caller's array.
-An output that is another name for an input, a constant or another output becomes a Copy. Tensors
-without elements are not computed.
+An output that is another name for an input, a constant or another output becomes a Copy. A launch
+writes every output of its kernel: one that nobody reads lies in the arena while it runs. Kernels
+whose results have no elements are not launched.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class _Lowering:
     def __init__(self, graph: Graph, parts: Sequence[Part], in_place: bool) -> None:
         self.graph = graph
         self.in_place = in_place
-        self.parts = [part for part in parts if graph.types[part.group.output].elements]
+        self.parts = [
+            part for part in parts if any(graph.types[v].elements for v in part.group.outputs)
+        ]
         self.roots = storage(graph)
         self.inputs = {name: n for n, name in enumerate(graph.inputs)}
         self.outputs = {name: n for n, name in enumerate(graph.outputs)}
@@ -86,8 +89,7 @@ class _Lowering:
         for part in self.parts:
             self._function(part.kernel.key, part.kernel.func)
         uses = (*map(self._use, self.parts), *map(self._copy_use, self.copies))
-        stored = [use.write for use in uses if use.write is not None]
-        sizes = {name: self.graph.types[name].bytes for name in stored}
+        sizes = {name: self.graph.types[name].bytes for use in uses for name in use.writes}
         arrays = {name: array_of(self.graph.constants[name]) for name in self.constants}
         weights = sum(self.graph.types[name].bytes for name in self.constants)
         plan = plan_memory(uses, sizes, weight_bytes=weights)
@@ -129,8 +131,8 @@ class _Lowering:
 
     def _use(self, part: Part) -> Use:
         read = tuple(dict.fromkeys(self.roots[v] for v in part.values if self._in_arena(v)))
-        stored = part.group.output if self._in_arena(part.group.output) else None
-        reusable = self._reusable(part) if self.in_place and stored is not None else ()
+        stored = tuple(value for value in part.group.outputs if self._in_arena(value))
+        reusable = self._reusable(part) if self.in_place and stored else ()
         return Use(read, stored, reusable)
 
     def _reusable(self, part: Part) -> tuple[str, ...]:
@@ -148,7 +150,7 @@ class _Lowering:
 
     def _copy_use(self, name: str) -> Use:
         root = self.roots[name]
-        return Use((root,) if self._in_arena(root) else (), None)
+        return Use((root,) if self._in_arena(root) else ())
 
     def _slice(self, value: str, type_: TensorType, plan: MemoryPlan) -> Slice:
         root = self.roots[value]
@@ -167,7 +169,10 @@ class _Lowering:
             for value, operand in zip(part.values, part.form.operands, strict=True)
             if operand.scalar is None
         ]
-        arguments.append(self._slice(part.group.output, part.form.result, plan))
+        arguments += [
+            self._slice(value, type_, plan)
+            for value, type_ in zip(part.group.outputs, part.form.results, strict=True)
+        ]
         arguments += [
             self._word(parameter, plan)
             for parameter in part.kernel.func.parameters

@@ -9,6 +9,7 @@ the arena and of the outputs knows which tensor was written there last.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 from ...tir.analysis.in_place import overwritable_inputs
 from ...tir.errors import InternalError
@@ -26,7 +27,8 @@ def check_memory(graph: Graph, parts: Sequence[Part], program: Program) -> None:
     run, find what the graph says that they read.
 
     parts: what each launch computes, in order. A launch may write over what it reads where that is
-    the very same place, and its function reads no element there after it has written it.
+    the very same place, and its function reads no element there after it has written it. What it
+    writes shares no memory.
     """
     _Walk(graph, program).run(parts)
 
@@ -61,27 +63,36 @@ class _Walk:
 
     def _launch(self, number: int, step: Launch, part: Part) -> None:
         func = self.program.function(step.function)
-        values = [
-            value
-            for value, operand in zip(part.values, part.form.operands, strict=True)
-            if operand.scalar is None
-        ]
         free = overwritable_inputs(func)
         pairs = list(zip(func.parameters, step.arguments, strict=True))
         read = [(p.buffer, item) for p, item in pairs if p.role != "output"]
-        written = [item for p, item in pairs if p.role == "output"]
+        results = [item for p, item in pairs if p.role == "output" and p.check is None]
+        words = [item for p, item in pairs if p.check is not None]
+        values, made = self._operands(part), part.group.outputs
+        if len(results) != len(made):
+            names = ", ".join(f"'{name}'" for name in made)
+            _refuse(f"step {number} writes {len(results)} tensors for {names}")
         for value, (_, item) in zip(values, read, strict=True):
             self._read(f"step {number}", item, self.roots[value])
-        for item in written:
+        for item in (*results, *words):
             for buffer, source in read:
                 place = (item.position, item.bytes) == (source.position, source.bytes)
                 same = place and buffer in free
                 if item.overlaps(source) and not same:
                     _refuse(f"step {number} writes {item} over {source}, which it reads")
-        result, *words = written
-        self._write(number, result, self.roots[part.group.output], ALIGNMENT)
+        for one, other in combinations((*results, *words), 2):
+            if one.overlaps(other):
+                _refuse(f"step {number} writes {one} and {other}, which share memory")
+        for value, item in zip(made, results, strict=True):
+            self._write(number, item, self.roots[value], ALIGNMENT)
         for item in words:
             self._write(number, item, f"a check of step {number}", item.bytes)
+
+    @staticmethod
+    def _operands(part: Part) -> list[str]:
+        """The values that a launch reads, in order: a scalar stands in its code."""
+        pairs = zip(part.values, part.form.operands, strict=True)
+        return [value for value, operand in pairs if operand.scalar is None]
 
     def _copy(self, number: int, step: Copy) -> None:
         name = self.graph.outputs[step.target.position]

@@ -2,7 +2,8 @@
 kept.
 
 Two tensors may share bytes when no step needs both. A tensor lives from the step that writes it to
-the last step that reads it. The bytes that live at one step are a lower bound for every packing;
+the last step that reads it, or for that one step where none does; of several that one step writes,
+each has a life of its own. The bytes that live at one step are a lower bound for every packing;
 the largest of these stands beside the result. Where a step may write over an input that nobody
 needs afterwards, both are one tenant of the arena.
 """
@@ -23,13 +24,13 @@ MOST_MEETINGS = 1 << 22  # of two tensors, looked at in all those attempts; beyo
 class Use:
     """What one step does with tensors of the arena.
 
-    reads: names, in any order; write: the name that it defines, None for a step that stores
+    reads: names, in any order; writes: the names that it defines, none for a step that stores
     elsewhere.
-    reusable: those of `reads` whose place the result may take, element for element.
+    reusable: those of `reads` whose place one of the results may take, element for element.
     """
 
     reads: tuple[str, ...]
-    write: str | None
+    writes: tuple[str, ...] = ()
     reusable: tuple[str, ...] = ()
 
 
@@ -206,8 +207,8 @@ def _lives(uses: Sequence[Use]) -> Iterator[tuple[str, tuple[int, int]]]:
     """First and last step of each tensor."""
     last = {name: step for step, use in enumerate(uses) for name in use.reads}
     for step, use in enumerate(uses):
-        if use.write is not None:
-            yield use.write, (step, max(step, last.get(use.write, step)))
+        for name in use.writes:
+            yield name, (step, max(step, last.get(name, step)))
 
 
 def _tenants(
@@ -217,18 +218,19 @@ def _tenants(
     home: dict[str, _Tenant] = {}
     pairs = []
     for step, use in enumerate(uses):
-        if use.write is None:
-            continue
-        first, last = lives[use.write]
-        size = -(-sizes[use.write] // ALIGNMENT) * ALIGNMENT
-        dying = [n for n in use.reusable if lives[n][1] == step and home[n].size == size]
-        if in_place and dying:
-            home[use.write] = home[dying[0]]
-            home[use.write].names.append(use.write)
-            home[use.write].last = last
-            pairs.append((use.write, dying[0]))
-        else:
-            home[use.write] = _Tenant([use.write], size, first, last)
+        free = [name for name in use.reusable if in_place and lives[name][1] == step]
+        for name in use.writes:
+            first, last = lives[name]
+            size = -(-sizes[name] // ALIGNMENT) * ALIGNMENT
+            source = next((n for n in free if home[n].size == size), None)
+            if source is None:
+                home[name] = _Tenant([name], size, first, last)
+                continue
+            free.remove(source)
+            home[name] = home[source]
+            home[name].names.append(name)
+            home[name].last = last
+            pairs.append((name, source))
     return list({id(tenant): tenant for tenant in home.values()}.values()), tuple(pairs)
 
 

@@ -72,7 +72,8 @@ def test_every_stored_tensor_is_what_float64_gives(name: str) -> None:
     sample = samples.random_model(name)
     graph, _ = optimise(import_onnx(sample.model))
     planned = plan_model(graph, replace(host_target(), kind="null"), passes=())
-    stored = [part.group.output for d in planned.decisions for part in d.chosen.parts]
+    parts = [part for decision in planned.decisions for part in decision.chosen.parts]
+    stored = [value for part in parts for value in part.group.outputs]
     inputs = {value: graph.types[value] for value in graph.inputs}
     outputs = dict.fromkeys((*graph.outputs, *stored))
     watched = make_graph(graph.name, inputs, outputs, graph.nodes, graph.constants)

@@ -13,12 +13,13 @@ import pytest
 from tilewright.driver.check.ways import Ways
 from tilewright.graph.compile import compile
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ir.ir import Graph, Node
 from tilewright.graph.ops.activation import Softplus
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.functions import Abs, Cast, Log
 from tilewright.graph.ops.movement import Transpose
 from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
+from tilewright.graph.ops.quantization import DynamicQuantizeLinear
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
 from tilewright.graph.ops.reduction import (
     ReduceMax,
@@ -51,6 +52,8 @@ CHAINS: tuple[Chain, ...] = (
     # sums and choices of types that a target has no vectors, or no instruction for
     ("float16", (31, 16, 5), (TopK(1, 8), Abs())),
     ("uint64", (31, 6, 8), (TopK(0, 15), Abs())),
+    ("float64", (4, 9, 33), (DynamicQuantizeLinear(), Cast("float32"))),
+    ("float16", (300,), (DynamicQuantizeLinear(),)),
     ("int64", (33, 31), (ReduceMax((0,), False), Abs())),
     ("uint16", (7, 13, 37), (ReduceMin((0, 1), False), Abs())),
     ("int64", (3, 5, 31), (MaxPool((2,), (1,), (0, 0), (1,)), Abs())),
@@ -72,7 +75,10 @@ def add(builder: GraphBuilder, number: int, chain: Chain) -> str:
     kind, shape, operators = chain
     value = builder.input(f"x{number}", TensorType(kind, shape))
     for operator in operators:
-        value = builder.add(operator, value)
+        made = [builder.fresh(operator.title.lower())]
+        made += [f"{made[0]}.{n}" for n in range(1, operator.output_count)]
+        builder.add_node(Node(operator, (value,), tuple(made)))
+        value = made[0]
     return value
 
 

@@ -235,8 +235,12 @@ class _Importer:
             if not isinstance(result, tuple | Several):
                 self.builder.constant(proto.output[0], result)
                 return
-            made = result.results if isinstance(result, Several) else (result,)
-            for output, (op, inputs) in zip(proto.output, made, strict=False):
+            if isinstance(result, tuple):
+                op, inputs = result
+                reader.check_present(inputs)
+                reader.define(Node(op, inputs, reader.outputs(op.output_count), proto.name))
+                return
+            for output, (op, inputs) in zip(proto.output, result.results, strict=False):
                 reader.check_present(inputs)
                 if output:
                     reader.define(Node(op, inputs, (output,), proto.name))

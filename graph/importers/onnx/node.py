@@ -57,6 +57,14 @@ class NodeReader:
             names.pop()
         return tuple(names)
 
+    def outputs(self, count: int) -> tuple[str, ...]:
+        """So many output values: the node's own, and made-up names for those that it leaves out."""
+        names = [*self.proto.output[:count], *[""] * (count - len(self.proto.output))]
+        return tuple(
+            name or self.builder.fresh(f"{node_name(self.proto)}.output{n}")
+            for n, name in enumerate(names)
+        )
+
     def has(self, position: int) -> bool:
         """Whether the optional input at `position` is given."""
         return position < len(self.inputs) and bool(self.inputs[position])
@@ -89,17 +97,17 @@ class NodeReader:
         return name
 
     def define(self, node: Node) -> None:
-        """Add a node with one output, or the constant that it is where the model computes with
-        shapes.
-        """
-        (output,), (type_,) = node.outputs, node.infer(self.builder.types)
-        checked_type(f"value '{output}'", type_.dtype, type_.shape, self.tensors.limits)
+        """Add a node, or the constants that it is where the model computes with shapes."""
+        types = node.infer(self.builder.types)
+        for output, type_ in zip(node.outputs, types, strict=True):
+            checked_type(f"value '{output}'", type_.dtype, type_.shape, self.tensors.limits)
         known = self.builder.constants
         operands = [array_of(known[value]) for value in node.inputs if value in known]
-        small = type_.elements <= SHAPE_ELEMENTS and not type_.is_float
+        small = all(t.elements <= SHAPE_ELEMENTS and not t.is_float for t in types)
         few = sum(array.size for array in operands) <= OPERAND_ELEMENTS
         if small and few and operands and len(operands) == len(node.inputs):
-            self.builder.constant(output, owned(apply(node.op, *operands)[0]))
+            for output, array in zip(node.outputs, apply(node.op, *operands), strict=True):
+                self.builder.constant(output, owned(array))
         else:
             self.builder.add_node(node)
 

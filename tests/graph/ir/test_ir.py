@@ -17,6 +17,7 @@ from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.movement import Concat, Identity
+from tilewright.graph.ops.ranking import TopK
 from tilewright.graph.ops.registry import OPERATORS
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.types import Splat, TensorType
@@ -128,6 +129,32 @@ def test_a_node_that_does_not_fit_names_itself_and_its_inputs() -> None:
         "  in node 'odd' (Softmax):\n"
         "    'x': float32[1, 4, 8, 8]"
     )
+
+
+def test_a_node_defines_a_value_for_each_output_of_its_operator() -> None:
+    b = GraphBuilder("g")
+    x = b.input("x", X)
+    with pytest.raises(ModelError) as caught:
+        b.add(TopK(1, 2), x, output="top")
+    assert str(caught.value) == (
+        "ModelError: graph: node 'top' (TopK) defines 1 of 2 outputs; expected a value for each, "
+        "read or not. [graph-outputs]\n"
+        "  in node 'top' (TopK):\n"
+        "    'x': float32[1, 4, 8, 8]\n"
+        "  Hint: GraphBuilder.add_node(Node(op, inputs, outputs)) names them all."
+    )
+    b.add_node(Node(TopK(1, 2), (x,), ("top", "at")))
+    graph = b.finish(("at",))
+    verify(graph)
+    (node,) = graph.nodes
+    twice = replace(node, outputs=("top", "top"))
+    for nodes, problem in (
+        ((replace(node, outputs=("at",)),), "defines 1 of 2 outputs"),
+        ((replace(node, outputs=("at", "top")),), "computes 'at' as float32"),
+        ((twice,), "defines 'top' again"),
+    ):
+        with pytest.raises(InternalError, match=problem):
+            verify(replace(graph, nodes=nodes))
 
 
 class Unknown(Relu):

@@ -24,10 +24,10 @@ def swish_group() -> Group:
 
 def test_a_group_reads_what_it_does_not_compute_and_stores_the_last() -> None:
     group = swish_group()
-    assert (group.title, group.inputs, group.output) == (
+    assert (group.title, group.inputs, group.outputs) == (
         "Conv+Add+Sigmoid+Mul+Relu",
         ("x", "w"),
-        "y",
+        ("y",),
     )
 
 

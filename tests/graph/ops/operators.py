@@ -18,6 +18,7 @@ from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.normalisation import LRN, BatchNormalization
 from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
+from tilewright.graph.ops.quantization import DynamicQuantizeLinear
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
 from tilewright.graph.ops.reduction import (
     ReduceMax,
@@ -85,6 +86,7 @@ def _others() -> tuple[Sample, ...]:
         (ArgMax(1), (x,)),
         (ArgMin(2, False), (x,)),
         (TopK(1, 2), (x,)),
+        (DynamicQuantizeLinear(), (x,)),
         (Attention(2, 0.5), tuple(numbers(1, n, 2, 4) / 10 for n in (3, 5, 5))),
         (AveragePool((2, 2)), (image,)),
         (GlobalAveragePool(), (image,)),

@@ -104,6 +104,22 @@ def test_an_operator_that_lacks_what_its_role_needs_is_refused(role: Role, lacki
     )
 
 
+def test_an_operator_with_several_outputs_promises_nothing_about_one() -> None:
+    with pytest.raises(InternalError) as caught:
+        type("Two", (Operator,), {"role": Role.ROWWISE, "output_count": 2})
+    assert str(caught.value) == (
+        "InternalError: operators: Two has 2 outputs; expected one, or the role GENERAL. "
+        "[operator-outputs]\n"
+        "  Hint: this is a defect of tilewright; please report it with the program that led here."
+    )
+
+
+@pytest.mark.parametrize("sample", samples(), ids=str)
+def test_each_says_how_many_outputs_it_has(sample: Sample) -> None:
+    count = sample.op.output_count
+    assert len(sample.op.infer(sample.types)) == len(sample.op.reference(*sample.arrays)) == count
+
+
 def test_what_is_made_of_an_operator_inherits_what_it_declares() -> None:
     assert Winograd.role is Role.SPATIAL
     assert Winograd.operand_names == Conv.operand_names == ("x", "w", "bias")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ir.ir import Graph, Node
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Div, Max, Min, Mul, Pow, Sub, Sum
 from tilewright.graph.ops.base import Operator
@@ -16,6 +16,7 @@ from tilewright.graph.ops.functions import Cast
 from tilewright.graph.ops.logic import And, Or, Where
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
+from tilewright.graph.ops.ranking import TopK
 from tilewright.graph.ops.repetition import Expand, Tile
 from tilewright.graph.ops.slicing import Slice
 from tilewright.graph.passes.common_subexpressions import CommonSubexpressions
@@ -218,3 +219,48 @@ def test_an_output_takes_the_name_of_the_identity_that_made_it(apply: Apply, lin
     passed = b.add(Reshape((2, 3, 4)), x, output="w")
     after = apply(IdentityRemoval(), b.finish((first, second, passed)))
     assert lines(after) == ["y = Relu(x)", "w = Identity(x)", "z = Identity(y)"]
+
+
+def top(b: GraphBuilder, value: str, name: str) -> tuple[str, str]:
+    made = (f"{name}_values", f"{name}_places")
+    b.add_node(Node(TopK(2, 3), (value,), made))
+    return made
+
+
+def test_a_node_lives_while_one_of_its_values_does(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    _, places = top(b, x, "read")
+    top(b, b.add(Relu(), x), "dead")
+    after = apply(DeadCode(), b.finish((places,)))
+    assert lines(after) == ["read_values, read_places = TopK[axis=2, count=3](x)"]
+
+
+def test_equal_nodes_with_several_values_are_one_value_by_value(apply: Apply, lines: Lines) -> None:
+    b, x = start()
+    (values, _), (_, places) = top(b, x, "a"), top(b, x, "b")
+    y = b.add(Relu(), values, output="y")
+    z = b.add(Cast("float32"), places, output="z")
+    after = apply(CommonSubexpressions(), b.finish((y, z)))
+    assert lines(after) == [
+        "a_values, a_places = TopK[axis=2, count=3](x)",
+        "y = Relu(a_values)",
+        "z = Cast[to='float32'](a_places)",
+    ]
+    b, x = start()
+    (values, _), (_, places) = top(b, x, "a"), top(b, x, "b")
+    graph = b.finish((values, places))  # of each, one is an output under its own name
+    assert apply(CommonSubexpressions(), graph) is graph
+
+
+def test_a_node_with_several_values_folds_to_as_many_constants(apply: Apply, lines: Lines) -> None:
+    b, _ = start()
+    table = top(b, b.constant("table", np.float32([[[3, 1, 4, 1]]])), "table")
+    ones = top(b, b.constant("ones", Splat(1.0, "float32", (1, 1, 9))), "ones")
+    after = apply(ConstantFolding(), b.finish((*table, *ones)))
+    assert lines(after) == []
+    assert [after.constants[name].tolist() for name in (*table, *ones)] == [
+        [[[4, 3, 1]]],
+        [[[2, 0, 1]]],
+        [[[1, 1, 1]]],
+        [[[0, 1, 2]]],
+    ]

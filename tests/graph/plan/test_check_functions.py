@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.graph.compile import compile
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ir.ir import Graph, Node
 from tilewright.graph.kernels.express import express
 from tilewright.graph.kernels.form import Form
 from tilewright.graph.ops.activation import Relu
@@ -19,6 +19,7 @@ from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.functions import Cast, Log, Sqrt
 from tilewright.graph.ops.normalisation import BatchNormalization
 from tilewright.graph.ops.pooling import AveragePool
+from tilewright.graph.ops.ranking import TopK
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.plan import check_functions, pricing
 from tilewright.graph.plan.plan import plan_model
@@ -26,6 +27,7 @@ from tilewright.graph.types import TensorType
 from tilewright.tir.errors import InternalError
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
+from tilewright.tir.te import te
 
 TARGET = Target.parse("c:avx2")
 IMAGE = TensorType("float32", (1, 8, 8, 4))
@@ -161,3 +163,25 @@ def test_what_is_too_large_is_said_and_not_compared(monkeypatch: pytest.MonkeyPa
 
 def test_nothing_is_compared_where_nobody_asks() -> None:
     assert plan_model(chain((Sub(), "x y")), TARGET, passes=(), check=False).checker is None
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_each_of_several_results_is_compared(
+    monkeypatch: pytest.MonkeyPatch, position: int
+) -> None:
+    b = GraphBuilder("g")
+    x = b.input("x", TensorType("float32", (4, 9)))
+    b.add_node(Node(TopK(1, 3), (x,), ("values", "places")))
+    graph = b.finish(("values", "places"))
+    assert plan_model(graph, TARGET, passes=()).notes == ()
+    honest = TopK.express
+
+    def wrong(op: TopK, *tensors: te.Tensor, name: str) -> tuple[te.Tensor, ...]:
+        made = list(honest(op, *tensors, name=name))
+        first = made[position]
+        made[position] = te.compute(first.shape, lambda i, j: first[i, 2 - j], name="turned")
+        return tuple(made)
+
+    monkeypatch.setattr(TopK, "express", wrong)
+    with pytest.raises(InternalError, match=r"function of TopK .* does not compute what NumPy"):
+        plan_model(graph, TARGET, passes=())

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ir.ir import Graph, Node
 from tilewright.graph.kernels.groups import Group
 from tilewright.graph.ops.activation import LeakyRelu, Relu, Sigmoid
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sum
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.convolution import Conv
-from tilewright.graph.ops.functions import Erf
+from tilewright.graph.ops.functions import Cast, Erf
 from tilewright.graph.ops.layer_norm import LayerNormalization
 from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.ops.pooling import MaxPool
+from tilewright.graph.ops.ranking import TopK
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.plan.fusion import fuse, ordered
 from tilewright.graph.types import Splat, TensorType
@@ -66,7 +67,7 @@ def test_a_sum_of_two_convolutions_joins_the_one_computed_last() -> None:
     net = Net()
     a, b = net.conv(net.x, "a"), net.conv(net.x, "b")
     graph = net.finish((net.add(Sum(), b, a, output="y"),))
-    assert [group.output for group in fuse(graph).groups] == ["a", "y"]
+    assert [group.outputs for group in fuse(graph).groups] == [("a",), ("y",)]
     assert titles(graph) == ["Conv", "Conv+Sum"]
     assert misses(graph) == [
         "not fused: node 'y' (Sum) behind node 'a' (Conv): it runs in the kernel of node 'b' "
@@ -293,7 +294,7 @@ def test_random_graphs_are_grouped_in_order_and_each_node_once(seed: int) -> Non
     known = {"x", "w"}
     for group in fusion.groups:
         assert known.issuperset(group.inputs)
-        known.add(group.output)
+        known.update(group.outputs)
     grouped = [node for group in fusion.groups for node in group.nodes]
     assert sorted(n.outputs for n in grouped) == sorted(n.outputs for n in graph.nodes)
 
@@ -328,3 +329,30 @@ def test_operators_that_read_their_input_often_are_few_in_a_group() -> None:
 
 def test_a_chain_of_thousands_is_cut_into_groups() -> None:
     assert sizes(row(Sigmoid(), 5000)) == [5] * 1000
+
+
+def test_a_node_with_several_outputs_is_a_group_that_stores_them_all() -> None:
+    net = Net()
+    before = net.add(Relu(), net.x, output="before")
+    net.add_node(Node(TopK(1, 2), (before,), ("values", "places")))
+    after = net.add(Relu(), "values", output="after")
+    graph = net.finish((after,))
+    assert titles(graph) == ["Relu", "TopK", "Relu"]
+    assert [group.outputs for group in fuse(graph).groups] == [
+        ("before",),
+        ("values", "places"),
+        ("after",),
+    ]
+    assert misses(graph)[1] == (
+        "not fused: node 'after' (Relu) behind node 'values' (TopK): TopK computes 2 values and "
+        "stores them all; to fuse: let Relu read what one with a single output computes"
+    )
+
+
+def test_a_group_that_reads_the_second_output_stands_behind_the_first() -> None:
+    net = Net()
+    net.add_node(Node(TopK(1, 2), (net.x,), ("values", "places")))
+    late = net.add(Cast("float32"), "places", output="late")
+    graph = net.finish((late,))
+    top, cast = fuse(graph).groups
+    assert ordered(graph, (cast, top)) == (top, cast)

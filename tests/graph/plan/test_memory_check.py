@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph
+from tilewright.graph.ir.ir import Graph, Node
 from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Reshape
+from tilewright.graph.ops.ranking import TopK
 from tilewright.graph.plan import lowering
 from tilewright.graph.plan.choose import Part, choose, chosen_parts
 from tilewright.graph.plan.fusion import fuse
@@ -154,7 +155,7 @@ def test_a_wrong_input_is_found() -> None:
             id="uses forget a read",
         ),
         pytest.param(
-            lambda uses, sizes: ([Use((), use.write) for use in uses], sizes), id="no lifetimes"
+            lambda uses, sizes: ([Use((), use.writes) for use in uses], sizes), id="no lifetimes"
         ),
     ],
 )
@@ -167,3 +168,59 @@ def test_a_planner_that_is_told_less_than_the_truth_is_found_out(
     monkeypatch.setattr(lowering, "plan_memory", wrong)
     with pytest.raises(InternalError, match="memory plan: "):
         lowering.lower(GRAPH, PARTS)
+
+
+def top_program() -> tuple[Graph, tuple[Part, ...], Program]:
+    """`places` is read, `values` by nobody."""
+    b = GraphBuilder("g")
+    x = b.input("x", TensorType("int64", (16, 16)))
+    b.add_node(Node(TopK(1, 16), (x,), ("values", "places")))
+    graph = b.finish((b.add(Add(), "places", x, output="y"),))
+    parts = parts_of(graph)
+    return graph, parts, lowering.lower(graph, parts).program
+
+
+def test_results_of_one_launch_lie_apart_read_or_not() -> None:
+    graph, parts, program = top_program()
+    first, second = program.launches
+    x, values, places = first.arguments
+    assert (values.space, places.space) == ("arena", "arena")
+    assert not values.overlaps(places)
+    for far in (0, 64):
+        body = (replace(first, arguments=(x, replace(places, position=far), places)), second)
+        body = tuple(
+            replace(
+                launch,
+                arguments=tuple(
+                    replace(a, position=0) if a == places else a for a in launch.arguments
+                ),
+            )
+            for launch in body
+        )
+        with pytest.raises(InternalError) as caught:
+            check_memory(graph, parts, replace(program, body=body))
+        assert caught.value.message == (
+            f"memory plan: step 0 writes arena[{far}]: int64[16, 16] and arena[0]: "
+            "int64[16, 16], which share memory."
+        )
+
+
+def test_a_result_that_no_launch_writes_is_found() -> None:
+    graph, parts, program = top_program()
+    first, second = program.launches
+    func = program.function(first.function)
+    fewer = replace(func, parameters=func.parameters[:-1])
+    functions = tuple(fewer if f is func else f for f in program.functions)
+    body = (replace(first, arguments=first.arguments[:-1]), second)
+    with pytest.raises(InternalError) as caught:
+        check_memory(graph, parts, replace(program, functions=functions, body=body))
+    assert caught.value.message == ("memory plan: step 0 writes 1 tensors for 'values', 'places'.")
+
+
+def test_results_in_the_place_of_each_other_are_found() -> None:
+    graph, parts, program = top_program()
+    first, second = program.launches
+    x, values, places = first.arguments
+    wrong = replace(program, body=(replace(first, arguments=(x, places, values)), second))
+    with pytest.raises(InternalError, match="step 1 reads 'places' in arena"):
+        check_memory(graph, parts, wrong)

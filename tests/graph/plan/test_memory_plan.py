@@ -17,11 +17,11 @@ def chain(
     count: int, size: int = 100, *, in_place: bool = False
 ) -> tuple[list[Use], dict[str, int]]:
     """t0 -> t1 -> ... , each read once; the last one leaves the arena."""
-    uses = [Use((), "t0")]
+    uses = [Use((), ("t0",))]
     uses += [
-        Use((f"t{n - 1}",), f"t{n}", (f"t{n - 1}",) if in_place else ()) for n in range(1, count)
+        Use((f"t{n - 1}",), (f"t{n}",), (f"t{n - 1}",) if in_place else ()) for n in range(1, count)
     ]
-    uses.append(Use((f"t{count - 1}",), None))
+    uses.append(Use((f"t{count - 1}",)))
     return uses, {f"t{n}": size for n in range(count)}
 
 
@@ -35,7 +35,7 @@ def random_uses(seed: int) -> tuple[list[Use], dict[str, int]]:
         reads = tuple(rng.choice(names, count, replace=False)) if names else ()
         reusable = reads[:1] if rng.random() < 0.5 else ()
         sizes[f"t{n}"] = int(rng.choice([0, 1, 64, 100, 1000, 5000, 20000]))
-        uses.append(Use(tuple(map(str, reads)), f"t{n}", tuple(map(str, reusable))))
+        uses.append(Use(tuple(map(str, reads)), (f"t{n}",), tuple(map(str, reusable))))
     return uses, sizes
 
 
@@ -53,26 +53,52 @@ def test_a_chain_that_may_overwrite_its_inputs_takes_one() -> None:
 
 
 def test_a_step_that_writes_nothing_does_not_end_the_plan() -> None:
-    uses = [Use((), "a"), Use(("a",), None), Use((), "b"), Use(("b",), None)]
+    uses = [Use((), ("a",)), Use(("a",)), Use((), ("b",)), Use(("b",))]
     plan = plan_memory(uses, {"a": 64, "b": 64})
     assert [item.name for item in plan.placements] == ["a", "b"]
 
 
 def test_an_input_that_is_needed_later_is_not_overwritten() -> None:
-    uses = [Use((), "a"), Use(("a",), "b", ("a",)), Use(("a", "b"), None)]
+    uses = [Use((), ("a",)), Use(("a",), ("b",), ("a",)), Use(("a", "b"))]
     plan = plan_memory(uses, {"a": 64, "b": 64})
     assert plan.in_place == ()
     assert plan.arena_bytes == 128
 
 
 def test_an_input_of_another_size_is_not_overwritten() -> None:
-    uses = [Use((), "a"), Use(("a",), "b", ("a",)), Use(("b",), None)]
+    uses = [Use((), ("a",)), Use(("a",), ("b",), ("a",)), Use(("b",))]
     assert plan_memory(uses, {"a": 640, "b": 64}).in_place == ()
 
 
 def test_a_result_that_nobody_reads_has_a_place_for_its_step() -> None:
-    uses = [Use((), "a"), Use((), "b"), Use(("a",), None)]
+    uses = [Use((), ("a",)), Use((), ("b",)), Use(("a",))]
     assert plan_memory(uses, {"a": 64, "b": 64}).arena_bytes == 128
+
+
+def test_results_of_one_step_live_each_for_itself() -> None:
+    """`b` and `d`, which nobody reads, lie apart from `a` for a step, `c` takes the place of
+    one.
+    """
+    uses = [Use((), ("a", "b", "d")), Use(("a",), ("c",)), Use(("a", "c"))]
+    sizes = dict.fromkeys("abcd", 64)
+    plan = plan_memory(uses, sizes)
+    check_places(plan, uses, sizes)
+    assert [(p.name, p.first, p.last) for p in plan.placements] == [
+        ("a", 0, 2),
+        ("b", 0, 0),
+        ("d", 0, 0),
+        ("c", 1, 2),
+    ]
+    assert plan.arena_bytes == 192
+
+
+def test_two_results_do_not_take_the_place_of_one_input() -> None:
+    uses = [Use((), ("a",)), Use(("a",), ("b", "c"), ("a",)), Use(("b", "c"))]
+    sizes = dict.fromkeys("abc", 64)
+    plan = plan_memory(uses, sizes)
+    check_places(plan, uses, sizes)
+    assert plan.in_place == (("b", "a"),)
+    assert plan.arena_bytes == 128
 
 
 def test_nothing_takes_nothing() -> None:
@@ -88,14 +114,14 @@ def check_places(plan: MemoryPlan, uses: list[Use], sizes: dict[str, int]) -> No
         for name in use.reads:
             start = plan.offsets[name]
             assert arena.holds(start, start + sizes[name], name)
-        if use.write is None:
-            continue
-        start = plan.offsets[use.write]
-        taken = {name for _, _, name in arena.read(start, start + sizes[use.write])}
-        over = taken & set(use.reads)
-        assert all((use.write, name) in pairs and name in use.reusable for name in over)
-        assert start + sizes[use.write] <= plan.arena_bytes
-        arena.write(start, start + sizes[use.write], use.write)
+        for made in use.writes:
+            start = plan.offsets[made]
+            taken = {name for _, _, name in arena.read(start, start + sizes[made])}
+            over = taken & set(use.reads)
+            assert all((made, name) in pairs and name in use.reusable for name in over)
+            assert taken.isdisjoint(use.writes)
+            assert start + sizes[made] <= plan.arena_bytes
+            arena.write(start, start + sizes[made], made)
 
 
 @pytest.mark.parametrize("seed", range(30))

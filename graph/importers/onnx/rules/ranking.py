@@ -1,4 +1,4 @@
-"""Rules of the operators that say where the largest or smallest elements stand."""
+"""Rules of the operators that find the largest or smallest elements."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Callable
 from ....errors import ModelError
 from ....ops import ranking
 from ....ops.base import normal_axis
-from ....ops.gathering import GatherElements
 from ....ops.movement import Identity
 from ..node import NodeReader
-from .rule import Result, Rule, Several
+from .rule import Result, Rule
 
 
 def _place(kind: type[ranking.ArgReduction]) -> Callable[[NodeReader], Result]:
@@ -23,12 +22,11 @@ def _place(kind: type[ranking.ArgReduction]) -> Callable[[NodeReader], Result]:
 
 
 def _top(node: NodeReader) -> Result:
-    """Elements and their indices. In any order, where the node leaves it open, is in order."""
+    """In any order, where the node leaves it open, is in order."""
     count = node.integer("k") if node.version < 10 else _count(node)
     axis = normal_axis(Identity(), node.integer("axis", -1), node.type(0).rank)
     largest = node.integer("largest", 1) != 0
-    at = node.emit(ranking.TopK(axis, count, largest), node.value(0))
-    return Several(((GatherElements(axis), (node.value(0), at)), (Identity(), (at,))))
+    return ranking.TopK(axis, count, largest), (node.value(0),)
 
 
 def _count(node: NodeReader) -> int:

@@ -14,12 +14,12 @@ Application = tuple[Operator, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """What a node with several outputs is: one operator for each, in order."""
+    """What a node is whose outputs are computed apart: one operator for each, in order."""
 
     results: tuple[Application, ...]
 
 
-Result = Application | Several | Constant
+Result = Application | Several | Constant  # an application gives all outputs of the node
 
 MOVES = (13, 21, 23, 24, 25)  # versions of operators that move data: each only adds element types
 

@@ -1,0 +1,10 @@
+"""Rules of the operators that make integers of floating-point numbers by a scale."""
+
+from __future__ import annotations
+
+from ....ops import quantization
+from .rule import Rule, plain
+
+RULES: dict[str, Rule] = {
+    "DynamicQuantizeLinear": Rule((11,), (), plain(quantization.DynamicQuantizeLinear()), outputs=3)
+}

@@ -1,0 +1,71 @@
+"""Operators that make integers of floating-point numbers by a scale: DynamicQuantizeLinear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from ...tir.expr import Expr
+from ...tir.reference.arithmetic import convert_array
+from ...tir.te import te
+from ...tir.te.te import Tensor
+from ..types import Array, Floats, TensorType
+from .base import Operator, Role, check_arity, check_float
+
+LEVELS = 255.0  # the largest uint8
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicQuantizeLinear(Operator):
+    """y = saturate(round(x / scale) + zero), with the scale and the zero of all elements.
+
+    The scale is 1/255 of the distance from the smallest to the largest element, 0 among them; 1
+    where all are 0. The zero and y are uint8: a half is rounded to even, what lies outside becomes
+    the nearest number. Where an element is NaN, so is the scale, and all integers are 0.
+    """
+
+    role = Role.GENERAL
+    output_count = 3
+
+    def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_arity(self, types, 1, 1)
+        check_float(self, types)
+        (x,) = types
+        return TensorType("uint8", x.shape), TensorType(x.dtype, ()), TensorType("uint8", ())
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(Floats, arrays[0])
+        low, high = (cast(Floats, np.asarray(end(x, initial=0))) for end in (np.min, np.max))
+        step = 1.0 if low == high else (high - low) / x.dtype.type(LEVELS)
+        scale = cast(Floats, np.asarray(step, x.dtype))
+        zero = convert_array(np.rint(-low / scale), np.dtype("uint8"))
+        return convert_array(np.rint(x / scale) + zero, np.dtype("uint8")), scale, zero
+
+    def express(self, *tensors: Tensor, name: str) -> tuple[Tensor, ...]:
+        (x,) = tensors
+        nothing = te.const(0.0, x.dtype)
+
+        def end(combine: Callable[..., Expr]) -> Expr:
+            axes = tuple(te.reduce_axis(size, name=f"r{d}") for d, size in enumerate(x.shape))
+            return combine(x[axes], axis=axes) if axes else x[()]
+
+        lowest = te.compute((), lambda: end(te.min), name=f"{name}_min")
+        highest = te.compute((), lambda: end(te.max), name=f"{name}_max")
+
+        def step() -> Expr:
+            low, high = te.minimum(lowest[()], nothing), te.maximum(highest[()], nothing)
+            return te.select(te.eq(low, high), te.const(1.0, x.dtype), (high - low) / LEVELS)
+
+        def offset() -> Expr:
+            low = te.minimum(lowest[()], nothing)
+            return te.cast(te.round(-low / scale[()]), "uint8")
+
+        def element(*i: Expr) -> Expr:
+            return te.cast(te.round(x[i] / scale[()]) + te.cast(zero[()], x.dtype), "uint8")
+
+        scale = te.compute((), step, name=f"{name}_scale")
+        zero = te.compute((), offset, name=f"{name}_zero")
+        return te.compute(x.shape, element, name=name), scale, zero
