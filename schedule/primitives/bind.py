@@ -12,6 +12,8 @@ from ...tir.target import Target
 from ..legality import dependence, grid
 from ..legality import loops as legality
 from ..nest import Rewrite, allocate_below, loop_of, replace_loop
+from .parameters import LOOP, PLAIN
+from .primitive import Primitive, nothing
 
 
 def bind(func: PrimFunc, loop: Var, axis: str, target: Target | None) -> Rewrite:
@@ -43,3 +45,8 @@ def bind(func: PrimFunc, loop: Var, axis: str, target: Target | None) -> Rewrite
     for tensor in private:
         changed = allocate_below(changed, loop, tensor)
     return Rewrite(changed)
+
+
+BIND = Primitive(
+    "bind", bind, {"loop": LOOP, "axis": PLAIN}, gives=nothing, draw=None, asks_target=True
+)

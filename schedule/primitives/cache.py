@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import dropwhile
+from random import Random
 
 from ...tir.buffer import Buffer, Load, array
 from ...tir.expr import Expr, Var
@@ -13,6 +14,7 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, Store, elements_of
 from ...tir.visit import free_vars, replace_buffers, replace_stmt, substitute, transform
+from ..drawing import Arguments, NothingToTry, View, draw_block, names_read
 from ..errors import Kind, refuse
 from ..legality import completeness, placement
 from ..legality import loops as legality
@@ -29,10 +31,17 @@ from ..nest import (
     writers,
     writes,
 )
+from .parameters import BLOCK, OPTIONAL, PLAIN, TENSOR
+from .primitive import Primitive, one_block
 
 
 def cache_read(
-    func: PrimFunc, block: str, buffer: Buffer, name: str | None, *, everyone: bool = False
+    func: PrimFunc,
+    block: str,
+    buffer: Buffer,
+    name: str | None = None,
+    *,
+    everyone: bool = False,
 ) -> Rewrite:
     """Let `block` read a copy of `buffer`, made by a new block before it.
 
@@ -61,7 +70,7 @@ def cache_read(
     return Rewrite(changed.with_body(Alloc(copy, changed.body)), variables, (copy_name,))
 
 
-def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
+def cache_write(func: PrimFunc, block: str, name: str | None = None) -> Rewrite:
     """Let `block` write a new tensor, which a new block after it copies to the old one.
 
     C   ->   C_cache; for i: C[i] = C_cache[i]
@@ -93,7 +102,7 @@ def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
     return Rewrite(changed, variables, (block,), renamed={block: cache_name})
 
 
-def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> Rewrite:
+def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None = None) -> Rewrite:
     """Let `block` read `buffer` from a dense copy that its own iteration variables index.
 
     C[i, j] = sum over k: f(X[g(i, k)])   ->   X_re[i, k] = X[g(i, k)]; C[i, j] = ... f(X_re[i, k])
@@ -179,3 +188,44 @@ def _copy(
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):
         nest = For(variable, it.extent, ForKind.SERIAL, nest)
     return nest, variables
+
+
+def draw_cache_read(sch: View, rng: Random) -> Arguments:
+    """Any block and a buffer that it reads."""
+    block = rng.choice(sch.func.blocks)
+    read = names_read(sch, block)
+    if not read:
+        raise NothingToTry
+    return {"block": block.name, "buffer": rng.choice(read)}
+
+
+def draw_reindex(sch: View, rng: Random) -> Arguments:
+    """Any block and a buffer that it reads, its own one too."""
+    block = rng.choice(sch.func.blocks)
+    read = buffers_read(block)
+    if not read:
+        raise NothingToTry
+    return {"block": block.name, "buffer": rng.choice(read).name}
+
+
+CACHE_READ = Primitive(
+    "cache_read",
+    cache_read,
+    {"block": BLOCK, "buffer": TENSOR, "name": PLAIN, "everyone": OPTIONAL},
+    gives=one_block,
+    draw=draw_cache_read,
+)
+CACHE_WRITE = Primitive(
+    "cache_write",
+    cache_write,
+    {"block": BLOCK, "name": PLAIN},
+    gives=one_block,
+    draw=draw_block,
+)
+REINDEX = Primitive(
+    "reindex",
+    reindex,
+    {"block": BLOCK, "buffer": TENSOR, "name": PLAIN},
+    gives=one_block,
+    draw=draw_reindex,
+)

@@ -5,6 +5,8 @@ producer.
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
+from typing import Literal
 
 from ...tir.analysis.regions import Span, disjoint, region
 from ...tir.analysis.simplify import provable
@@ -24,7 +26,8 @@ from ...tir.visit import (
     stores,
     substitute,
 )
-from ..errors import Kind, refuse
+from ..drawing import Arguments, View, choose_loop, choose_pair
+from ..errors import Kind, ScheduleError, refuse
 from ..legality import completeness, placement, recurrence
 from ..legality import loops as legality
 from ..legality.conflict import runs_twice
@@ -46,7 +49,11 @@ from ..nest import (
     write_indices,
     writes,
 )
+from .parameters import BLOCK, LOOP, PLAIN
+from .primitive import Primitive, all_loops
 from .stage import within
+
+At = Literal["each", "last"]
 
 
 def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
@@ -184,7 +191,7 @@ def _put(func: PrimFunc, loop: Var, new: Stmt, *, first: bool) -> PrimFunc:
     )
 
 
-def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrite:
+def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: At = "each") -> Rewrite:
     """Run a consumer right after the part of its producer that one iteration of `loop` completes.
 
     for i: P; for y: C(P)   ->   for i: { P; for y in what P wrote: C(P) }
@@ -196,6 +203,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     separate parts; the consumer reduces over no loop around that is parallel, or that its kept axes
     run over; its other operands are complete before. Raises: ScheduleError.
     """
+    _check_at(at)
     node = loop_of(func, loop)
     consumer = func.block(block)
     placement.check_compute(func, consumer, "reverse_compute_at")
@@ -233,6 +241,15 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     for made in tensors if _runs_in_last(func, producer, open_loops) else ():
         changed = _closer(changed, block, producer.name, made)
     return Rewrite(changed, variables, forward=_forward(func, consumer, variables))
+
+
+def _check_at(at: str) -> None:
+    """The consumer runs after each iteration, or after the last one."""
+    if at not in ("each", "last"):
+        raise ScheduleError(
+            f"reverse_compute_at: at is {at!r}; expected 'each' or 'last'.",
+            code="reverse-compute-at",
+        )
 
 
 def _tensors(producer: Block) -> tuple[Buffer, ...]:
@@ -342,3 +359,34 @@ def _closer(func: PrimFunc, name: str, producer: str, tensor: Buffer) -> PrimFun
     limit = steps < sum(loop.extent - 1 for loop in open_loops)
     kept = replace(outs[0], predicate=all_of(limit, outs[0].predicate))
     return changed.with_body(replace_stmt(changed.body, outs[0], kept))
+
+
+def draw_compute_at(sch: View, rng: Random) -> Arguments:
+    """A block and a loop around one that reads what it makes."""
+    block, user = choose_pair(sch, rng)
+    return {"block": block, "loop": choose_loop(sch, rng, user)}
+
+
+def draw_reverse_compute_at(sch: View, rng: Random) -> Arguments:
+    """A block and a loop around one that makes what it reads."""
+    block, user = choose_pair(sch, rng)
+    loop = choose_loop(sch, rng, block)
+    return {"block": user, "loop": loop, "at": rng.choice(("each", "last"))}
+
+
+COMPUTE_AT = Primitive(
+    "compute_at",
+    compute_at,
+    {"block": BLOCK, "loop": LOOP},
+    gives=all_loops,
+    draw=draw_compute_at,
+    weight=3,
+)
+REVERSE_COMPUTE_AT = Primitive(
+    "reverse_compute_at",
+    reverse_compute_at,
+    {"block": BLOCK, "loop": LOOP, "at": PLAIN},
+    gives=all_loops,
+    draw=draw_reverse_compute_at,
+    weight=4,
+)

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from random import Random
 
 from ...tir.analysis.expr_size import MOST_HEIGHT, MOST_SIZE
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.stmt import Block, Role, Stmt, Store
+from ...tir.stmt import Block, IterKind, Role, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
+from ..drawing import Arguments, View, choose_pair, computed_and_used
 from ..errors import Kind, refuse
 from ..legality import completeness, placement
 from ..legality import loops as legality
@@ -32,6 +34,8 @@ from ..nest import (
     write_indices,
     writers,
 )
+from .parameters import BLOCK
+from .primitive import Primitive, nothing
 
 
 def compute_inline(func: PrimFunc, block: str) -> Rewrite:
@@ -186,3 +190,38 @@ def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source:
 
 def _loads_of(block: Block, buffer: Buffer) -> list[Load]:
     return [load for load in loads(block.body) if load.buffer is buffer]
+
+
+def draw_compute_inline(sch: View, rng: Random) -> Arguments:
+    """A block that another one reads."""
+    return {"block": choose_pair(sch, rng)[0]}
+
+
+def draw_reverse_compute_inline(sch: View, rng: Random) -> Arguments:
+    """A block that does no more than map one tensor, where there is one."""
+    plain = {
+        block.name
+        for block in sch.func.blocks
+        if len(set(buffers_read(block))) == 1
+        and not any(it.kind is IterKind.REDUCE for it in block.iters)
+    }
+    users = sorted({user for _, user in computed_and_used(sch) if user in plain})
+    return {"block": rng.choice(users) if users else choose_pair(sch, rng)[1]}
+
+
+COMPUTE_INLINE = Primitive(
+    "compute_inline",
+    compute_inline,
+    {"block": BLOCK},
+    gives=nothing,
+    draw=draw_compute_inline,
+    weight=2,
+)
+REVERSE_COMPUTE_INLINE = Primitive(
+    "reverse_compute_inline",
+    reverse_compute_inline,
+    {"block": BLOCK},
+    gives=nothing,
+    draw=draw_reverse_compute_inline,
+    weight=6,
+)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import ForKind
+from ..drawing import Arguments, View, choose_nest, draw_loop
 from ..legality import dependence, placement
 from ..legality import loops as legality
 from ..nest import Rewrite, allocate_below, loop_of, replace_loop
+from .parameters import LOOP
+from .primitive import Primitive, nothing
 
 
 def parallel(func: PrimFunc, loop: Var) -> Rewrite:
@@ -58,3 +62,20 @@ def unroll(func: PrimFunc, loop: Var) -> Rewrite:
     legality.check_not_mirrored(func, node, "unroll")
     legality.check_unrollable(func, node)
     return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.UNROLLED, annotations=())))
+
+
+def draw_parallel(sch: View, rng: Random) -> Arguments:
+    """The outermost loop of a nest, more often than not."""
+    loops = choose_nest(sch, rng)
+    return {"loop": loops[0] if rng.random() < 0.6 else rng.choice(loops)}
+
+
+def draw_vectorize(sch: View, rng: Random) -> Arguments:
+    """The innermost loop of a nest, more often than not."""
+    loops = choose_nest(sch, rng)
+    return {"loop": loops[-1] if rng.random() < 0.7 else rng.choice(loops)}
+
+
+PARALLEL = Primitive("parallel", parallel, {"loop": LOOP}, gives=nothing, draw=draw_parallel)
+VECTORIZE = Primitive("vectorize", vectorize, {"loop": LOOP}, gives=nothing, draw=draw_vectorize)
+UNROLL = Primitive("unroll", unroll, {"loop": LOOP}, gives=nothing, draw=draw_loop)

@@ -5,19 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
+from typing import Literal
 
 from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import For, ForKind, Stmt, Tail
 from ...tir.visit import blocks, replace_stmt, substitute
+from ..drawing import Arguments, View, choose_any_loop, choose_nest, draw_block
+from ..errors import ScheduleError
 from ..legality import dependence, placement, recurrence
 from ..legality import loops as legality
 from ..nest import Rewrite, guarded, loop_of, replace_loop
+from .parameters import BLOCK, LOOP, LOOPS, PLAIN
+from .primitive import Primitive, all_loops, nothing, one_loop
 
+TailName = Literal["guard", "partition", "mask"]
+TAILS = ("guard", "partition", "mask")
 _INHERITED = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)
 
 
-def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) -> Rewrite:
+def split(
+    func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: TailName = "guard"
+) -> Rewrite:
     """Split one loop into nested loops whose extents are `factors`; one factor may be None
     (inferred).
 
@@ -29,6 +39,7 @@ def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) 
     several at a time; a vectorized or unrolled one, an innermost one of its kind. Requires: no loop
     of a grid or of an instruction; the factors cover the extent. Raises: ScheduleError.
     """
+    _check_tail(tail)
     node = loop_of(func, loop)
     legality.check_serial(func, node, "split", _INHERITED)
     legality.check_not_mirrored(func, node, "split")
@@ -43,7 +54,7 @@ def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) 
         body = guarded(body, value < node.extent)
     for position in reversed(range(len(extents))):
         inner = position == len(extents) - 1
-        mark = node.tail if exact else None if inner else tail
+        mark = node.tail if exact else None if inner else Tail(tail)
         hints = node.annotations if inner else ()
         heir = position == 0 if node.kind is ForKind.PARALLEL else inner
         kind = node.kind if heir else ForKind.SERIAL
@@ -51,6 +62,15 @@ def split(func: PrimFunc, loop: Var, factors: Sequence[int | None], tail: Tail) 
     return Rewrite(
         replace_loop(func, node, body), tuple(variables), forward={loop: tuple(variables)}
     )
+
+
+def _check_tail(tail: str) -> None:
+    """There is such a way to cut an incomplete last iteration."""
+    if tail not in TAILS:
+        raise ScheduleError(
+            f"split: tail is {tail!r}; expected one of {', '.join(map(repr, TAILS))}.",
+            code="split-tail",
+        )
 
 
 def fuse(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
@@ -126,3 +146,43 @@ def add_unit_loop(func: PrimFunc, block: str) -> Rewrite:
     variable = Var(f"{block}_unit")
     around = For(variable, 1, ForKind.SERIAL, inner)
     return Rewrite(func.with_body(replace_stmt(func.body, inner, around)), (variable,))
+
+
+def draw_split(sch: View, rng: Random) -> Arguments:
+    """Any loop into two or three, one of them of inferred extent."""
+    loop = choose_any_loop(sch, rng)
+    factors: list[int | None] = [rng.choice((1, 2, 2, 3, 4, 4, 5, 8))]
+    if rng.random() < 0.3:
+        factors.append(rng.randint(1, 4))
+    factors.insert(rng.choice((0, 0, len(factors))), None)
+    return {"loop": loop, "factors": tuple(factors), "tail": rng.choice(TAILS)}
+
+
+def draw_fuse(sch: View, rng: Random) -> Arguments:
+    """Two or three loops of a nest, each inside the one before it."""
+    loops = choose_nest(sch, rng, least=2)
+    start = rng.randrange(len(loops) - 1)
+    return {"loops": loops[start : start + rng.randint(2, 3)]}
+
+
+def draw_reorder(sch: View, rng: Random) -> Arguments:
+    """Two or more loops of a nest, in any order."""
+    loops = choose_nest(sch, rng, least=2)
+    return {"loops": tuple(rng.sample(loops, rng.randint(2, len(loops))))}
+
+
+SPLIT = Primitive(
+    "split",
+    split,
+    {"loop": LOOP, "factors": PLAIN, "tail": PLAIN},
+    gives=all_loops,
+    draw=draw_split,
+    weight=4,
+)
+FUSE = Primitive("fuse", fuse, {"loops": LOOPS}, gives=one_loop, draw=draw_fuse)
+REORDER = Primitive(
+    "reorder", reorder, {"loops": LOOPS}, gives=nothing, draw=draw_reorder, weight=2
+)
+ADD_UNIT_LOOP = Primitive(
+    "add_unit_loop", add_unit_loop, {"block": BLOCK}, gives=one_loop, draw=draw_block
+)

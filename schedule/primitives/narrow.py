@@ -11,10 +11,13 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, Stmt, Store
 from ...tir.visit import replace_stmt, stores, transform
+from ..drawing import draw_intermediate
 from ..errors import Kind, refuse
 from ..legality import loops as legality
 from ..legality import placement
 from ..nest import Rewrite, map_blocks, reads, without_prefetches, writers
+from .parameters import TENSOR
+from .primitive import Primitive, nothing
 
 
 def narrow(func: PrimFunc, buffer: Buffer) -> Rewrite:
@@ -101,3 +104,6 @@ def _narrowed(value: Expr, kind: DType) -> Expr:
         case Const():
             return const(value.value, kind)
     raise TypeError(f"narrow: {type(value).__name__} is no moved element")
+
+
+NARROW = Primitive("narrow", narrow, {"buffer": TENSOR}, gives=nothing, draw=draw_intermediate)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from random import Random
 
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, IterKind, Stmt, seq
 from ...tir.visit import fresh_copy, substitute
+from ..drawing import Arguments, View, choose_any_loop
 from ..legality import loops as legality
 from ..legality import placement
 from ..nest import Rewrite, loop_of, map_blocks, replace_loop, unique_name
+from .parameters import LOOP, PLAIN
+from .primitive import Primitive, all_loops
 
 
 def loop_partition(func: PrimFunc, loop: Var, points: Sequence[int]) -> Rewrite:
@@ -55,3 +59,20 @@ def _renamed(func: PrimFunc, loop: For, number: int, names: list[str]) -> Stmt:
         return replace(block, name=name, init=None if goes_on else block.init)
 
     return map_blocks(loop.body, rename)
+
+
+def draw_loop_partition(sch: View, rng: Random) -> Arguments:
+    """Any loop, at one or two of its iterations."""
+    loop = choose_any_loop(sch, rng)
+    last = max(1, sch.extent(loop) - 1)
+    points = sorted({rng.randint(1, last) for _ in range(rng.randint(1, 2))})
+    return {"loop": loop, "points": tuple(points)}
+
+
+LOOP_PARTITION = Primitive(
+    "loop_partition",
+    loop_partition,
+    {"loop": LOOP, "points": PLAIN},
+    gives=all_loops,
+    draw=draw_loop_partition,
+)

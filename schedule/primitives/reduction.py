@@ -9,10 +9,13 @@ from ...tir.func import PrimFunc
 from ...tir.initialise import init_nest
 from ...tir.stmt import seq
 from ...tir.visit import blocks, replace_stmt
+from ..drawing import draw_reduction
 from ..errors import Kind, refuse
 from ..legality import loops as legality
 from ..legality import placement
 from ..nest import Rewrite, is_reduction, loop_of, loops_around, loops_below, targets_of
+from .parameters import BLOCK, LOOP
+from .primitive import Primitive, one_block
 
 
 def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
@@ -53,3 +56,12 @@ def decompose_reduction(func: PrimFunc, block: str, loop: Var) -> Rewrite:
         func.with_body(replace_stmt(func.body, node, seq(init, bare))),
         blocks=(blocks(init)[0].name,),
     )
+
+
+DECOMPOSE_REDUCTION = Primitive(
+    "decompose_reduction",
+    decompose_reduction,
+    {"block": BLOCK, "loop": LOOP},
+    gives=one_block,
+    draw=draw_reduction,
+)

@@ -15,6 +15,7 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store, seq
 from ...tir.visit import free_vars, replace_stmt, stores, substitute, transform
+from ..drawing import draw_reduction
 from ..errors import Kind, refuse
 from ..legality import completeness, placement
 from ..legality import loops as legality
@@ -28,6 +29,8 @@ from ..nest import (
     targets_of,
     unique_name,
 )
+from .parameters import BLOCK, LOOP
+from .primitive import Primitive, one_block
 
 
 def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
@@ -246,3 +249,13 @@ def _final(
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):
         nest = For(variable, it.extent, ForKind.SERIAL, nest)
     return nest, variables
+
+
+RFACTOR = Primitive(
+    "rfactor",
+    rfactor,
+    {"block": BLOCK, "loop": LOOP},
+    gives=one_block,
+    draw=draw_reduction,
+    weight=3,
+)

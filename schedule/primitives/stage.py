@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from ...tir.analysis.linear import Ranges
 from ...tir.analysis.regions import region
@@ -24,6 +25,7 @@ from ...tir.stmt import (
     seq,
 )
 from ...tir.visit import blocks, replace_buffers
+from ..drawing import Arguments, View, choose_loop, names_read
 from ..legality import completeness, dependence, placement, recurrence
 from ..legality import loops as legality
 from ..nest import (
@@ -36,16 +38,20 @@ from ..nest import (
     read_indices,
     readers,
     replace_loop,
+    target_of,
     unique_name,
     write_indices,
     writers,
     writes,
 )
+from .parameters import BLOCK, LOOP, PLAIN, TENSOR
+from .primitive import Primitive, all_loops
+from .scope import Scope, check_scope
 
 SUFFIX = {"register": "reg", "thread": "local"}
 
 
-def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> Rewrite:
+def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: Scope) -> Rewrite:
     """Keep what `block` reads and writes of `buffer` below `loop` in `scope`.
 
     for i: body[C]   ->   for i: C_reg = alloc; C_reg = C where a reduction goes on; body[C_reg]; C
@@ -60,6 +66,7 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     nest (a copy may read it, too, and so a copy of a copy be made); one that is written is computed
     by the block. Raises: ScheduleError.
     """
+    check_scope("stage", scope, tuple(SUFFIX))
     node = loop_of(func, loop)
     inner = func.block(block)
     legality.check_holds(func, node, inner, "stage")
@@ -70,7 +77,7 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     placement.check_not_vectorized(func, node, "stage")
     placement.check_allocated_outside(func, node, buffer, "stage")
     placement.check_no_parallel_inside(func, node, buffer.name, "stage")
-    name = unique_name(func, f"{buffer.name}_{SUFFIX.get(scope, scope)}")
+    name = unique_name(func, f"{buffer.name}_{SUFFIX[scope]}")
     staged = replace(buffer, name=name, scope=scope, origin=buffer, aligned=())
     if writes(inner, buffer):
         recurrence.check_no_recurrence(func, inner, "stage")
@@ -189,3 +196,25 @@ def within(bindings: tuple[Expr, ...], extents: tuple[int, ...], ranges: Ranges)
     for binding, extent in zip(bindings, extents, strict=True):
         conditions += [c for c in (binding >= 0, binding < extent) if not provable(c, ranges)]
     return all_of(*conditions)
+
+
+def draw_stage(sch: View, rng: Random) -> Arguments:
+    """A buffer that a block reads or writes, below any loop around it."""
+    block = rng.choice(sch.func.blocks)
+    near = [*names_read(sch, block), target_of(block).name]
+    return {
+        "block": block.name,
+        "buffer": rng.choice(near),
+        "loop": choose_loop(sch, rng, block.name),
+        "scope": rng.choice(("register", "thread", "thread")),
+    }
+
+
+STAGE = Primitive(
+    "stage",
+    stage,
+    {"block": BLOCK, "buffer": TENSOR, "loop": LOOP, "scope": PLAIN},
+    gives=all_loops,
+    draw=draw_stage,
+    weight=4,
+)

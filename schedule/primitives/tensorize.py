@@ -5,14 +5,19 @@ instruction.
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
+from ...tir.instructions.instructions import INSTRUCTIONS
 from ...tir.stmt import ForKind
 from ...tir.target import Target
+from ..drawing import Arguments, View, choose_any_loop, draw_loop
 from ..legality import loops as legality
 from ..legality import tensorized as units
 from ..nest import Rewrite, loop_of, replace_loop
+from .parameters import LOOP, PLAIN
+from .primitive import Primitive, nothing
 
 
 def blockize(func: PrimFunc, loop: Var) -> Rewrite:
@@ -53,3 +58,19 @@ def tensorize(func: PrimFunc, loop: Var, intrinsic: str, target: Target | None) 
     marked = replace(node, kind=ForKind.TENSORIZED, intrinsic=known.name, annotations=())
     units.check_definition(func, node, known, "tensorize")
     return Rewrite(replace_loop(func, node, marked))
+
+
+def draw_tensorize(sch: View, rng: Random) -> Arguments:
+    """Any loop and any intrinsic, which it is hardly ever: a refusal, which must have a text."""
+    return {"loop": choose_any_loop(sch, rng), "intrinsic": rng.choice(tuple(INSTRUCTIONS))}
+
+
+BLOCKIZE = Primitive("blockize", blockize, {"loop": LOOP}, gives=nothing, draw=draw_loop)
+TENSORIZE = Primitive(
+    "tensorize",
+    tensorize,
+    {"loop": LOOP, "intrinsic": PLAIN},
+    gives=nothing,
+    draw=draw_tensorize,
+    asks_target=True,
+)

@@ -12,9 +12,9 @@ import pytest
 
 from tilewright.codegen.lower.first_half import contraction, lower_to_nest
 from tilewright.driver.fuzz import steps
-from tilewright.driver.fuzz.arguments import Arguments
 from tilewright.driver.fuzz.case import arrays, named
 from tilewright.schedule.canonical import canonical_form
+from tilewright.schedule.drawing import Arguments
 from tilewright.schedule.errors import Kind, ScheduleError
 from tilewright.schedule.legality import completeness, dependence, placement, recurrence
 from tilewright.schedule.legality import loops as legality
