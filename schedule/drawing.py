@@ -1,5 +1,5 @@
-"""Random arguments for primitives: what a draw sees of a schedule, and the choices that the draws of
-several primitives share. Most arguments are sensible; some are not, so that refusals are met too.
+"""Random arguments for primitives: what a draw sees of a schedule, and the choices that several
+primitives share. Most arguments are sensible; some are not, so that refusals are met too.
 """
 
 from __future__ import annotations

@@ -42,11 +42,12 @@ from .primitive import Primitive, all_loops
 
 
 def transform_layout(func: PrimFunc, buffer: Buffer, index_map: str) -> Rewrite:
-    """Store `buffer` in the layout that `index_map`, the text of an IndexMap, gives; its blocks count
-    their points by the new indices.
+    """Store `buffer` in the layout that `index_map` gives; its blocks count their points by the new
+    indices.
 
     P[k, n]   ->   P[n // 48, k, n % 48]
 
+    index_map: the text of an IndexMap.
     One block of one expression per element in a nest of its own gets loops over the new indices.
     Where the new layout has cells for no old element (incomplete panels), they are set to 0 and the
     block is marked padded. Any other writers keep their loops: each point has one number in the old

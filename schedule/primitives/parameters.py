@@ -155,7 +155,9 @@ class _Storage(Parameter):
 
 
 class _Tensor(_Storage):
-    """The name of a tensor or of a staged copy of one; the rewrite gets the buffer of the tensor."""
+    """The name of a tensor, whose buffer the rewrite gets, or of a staged copy, which stands for
+    the tensor that it keeps closer.
+    """
 
     __slots__ = ()
 

@@ -1,5 +1,5 @@
-"""Whether an argument of a recorded step is of the type that its primitive takes: a trace comes from
-a file, and a comparison of a text with a number deep inside says nothing.
+"""Whether the argument of a recorded step is of the type that its primitive takes: a trace comes
+from a file, and a comparison of a text with a number deep inside says nothing.
 """
 
 from __future__ import annotations
