@@ -70,6 +70,7 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     producer = func.block(block)
     targets = targets_of(producer)
     placement.check_compute(func, producer, "compute_at")
+    _check_one_form(func, producer, "compute_at")
     recurrence.check_no_recurrence(func, producer, "compute_at")
     for target in targets:
         legality.check_intermediate(func, target, "compute_at")
@@ -214,6 +215,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: At = "each") -
     placement.check_storage_around(func, consumer, node, "reverse_compute_at")
     producer = _producer_below(func, consumer, node)
     placement.check_whole(func, producer, "reverse_compute_at")
+    _check_one_form(func, producer, "reverse_compute_at")
     tensors = _tensors(producer)
     tensor = tensors[0]
     if at == "each":
@@ -241,6 +243,22 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: At = "each") -
     for made in tensors if _runs_in_last(func, producer, open_loops) else ():
         changed = _closer(changed, block, producer.name, made)
     return Rewrite(changed, variables, forward=_forward(func, consumer, variables))
+
+
+def _check_one_form(func: PrimFunc, producer: Block, primitive: str) -> None:
+    """The block stores all its tensors at the same indices, so that one box is the part of each."""
+    targets = targets_of(producer)
+    if len({write_indices(producer, target)[0] for target in targets}) == 1:
+        return
+    names = ", ".join(f"'{(target.origin or target).name}'" for target in targets)
+    raise refuse(
+        func,
+        f"{primitive}: block '{producer.name}' stores {names} in several forms; expected tensors "
+        "that it stores at the same indices.",
+        code="several-tensors",
+        kind=Kind.LIMIT,
+        hints=("join_axes and split_axis change the form of an intermediate tensor only.",),
+    )
 
 
 def _check_at(at: str) -> None:
