@@ -16,7 +16,9 @@ from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Sto
 from ...tir.visit import replace_stmt, substitute, transform
 from ..drawing import Arguments, NothingToTry, View, choose_block
 from ..errors import Kind, refuse
-from ..legality import placement, recurrence
+from ..legality import recurrence
+from ..legality.blocks import check_compute, check_init_inside, check_unstaged
+from ..legality.tensors import check_not_staged
 from ..nest import (
     Rewrite,
     loops_around,
@@ -132,12 +134,12 @@ def _taken_apart(iters: Sequence[IterVar], axis: int, factor: int) -> _Count:
 
 def _check_free(func: PrimFunc, block: Block, primitive: str) -> None:
     """The block is whole: no other one computes, initialises or keeps a part of its tensors."""
-    placement.check_compute(func, block, primitive)
+    check_compute(func, block, primitive)
     recurrence.check_no_recurrence(func, block, primitive)
-    placement.check_init_inside(func, block, primitive)
-    placement.check_unstaged(func, block, primitive)
+    check_init_inside(func, block, primitive)
+    check_unstaged(func, block, primitive)
     for tensor in targets_of(block):
-        placement.check_not_staged(func, tensor, primitive)
+        check_not_staged(func, tensor, primitive)
 
 
 def _is_alone(func: PrimFunc, block: Block) -> bool:

@@ -17,9 +17,10 @@ from ...tir.stmt import Block, IterKind, Role, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
 from ..drawing import Arguments, View, choose_pair, computed_and_used
 from ..errors import Kind, refuse
-from ..legality import completeness, placement
-from ..legality import loops as legality
+from ..legality import completeness
+from ..legality.blocks import check_compute, check_pointwise, check_role, check_unstaged
 from ..legality.inline_growth import outgrown
+from ..legality.tensors import check_intermediate, check_not_staged, check_storage_around
 from ..nest import (
     Rewrite,
     buffers_read,
@@ -54,16 +55,16 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
     parts = writers(func, target)
     copied = producer.role is Role.COPY and target.origin is not None and len(parts) == 1
     if not copied:
-        placement.check_role(func, producer, "compute_inline")
-        legality.check_pointwise(func, producer, "compute_inline")
-        legality.check_intermediate(func, target, "compute_inline")
-    placement.check_not_staged(func, target, "compute_inline")
+        check_role(func, producer, "compute_inline")
+        check_pointwise(func, producer, "compute_inline")
+        check_intermediate(func, target, "compute_inline")
+    check_not_staged(func, target, "compute_inline")
     for part, reader in product(parts, readers(func, target)):
         if not copied:
-            placement.check_unstaged(func, part, "compute_inline")
+            check_unstaged(func, part, "compute_inline")
         root = root_statement(func, reader)
         completeness.check_operands(func, part, root, "compute_inline", same_points=not copied)
-        placement.check_storage_around(func, part, reader, "compute_inline", read=True)
+        check_storage_around(func, part, reader, "compute_inline", read=True)
     _check_growth(func, producer)
     indices = write_indices(producer, target)[0]
     value = stores(producer.body)[0].value
@@ -95,16 +96,16 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
     producer. Raises: ScheduleError.
     """
     consumer = func.block(block)
-    placement.check_compute(func, consumer, "reverse_compute_inline")
-    legality.check_pointwise(func, consumer, "reverse_compute_inline")
-    placement.check_unstaged(func, consumer, "reverse_compute_inline")
+    check_compute(func, consumer, "reverse_compute_inline")
+    check_pointwise(func, consumer, "reverse_compute_inline")
+    check_unstaged(func, consumer, "reverse_compute_inline")
     producer = _sole_producer(func, consumer)
-    placement.check_compute(func, producer, "reverse_compute_inline")
-    legality.check_pointwise(func, producer, "reverse_compute_inline")
+    check_compute(func, producer, "reverse_compute_inline")
+    check_pointwise(func, producer, "reverse_compute_inline")
     source, target = target_of(producer), target_of(consumer)
-    legality.check_intermediate(func, source, "reverse_compute_inline")
-    placement.check_not_staged(func, source, "reverse_compute_inline")
-    placement.check_storage_around(func, consumer, producer, "reverse_compute_inline")
+    check_intermediate(func, source, "reverse_compute_inline")
+    check_not_staged(func, source, "reverse_compute_inline")
+    check_storage_around(func, consumer, producer, "reverse_compute_inline")
     _check_own_element(func, producer, consumer, source)
     value = stores(producer.body)[0].value
     element = write_indices(producer, source)[0]

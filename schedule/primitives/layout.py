@@ -21,8 +21,7 @@ from ...tir.visit import replace_stmt, stores, substitute, transform
 from ..drawing import Arguments, NothingToTry, View, buffers, choose_intermediate
 from ..errors import Kind, refuse
 from ..index_map import IndexMap
-from ..legality import loops as legality
-from ..legality import placement
+from ..legality.tensors import check_fixed_size, check_intermediate, check_not_staged
 from ..nest import (
     Rewrite,
     loops_around,
@@ -191,9 +190,9 @@ def _followed(func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap) -> 
 
 def _check_free(func: PrimFunc, buffer: Buffer, primitive: str) -> None:
     """The tensor is an intermediate one of fixed size, of which no copy is staged."""
-    legality.check_intermediate(func, buffer, primitive)
-    legality.check_fixed_size(func, buffer, primitive)
-    placement.check_not_staged(func, buffer, primitive)
+    check_intermediate(func, buffer, primitive)
+    check_fixed_size(func, buffer, primitive)
+    check_not_staged(func, buffer, primitive)
 
 
 def _check_counted(func: PrimFunc, buffer: Buffer, shape: Sequence[int]) -> None:

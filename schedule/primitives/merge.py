@@ -11,8 +11,13 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, For, ForKind, Stmt, seq
 from ...tir.visit import statements, substitute
 from ..drawing import Arguments, View, choose_any_loop
-from ..legality import dependence, placement
-from ..legality import loops as legality
+from ..legality import dependence
+from ..legality.loops import (
+    check_independent,
+    check_no_parallel_inside,
+    check_not_mirrored,
+    check_serial,
+)
 from ..nest import Rewrite, allocate_below, guarded, loop_of, remove, replace_loop
 from .parameters import LOOP_PAIR
 from .primitive import Primitive, one_loop
@@ -36,13 +41,13 @@ def merge(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     one, two = loop_of(func, first), loop_of(func, second)
     shared = _SHARED if one.kind is two.kind else ()
     for node in (one, two):
-        legality.check_serial(func, node, "merge", shared)
-        legality.check_not_mirrored(func, node, "merge")
+        check_serial(func, node, "merge", shared)
+        check_not_mirrored(func, node, "merge")
     dependence.check_siblings(func, one, two)
     for node, other in ((one, two), (two, one)):
         for held in (x.buffer for x in statements(node.body) if isinstance(x, Alloc)):
             if held.scope != "global":
-                placement.check_no_parallel_inside(func, other, held.name, "merge")
+                check_no_parallel_inside(func, other, held.name, "merge")
     dependence.check_together(func, one, two)
     fused = Var(first.name)
     extent = max(one.extent, two.extent)
@@ -58,7 +63,7 @@ def merge(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     dependence.check_parts_together(func, changed, loop_of(changed, fused))
     if one.kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
         node = loop_of(changed, fused)
-        for tensor in legality.check_independent(changed, node, "merge"):
+        for tensor in check_independent(changed, node, "merge"):
             changed = allocate_below(changed, fused, tensor)
         dependence.check_reads_own(changed, node, "merge")
     forward: dict[Var, tuple[Var, ...]] = dict.fromkeys((first, second), (fused,))

@@ -14,8 +14,9 @@ from ...tir.stmt import Block, For, ForKind, IterKind, IterVar, Stmt
 from ...tir.visit import free_vars, loads, replace_buffers, replace_stmt, stores
 from ..drawing import Arguments, View, choose_block, choose_intermediate
 from ..errors import Kind, refuse
-from ..legality import loops as legality
-from ..legality import placement, recurrence
+from ..legality import recurrence
+from ..legality.blocks import check_compute, check_single, check_unstaged
+from ..legality.tensors import check_fixed_size, check_intermediate, check_not_staged
 from ..nest import (
     Rewrite,
     loops_around,
@@ -41,14 +42,14 @@ def pad_axes(func: PrimFunc, block: str, multiples: Sequence[int]) -> Rewrite:
     that grows, a sum of what is 0 where they are. Returns the new loops. Raises: ScheduleError.
     """
     whole = func.block(block)
-    legality.check_single(func, whole, "pad_axes")
+    check_single(func, whole, "pad_axes")
     recurrence.check_no_recurrence(func, whole, "pad_axes")
-    placement.check_compute(func, whole, "pad_axes")
-    placement.check_unstaged(func, whole, "pad_axes")
+    check_compute(func, whole, "pad_axes")
+    check_unstaged(func, whole, "pad_axes")
     tensor = target_of(whole)
-    legality.check_intermediate(func, tensor, "pad_axes")
-    legality.check_fixed_size(func, tensor, "pad_axes")
-    placement.check_not_staged(func, tensor, "pad_axes")
+    check_intermediate(func, tensor, "pad_axes")
+    check_fixed_size(func, tensor, "pad_axes")
+    check_not_staged(func, tensor, "pad_axes")
     _check_multiples(func, whole, multiples)
     chain = _check_plain(func, whole)
     extents = [-(-it.extent // m) * m for it, m in zip(whole.iters, multiples, strict=True)]

@@ -15,8 +15,7 @@ from ...tir.stmt import Block, For, ForKind, IterVar, Stmt, seq
 from ...tir.visit import free_vars, fresh_copy, replace_stmt, stores
 from ..drawing import Arguments, NothingToTry, View
 from ..errors import Kind, refuse
-from ..legality import loops as legality
-from ..legality import placement
+from ..legality.blocks import check_holds, check_pointwise, check_role
 from ..nest import Rewrite, loop_of, unique_name
 from .parameters import BLOCK, LOOP
 from .primitive import Primitive, all_blocks
@@ -43,9 +42,9 @@ def decompose_padding(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     """
     node = loop_of(func, loop)
     whole = func.block(block)
-    legality.check_holds(func, node, whole, "decompose_padding")
+    check_holds(func, node, whole, "decompose_padding")
     inside = _check_padding(func, whole)
-    placement.check_role(func, whole, "decompose_padding")
+    check_role(func, whole, "decompose_padding")
     chain, axes, own = _check_plain(func, whole, node)
     slabs, rest = _check_box(func, whole, inside, axes, own)
     fills: list[Stmt] = []
@@ -62,7 +61,7 @@ def _check_padding(func: PrimFunc, block: Block) -> Expr:
     """The block stores select(inside, x, constant) at each element. Returns the condition."""
     value = stores(block.body)[0].value
     if isinstance(value, Select) and isinstance(value.on_false, Const):
-        legality.check_pointwise(func, block, "decompose_padding")
+        check_pointwise(func, block, "decompose_padding")
         return value.condition
     raise refuse(
         func,

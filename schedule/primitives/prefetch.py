@@ -20,7 +20,8 @@ from ...tir.te.elements import minimum
 from ...tir.visit import accesses, blocks, substitute
 from ..drawing import Arguments, View, choose_nest, choose_tensor
 from ..errors import Kind, ScheduleError, refuse
-from ..legality import placement
+from ..legality.loops import check_not_vectorized
+from ..legality.tensors import check_allocated_outside
 from ..nest import Rewrite, bound, loop_of, loops_around, loops_below, ranges_of, replace_loop
 from .parameters import LOOP, LOOPS, PLAIN, TENSOR
 from .primitive import Primitive, nothing
@@ -53,7 +54,7 @@ def prefetch(
     outer = loop_of(func, at)
     inner = [loop_of(func, loop) for loop in spread]
     _check_spread(func, outer, inner)
-    placement.check_allocated_outside(func, outer, buffer, "prefetch")
+    check_allocated_outside(func, outer, buffer, "prefetch")
     innermost = inner[-1] if inner else outer
     pieces = _pieces(buffer, _touched(func, buffer, at))
     slots = math.prod(loop.extent for loop in inner)
@@ -184,7 +185,7 @@ def _check_spread(func: PrimFunc, at: For, spread: Sequence[For]) -> None:
             code="prefetch-spread",
             kind=Kind.ARGUMENT,
         )
-    placement.check_not_vectorized(func, chain[-1], "prefetch")
+    check_not_vectorized(func, chain[-1], "prefetch")
 
 
 def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:

@@ -17,8 +17,9 @@ from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Sto
 from ...tir.visit import free_vars, replace_stmt, stores, substitute, transform
 from ..drawing import draw_reduction
 from ..errors import Kind, refuse
-from ..legality import completeness, placement
-from ..legality import loops as legality
+from ..legality import completeness
+from ..legality.blocks import check_compute, check_holds
+from ..legality.loops import runs_over
 from ..nest import (
     Rewrite,
     insert_beside,
@@ -51,8 +52,8 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     """
     node = loop_of(func, loop)
     whole = func.block(block)
-    legality.check_holds(func, node, whole, "rfactor")
-    placement.check_compute(func, whole, "rfactor")
+    check_holds(func, node, whole, "rfactor")
+    check_compute(func, whole, "rfactor")
     cut = _cut(func, whole, node)
     update = _combination(func, whole)
     targets = targets_of(whole)
@@ -142,7 +143,7 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
 
 def _check_reduces(func: PrimFunc, block: Block, node: For) -> None:
     """The block reduces over the loop, and holds its initialisation; its tensors are not staged."""
-    if not legality.runs_over(block, node.var, IterKind.REDUCE):
+    if not runs_over(block, node.var, IterKind.REDUCE):
         raise refuse(
             func,
             f"rfactor: block '{block.name}' does not reduce over loop '{node.var.name}'; expected "

@@ -15,8 +15,10 @@ from ...tir.stmt import Block, For, ForKind, Stmt, seq
 from ...tir.visit import enclosing_path, free_vars, fresh_copy, replace_stmt, substitute
 from ..drawing import Arguments, NothingToTry, View, choose_loop, choose_pair
 from ..errors import Kind, refuse
-from ..legality import completeness, placement
-from ..legality import loops as legality
+from ..legality import completeness
+from ..legality.blocks import check_compute, check_holds, check_unstaged
+from ..legality.loops import check_serial
+from ..legality.tensors import check_allocated_outside, check_intermediate
 from ..nest import (
     Rewrite,
     bound,
@@ -63,12 +65,12 @@ def rolling_buffer(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     """
     node = loop_of(func, loop)
     moved = func.block(block)
-    placement.check_compute(func, moved, "rolling_buffer")
-    legality.check_holds(func, node, moved, "rolling_buffer")
-    legality.check_serial(func, node, "rolling_buffer")
-    legality.check_intermediate(func, target_of(moved), "rolling_buffer")
-    placement.check_unstaged(func, moved, "rolling_buffer")
-    placement.check_allocated_outside(func, node, target_of(moved), "rolling_buffer")
+    check_compute(func, moved, "rolling_buffer")
+    check_holds(func, node, moved, "rolling_buffer")
+    check_serial(func, node, "rolling_buffer")
+    check_intermediate(func, target_of(moved), "rolling_buffer")
+    check_unstaged(func, moved, "rolling_buffer")
+    check_allocated_outside(func, node, target_of(moved), "rolling_buffer")
     window = _check_window(func, moved, node)
     once = moved if _overlaps(func, moved, node) else replace(moved, recomputed=False)
     first = replace(once, name=unique_name(func, f"{block}_first"))
