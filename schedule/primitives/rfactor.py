@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ...tir.analysis.bounds import bounds
 from ...tir.analysis.linear import Linear, Ranges, expression, linear
 from ...tir.analysis.narrow import narrowed
+from ...tir.analysis.simplify import provable
 from ...tir.analysis.update import Update, read_update
 from ...tir.buffer import Buffer, Load, array
 from ...tir.conditions import all_of, conjuncts
@@ -95,8 +96,8 @@ class _Cut:
     """How a loop cuts a reduction axis: its point is part * step + rest * stride, for `part` the
     loop's variable, and `rest` an expression of the other loops with `extent` values from 0.
 
-    tail: the condition of the block, in terms of its loops, under which the point is one of the
-    axis; None where all are.
+    tail: the conditions of the block, in terms of its loops, under which the point is one of the
+    axis; none where all are.
     """
 
     axis: IterVar
@@ -104,7 +105,7 @@ class _Cut:
     rest: Expr
     stride: int
     extent: int
-    tail: Expr | None = None
+    tail: tuple[Expr, ...] = ()
 
 
 def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
@@ -124,10 +125,10 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
         if step != 1 or any(factor % count for factor in factors):
             continue
         rest = Linear(tuple((a, c // count) for a, c in rest.terms), rest.constant // count)
-        rounds, tail = -(-it.extent // count), _tail(block, form, it)
+        rounds, tail = -(-it.extent // count), _tail(block, form, it, around)
         exact = it.extent % count == 0
-        if _runs_to(rest, rounds, ranges if exact else around) and (exact or tail is not None):
-            return _Cut(it, 1, expression(rest), count, rounds, None if exact else tail)
+        if _runs_to(rest, rounds, ranges if exact else around) and (exact or tail):
+            return _Cut(it, 1, expression(rest), count, rounds, () if exact else tail)
     raise refuse(
         func,
         f"rfactor: loop '{node.var.name}' does not step through a reduction axis of block "
@@ -162,14 +163,20 @@ def _check_reduces(func: PrimFunc, block: Block, node: For) -> None:
         )
 
 
-def _tail(block: Block, form: Linear, axis: IterVar) -> Expr | None:
-    """The condition of a block that leaves out what a split has beyond the end of an axis."""
-    for condition in conjuncts(block.predicate):
+def _tail(block: Block, form: Linear, axis: IterVar, around: Ranges) -> tuple[Expr, ...]:
+    """The condition of a block that leaves out what a split has beyond the end of an axis, with
+    those that it implies; none where another one leaves out more.
+    """
+    conditions = conjuncts(block.predicate)
+    for condition in conditions:
         if isinstance(condition, LT):
             rest = linear(condition.a) - linear(condition.b) - form
             if not rest.terms and rest.constant == -axis.extent:
-                return condition
-    return None
+                inside, cut = narrowed(around, condition), free_vars(condition)
+                others = [x for x in conditions if x is not condition and free_vars(x) & cut]
+                implied = all(provable(x, inside) for x in others)
+                return (condition, *others) if implied else ()
+    return ()
 
 
 def _runs_to(form: Linear, extent: int, ranges: Ranges) -> bool:
@@ -207,9 +214,9 @@ def _part(block: Block, name: str, cut: _Cut, node: For, parts: dict[Buffer, Buf
     assert block.init is not None
     counts = conjuncts(substitute(block.counts, {cut.axis.var: value}))
     predicate = conjuncts(block.predicate)
-    if cut.tail is not None:
+    if cut.tail:
         counts = (LT(value, index(cut.axis.extent)), *counts)
-        predicate = tuple(condition for condition in predicate if condition is not cut.tail)
+        predicate = tuple(condition for condition in predicate if condition not in cut.tail)
     return replace(
         block,
         name=name,
