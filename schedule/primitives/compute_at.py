@@ -223,7 +223,7 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: At = "each") -
     tensors = _tensors(producer)
     tensor = tensors[0]
     if at == "each":
-        _check_reductions_end(func, producer, node, "reverse_compute_at")
+        _check_reductions_end_below(func, producer, node, "reverse_compute_at")
     root = root_statement(func, node)
     completeness.check_operands(func, consumer, root, "reverse_compute_at", given=tensors)
     open_loops = reduction_loops(func, producer, node)
@@ -383,7 +383,7 @@ def _closer(func: PrimFunc, name: str, producer: str, tensor: Buffer) -> PrimFun
     return changed.with_body(replace_stmt(changed.body, outs[0], kept))
 
 
-def _check_reductions_end(func: PrimFunc, producer: Block, loop: For, primitive: str) -> None:
+def _check_reductions_end_below(func: PrimFunc, producer: Block, loop: For, primitive: str) -> None:
     """The elements that `producer` writes below `loop` are complete when an iteration of the loop
     ends.
     """

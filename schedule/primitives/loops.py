@@ -132,7 +132,7 @@ def reorder(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     changed = replace_loop(func, chain[0], body)
     moved = blocks(chain[-1].body)
     recurrence.check_order(func, changed, moved, "reorder")
-    dependence.check_complete(func, changed, moved, "reorder")
+    dependence.check_read_complete(func, changed, moved, "reorder")
     return Rewrite(changed)
 
 
