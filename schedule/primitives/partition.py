@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -65,7 +64,7 @@ def _renamed(func: PrimFunc, loop: For, number: int, names: list[str]) -> Stmt:
 def _check_points(func: PrimFunc, loop: For, points: Sequence[int]) -> None:
     """The points rise and lie inside of the loop, so that no part is empty."""
     numbers = all(type(point) is int for point in points)
-    if points and numbers and all(a < b for a, b in itertools.pairwise((0, *points, loop.extent))):
+    if points and numbers and all(a < b for a, b in pairwise((0, *points, loop.extent))):
         return
     raise refuse(
         func,
