@@ -8,8 +8,9 @@ from sandbox import ROOT
 
 AREAS = {  # area -> files that are mutated
     "legality": (
+        "schedule/legality/blocks.py",
         "schedule/legality/loops.py",
-        "schedule/legality/placement.py",
+        "schedule/legality/tensors.py",
         "schedule/primitives/*.py",
     ),
     "proof": ("schedule/proof/**/*.py",),
@@ -42,16 +43,32 @@ AREAS = {  # area -> files that are mutated
     ),
 }
 MIRRORS = {  # file -> its tests by name, or by path, where they are others than the one named alike
-    "schedule/legality/placement.py": (
-        "compute_at",
-        "inline",
-        "loops",
+    "schedule/legality/blocks.py": (
         "recurrence",
-        "rolling",
-        "scope",
+        "tests/schedule/primitives/test_compute_at.py",
+        "tests/schedule/primitives/test_inline.py",
+        "tests/schedule/primitives/test_loops.py",
+        "tests/schedule/primitives/test_rolling.py",
     ),
-    "schedule/legality/loops.py": ("kinds", "loops", "inline", "stage", "compute_at", "recurrence"),
+    "schedule/legality/loops.py": (
+        "recurrence",
+        "tests/schedule/primitives/test_compute_at.py",
+        "tests/schedule/primitives/test_inline.py",
+        "tests/schedule/primitives/test_kinds.py",
+        "tests/schedule/primitives/test_loops.py",
+        "tests/schedule/primitives/test_stage.py",
+    ),
+    "schedule/legality/tensors.py": (
+        "tests/schedule/primitives/test_compute_at.py",
+        "tests/schedule/primitives/test_inline.py",
+        "tests/schedule/primitives/test_rolling.py",
+        "tests/schedule/primitives/test_scope.py",
+        "tests/schedule/primitives/test_stage.py",
+    ),
     "schedule/primitives/layout.py": ("layout", "padding"),
+    "schedule/primitives/parameters.py": ("primitive", "tests/schedule/trace/test_trace.py"),
+    "schedule/primitives/sample.py": ("tests/schedule/trace/test_decisions.py",),
+    "schedule/primitives/step_form.py": ("primitive", "tests/schedule/trace/test_trace.py"),
     "codegen/lower/math/build.py": ("exp", "log", "pow"),
     "codegen/lower/passes.py": ("run_passes",),
     "codegen/lower/threads/merge_threads.py": (

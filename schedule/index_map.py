@@ -30,6 +30,11 @@ class IndexMap:
     results: tuple[Expr, ...]
 
     @staticmethod
+    def read(given: str | Callable[..., Sequence[Expr | int]]) -> IndexMap:
+        """The map of a function, or of its text. Raises: ScheduleError."""
+        return IndexMap.parse(given) if isinstance(given, str) else IndexMap.of(given)
+
+    @staticmethod
     def of(function: Callable[..., Sequence[Expr | int]]) -> IndexMap:
         """The map that a Python function of the old indices returns. Raises: ScheduleError."""
         sources = tuple(Var(name) for name in inspect.signature(function).parameters)

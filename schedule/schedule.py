@@ -14,25 +14,44 @@ A refused step leaves the schedule as it was; `apply` takes all the steps of a f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from ..tir.expr import Expr
 from ..tir.stmt import Tail
-from . import library, primitives
-from .errors import ScheduleError
+from . import library
 from .index_map import IndexMap
-from .loop_steps import LoopSteps
 from .nest import loop_of, loops_around
-from .trace.decisions import Question
-from .trace.recorder import State
+from .primitives.align import STORAGE_ALIGN
+from .primitives.annotate import ANNOTATE
+from .primitives.axes import JOIN_AXES, SPLIT_AXIS
+from .primitives.bind import BIND
+from .primitives.cache import CACHE_READ, CACHE_WRITE, REINDEX
+from .primitives.compute_at import COMPUTE_AT, REVERSE_COMPUTE_AT, At
+from .primitives.inline import COMPUTE_INLINE, REVERSE_COMPUTE_INLINE
+from .primitives.kinds import PARALLEL, UNROLL, VECTORIZE
+from .primitives.layout import PAD, TRANSFORM_LAYOUT
+from .primitives.loops import ADD_UNIT_LOOP, FUSE, REORDER, SPLIT, TailName
+from .primitives.merge import MERGE
+from .primitives.narrow import NARROW
+from .primitives.pad_axes import PAD_AXES
+from .primitives.padding import DECOMPOSE_PADDING
+from .primitives.partition import LOOP_PARTITION
+from .primitives.prefetch import PREFETCH, ReadWrite
+from .primitives.reduction import DECOMPOSE_REDUCTION
+from .primitives.rfactor import RFACTOR
+from .primitives.rolling import ROLLING_BUFFER
+from .primitives.sample import SAMPLE_CATEGORICAL
+from .primitives.scope import SET_SCOPE, Scope
+from .primitives.stage import STAGE
+from .primitives.swizzle import SWIZZLE
+from .primitives.tensorize import BLOCKIZE, TENSORIZE
+from .recorder import Recorder
 from .trace.references import LoopRef
-from .trace.trace import Step, Trace
 
 Choice = TypeVar("Choice")
-Scope = Literal["register", "thread", "team", "global"]
 
 
-class Schedule(LoopSteps):
+class Schedule(Recorder):
     """The loop nest of a function on its way to being fast.
 
     func: the PrimFunc to schedule, which stays as it is.
@@ -63,78 +82,114 @@ class Schedule(LoopSteps):
         state = self._states[-1]
         return loop_of(state.func, state.references.loop(state.func, loop, "tail")).tail
 
+    # -- loops ------------------------------------------------------------------------------------
+
+    def split(
+        self, loop: LoopRef, factors: Sequence[int | None], tail: TailName = "guard"
+    ) -> tuple[LoopRef, ...]:
+        """Split a loop into nested loops of the extents `factors`, of which one may be None
+        (inferred).
+
+        tail: how an incomplete last iteration is cut: "guard" an if around the body, "partition" a
+        variant with the remainder as its extent, "mask" a variant with the main extents and masked
+        lanes.
+        """
+        return self._take(SPLIT, loop=loop, factors=tuple(factors), tail=tail)
+
+    def fuse(self, *loops: LoopRef) -> LoopRef:
+        """Join directly nested loops into one."""
+        return self._take(FUSE, loops=loops)
+
+    def reorder(self, *loops: LoopRef) -> None:
+        """Put loops of one chain into the given order, outermost first."""
+        self._take(REORDER, loops=loops)
+
+    def parallel(self, loop: LoopRef) -> None:
+        """Run the iterations of a loop on the threads of the team."""
+        self._take(PARALLEL, loop=loop)
+
+    def bind(self, loop: LoopRef, axis: str) -> None:
+        """Run each iteration of a loop as the block or the thread of a grid: "blockIdx.x",
+        "threadIdx.y", ...
+        """
+        self._take(BIND, loop=loop, axis=axis)
+
+    def vectorize(self, loop: LoopRef) -> None:
+        """Run the iterations of an innermost loop as the lanes of vectors."""
+        self._take(VECTORIZE, loop=loop)
+
+    def unroll(self, loop: LoopRef) -> None:
+        """Replace a loop by copies of its body."""
+        self._take(UNROLL, loop=loop)
+
+    def annotate(self, loop: LoopRef, key: str, value: int) -> None:
+        """Put a hint on a loop. "unroll_hint": copies of its body that the C compiler should make;
+        "stream", with the value 1: what is stored below goes past the caches; other keys are
+        refused.
+        """
+        self._take(ANNOTATE, loop=loop, key=key, value=value)
+
+    def blockize(self, loop: LoopRef) -> None:
+        """Make one unit of a loop with all that is below it: no later step changes its inside."""
+        self._take(BLOCKIZE, loop=loop)
+
+    def tensorize(self, loop: LoopRef, intrinsic: str) -> None:
+        """Let an instruction compute a loop of lanes and the reduction loop directly inside of it.
+
+        "vpdpbusd": 4 products of an unsigned and a signed byte, added to an int32 (AVX512-VNNI).
+        "vdpbf16ps": 2 products of bfloat16, the second one first, added to a float32 (AVX512-BF16);
+        it takes subnormal numbers as zero. A strict build refuses it.
+        "mma_m16n8k16_f16" and others: products of 16 x 8 elements by the 32 threads of a warp, as
+        tir/instructions/warp_products.py shows their nests; `loop` is that of the halves.
+        """
+        self._take(TENSORIZE, loop=loop, intrinsic=intrinsic)
+
+    def loop_partition(self, loop: LoopRef, points: Sequence[int]) -> tuple[LoopRef, ...]:
+        """Cut a loop at the iterations `points` into loops that follow each other. Returns them.
+
+        The blocks of the first keep their names; those of the others are called C_part1, ...: the
+        parts of a block may be scheduled apart.
+        """
+        return self._take(LOOP_PARTITION, loop=loop, points=tuple(points))
+
+    def merge(self, first: LoopRef, second: LoopRef) -> LoopRef:
+        """Join two loops that follow each other, of equal extent, into one. Returns it."""
+        return self._take(MERGE, loops=(first, second))
+
+    def add_unit_loop(self, block: str) -> LoopRef:
+        """Put a loop of one iteration right around a block. Returns it."""
+        return self._take(ADD_UNIT_LOOP, block=block)
+
     # -- blocks -----------------------------------------------------------------------------------
 
     def compute_at(self, block: str, loop: LoopRef) -> tuple[LoopRef, ...]:
         """Compute, in each iteration of `loop`, the part of the block's tensor that it reads.
         Returns the new loops.
         """
-        return self._loops(
-            "compute_at",
-            lambda f: primitives.compute_at(
-                f, self._block(block, "compute_at"), self._loop(loop, "compute_at")
-            ),
-            block=block,
-            loop=loop,
-        )
+        return self._take(COMPUTE_AT, block=block, loop=loop)
 
-    def reverse_compute_at(
-        self, block: str, loop: LoopRef, at: Literal["each", "last"] = "each"
-    ) -> tuple[LoopRef, ...]:
+    def reverse_compute_at(self, block: str, loop: LoopRef, at: At = "each") -> tuple[LoopRef, ...]:
         """Run a consumer on what an iteration of `loop` completes. Returns the new loops.
 
         at: "each" after every iteration; "last" in the last one of the reduction loops at and above
         `loop`.
         """
-        if at not in ("each", "last"):
-            raise ScheduleError(
-                f"reverse_compute_at: at is {at!r}; expected 'each' or 'last'.",
-                code="reverse-compute-at",
-            )
-        return self._loops(
-            "reverse_compute_at",
-            lambda f: primitives.reverse_compute_at(
-                f,
-                self._block(block, "reverse_compute_at"),
-                self._loop(loop, "reverse_compute_at"),
-                at,
-            ),
-            block=block,
-            loop=loop,
-            at=at,
-        )
+        return self._take(REVERSE_COMPUTE_AT, block=block, loop=loop, at=at)
 
     def rolling_buffer(self, block: str, loop: LoopRef) -> str:
         """Let each iteration of `loop` compute only what the iterations before it have not, of a
         block that compute_at moved there. Returns the new block, which makes the rest before the
         loop.
         """
-        return self._block_made(
-            "rolling_buffer",
-            lambda f: primitives.rolling_buffer(
-                f, self._block(block, "rolling_buffer"), self._loop(loop, "rolling_buffer")
-            ),
-            block=block,
-            loop=loop,
-        )
+        return self._take(ROLLING_BUFFER, block=block, loop=loop)
 
     def compute_inline(self, block: str) -> None:
         """Put the expression of a tensor in the place of each read of it."""
-        self._do(
-            "compute_inline",
-            lambda f: primitives.compute_inline(f, self._block(block, "compute_inline")),
-            block=block,
-        )
+        self._take(COMPUTE_INLINE, block=block)
 
     def reverse_compute_inline(self, block: str) -> None:
         """Let the producer store what its only consumer makes of each element."""
-        self._do(
-            "reverse_compute_inline",
-            lambda f: primitives.reverse_compute_inline(
-                f, self._block(block, "reverse_compute_inline")
-            ),
-            block=block,
-        )
+        self._take(REVERSE_COMPUTE_INLINE, block=block)
 
     def cache_read(
         self, block: str, buffer: str, name: str | None = None, *, everyone: bool = False
@@ -142,45 +197,19 @@ class Schedule(LoopSteps):
         """Let a block read a copy of a tensor, made by a new block at the root; with it, if
         `everyone` should, the blocks behind it that read the tensor. Returns the new block.
         """
-        return self._block_made(
-            "cache_read",
-            lambda f: primitives.cache_read(
-                f,
-                self._block(block, "cache_read"),
-                self._tensor(buffer, "cache_read"),
-                name,
-                everyone=everyone,
-            ),
-            block=block,
-            buffer=buffer,
-            name=name,
-            everyone=everyone or None,
-        )
+        return self._take(CACHE_READ, block=block, buffer=buffer, name=name, everyone=everyone)
 
     def cache_write(self, block: str, name: str | None = None) -> str:
         """Let a block write a new tensor that a new block copies to the old one. Returns the block
         that copies.
         """
-        return self._block_made(
-            "cache_write",
-            lambda f: primitives.cache_write(f, self._block(block, "cache_write"), name),
-            block=block,
-            name=name,
-        )
+        return self._take(CACHE_WRITE, block=block, name=name)
 
     def reindex(self, block: str, buffer: str, name: str | None = None) -> str:
         """Let a block read a tensor from a dense copy that its own iteration variables index, made
         by a new block at the root. Returns the new block.
         """
-        return self._block_made(
-            "reindex",
-            lambda f: primitives.reindex(
-                f, self._block(block, "reindex"), self._tensor(buffer, "reindex"), name
-            ),
-            block=block,
-            buffer=buffer,
-            name=name,
-        )
+        return self._take(REINDEX, block=block, buffer=buffer, name=name)
 
     def join_axes(self, block: str, groups: Sequence[Sequence[int]]) -> tuple[LoopRef, ...]:
         """Let a block count several of its iteration variables as one, the last of a group fastest;
@@ -188,62 +217,31 @@ class Schedule(LoopSteps):
 
         groups: the numbers of the variables, each once, in the order that the block then has.
         """
-        listed = tuple(tuple(group) for group in groups)
-        return self._loops(
-            "join_axes",
-            lambda f: primitives.join_axes(f, self._block(block, "join_axes"), listed),
-            block=block,
-            groups=listed,
-        )
+        return self._take(JOIN_AXES, block=block, groups=tuple(map(tuple, groups)))
 
     def split_axis(self, block: str, axis: int, factor: int) -> tuple[LoopRef, ...]:
         """Let a block count one of its iteration variables as two digits, the second one to
         `factor`; tensors as for join_axes. Returns the new loops.
         """
-        return self._loops(
-            "split_axis",
-            lambda f: primitives.split_axis(f, self._block(block, "split_axis"), axis, factor),
-            block=block,
-            axis=axis,
-            factor=factor,
-        )
+        return self._take(SPLIT_AXIS, block=block, axis=axis, factor=factor)
 
     def set_scope(self, buffer: str, scope: Scope) -> None:
         """Keep an intermediate tensor in registers ("register"), memory of the thread ("thread"),
         memory that the threads of a block share ("team") or memory that all share ("global").
         """
-        _check_scope("set_scope", scope, (*SCOPES, "team", "global"))
-        self._do(
-            "set_scope",
-            lambda f: primitives.set_scope(f, self._tensor(buffer, "set_scope"), scope),
-            buffer=buffer,
-            scope=scope,
-        )
+        self._take(SET_SCOPE, buffer=buffer, scope=scope)
 
     def storage_align(self, buffer: str, axis: int, factor: int, offset: int = 0) -> None:
         """Let the rows along `axis` of an intermediate tensor, or of a staged copy, lie apart in
         memory by the fewest elements that leave `offset` when divided by `factor`.
         """
-        self._do(
-            "storage_align",
-            lambda f: primitives.storage_align(
-                f, self._storage(buffer, "storage_align"), axis, factor, offset
-            ),
-            buffer=buffer,
-            axis=axis,
-            factor=factor,
-            offset=offset,
-        )
+        self._take(STORAGE_ALIGN, buffer=buffer, axis=axis, factor=factor, offset=offset)
 
     def swizzle(self, buffer: str) -> None:
         """Let the same piece of neighbouring rows of a tensor in scope "team" lie in other banks of
         shared memory, without room between the rows.
         """
-        self._do(
-            "swizzle",
-            lambda f: primitives.swizzle(f, self._tensor(buffer, "swizzle")),
-            buffer=buffer,
-        )
+        self._take(SWIZZLE, buffer=buffer)
 
     def stage(self, block: str, buffer: str, loop: LoopRef, scope: Scope) -> tuple[LoopRef, ...]:
         """Keep what a block touches of a tensor below `loop` in registers ("register") or memory of
@@ -251,21 +249,7 @@ class Schedule(LoopSteps):
 
         Returns the loops of the copy of a tensor that is only read; none for one that is written.
         """
-        _check_scope("stage", scope, SCOPES)
-        return self._loops(
-            "stage",
-            lambda f: primitives.stage(
-                f,
-                self._block(block, "stage"),
-                self._tensor(buffer, "stage"),
-                self._loop(loop, "stage"),
-                scope,
-            ),
-            block=block,
-            buffer=buffer,
-            loop=loop,
-            scope=scope,
-        )
+        return self._take(STAGE, block=block, buffer=buffer, loop=loop, scope=scope)
 
     def transform_layout(
         self, buffer: str, index_map: str | Callable[..., Sequence[Expr | int]]
@@ -275,86 +259,41 @@ class Schedule(LoopSteps):
 
         index_map: a function of the old indices that returns the new ones, or its text.
         """
-        parsed = IndexMap.parse(index_map) if isinstance(index_map, str) else IndexMap.of(index_map)
-        return self._loops(
-            "transform_layout",
-            lambda f: primitives.transform_layout(
-                f, self._tensor(buffer, "transform_layout"), parsed
-            ),
-            buffer=buffer,
-            index_map=str(parsed),
-        )
+        text = str(IndexMap.read(index_map))
+        return self._take(TRANSFORM_LAYOUT, buffer=buffer, index_map=text)
 
     def pad(self, buffer: str, multiples: Sequence[int]) -> tuple[LoopRef, ...]:
         """Give an intermediate tensor room up to a multiple of `multiples[d]` along each axis, set
         to 0. Returns the new loops of the block that writes it.
         """
-        return self._loops(
-            "pad",
-            lambda f: primitives.pad(f, self._tensor(buffer, "pad"), tuple(multiples)),
-            buffer=buffer,
-            multiples=tuple(multiples),
-        )
+        return self._take(PAD, buffer=buffer, multiples=tuple(multiples))
 
     def narrow(self, buffer: str) -> None:
         """Store a tensor that only moves widened elements in the type that they come from."""
-        self._do(
-            "narrow",
-            lambda f: primitives.narrow(f, self._tensor(buffer, "narrow")),
-            buffer=buffer,
-        )
+        self._take(NARROW, buffer=buffer)
 
     def pad_axes(self, block: str, multiples: Sequence[int]) -> tuple[LoopRef, ...]:
         """Let a block run up to a multiple of `multiples[d]` along each of its axes, over tensors
         that `pad` gave the room. Returns its loops.
         """
-        return self._loops(
-            "pad_axes",
-            lambda f: primitives.pad_axes(f, self._block(block, "pad_axes"), tuple(multiples)),
-            block=block,
-            multiples=tuple(multiples),
-        )
+        return self._take(PAD_AXES, block=block, multiples=tuple(multiples))
 
     def decompose_padding(self, block: str, loop: LoopRef) -> tuple[str, ...]:
         """Fill the border of a padded tensor right before `loop`; `block` goes on over the
         interior, in its loops. Returns the blocks of the border.
         """
-        made = self._do(
-            "decompose_padding",
-            lambda f: primitives.decompose_padding(
-                f, self._block(block, "decompose_padding"), self._loop(loop, "decompose_padding")
-            ),
-            block=block,
-            loop=loop,
-        )
-        return made.blocks
+        return self._take(DECOMPOSE_PADDING, block=block, loop=loop)
 
     def decompose_reduction(self, block: str, loop: LoopRef) -> str:
         """Initialise a reduction right before `loop`, in a block of its own. Returns that block."""
-        return self._block_made(
-            "decompose_reduction",
-            lambda f: primitives.decompose_reduction(
-                f,
-                self._block(block, "decompose_reduction"),
-                self._loop(loop, "decompose_reduction"),
-            ),
-            block=block,
-            loop=loop,
-        )
+        return self._take(DECOMPOSE_REDUCTION, block=block, loop=loop)
 
     def rfactor(self, block: str, loop: LoopRef) -> str:
         """Leave one partial result per iteration of a reduction loop; `block` then reduces those.
 
         Returns the block of the partial results, which takes over the old nest.
         """
-        return self._block_made(
-            "rfactor",
-            lambda f: primitives.rfactor(
-                f, self._block(block, "rfactor"), self._loop(loop, "rfactor")
-            ),
-            block=block,
-            loop=loop,
-        )
+        return self._take(RFACTOR, block=block, loop=loop)
 
     def prefetch(
         self,
@@ -363,29 +302,14 @@ class Schedule(LoopSteps):
         *,
         spread: Sequence[LoopRef],
         distance: int = 1,
-        rw: Literal["read", "write"] = "read",
+        rw: ReadWrite = "read",
         level: int = 1,
     ) -> None:
         """In iteration n of `at`, ask for what iteration n + distance touches, shared out over the
         loops `spread`.
         """
-        if rw not in ("read", "write") or level not in (1, 2, 3) or distance < 0:
-            raise ScheduleError(
-                f"prefetch: rw={rw!r}, level={level!r}, distance={distance!r}; expected 'read' or "
-                "'write', cache level 1, 2 or 3, and a distance of 0 or more.",
-                code="prefetch-how",
-            )
-        self._do(
-            "prefetch",
-            lambda f: primitives.prefetch(
-                f,
-                self._tensor(buffer, "prefetch"),
-                self._loop(at, "prefetch"),
-                distance,
-                [self._loop(x, "prefetch") for x in spread],
-                write=rw == "write",
-                level=level,
-            ),
+        self._take(
+            PREFETCH,
             buffer=buffer,
             at=at,
             spread=tuple(spread),
@@ -410,19 +334,9 @@ class Schedule(LoopSteps):
         """One of `candidates` (JSON values); `default` is the index that the rule itself would
         take. name: what is asked, for people and for what learns from many schedules.
         """
-        if not 0 <= default < len(candidates):
-            raise ScheduleError(
-                f"sample_categorical: the default is number {default} of {len(candidates)} "
-                "candidates.",
-                code="sample-default",
-            )
-        state, listed = self._states[-1], tuple(candidates)
-        question = Question(len(state.trace.steps), name, listed, default)
-        chosen = listed[self._decisions.choose(question)]
-        asked = {"candidates": listed, "default": default} | ({"name": name} if name else {})
-        step = Step("sample_categorical", tuple(asked.items()), chosen)
-        self._states.append(State(state.func, state.references, Trace((*state.trace.steps, step))))
-        return chosen
+        listed = tuple(candidates)
+        asked = {"candidates": listed, "default": default, "name": name}
+        return listed[self._ask(SAMPLE_CATEGORICAL, asked)]
 
     def sample_perfect_tile(
         self,
@@ -447,21 +361,9 @@ class Schedule(LoopSteps):
         return self.sample_categorical(candidates, candidates.index(wanted), name=asked)
 
 
-def _check_scope(primitive: str, scope: str, known: Sequence[str]) -> None:
-    """The scope is one that the primitive knows. Raises: ScheduleError."""
-    if scope not in known:
-        raise ScheduleError(
-            f"{primitive}: scope is {scope!r}; expected one of {', '.join(map(repr, known))}.",
-            code="stage-scope",
-        )
-
-
 def _factorisations(extent: int, parts: int) -> list[tuple[int, ...]]:
     """All tuples of `parts` positive factors whose product is `extent`."""
     if parts == 1:
         return [(extent,)]
     divisors = [d for d in range(1, extent + 1) if extent % d == 0]
     return [(d, *rest) for d in divisors for rest in _factorisations(extent // d, parts - 1)]
-
-
-SCOPES = ("register", "thread")

@@ -6,16 +6,37 @@ A step is data before it is taken, so one that makes a primitive fail can be kep
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
+from ...schedule.drawing import (
+    Arguments,
+    Draw,
+    NothingToTry,
+    View,
+    choose_tensor,
+    computed_and_used,
+)
 from ...schedule.errors import Kind, ScheduleError
+from ...schedule.primitives.table import PRIMITIVES
 from ...schedule.schedule import Schedule
 from ...schedule.trace.references import LoopRef
 from ...schedule.trace.trace import Step, Trace
 from ...tir.func import PrimFunc
-from .arguments import STEPS, Arguments, NothingToTry, computed_and_used
+
+
+def _draw_pack(sch: View, rng: Random) -> Arguments:
+    """Any buffer, in panels of a few elements."""
+    return {"buffer": choose_tensor(sch, rng), "width": rng.randint(2, 4)}
+
+
+# what is drawn, the primitives and a library function; and each name as often as it is drawn
+STEPS: Mapping[str, Draw] = {form.name: form.draw for form in PRIMITIVES if form.draw} | {
+    "pack": _draw_pack
+}
+_DRAWN = ("pack", *(form.name for form in PRIMITIVES if form.draw for _ in range(form.weight)))
 
 
 def refusals_by_kind() -> dict[str, Counter[str]]:
@@ -122,24 +143,3 @@ def perform(sch: Schedule, name: str, arguments: Arguments) -> object:
     made: list[object] = []
     sch.apply(lambda s: made.append(getattr(s, name)(*loops, **named)))
     return made[0]
-
-
-# how often each is tried, beside one that is tried once
-_WEIGHTS = {
-    "split": 4,
-    "reorder": 2,
-    "compute_at": 3,
-    "reverse_compute_at": 4,
-    "compute_inline": 2,
-    "reverse_compute_inline": 6,
-    "stage": 4,
-    "transform_layout": 2,
-    "rfactor": 3,
-    "pad": 2,
-    "pad_axes": 2,
-    "decompose_padding": 14,
-    "split_axis": 3,
-    "merge": 2,
-    "rolling_buffer": 2,
-}
-_DRAWN = tuple(name for name in STEPS for _ in range(_WEIGHTS.get(name, 1)))

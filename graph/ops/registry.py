@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from inspect import isabstract
 
-from ..siblings import siblings
+from ...tir.siblings import siblings
 from .base import Operator
 
 

@@ -34,7 +34,7 @@ Orders = Callable[[Access, Access], Sequence[Order]]
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class ClashingRun:
     """A run of a block that writes or reads the element of a clash.
 
     sure: whether it does whatever the data are; else it may.
@@ -55,8 +55,8 @@ class Touch:
 class Clash:
     """Two runs that touch one element, one of them writing."""
 
-    first: Touch
-    second: Touch
+    first: ClashingRun
+    second: ClashingRun
     element: str
 
     def __str__(self) -> str:
@@ -133,8 +133,8 @@ def _found(nest: Nest, orders: Orders, above: Equal, anywhere: bool) -> Clash | 
             first, second = runs_of(runs.wrap().lexmin(), one, two)
             element = element_text((a.buffer.origin or a.buffer).name, a.indices, first)
             return Clash(
-                Touch(iteration(one, first), a.write, a.exact),
-                Touch(iteration(two, second), b.write, b.exact),
+                ClashingRun(iteration(one, first), a.write, a.exact),
+                ClashingRun(iteration(two, second), b.write, b.exact),
                 element,
             )
     return None

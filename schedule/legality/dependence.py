@@ -43,7 +43,7 @@ from .conflict import SEEN, Orders, clash_notes, in_other_iterations
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class BoundAccess:
     """One load or store of a block, its indices in the variables of the loops around it."""
 
     block: Block
@@ -57,13 +57,13 @@ class Touch:
         return "writes" if self.write else "reads"
 
 
-def touches(loop: For) -> Iterator[Touch]:
+def accesses_below(loop: For) -> Iterator[BoundAccess]:
     """What the blocks below a loop load and store, initialisations included."""
     for block in blocks(loop.body):
         for node in walk(block):
             if isinstance(node, Load | Store):
                 indices = tuple(bound(block, item) for item in node.indices)
-                yield Touch(block, node.buffer, indices, isinstance(node, Store))
+                yield BoundAccess(block, node.buffer, indices, isinstance(node, Store))
 
 
 def check_siblings(func: PrimFunc, first: For, second: For) -> None:
@@ -90,7 +90,7 @@ def _position(around: object, loop: For) -> int | None:
 
 def check_together(func: PrimFunc, first: For, second: For) -> None:
     """What the two loops both touch, one of them writing, they touch in one iteration."""
-    for one, two in itertools.product(touches(first), touches(second)):
+    for one, two in itertools.product(accesses_below(first), accesses_below(second)):
         if one.buffer is not two.buffer or not (one.write or two.write):
             continue
         if _updates_of_one(one.block, two.block) or apart(func, first, second, one, two):
@@ -104,7 +104,9 @@ def _updates_of_one(one: Block, two: Block) -> bool:
     return update and one.family == two.family and not one.is_ordered
 
 
-def _check_merged(func: PrimFunc, first: For, second: For, one: Touch, two: Touch) -> None:
+def _check_merged(
+    func: PrimFunc, first: For, second: For, one: BoundAccess, two: BoundAccess
+) -> None:
     """The two share no element in different iterations of the loops."""
     around = Order(len(loops_around(func, first)))
     late, early = variable(first.var), variable(second.var)
@@ -172,7 +174,7 @@ def check_parts_together(func: PrimFunc, after: PrimFunc, loop: For) -> None:
             )
 
 
-def _meet(first: For, second: For, one: Touch, two: Touch, which: str) -> str:
+def _meet(first: For, second: For, one: BoundAccess, two: BoundAccess, which: str) -> str:
     return (
         f"merge: block '{two.block.name}' {two.verb} in one iteration of loop "
         f"'{second.var.name}' what block '{one.block.name}' {one.verb} of '{one.buffer.name}' in "
@@ -180,7 +182,7 @@ def _meet(first: For, second: For, one: Touch, two: Touch, which: str) -> str:
     )
 
 
-def _is(access: Access, touch: Touch) -> bool:
+def _is(access: Access, touch: BoundAccess) -> bool:
     same = access.statement.block is touch.block and access.buffer is touch.buffer
     return same and access.write == touch.write
 
@@ -201,7 +203,7 @@ def check_reads_own(
         if b.role is Role.COMPUTE and not any(b is x for x in inside)
         for target in targets_of(b)
     }
-    found = [touch for touch in touches(loop) if touch.block.role is not Role.INIT]
+    found = [touch for touch in accesses_below(loop) if touch.block.role is not Role.INIT]
     for one in found:
         if not one.write or origin_of(one.buffer) not in outside:
             continue
@@ -215,7 +217,7 @@ def check_reads_own(
 
 
 def _check_not_carried(
-    func: PrimFunc, loop: For, one: Touch, two: Touch, primitive: str, *, own: bool
+    func: PrimFunc, loop: For, one: BoundAccess, two: BoundAccess, primitive: str, *, own: bool
 ) -> None:
     """Block `two` does not read what `one` writes in another iteration of the loop; nor, where each
     iteration has its `own` elements, what is written outside of the loop.
@@ -244,7 +246,7 @@ def _check_not_carried(
     )
 
 
-def check_complete(
+def check_read_complete(
     before: PrimFunc, after: PrimFunc, moved: Sequence[Block], primitive: str
 ) -> None:
     """In `after`, which a step made of `before`, what one of the blocks `moved` reads of another is
@@ -290,7 +292,7 @@ def _before_complete(tensor: Buffer) -> Orders:
 
 def writes_apart(func: PrimFunc, loop: For, buffer: Buffer) -> bool:
     """Whether different iterations of a loop write different elements of a buffer."""
-    written = [touch for touch in touches(loop) if touch.buffer is buffer and touch.write]
+    written = [touch for touch in accesses_below(loop) if touch.buffer is buffer and touch.write]
     pairs = itertools.combinations_with_replacement(written, 2)
     return all(apart(func, loop, loop, one, two) for one, two in pairs)
 
@@ -306,7 +308,7 @@ def ever_apart(func: PrimFunc, writer: Block, reader: Block, buffer: Buffer) -> 
     return _separate(boxes[0], boxes[1], {}, {})
 
 
-def apart(func: PrimFunc, first: For, second: For, one: Touch, two: Touch) -> bool:
+def apart(func: PrimFunc, first: For, second: For, one: BoundAccess, two: BoundAccess) -> bool:
     """Whether the box of `one` in an iteration of `first` and that of `two` in any other iteration
     of `second` share no element: their lows are far enough apart along one axis.
     """
@@ -346,7 +348,7 @@ def _separate(a: Region, b: Region, moved: dict[Var, Expr], ranges: Ranges) -> b
     return False
 
 
-def _box(touch: Touch, loop: For, still: Ranges) -> Region:
+def _box(touch: BoundAccess, loop: For, still: Ranges) -> Region:
     """The elements that an access may touch in one iteration of a loop."""
     moving = ranges_of(loops_below(loop.body))
     return region([touch.indices], moving, still, touch.buffer.shape)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from ...tir.buffer import Alignment, Buffer
 from ...tir.func import PrimFunc
 from ...tir.visit import replace_buffers
+from ..drawing import Arguments, View, choose_tensor
 from ..errors import Kind, refuse
 from ..nest import Rewrite, buffers_read, targets_of
+from .parameters import PLAIN, STORAGE
+from .primitive import Primitive, nothing
 
 
-def storage_align(func: PrimFunc, buffer: Buffer, axis: int, factor: int, offset: int) -> Rewrite:
+def storage_align(
+    func: PrimFunc, buffer: Buffer, axis: int, factor: int, offset: int = 0
+) -> Rewrite:
     """Let the stride of `axis` be the least one that leaves `offset` when divided by `factor`.
 
     P = alloc(float32[64, 1024])   ->   P = alloc(float32[64, 1024], align={0: (1024, 16)})
@@ -96,3 +102,27 @@ def _check_factor(func: PrimFunc, buffer: Buffer, factor: int, offset: int) -> N
         kind=Kind.ARGUMENT,
         hints=("a stride of n * factor + offset elements is what they ask for.",),
     )
+
+
+def draw_storage_align(sch: View, rng: Random) -> Arguments:
+    """An allocation of several axes, nearly always."""
+    allocated = [b for b in sch.func.allocations if len(b.shape) > 1]
+    if not allocated or rng.random() < 0.05:
+        return {"buffer": choose_tensor(sch, rng), "axis": rng.randint(-1, 2), "factor": 8}
+    buffer, factor = rng.choice(allocated), rng.randint(1, 9)
+    axis = rng.randrange(len(buffer.shape) - 1)
+    return {
+        "buffer": buffer.name,
+        "axis": axis,
+        "factor": factor,
+        "offset": rng.randrange(factor),
+    }
+
+
+STORAGE_ALIGN = Primitive(
+    "storage_align",
+    storage_align,
+    {"buffer": STORAGE, "axis": PLAIN, "factor": PLAIN, "offset": PLAIN},
+    gives=nothing,
+    draw=draw_storage_align,
+)

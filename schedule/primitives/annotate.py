@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from ...tir.analysis.fetched import fetched
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import ANNOTATIONS, For, ForKind
+from ..drawing import Arguments, View, choose_any_loop
 from ..errors import Kind, refuse
 from ..nest import Rewrite, loop_of, replace_loop
+from .parameters import LOOP, PLAIN
+from .primitive import Primitive, nothing
 
 
 def annotate(func: PrimFunc, loop: Var, key: str, value: int) -> Rewrite:
@@ -68,3 +72,18 @@ def _check_hint(func: PrimFunc, loop: For, key: str, value: int) -> None:
             kind=Kind.ARGUMENT,
             hints=("annotate the loop around it.",),
         )
+
+
+def draw_annotate(sch: View, rng: Random) -> Arguments:
+    """One of two hints for any loop."""
+    key, value = rng.choice((("stream", 1), ("unroll_hint", 1), ("unroll_hint", 4)))
+    return {"loop": choose_any_loop(sch, rng), "key": key, "value": value}
+
+
+ANNOTATE = Primitive(
+    "annotate",
+    annotate,
+    {"loop": LOOP, "key": PLAIN, "value": PLAIN},
+    gives=nothing,
+    draw=draw_annotate,
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from random import Random
 
 from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
@@ -13,8 +14,11 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node, NodeT
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_stmt, substitute, transform
+from ..drawing import Arguments, NothingToTry, View, choose_block
 from ..errors import Kind, refuse
-from ..legality import placement, recurrence
+from ..legality import recurrence
+from ..legality.blocks import check_compute, check_init_inside, check_unstaged
+from ..legality.tensors import check_not_staged
 from ..nest import (
     Rewrite,
     loops_around,
@@ -26,6 +30,8 @@ from ..nest import (
     without_prefetches,
     write_indices,
 )
+from .parameters import BLOCK, PLAIN
+from .primitive import Primitive, all_loops
 
 Renewed = Callable[[Sequence[Expr]], tuple[Expr, ...]]
 
@@ -128,12 +134,12 @@ def _taken_apart(iters: Sequence[IterVar], axis: int, factor: int) -> _Count:
 
 def _check_free(func: PrimFunc, block: Block, primitive: str) -> None:
     """The block is whole: no other one computes, initialises or keeps a part of its tensors."""
-    placement.check_compute(func, block, primitive)
+    check_compute(func, block, primitive)
     recurrence.check_no_recurrence(func, block, primitive)
-    placement.check_init_inside(func, block, primitive)
-    placement.check_unstaged(func, block, primitive)
+    check_init_inside(func, block, primitive)
+    check_unstaged(func, block, primitive)
     for tensor in targets_of(block):
-        placement.check_not_staged(func, tensor, primitive)
+        check_not_staged(func, tensor, primitive)
 
 
 def _is_alone(func: PrimFunc, block: Block) -> bool:
@@ -301,3 +307,40 @@ def _plain(node: NodeT, iters: Sequence[IterVar]) -> NodeT:
         return item if found == item.indices else replace(item, indices=found)
 
     return transform(node, rule)
+
+
+def draw_join_axes(sch: View, rng: Random) -> Arguments:
+    """Neighbours of one kind, nearly always."""
+    iters = sch.func.block(name := choose_block(sch, rng)).iters
+    groups: list[tuple[int, ...]] = []
+    for n, it in enumerate(iters):
+        alike = n > 0 and (iters[n - 1].kind is it.kind or rng.random() < 0.05)
+        last = groups.pop() if alike and rng.random() < 0.5 else ()
+        groups.append((*last, n))
+    return {"block": name, "groups": tuple(groups)}
+
+
+def draw_split_axis(sch: View, rng: Random) -> Arguments:
+    """Any axis and a number up to its extent."""
+    iters = sch.func.block(name := choose_block(sch, rng)).iters
+    if not iters:
+        raise NothingToTry
+    axis = rng.randrange(len(iters))
+    return {"block": name, "axis": axis, "factor": rng.randint(1, max(1, iters[axis].extent))}
+
+
+JOIN_AXES = Primitive(
+    "join_axes",
+    join_axes,
+    {"block": BLOCK, "groups": PLAIN},
+    gives=all_loops,
+    draw=draw_join_axes,
+)
+SPLIT_AXIS = Primitive(
+    "split_axis",
+    split_axis,
+    {"block": BLOCK, "axis": PLAIN, "factor": PLAIN},
+    gives=all_loops,
+    draw=draw_split_axis,
+    weight=3,
+)

@@ -10,8 +10,10 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import ForKind
 from ...tir.target import Target
 from ..legality import dependence, grid
-from ..legality import loops as legality
+from ..legality.loops import check_independent, check_not_mirrored, check_serial
 from ..nest import Rewrite, allocate_below, loop_of, replace_loop
+from .parameters import LOOP, PLAIN
+from .primitive import Primitive, nothing
 
 
 def bind(func: PrimFunc, loop: Var, axis: str, target: Target | None) -> Rewrite:
@@ -31,15 +33,20 @@ def bind(func: PrimFunc, loop: Var, axis: str, target: Target | None) -> Rewrite
     """
     node = loop_of(func, loop)
     grid.check_axis(func, node, axis)
-    legality.check_serial(func, node, "bind")
-    legality.check_not_mirrored(func, node, "bind")
+    check_serial(func, node, "bind")
+    check_not_mirrored(func, node, "bind")
     grid.check_place(func, node, axis)
     private: tuple[Buffer, ...] = ()
     if not grid.joins(func, node, axis):
-        private = legality.check_independent(func, node, "bind")
+        private = check_independent(func, node, "bind")
     dependence.check_reads_own(func, node, "bind")
     changed = replace_loop(func, node, replace(node, kind=ForKind.BOUND, axis=axis, annotations=()))
     grid.check_limits(changed, loop_of(changed, loop), target)
     for tensor in private:
         changed = allocate_below(changed, loop, tensor)
     return Rewrite(changed)
+
+
+BIND = Primitive(
+    "bind", bind, {"loop": LOOP, "axis": PLAIN}, gives=nothing, draw=None, asks_target=True
+)

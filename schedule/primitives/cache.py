@@ -6,22 +6,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import dropwhile
+from random import Random
 
+from ...tir.analysis.simplify import provable
 from ...tir.buffer import Buffer, Load, array
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, Role, Stmt, Store, elements_of
+from ...tir.text.printer import print_expr
 from ...tir.visit import free_vars, replace_buffers, replace_stmt, substitute, transform
+from ..drawing import Arguments, NothingToTry, View, draw_block, names_read
 from ..errors import Kind, refuse
-from ..legality import completeness, placement
-from ..legality import loops as legality
+from ..legality import completeness
+from ..legality.blocks import check_compute, check_single, check_unstaged
 from ..nest import (
     Rewrite,
     buffers_read,
     insert_beside,
     map_blocks,
+    read_indices,
     readers,
+    reads,
     root_statement,
     target_of,
     unique_name,
@@ -29,10 +35,17 @@ from ..nest import (
     writers,
     writes,
 )
+from .parameters import BLOCK, OPTIONAL, PLAIN, TENSOR
+from .primitive import Primitive, one_block
 
 
 def cache_read(
-    func: PrimFunc, block: str, buffer: Buffer, name: str | None, *, everyone: bool = False
+    func: PrimFunc,
+    block: str,
+    buffer: Buffer,
+    name: str | None = None,
+    *,
+    everyone: bool = False,
 ) -> Rewrite:
     """Let `block` read a copy of `buffer`, made by a new block before it.
 
@@ -44,8 +57,8 @@ def cache_read(
     ScheduleError.
     """
     reader = func.block(block)
-    placement.check_compute(func, reader, "cache_read")
-    legality.check_reads(func, reader, buffer, "cache_read")
+    check_compute(func, reader, "cache_read")
+    _check_reads(func, reader, buffer, "cache_read")
     completeness.check_before(func, reader, buffer, "cache_read")
     _check_stored(func, buffer)
     copy_name = unique_name(func, name or f"{buffer.name}_cache")
@@ -61,7 +74,7 @@ def cache_read(
     return Rewrite(changed.with_body(Alloc(copy, changed.body)), variables, (copy_name,))
 
 
-def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
+def cache_write(func: PrimFunc, block: str, name: str | None = None) -> Rewrite:
     """Let `block` write a new tensor, which a new block after it copies to the old one.
 
     C   ->   C_cache; for i: C[i] = C_cache[i]
@@ -70,10 +83,10 @@ def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
     the tensor is read after the block's nest only. Returns the new block. Raises: ScheduleError.
     """
     writer = func.block(block)
-    placement.check_compute(func, writer, "cache_write")
-    legality.check_single(func, writer, "cache_write")
+    check_compute(func, writer, "cache_write")
+    check_single(func, writer, "cache_write")
     target = target_of(writer)
-    placement.check_unstaged(func, writer, "cache_write")
+    check_unstaged(func, writer, "cache_write")
     completeness.check_readers_after(func, writer, target, "cache_write")
     _check_own_places(func, writer, target)
     cache_name = unique_name(func, name or f"{target.name}_cache")
@@ -93,7 +106,7 @@ def cache_write(func: PrimFunc, block: str, name: str | None) -> Rewrite:
     return Rewrite(changed, variables, (block,), renamed={block: cache_name})
 
 
-def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> Rewrite:
+def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None = None) -> Rewrite:
     """Let `block` read `buffer` from a dense copy that its own iteration variables index.
 
     C[i, j] = sum over k: f(X[g(i, k)])   ->   X_re[i, k] = X[g(i, k)]; C[i, j] = ... f(X_re[i, k])
@@ -104,10 +117,10 @@ def reindex(func: PrimFunc, block: str, buffer: Buffer, name: str | None) -> Rew
     Raises: ScheduleError.
     """
     reader = func.block(block)
-    placement.check_compute(func, reader, "reindex")
-    legality.check_reads(func, reader, buffer, "reindex")
+    check_compute(func, reader, "reindex")
+    _check_reads(func, reader, buffer, "reindex")
     completeness.check_before(func, reader, buffer, "reindex")
-    access = legality.check_one_access(func, reader, buffer)
+    access = _check_one_access(func, reader, buffer)
     mentioned = frozenset[Var]().union(*(free_vars(item) for item in access))
     own = [it for it in reader.iters if it.var in mentioned]
     copy_name = unique_name(func, name or f"{buffer.name}_reindexed")
@@ -179,3 +192,78 @@ def _copy(
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):
         nest = For(variable, it.extent, ForKind.SERIAL, nest)
     return nest, variables
+
+
+def _check_reads(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) -> None:
+    """The block reads the buffer, as an operand."""
+    if not reads(block, buffer) or writes(block, buffer):
+        names = ", ".join(repr(b.name) for b in buffers_read(block)) or "nothing"
+        raise refuse(
+            func,
+            f"{primitive}: block '{block.name}' does not read '{buffer.name}'; it reads {names}.",
+            code="block-reads",
+            kind=Kind.ARGUMENT,
+        )
+
+
+def _check_one_access(func: PrimFunc, block: Block, buffer: Buffer) -> tuple[Expr, ...]:
+    """The block reads the buffer at one place, inside of it at each point of its iteration
+    variables. Returns the indices.
+    """
+    found = list(dict.fromkeys(read_indices(block, buffer)))
+    ranges = {it.var: (0, it.extent - 1) for it in block.iters}
+    if len(found) == 1 and all(
+        provable(item >= 0, ranges) and provable(item < extent, ranges)
+        for item, extent in zip(found[0], buffer.shape, strict=True)
+    ):
+        return found[0]
+    what = "at several places" if len(found) > 1 else "beyond its edges"
+    shown = "; ".join(f"[{', '.join(map(print_expr, access))}]" for access in found)
+    raise refuse(
+        func,
+        f"reindex: block '{block.name}' reads '{buffer.name}' {what}: {shown}.",
+        code="reindex-access",
+        kind=Kind.LIMIT,
+        hints=("cache_read copies the tensor as it is.",),
+    )
+
+
+def draw_cache_read(sch: View, rng: Random) -> Arguments:
+    """Any block and a buffer that it reads."""
+    block = rng.choice(sch.func.blocks)
+    read = names_read(sch, block)
+    if not read:
+        raise NothingToTry
+    return {"block": block.name, "buffer": rng.choice(read)}
+
+
+def draw_reindex(sch: View, rng: Random) -> Arguments:
+    """Any block and a buffer that it reads, its own one too."""
+    block = rng.choice(sch.func.blocks)
+    read = buffers_read(block)
+    if not read:
+        raise NothingToTry
+    return {"block": block.name, "buffer": rng.choice(read).name}
+
+
+CACHE_READ = Primitive(
+    "cache_read",
+    cache_read,
+    {"block": BLOCK, "buffer": TENSOR, "name": PLAIN, "everyone": OPTIONAL},
+    gives=one_block,
+    draw=draw_cache_read,
+)
+CACHE_WRITE = Primitive(
+    "cache_write",
+    cache_write,
+    {"block": BLOCK, "name": PLAIN},
+    gives=one_block,
+    draw=draw_block,
+)
+REINDEX = Primitive(
+    "reindex",
+    reindex,
+    {"block": BLOCK, "buffer": TENSOR, "name": PLAIN},
+    gives=one_block,
+    draw=draw_reindex,
+)

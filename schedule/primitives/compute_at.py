@@ -4,7 +4,10 @@ producer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
+from typing import Literal
 
 from ...tir.analysis.regions import Span, disjoint, region
 from ...tir.analysis.simplify import provable
@@ -13,7 +16,7 @@ from ...tir.conditions import all_of, conjuncts
 from ...tir.expr import EQ, TRUE, Expr, Var, compare, index
 from ...tir.func import PrimFunc
 from ...tir.initialise import spatial_loops
-from ...tir.stmt import SHARED_OUT, Alloc, Block, For, ForKind, Role, Stmt, seq
+from ...tir.stmt import SHARED_OUT, Alloc, Block, For, ForKind, IterKind, Role, Stmt, seq
 from ...tir.visit import (
     blocks,
     enclosing_path,
@@ -24,10 +27,13 @@ from ...tir.visit import (
     stores,
     substitute,
 )
-from ..errors import Kind, refuse
-from ..legality import completeness, placement, recurrence
-from ..legality import loops as legality
-from ..legality.conflict import runs_twice
+from ..drawing import Arguments, View, choose_loop, choose_pair
+from ..errors import Kind, ScheduleError, refuse
+from ..legality import completeness, recurrence
+from ..legality.blocks import check_compute, check_init_inside, check_unstaged, check_whole
+from ..legality.conflict import runs_twice, witness, written_twice
+from ..legality.loops import check_independent, check_not_vectorized, reduction_loops, runs_over
+from ..legality.tensors import check_intermediate, check_storage_around
 from ..nest import (
     Rewrite,
     allocate_below,
@@ -42,11 +48,16 @@ from ..nest import (
     readers,
     remove,
     root_statement,
+    target_of,
     targets_of,
     write_indices,
     writes,
 )
+from .parameters import BLOCK, LOOP, PLAIN
+from .primitive import Primitive, all_loops
 from .stage import within
+
+At = Literal["each", "last"]
 
 
 def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
@@ -62,13 +73,14 @@ def compute_at(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     node = loop_of(func, loop)
     producer = func.block(block)
     targets = targets_of(producer)
-    placement.check_compute(func, producer, "compute_at")
+    check_compute(func, producer, "compute_at")
+    _check_one_form(func, producer, "compute_at")
     recurrence.check_no_recurrence(func, producer, "compute_at")
     for target in targets:
-        legality.check_intermediate(func, target, "compute_at")
-    placement.check_init_inside(func, producer, "compute_at")
-    placement.check_unstaged(func, producer, "compute_at")
-    placement.check_not_vectorized(func, node, "compute_at")
+        check_intermediate(func, target, "compute_at")
+    check_init_inside(func, producer, "compute_at")
+    check_unstaged(func, producer, "compute_at")
+    check_not_vectorized(func, node, "compute_at")
     _check_consumers_below(func, producer, node)
     completeness.check_operands(func, producer, root_statement(func, node), "compute_at")
     around = (*loops_around(func, node), node)
@@ -184,7 +196,7 @@ def _put(func: PrimFunc, loop: Var, new: Stmt, *, first: bool) -> PrimFunc:
     )
 
 
-def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrite:
+def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: At = "each") -> Rewrite:
     """Run a consumer right after the part of its producer that one iteration of `loop` completes.
 
     for i: P; for y: C(P)   ->   for i: { P; for y in what P wrote: C(P) }
@@ -196,23 +208,25 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     separate parts; the consumer reduces over no loop around that is parallel, or that its kept axes
     run over; its other operands are complete before. Raises: ScheduleError.
     """
+    _check_at(at)
     node = loop_of(func, loop)
     consumer = func.block(block)
-    placement.check_compute(func, consumer, "reverse_compute_at")
-    placement.check_init_inside(func, consumer, "reverse_compute_at")
-    placement.check_unstaged(func, consumer, "reverse_compute_at")
-    placement.check_once(func, consumer, "reverse_compute_at")
-    placement.check_not_vectorized(func, node, "reverse_compute_at")
-    placement.check_storage_around(func, consumer, node, "reverse_compute_at")
+    check_compute(func, consumer, "reverse_compute_at")
+    check_init_inside(func, consumer, "reverse_compute_at")
+    check_unstaged(func, consumer, "reverse_compute_at")
+    _check_once(func, consumer, "reverse_compute_at")
+    check_not_vectorized(func, node, "reverse_compute_at")
+    check_storage_around(func, consumer, node, "reverse_compute_at")
     producer = _producer_below(func, consumer, node)
-    placement.check_whole(func, producer, "reverse_compute_at")
+    check_whole(func, producer, "reverse_compute_at")
+    _check_one_form(func, producer, "reverse_compute_at")
     tensors = _tensors(producer)
     tensor = tensors[0]
     if at == "each":
-        legality.check_complete(func, producer, node, "reverse_compute_at")
+        _check_reductions_end_below(func, producer, node, "reverse_compute_at")
     root = root_statement(func, node)
     completeness.check_operands(func, consumer, root, "reverse_compute_at", given=tensors)
-    open_loops = legality.reduction_loops(func, producer, node)
+    open_loops = reduction_loops(func, producer, node)
     guard = all_of(*(compare(EQ, x.var, index(x.extent - 1)) for x in open_loops))
     around = (*loops_around(func, node), node)
     still = ranges_of(around)
@@ -223,16 +237,41 @@ def reverse_compute_at(func: PrimFunc, block: str, loop: Var, at: str) -> Rewrit
     outer = [x for x in around if x not in open_loops]
     spans = _consumer_spans(func, consumer, tensors, box)
     moved, variables = _moved(consumer, spans, still, recomputed=False)
-    placement.check_kept_or_reduced(func, blocks(moved)[0], around, "reverse_compute_at")
+    _check_kept_or_reduced(func, blocks(moved)[0], around, "reverse_compute_at")
     moved = _guarded(moved, guard)
     changed = _put(_without(func, consumer), loop, moved, first=False)
     completeness.check_parts(func, changed, consumer, tensor, box, outer)
     recurrence.check_order(func, changed, (consumer,), "reverse_compute_at")
     for shared in (x for x in around if x.kind in SHARED_OUT):
-        legality.check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")
+        check_independent(changed, loop_of(changed, shared.var), "reverse_compute_at")
     for made in tensors if _runs_in_last(func, producer, open_loops) else ():
         changed = _closer(changed, block, producer.name, made)
     return Rewrite(changed, variables, forward=_forward(func, consumer, variables))
+
+
+def _check_one_form(func: PrimFunc, producer: Block, primitive: str) -> None:
+    """The block stores all its tensors at the same indices, so that one box is the part of each."""
+    targets = targets_of(producer)
+    if len({write_indices(producer, target)[0] for target in targets}) == 1:
+        return
+    names = ", ".join(f"'{(target.origin or target).name}'" for target in targets)
+    raise refuse(
+        func,
+        f"{primitive}: block '{producer.name}' stores {names} in several forms; expected tensors "
+        "that it stores at the same indices.",
+        code="several-tensors",
+        kind=Kind.LIMIT,
+        hints=("join_axes and split_axis change the form of an intermediate tensor only.",),
+    )
+
+
+def _check_at(at: str) -> None:
+    """The consumer runs after each iteration, or after the last one."""
+    if at not in ("each", "last"):
+        raise ScheduleError(
+            f"reverse_compute_at: at is {at!r}; expected 'each' or 'last'.",
+            code="reverse-compute-at",
+        )
 
 
 def _tensors(producer: Block) -> tuple[Buffer, ...]:
@@ -302,7 +341,7 @@ def _runs_in_last(func: PrimFunc, producer: Block, open_loops: tuple[For, ...]) 
     """Whether the producer runs in the last iteration of the reduction loops that are open: a split
     may leave none of its points there.
     """
-    inner = (x for x in legality.reduction_loops(func, producer) if x not in open_loops)
+    inner = (x for x in reduction_loops(func, producer) if x not in open_loops)
     values: dict[Var, Expr] = {x.var: index(0) for x in inner}
     values |= {x.var: index(x.extent - 1) for x in open_loops}
     ranges = ranges_of(loops_around(func, producer))
@@ -332,7 +371,7 @@ def _closer(func: PrimFunc, name: str, producer: str, tensor: Buffer) -> PrimFun
         return changed
     path = enclosing_path(changed.body, outs[0])
     outside = [node for node in path if isinstance(node, For)]
-    reduced = legality.reduction_loops(changed, changed.block(producer))
+    reduced = reduction_loops(changed, changed.block(producer))
     open_loops = [loop for loop in outside if any(loop is x for x in reduced)]
     if not open_loops:
         return _without(changed, outs[0])
@@ -342,3 +381,94 @@ def _closer(func: PrimFunc, name: str, producer: str, tensor: Buffer) -> PrimFun
     limit = steps < sum(loop.extent - 1 for loop in open_loops)
     kept = replace(outs[0], predicate=all_of(limit, outs[0].predicate))
     return changed.with_body(replace_stmt(changed.body, outs[0], kept))
+
+
+def _check_reductions_end_below(func: PrimFunc, producer: Block, loop: For, primitive: str) -> None:
+    """The elements that `producer` writes below `loop` are complete when an iteration of the loop
+    ends.
+    """
+    unfinished = [x for x in reduction_loops(func, producer, loop) if x.extent > 1]
+    if not unfinished:
+        return
+    found = witness(func, written_twice(target_of(producer), unfinished))
+    raise refuse(
+        func,
+        f"{primitive}: block '{producer.name}' is not complete in one iteration of loop "
+        f"'{loop.var.name}': "
+        f"it reduces over loop '{unfinished[0].var.name}' outside.",
+        code="reduction-open",
+        kind=Kind.CONFLICT,
+        notes=()
+        if found is None
+        else (
+            f"after iteration {found.first.run.place}, iteration {found.second.run.place} still "
+            f"updates {found.element}.",
+        ),
+        hints=('at="last" runs the consumer in the last iteration of the reduction loops above.',),
+    )
+
+
+def _check_kept_or_reduced(
+    func: PrimFunc, block: Block, loops: Sequence[For], primitive: str
+) -> None:
+    """None of the loops would be reduced over and kept by the block at once: its elements begin
+    where the reduced loops do.
+    """
+    for loop in loops:
+        if runs_over(block, loop.var, IterKind.REDUCE) and runs_over(
+            block, loop.var, IterKind.SPATIAL
+        ):
+            raise refuse(
+                func,
+                f"{primitive}: block '{block.name}' would reduce over loop '{loop.var.name}', "
+                "which a kept axis runs over as well; expected loops over kept axes, or over "
+                "reduced ones.",
+                code="loop-mixed",
+                kind=Kind.LIMIT,
+                hints=(f"call {primitive} before the fuse that made '{loop.var.name}'.",),
+            )
+
+
+def _check_once(func: PrimFunc, block: Block, primitive: str) -> None:
+    """The block computes each of its elements once."""
+    if not block.recomputed:
+        return
+    raise refuse(
+        func,
+        f"{primitive}: block '{block.name}' computes elements more than once since compute_at "
+        "moved it.",
+        code="block-recomputed",
+        kind=Kind.LIMIT,
+        hints=(f"call {primitive} before that compute_at.",),
+    )
+
+
+def draw_compute_at(sch: View, rng: Random) -> Arguments:
+    """A block and a loop around one that reads what it makes."""
+    block, user = choose_pair(sch, rng)
+    return {"block": block, "loop": choose_loop(sch, rng, user)}
+
+
+def draw_reverse_compute_at(sch: View, rng: Random) -> Arguments:
+    """A block and a loop around one that makes what it reads."""
+    block, user = choose_pair(sch, rng)
+    loop = choose_loop(sch, rng, block)
+    return {"block": user, "loop": loop, "at": rng.choice(("each", "last"))}
+
+
+COMPUTE_AT = Primitive(
+    "compute_at",
+    compute_at,
+    {"block": BLOCK, "loop": LOOP},
+    gives=all_loops,
+    draw=draw_compute_at,
+    weight=3,
+)
+REVERSE_COMPUTE_AT = Primitive(
+    "reverse_compute_at",
+    reverse_compute_at,
+    {"block": BLOCK, "loop": LOOP, "at": PLAIN},
+    gives=all_loops,
+    draw=draw_reverse_compute_at,
+    weight=4,
+)

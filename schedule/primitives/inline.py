@@ -6,18 +6,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from random import Random
 
 from ...tir.analysis.expr_size import MOST_HEIGHT, MOST_SIZE
 from ...tir.buffer import Buffer, Load
 from ...tir.expr import Expr, Var
 from ...tir.func import PrimFunc
 from ...tir.node import Node
-from ...tir.stmt import Block, Role, Stmt, Store
+from ...tir.stmt import Block, IterKind, Role, Stmt, Store
 from ...tir.visit import loads, replace_stmt, stores, substitute, transform
+from ..drawing import Arguments, View, choose_pair, computed_and_used
 from ..errors import Kind, refuse
-from ..legality import completeness, placement
-from ..legality import loops as legality
+from ..legality import completeness
+from ..legality.blocks import check_compute, check_pointwise, check_role, check_unstaged
 from ..legality.inline_growth import outgrown
+from ..legality.tensors import check_intermediate, check_not_staged, check_storage_around
 from ..nest import (
     Rewrite,
     buffers_read,
@@ -32,6 +35,8 @@ from ..nest import (
     write_indices,
     writers,
 )
+from .parameters import BLOCK
+from .primitive import Primitive, nothing
 
 
 def compute_inline(func: PrimFunc, block: str) -> Rewrite:
@@ -50,16 +55,16 @@ def compute_inline(func: PrimFunc, block: str) -> Rewrite:
     parts = writers(func, target)
     copied = producer.role is Role.COPY and target.origin is not None and len(parts) == 1
     if not copied:
-        placement.check_role(func, producer, "compute_inline")
-        legality.check_pointwise(func, producer, "compute_inline")
-        legality.check_intermediate(func, target, "compute_inline")
-    placement.check_not_staged(func, target, "compute_inline")
+        check_role(func, producer, "compute_inline")
+        check_pointwise(func, producer, "compute_inline")
+        check_intermediate(func, target, "compute_inline")
+    check_not_staged(func, target, "compute_inline")
     for part, reader in product(parts, readers(func, target)):
         if not copied:
-            placement.check_unstaged(func, part, "compute_inline")
+            check_unstaged(func, part, "compute_inline")
         root = root_statement(func, reader)
         completeness.check_operands(func, part, root, "compute_inline", same_points=not copied)
-        placement.check_storage_around(func, part, reader, "compute_inline", read=True)
+        check_storage_around(func, part, reader, "compute_inline", read=True)
     _check_growth(func, producer)
     indices = write_indices(producer, target)[0]
     value = stores(producer.body)[0].value
@@ -91,16 +96,16 @@ def reverse_compute_inline(func: PrimFunc, block: str) -> Rewrite:
     producer. Raises: ScheduleError.
     """
     consumer = func.block(block)
-    placement.check_compute(func, consumer, "reverse_compute_inline")
-    legality.check_pointwise(func, consumer, "reverse_compute_inline")
-    placement.check_unstaged(func, consumer, "reverse_compute_inline")
+    check_compute(func, consumer, "reverse_compute_inline")
+    check_pointwise(func, consumer, "reverse_compute_inline")
+    check_unstaged(func, consumer, "reverse_compute_inline")
     producer = _sole_producer(func, consumer)
-    placement.check_compute(func, producer, "reverse_compute_inline")
-    legality.check_pointwise(func, producer, "reverse_compute_inline")
+    check_compute(func, producer, "reverse_compute_inline")
+    check_pointwise(func, producer, "reverse_compute_inline")
     source, target = target_of(producer), target_of(consumer)
-    legality.check_intermediate(func, source, "reverse_compute_inline")
-    placement.check_not_staged(func, source, "reverse_compute_inline")
-    placement.check_storage_around(func, consumer, producer, "reverse_compute_inline")
+    check_intermediate(func, source, "reverse_compute_inline")
+    check_not_staged(func, source, "reverse_compute_inline")
+    check_storage_around(func, consumer, producer, "reverse_compute_inline")
     _check_own_element(func, producer, consumer, source)
     value = stores(producer.body)[0].value
     element = write_indices(producer, source)[0]
@@ -186,3 +191,38 @@ def _check_own_element(func: PrimFunc, producer: Block, consumer: Block, source:
 
 def _loads_of(block: Block, buffer: Buffer) -> list[Load]:
     return [load for load in loads(block.body) if load.buffer is buffer]
+
+
+def draw_compute_inline(sch: View, rng: Random) -> Arguments:
+    """A block that another one reads."""
+    return {"block": choose_pair(sch, rng)[0]}
+
+
+def draw_reverse_compute_inline(sch: View, rng: Random) -> Arguments:
+    """A block that does no more than map one tensor, where there is one."""
+    plain = {
+        block.name
+        for block in sch.func.blocks
+        if len(set(buffers_read(block))) == 1
+        and not any(it.kind is IterKind.REDUCE for it in block.iters)
+    }
+    users = sorted({user for _, user in computed_and_used(sch) if user in plain})
+    return {"block": rng.choice(users) if users else choose_pair(sch, rng)[1]}
+
+
+COMPUTE_INLINE = Primitive(
+    "compute_inline",
+    compute_inline,
+    {"block": BLOCK},
+    gives=nothing,
+    draw=draw_compute_inline,
+    weight=2,
+)
+REVERSE_COMPUTE_INLINE = Primitive(
+    "reverse_compute_inline",
+    reverse_compute_inline,
+    {"block": BLOCK},
+    gives=nothing,
+    draw=draw_reverse_compute_inline,
+    weight=6,
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 from ...tir.analysis.linear import Interval, Ranges
 from ...tir.analysis.simplify import provable, simplify
@@ -17,10 +18,10 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store
 from ...tir.visit import replace_stmt, stores, substitute, transform
+from ..drawing import Arguments, NothingToTry, View, buffers, choose_intermediate
 from ..errors import Kind, refuse
 from ..index_map import IndexMap
-from ..legality import loops as legality
-from ..legality import placement
+from ..legality.tensors import check_fixed_size, check_intermediate, check_not_staged
 from ..nest import (
     Rewrite,
     loops_around,
@@ -35,14 +36,17 @@ from ..nest import (
     writers,
     writes,
 )
+from .parameters import PLAIN, TENSOR
+from .primitive import Primitive, all_loops
 
 
-def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rewrite:
+def transform_layout(func: PrimFunc, buffer: Buffer, index_map: str) -> Rewrite:
     """Store `buffer` in the layout that `index_map` gives; its blocks count their points by the new
     indices.
 
     P[k, n]   ->   P[n // 48, k, n % 48]
 
+    index_map: the text of an IndexMap.
     One block of one expression per element in a nest of its own gets loops over the new indices.
     Where the new layout has cells for no old element (incomplete panels), they are set to 0 and the
     block is marked padded. Any other writers keep their loops: each point has one number in the old
@@ -50,13 +54,14 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Rew
     dropped. Requires: an intermediate tensor; a nest as above, or a cell for each old element and
     no other. Returns the new loops; none where they stay. Raises: ScheduleError.
     """
+    parsed = IndexMap.parse(index_map)
     _check_free(func, buffer, "transform_layout")
-    shape = index_map.shape(buffer.shape)
+    shape = parsed.shape(buffer.shape)
     writer = _sole_writer(func, buffer)
     if writer is not None:
-        return _stored(func, writer, buffer, shape, index_map)
+        return _stored(func, writer, buffer, shape, parsed)
     _check_counted(func, buffer, shape)
-    return _recounted(func, buffer, shape, index_map)
+    return _recounted(func, buffer, shape, parsed)
 
 
 def pad(func: PrimFunc, buffer: Buffer, multiples: Sequence[int]) -> Rewrite:
@@ -185,9 +190,9 @@ def _followed(func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap) -> 
 
 def _check_free(func: PrimFunc, buffer: Buffer, primitive: str) -> None:
     """The tensor is an intermediate one of fixed size, of which no copy is staged."""
-    legality.check_intermediate(func, buffer, primitive)
-    legality.check_fixed_size(func, buffer, primitive)
-    placement.check_not_staged(func, buffer, primitive)
+    check_intermediate(func, buffer, primitive)
+    check_fixed_size(func, buffer, primitive)
+    check_not_staged(func, buffer, primitive)
 
 
 def _check_counted(func: PrimFunc, buffer: Buffer, shape: Sequence[int]) -> None:
@@ -274,3 +279,44 @@ def _rewritten(
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):
         nest = For(variable, it.extent, ForKind.SERIAL, nest)
     return nest, variables
+
+
+def draw_transform_layout(sch: View, rng: Random) -> Arguments:
+    """Axes in any order, one of them as two digits more often than not."""
+    often = rng.random() < 0.95
+    buffer = choose_intermediate(sch, rng) if often else rng.choice(buffers(sch))
+    axes = [f"i{n}" for n in range(len(buffer.shape))]
+    if not axes:
+        raise NothingToTry
+    parts = list(axes)
+    if rng.random() < 0.7:
+        split, width = rng.choice(axes), rng.randint(1, 4)
+        parts = [axis for axis in axes if axis != split]
+        parts += [f"{split} // {width}", f"{split} % {width}"]
+    rng.shuffle(parts)
+    index_map = f"lambda {', '.join(axes)}: ({', '.join(parts)},)"
+    return {"buffer": buffer.name, "index_map": index_map}
+
+
+def draw_pad(sch: View, rng: Random) -> Arguments:
+    """A small number for each axis of an intermediate tensor."""
+    buffer = choose_intermediate(sch, rng)
+    return {"buffer": buffer.name, "multiples": tuple(rng.randint(1, 4) for _ in buffer.shape)}
+
+
+TRANSFORM_LAYOUT = Primitive(
+    "transform_layout",
+    transform_layout,
+    {"buffer": TENSOR, "index_map": PLAIN},
+    gives=all_loops,
+    draw=draw_transform_layout,
+    weight=2,
+)
+PAD = Primitive(
+    "pad",
+    pad,
+    {"buffer": TENSOR, "multiples": PLAIN},
+    gives=all_loops,
+    draw=draw_pad,
+    weight=2,
+)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
 from ...tir.stmt import Alloc, For, ForKind, Stmt, seq
 from ...tir.visit import statements, substitute
-from ..legality import dependence, placement
-from ..legality import loops as legality
+from ..drawing import Arguments, View, choose_any_loop
+from ..legality import dependence
+from ..legality.loops import (
+    check_independent,
+    check_no_parallel_inside,
+    check_not_mirrored,
+    check_serial,
+)
 from ..nest import Rewrite, allocate_below, guarded, loop_of, remove, replace_loop
+from .parameters import LOOP_PAIR
+from .primitive import Primitive, one_loop
 
 _SHARED = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)  # kinds that two loops may share
 
 
-def merge(func: PrimFunc, first: Var, second: Var) -> Rewrite:
+def merge(func: PrimFunc, loops: Sequence[Var]) -> Rewrite:
     """Join two loops that follow each other into one, as long as the longer one.
 
     for i in range(n): s;  for j in range(m): t
@@ -27,16 +37,17 @@ def merge(func: PrimFunc, first: Var, second: Var) -> Rewrite:
     in the other. The loop takes over the hints of the first. Returns the loop. Raises:
     ScheduleError.
     """
+    first, second = loops
     one, two = loop_of(func, first), loop_of(func, second)
     shared = _SHARED if one.kind is two.kind else ()
     for node in (one, two):
-        legality.check_serial(func, node, "merge", shared)
-        legality.check_not_mirrored(func, node, "merge")
+        check_serial(func, node, "merge", shared)
+        check_not_mirrored(func, node, "merge")
     dependence.check_siblings(func, one, two)
     for node, other in ((one, two), (two, one)):
         for held in (x.buffer for x in statements(node.body) if isinstance(x, Alloc)):
             if held.scope != "global":
-                placement.check_no_parallel_inside(func, other, held.name, "merge")
+                check_no_parallel_inside(func, other, held.name, "merge")
     dependence.check_together(func, one, two)
     fused = Var(first.name)
     extent = max(one.extent, two.extent)
@@ -52,7 +63,7 @@ def merge(func: PrimFunc, first: Var, second: Var) -> Rewrite:
     dependence.check_parts_together(func, changed, loop_of(changed, fused))
     if one.kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
         node = loop_of(changed, fused)
-        for tensor in legality.check_independent(changed, node, "merge"):
+        for tensor in check_independent(changed, node, "merge"):
             changed = allocate_below(changed, fused, tensor)
         dependence.check_reads_own(changed, node, "merge")
     forward: dict[Var, tuple[Var, ...]] = dict.fromkeys((first, second), (fused,))
@@ -66,3 +77,16 @@ def _joined(first: Stmt, second: Stmt) -> Stmt:
             others = (statement.body, second) if statement is first else (first, statement.body)
             return replace(statement, body=_joined(*others))
     return seq(first, second)
+
+
+def draw_merge(sch: View, rng: Random) -> Arguments:
+    """The outermost loops of nests that follow each other, more often than not."""
+    outer = [sch.loops(name)[0] for name in sch.blocks() if sch.loops(name)]
+    outer = list(dict.fromkeys(outer))
+    if len(outer) > 1 and rng.random() < 0.8:
+        start = rng.randrange(len(outer) - 1)
+        return {"loops": tuple(outer[start : start + 2])}
+    return {"loops": (choose_any_loop(sch, rng), choose_any_loop(sch, rng))}
+
+
+MERGE = Primitive("merge", merge, {"loops": LOOP_PAIR}, gives=one_loop, draw=draw_merge, weight=2)

@@ -11,10 +11,13 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, Stmt, Store
 from ...tir.visit import replace_stmt, stores, transform
+from ..drawing import draw_intermediate
 from ..errors import Kind, refuse
-from ..legality import loops as legality
-from ..legality import placement
+from ..legality.blocks import check_pointwise
+from ..legality.tensors import check_intermediate, check_not_staged
 from ..nest import Rewrite, map_blocks, reads, without_prefetches, writers
+from .parameters import TENSOR
+from .primitive import Primitive, nothing
 
 
 def narrow(func: PrimFunc, buffer: Buffer) -> Rewrite:
@@ -27,8 +30,8 @@ def narrow(func: PrimFunc, buffer: Buffer) -> Rewrite:
     tensor that one block writes, whose elements are all cast from one narrower type, or are
     constants of it. Raises: ScheduleError.
     """
-    legality.check_intermediate(func, buffer, "narrow")
-    placement.check_not_staged(func, buffer, "narrow")
+    check_intermediate(func, buffer, "narrow")
+    check_not_staged(func, buffer, "narrow")
     found = writers(func, buffer)
     kind = _source(stores(found[0].body)[0].value) if len(found) == 1 else None
     if kind is None or not _holds(buffer.type, kind):
@@ -41,7 +44,7 @@ def narrow(func: PrimFunc, buffer: Buffer) -> Rewrite:
             hints=("compute_inline brings casts and conditions into one block.",),
         )
     (writer,) = found
-    legality.check_pointwise(func, writer, "narrow")
+    check_pointwise(func, writer, "narrow")
     (store,) = stores(writer.body)
     moved = replace(buffer, type=kind, aligned=())
     own = replace(writer, body=Store(moved, store.indices, _narrowed(store.value, kind)))
@@ -101,3 +104,6 @@ def _narrowed(value: Expr, kind: DType) -> Expr:
         case Const():
             return const(value.value, kind)
     raise TypeError(f"narrow: {type(value).__name__} is no moved element")
+
+
+NARROW = Primitive("narrow", narrow, {"buffer": TENSOR}, gives=nothing, draw=draw_intermediate)

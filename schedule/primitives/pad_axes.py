@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 
 from ...tir.analysis.simplify import simplify
 from ...tir.buffer import Buffer, Load
@@ -11,9 +12,11 @@ from ...tir.expr import TRUE, Add, Cast, Const, Expr, Mul, Select, Var, is_const
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, IterKind, IterVar, Stmt
 from ...tir.visit import free_vars, loads, replace_buffers, replace_stmt, stores
+from ..drawing import Arguments, View, choose_block, choose_intermediate
 from ..errors import Kind, refuse
-from ..legality import loops as legality
-from ..legality import placement, recurrence
+from ..legality import recurrence
+from ..legality.blocks import check_compute, check_single, check_unstaged
+from ..legality.tensors import check_fixed_size, check_intermediate, check_not_staged
 from ..nest import (
     Rewrite,
     loops_around,
@@ -23,6 +26,8 @@ from ..nest import (
     write_indices,
     writers,
 )
+from .parameters import BLOCK, PLAIN
+from .primitive import Primitive, all_loops
 
 
 def pad_axes(func: PrimFunc, block: str, multiples: Sequence[int]) -> Rewrite:
@@ -37,14 +42,14 @@ def pad_axes(func: PrimFunc, block: str, multiples: Sequence[int]) -> Rewrite:
     that grows, a sum of what is 0 where they are. Returns the new loops. Raises: ScheduleError.
     """
     whole = func.block(block)
-    legality.check_single(func, whole, "pad_axes")
+    check_single(func, whole, "pad_axes")
     recurrence.check_no_recurrence(func, whole, "pad_axes")
-    placement.check_compute(func, whole, "pad_axes")
-    placement.check_unstaged(func, whole, "pad_axes")
+    check_compute(func, whole, "pad_axes")
+    check_unstaged(func, whole, "pad_axes")
     tensor = target_of(whole)
-    legality.check_intermediate(func, tensor, "pad_axes")
-    legality.check_fixed_size(func, tensor, "pad_axes")
-    placement.check_not_staged(func, tensor, "pad_axes")
+    check_intermediate(func, tensor, "pad_axes")
+    check_fixed_size(func, tensor, "pad_axes")
+    check_not_staged(func, tensor, "pad_axes")
     _check_multiples(func, whole, multiples)
     chain = _check_plain(func, whole)
     extents = [-(-it.extent // m) * m for it, m in zip(whole.iters, multiples, strict=True)]
@@ -205,3 +210,32 @@ def _rewritten(
 
 def _sizes(block: Block) -> list[int]:
     return [it.extent for it in block.iters]
+
+
+def draw_pad_axes(sch: View, rng: Random) -> Arguments:
+    """Mostly as far as the tensors that the block reads have room."""
+    buffer = choose_intermediate(sch, rng)
+    block = rng.choice(writers(sch.func, buffer) or (sch.func.block(choose_block(sch, rng)),))
+    multiples = []
+    for axis in block.iters:
+        read = [load for load in loads(block.body) if load.buffer is not buffer]
+        rooms = [
+            room
+            for load in read
+            for item, room in zip(load.indices, load.buffer.shape, strict=True)
+            if axis.var in free_vars(item)
+        ]
+        most = min(rooms, default=2 * axis.extent)
+        fit = [m for m in range(1, axis.extent + 4) if -(-axis.extent // m) * m <= most]
+        multiples.append(rng.choice(fit or (1,)) if rng.random() < 0.9 else rng.randint(1, 3))
+    return {"block": block.name, "multiples": tuple(multiples)}
+
+
+PAD_AXES = Primitive(
+    "pad_axes",
+    pad_axes,
+    {"block": BLOCK, "multiples": PLAIN},
+    gives=all_loops,
+    draw=draw_pad_axes,
+    weight=2,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 from ...tir.analysis.linear import linear
 from ...tir.analysis.narrow import narrowed
@@ -12,10 +13,12 @@ from ...tir.expr import Const, Expr, Select, Var, is_const
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, IterVar, Stmt, seq
 from ...tir.visit import free_vars, fresh_copy, replace_stmt, stores
+from ..drawing import Arguments, NothingToTry, View
 from ..errors import Kind, refuse
-from ..legality import loops as legality
-from ..legality import placement
+from ..legality.blocks import check_holds, check_pointwise, check_role
 from ..nest import Rewrite, loop_of, unique_name
+from .parameters import BLOCK, LOOP
+from .primitive import Primitive, all_blocks
 
 Box = dict[Var, tuple[int, int]]
 _KEPT = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)
@@ -39,9 +42,9 @@ def decompose_padding(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     """
     node = loop_of(func, loop)
     whole = func.block(block)
-    legality.check_holds(func, node, whole, "decompose_padding")
+    check_holds(func, node, whole, "decompose_padding")
     inside = _check_padding(func, whole)
-    placement.check_role(func, whole, "decompose_padding")
+    check_role(func, whole, "decompose_padding")
     chain, axes, own = _check_plain(func, whole, node)
     slabs, rest = _check_box(func, whole, inside, axes, own)
     fills: list[Stmt] = []
@@ -58,7 +61,7 @@ def _check_padding(func: PrimFunc, block: Block) -> Expr:
     """The block stores select(inside, x, constant) at each element. Returns the condition."""
     value = stores(block.body)[0].value
     if isinstance(value, Select) and isinstance(value.on_false, Const):
-        legality.check_pointwise(func, block, "decompose_padding")
+        check_pointwise(func, block, "decompose_padding")
         return value.condition
     raise refuse(
         func,
@@ -159,3 +162,27 @@ def _over(block: Block, chain: Sequence[For], axes: Sequence[IterVar], box: Box)
     for loop, extent in zip(reversed(chain), reversed(extents), strict=True):
         nest = replace(loop, extent=extent, body=nest)
     return nest
+
+
+def draw_decompose_padding(sch: View, rng: Random) -> Arguments:
+    """A block that chooses between two values, and the outermost of its loops or any other."""
+    padded = [
+        block.name
+        for block in sch.func.blocks
+        if isinstance(stores(block.body)[0].value, Select) and sch.loops(block.name)
+    ]
+    if not padded:
+        raise NothingToTry
+    block = rng.choice(padded)
+    loops = sch.loops(block)
+    return {"block": block, "loop": loops[0] if rng.random() < 0.5 else rng.choice(loops)}
+
+
+DECOMPOSE_PADDING = Primitive(
+    "decompose_padding",
+    decompose_padding,
+    {"block": BLOCK, "loop": LOOP},
+    gives=all_blocks,
+    draw=draw_decompose_padding,
+    weight=14,
+)

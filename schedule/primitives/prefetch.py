@@ -6,6 +6,8 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from random import Random
+from typing import Literal
 
 from ...tir.analysis.linear import linear
 from ...tir.analysis.regions import Region, Span, region
@@ -16,24 +18,29 @@ from ...tir.func import PrimFunc
 from ...tir.stmt import For, Prefetch, seq
 from ...tir.te.elements import minimum
 from ...tir.visit import accesses, blocks, substitute
-from ..errors import Kind, refuse
-from ..legality import placement
+from ..drawing import Arguments, View, choose_nest, choose_tensor
+from ..errors import Kind, ScheduleError, refuse
+from ..legality.loops import check_not_vectorized
+from ..legality.tensors import check_allocated_outside
 from ..nest import Rewrite, bound, loop_of, loops_around, loops_below, ranges_of, replace_loop
+from .parameters import LOOP, LOOPS, PLAIN, TENSOR
+from .primitive import Primitive, nothing
 
 LINE_BYTES = 64
 MAX_REQUESTS = 64  # in one iteration of the innermost loop
 NEARLY = 7 / 8  # of an axis, from which on all of it is asked for
+
+ReadWrite = Literal["read", "write"]
 
 
 def prefetch(
     func: PrimFunc,
     buffer: Buffer,
     at: Var,
-    distance: int,
     spread: Sequence[Var],
-    *,
-    write: bool,
-    level: int,
+    distance: int = 1,
+    rw: ReadWrite = "read",
+    level: int = 1,
 ) -> Rewrite:
     """In iteration n of `at`, ask for what iteration n + distance touches of `buffer`.
 
@@ -43,10 +50,11 @@ def prefetch(
     Requires: storage that outlives an iteration; at most 64 requests in an iteration.
     Raises: ScheduleError.
     """
+    _check_how(rw, level, distance)
     outer = loop_of(func, at)
     inner = [loop_of(func, loop) for loop in spread]
     _check_spread(func, outer, inner)
-    placement.check_allocated_outside(func, outer, buffer, "prefetch")
+    check_allocated_outside(func, outer, buffer, "prefetch")
     innermost = inner[-1] if inner else outer
     pieces = _pieces(buffer, _touched(func, buffer, at))
     slots = math.prod(loop.extent for loop in inner)
@@ -63,9 +71,20 @@ def prefetch(
         if pieces.rows > 1 and slots * each > pieces.lines:
             number = minimum(number, pieces.lines - 1)
         place = (substitute(item, ahead) for item in pieces.place(number))
-        requests.append(Prefetch(buffer, tuple(simplify(i, still) for i in place), write, level))
+        indices = tuple(simplify(item, still) for item in place)
+        requests.append(Prefetch(buffer, indices, rw == "write", level))
     body = seq(*requests, innermost.body)
     return Rewrite(replace_loop(func, innermost, replace(innermost, body=body)))
+
+
+def _check_how(rw: str, level: int, distance: int) -> None:
+    """The processor has such a request."""
+    if rw not in ("read", "write") or level not in (1, 2, 3) or distance < 0:
+        raise ScheduleError(
+            f"prefetch: rw={rw!r}, level={level!r}, distance={distance!r}; expected 'read' or "
+            "'write', cache level 1, 2 or 3, and a distance of 0 or more.",
+            code="prefetch-how",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +185,7 @@ def _check_spread(func: PrimFunc, at: For, spread: Sequence[For]) -> None:
             code="prefetch-spread",
             kind=Kind.ARGUMENT,
         )
-    placement.check_not_vectorized(func, chain[-1], "prefetch")
+    check_not_vectorized(func, chain[-1], "prefetch")
 
 
 def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
@@ -188,3 +207,33 @@ def _touched(func: PrimFunc, buffer: Buffer, at: Var) -> Region:
         )
     around = (*loops_around(func, node), node)
     return region(found, ranges_of(loops_below(node.body)), ranges_of(around), buffer.shape)
+
+
+def draw_prefetch(sch: View, rng: Random) -> Arguments:
+    """Any buffer, in any loop, shared out over none to two of the loops inside of it."""
+    loops = choose_nest(sch, rng)
+    start = rng.randrange(len(loops))
+    return {
+        "buffer": choose_tensor(sch, rng),
+        "at": loops[start],
+        "spread": loops[start + 1 :][: rng.randint(0, 2)],
+        "distance": rng.randint(0, 2),
+        "rw": rng.choice(("read", "write")),
+        "level": rng.randint(1, 3),
+    }
+
+
+PREFETCH = Primitive(
+    "prefetch",
+    prefetch,
+    {
+        "buffer": TENSOR,
+        "at": LOOP,
+        "spread": LOOPS,
+        "distance": PLAIN,
+        "rw": PLAIN,
+        "level": PLAIN,
+    },
+    gives=nothing,
+    draw=draw_prefetch,
+)

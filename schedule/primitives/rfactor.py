@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ...tir.analysis.bounds import bounds
 from ...tir.analysis.linear import Linear, Ranges, expression, linear
 from ...tir.analysis.narrow import narrowed
+from ...tir.analysis.simplify import provable
 from ...tir.analysis.update import Update, read_update
 from ...tir.buffer import Buffer, Load, array
 from ...tir.conditions import all_of, conjuncts
@@ -15,9 +16,11 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.stmt import Alloc, Block, For, ForKind, IterKind, IterVar, Stmt, Store, seq
 from ...tir.visit import free_vars, replace_stmt, stores, substitute, transform
+from ..drawing import draw_reduction
 from ..errors import Kind, refuse
-from ..legality import completeness, placement
-from ..legality import loops as legality
+from ..legality import completeness
+from ..legality.blocks import check_compute, check_holds
+from ..legality.loops import runs_over
 from ..nest import (
     Rewrite,
     insert_beside,
@@ -28,6 +31,8 @@ from ..nest import (
     targets_of,
     unique_name,
 )
+from .parameters import BLOCK, LOOP
+from .primitive import Primitive, one_block
 
 
 def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
@@ -48,8 +53,8 @@ def rfactor(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     """
     node = loop_of(func, loop)
     whole = func.block(block)
-    legality.check_holds(func, node, whole, "rfactor")
-    placement.check_compute(func, whole, "rfactor")
+    check_holds(func, node, whole, "rfactor")
+    check_compute(func, whole, "rfactor")
     cut = _cut(func, whole, node)
     update = _combination(func, whole)
     targets = targets_of(whole)
@@ -91,8 +96,8 @@ class _Cut:
     """How a loop cuts a reduction axis: its point is part * step + rest * stride, for `part` the
     loop's variable, and `rest` an expression of the other loops with `extent` values from 0.
 
-    tail: the condition of the block, in terms of its loops, under which the point is one of the
-    axis; None where all are.
+    tail: the conditions of the block, in terms of its loops, under which the point is one of the
+    axis; none where all are.
     """
 
     axis: IterVar
@@ -100,7 +105,7 @@ class _Cut:
     rest: Expr
     stride: int
     extent: int
-    tail: Expr | None = None
+    tail: tuple[Expr, ...] = ()
 
 
 def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
@@ -120,10 +125,10 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
         if step != 1 or any(factor % count for factor in factors):
             continue
         rest = Linear(tuple((a, c // count) for a, c in rest.terms), rest.constant // count)
-        rounds, tail = -(-it.extent // count), _tail(block, form, it)
+        rounds, tail = -(-it.extent // count), _tail(block, form, it, around)
         exact = it.extent % count == 0
-        if _runs_to(rest, rounds, ranges if exact else around) and (exact or tail is not None):
-            return _Cut(it, 1, expression(rest), count, rounds, None if exact else tail)
+        if _runs_to(rest, rounds, ranges if exact else around) and (exact or tail):
+            return _Cut(it, 1, expression(rest), count, rounds, () if exact else tail)
     raise refuse(
         func,
         f"rfactor: loop '{node.var.name}' does not step through a reduction axis of block "
@@ -139,7 +144,7 @@ def _cut(func: PrimFunc, block: Block, node: For) -> _Cut:
 
 def _check_reduces(func: PrimFunc, block: Block, node: For) -> None:
     """The block reduces over the loop, and holds its initialisation; its tensors are not staged."""
-    if not legality.runs_over(block, node.var, IterKind.REDUCE):
+    if not runs_over(block, node.var, IterKind.REDUCE):
         raise refuse(
             func,
             f"rfactor: block '{block.name}' does not reduce over loop '{node.var.name}'; expected "
@@ -158,14 +163,20 @@ def _check_reduces(func: PrimFunc, block: Block, node: For) -> None:
         )
 
 
-def _tail(block: Block, form: Linear, axis: IterVar) -> Expr | None:
-    """The condition of a block that leaves out what a split has beyond the end of an axis."""
-    for condition in conjuncts(block.predicate):
+def _tail(block: Block, form: Linear, axis: IterVar, around: Ranges) -> tuple[Expr, ...]:
+    """The condition of a block that leaves out what a split has beyond the end of an axis, with
+    those that it implies; none where another one leaves out more.
+    """
+    conditions = conjuncts(block.predicate)
+    for condition in conditions:
         if isinstance(condition, LT):
             rest = linear(condition.a) - linear(condition.b) - form
             if not rest.terms and rest.constant == -axis.extent:
-                return condition
-    return None
+                inside, cut = narrowed(around, condition), free_vars(condition)
+                others = [x for x in conditions if x is not condition and free_vars(x) & cut]
+                implied = all(provable(x, inside) for x in others)
+                return (condition, *others) if implied else ()
+    return ()
 
 
 def _runs_to(form: Linear, extent: int, ranges: Ranges) -> bool:
@@ -203,9 +214,9 @@ def _part(block: Block, name: str, cut: _Cut, node: For, parts: dict[Buffer, Buf
     assert block.init is not None
     counts = conjuncts(substitute(block.counts, {cut.axis.var: value}))
     predicate = conjuncts(block.predicate)
-    if cut.tail is not None:
+    if cut.tail:
         counts = (LT(value, index(cut.axis.extent)), *counts)
-        predicate = tuple(condition for condition in predicate if condition is not cut.tail)
+        predicate = tuple(condition for condition in predicate if condition not in cut.tail)
     return replace(
         block,
         name=name,
@@ -246,3 +257,13 @@ def _final(
     for variable, it in zip(reversed(variables), reversed(iters), strict=True):
         nest = For(variable, it.extent, ForKind.SERIAL, nest)
     return nest, variables
+
+
+RFACTOR = Primitive(
+    "rfactor",
+    rfactor,
+    {"block": BLOCK, "loop": LOOP},
+    gives=one_block,
+    draw=draw_reduction,
+    weight=3,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from random import Random
 
 from ...tir.analysis.linear import linear
 from ...tir.analysis.regions import disjoint, region
@@ -12,9 +13,12 @@ from ...tir.expr import Expr, Var, index
 from ...tir.func import PrimFunc
 from ...tir.stmt import Block, For, ForKind, Stmt, seq
 from ...tir.visit import enclosing_path, free_vars, fresh_copy, replace_stmt, substitute
+from ..drawing import Arguments, NothingToTry, View, choose_loop, choose_pair
 from ..errors import Kind, refuse
-from ..legality import completeness, placement
-from ..legality import loops as legality
+from ..legality import completeness
+from ..legality.blocks import check_compute, check_holds, check_unstaged
+from ..legality.loops import check_serial
+from ..legality.tensors import check_allocated_outside, check_intermediate
 from ..nest import (
     Rewrite,
     bound,
@@ -26,6 +30,8 @@ from ..nest import (
     unique_name,
     write_indices,
 )
+from .parameters import BLOCK, LOOP
+from .primitive import Primitive, one_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +65,12 @@ def rolling_buffer(func: PrimFunc, block: str, loop: Var) -> Rewrite:
     """
     node = loop_of(func, loop)
     moved = func.block(block)
-    placement.check_compute(func, moved, "rolling_buffer")
-    legality.check_holds(func, node, moved, "rolling_buffer")
-    legality.check_serial(func, node, "rolling_buffer")
-    legality.check_intermediate(func, target_of(moved), "rolling_buffer")
-    placement.check_unstaged(func, moved, "rolling_buffer")
-    placement.check_allocated_outside(func, node, target_of(moved), "rolling_buffer")
+    check_compute(func, moved, "rolling_buffer")
+    check_holds(func, node, moved, "rolling_buffer")
+    check_serial(func, node, "rolling_buffer")
+    check_intermediate(func, target_of(moved), "rolling_buffer")
+    check_unstaged(func, moved, "rolling_buffer")
+    check_allocated_outside(func, node, target_of(moved), "rolling_buffer")
     window = _check_window(func, moved, node)
     once = moved if _overlaps(func, moved, node) else replace(moved, recomputed=False)
     first = replace(once, name=unique_name(func, f"{block}_first"))
@@ -143,3 +149,26 @@ def _overlaps(func: PrimFunc, block: Block, node: For) -> bool:
     moving = ranges_of((node, *loops_below(node.body)))
     box = region(written, moving, ranges_of(outer), target.shape)
     return not disjoint(box, [(loop.var, loop.extent) for loop in outer])
+
+
+def draw_rolling_buffer(sch: View, rng: Random) -> Arguments:
+    """A block that stands in a loop of its reader, nearly always."""
+    block, user = choose_pair(sch, rng)
+    around = sch.loops(user)
+    shared = [loop for loop in sch.loops(block) if loop in around]
+    if not shared and rng.random() < 0.95:
+        raise NothingToTry
+    return {
+        "block": block,
+        "loop": rng.choice(shared) if shared else choose_loop(sch, rng, user),
+    }
+
+
+ROLLING_BUFFER = Primitive(
+    "rolling_buffer",
+    rolling_buffer,
+    {"block": BLOCK, "loop": LOOP},
+    gives=one_block,
+    draw=draw_rolling_buffer,
+    weight=2,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from ...tir.analysis.linear import Ranges
 from ...tir.analysis.regions import region
@@ -23,29 +24,39 @@ from ...tir.stmt import (
     elements_of,
     seq,
 )
-from ...tir.visit import blocks, replace_buffers
-from ..legality import completeness, dependence, placement, recurrence
-from ..legality import loops as legality
+from ...tir.visit import blocks, replace_buffers, walk
+from ..drawing import Arguments, View, choose_loop, names_read
+from ..errors import Kind, refuse
+from ..legality import completeness, dependence, recurrence
+from ..legality.blocks import check_holds, check_predicate, check_role, check_whole
+from ..legality.loops import check_no_parallel_inside, check_not_vectorized, reduction_loops
+from ..legality.tensors import check_allocated_outside
 from ..nest import (
     Rewrite,
     bound,
+    is_reduction,
     loop_of,
     loops_around,
     loops_below,
     ranges_of,
     read_indices,
     readers,
+    reads,
     replace_loop,
+    target_of,
     unique_name,
     write_indices,
     writers,
     writes,
 )
+from .parameters import BLOCK, LOOP, PLAIN, TENSOR
+from .primitive import Primitive, all_loops
+from .scope import Scope, check_scope
 
 SUFFIX = {"register": "reg", "thread": "local"}
 
 
-def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> Rewrite:
+def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: Scope) -> Rewrite:
     """Keep what `block` reads and writes of `buffer` below `loop` in `scope`.
 
     for i: body[C]   ->   for i: C_reg = alloc; C_reg = C where a reduction goes on; body[C_reg]; C
@@ -60,17 +71,18 @@ def stage(func: PrimFunc, block: str, buffer: Buffer, loop: Var, scope: str) -> 
     nest (a copy may read it, too, and so a copy of a copy be made); one that is written is computed
     by the block. Raises: ScheduleError.
     """
+    check_scope("stage", scope, tuple(SUFFIX))
     node = loop_of(func, loop)
     inner = func.block(block)
-    legality.check_holds(func, node, inner, "stage")
+    check_holds(func, node, inner, "stage")
     if inner.role is not Role.COPY or writes(inner, buffer):
-        placement.check_role(func, inner, "stage")
-    placement.check_part_alone(func, inner, node, "stage")
-    legality.check_accesses(func, inner, buffer, "stage")
-    placement.check_not_vectorized(func, node, "stage")
-    placement.check_allocated_outside(func, node, buffer, "stage")
-    placement.check_no_parallel_inside(func, node, buffer.name, "stage")
-    name = unique_name(func, f"{buffer.name}_{SUFFIX.get(scope, scope)}")
+        check_role(func, inner, "stage")
+    _check_part_alone(func, inner, node, "stage")
+    _check_accesses(func, inner, buffer, "stage")
+    check_not_vectorized(func, node, "stage")
+    check_allocated_outside(func, node, buffer, "stage")
+    check_no_parallel_inside(func, node, buffer.name, "stage")
+    name = unique_name(func, f"{buffer.name}_{SUFFIX[scope]}")
     staged = replace(buffer, name=name, scope=scope, origin=buffer, aligned=())
     if writes(inner, buffer):
         recurrence.check_no_recurrence(func, inner, "stage")
@@ -91,9 +103,9 @@ def _written(
     func: PrimFunc, block: Block, buffer: Buffer, staged: Buffer, node: For
 ) -> tuple[Stmt | None, Stmt | None]:
     """The copies in and out of a tensor that the block writes."""
-    open_loops = legality.reduction_loops(func, block, node)
+    open_loops = reduction_loops(func, block, node)
     inside = [x for x in loops_around(func, block) if x in loops_below(node.body)]
-    placement.check_predicate(func, block, inside, "stage", node.var.name)
+    check_predicate(func, block, inside, "stage", node.var.name)
     placed = [b for b in writers(func, buffer) if b.role is Role.INIT and b not in blocks(node)]
     steps: Expr = index(0)
     for loop in open_loops:
@@ -189,3 +201,52 @@ def within(bindings: tuple[Expr, ...], extents: tuple[int, ...], ranges: Ranges)
     for binding, extent in zip(bindings, extents, strict=True):
         conditions += [c for c in (binding >= 0, binding < extent) if not provable(c, ranges)]
     return all_of(*conditions)
+
+
+def _check_accesses(func: PrimFunc, block: Block, buffer: Buffer, primitive: str) -> None:
+    """The block reads or writes the buffer."""
+    if not reads(block, buffer) and not writes(block, buffer):
+        raise refuse(
+            func,
+            f"{primitive}: block '{block.name}' does not access '{buffer.name}'.",
+            code="block-access",
+            kind=Kind.ARGUMENT,
+            hints=(f"it accesses {', '.join(sorted(repr(n) for n in _accessed_names(block)))}.",),
+        )
+
+
+def _accessed_names(block: Block) -> set[str]:
+    """The names of the buffers that a block touches."""
+    return {node.name for node in walk(block.body) if isinstance(node, Buffer)}
+
+
+def _check_part_alone(func: PrimFunc, block: Block, loop: For, primitive: str) -> None:
+    """No other part of the block's tensor is computed below the loop, or goes on with the block's
+    accumulators.
+    """
+    parts = [b for b in func.blocks if b.role is block.role and b.family == block.family]
+    together = any(part is not block and part in blocks(loop) for part in parts)
+    if together or (is_reduction(block) and any(part.init is None for part in parts)):
+        check_whole(func, block, primitive)
+
+
+def draw_stage(sch: View, rng: Random) -> Arguments:
+    """A buffer that a block reads or writes, below any loop around it."""
+    block = rng.choice(sch.func.blocks)
+    near = [*names_read(sch, block), target_of(block).name]
+    return {
+        "block": block.name,
+        "buffer": rng.choice(near),
+        "loop": choose_loop(sch, rng, block.name),
+        "scope": rng.choice(("register", "thread", "thread")),
+    }
+
+
+STAGE = Primitive(
+    "stage",
+    stage,
+    {"block": BLOCK, "buffer": TENSOR, "loop": LOOP, "scope": PLAIN},
+    gives=all_loops,
+    draw=draw_stage,
+    weight=4,
+)

@@ -7,8 +7,11 @@ from dataclasses import replace
 from ...tir.buffer import Buffer
 from ...tir.func import PrimFunc
 from ...tir.visit import replace_buffers
+from ..drawing import draw_intermediate
 from ..errors import Kind, refuse
 from ..nest import Rewrite
+from .parameters import TENSOR
+from .primitive import Primitive, nothing
 
 
 def swizzle(func: PrimFunc, buffer: Buffer) -> Rewrite:
@@ -41,3 +44,6 @@ def swizzle(func: PrimFunc, buffer: Buffer) -> Rewrite:
         )
     moved = replace(buffer, swizzled=True)
     return Rewrite(func.with_body(replace_buffers(func.body, {buffer: moved})))
+
+
+SWIZZLE = Primitive("swizzle", swizzle, {"buffer": TENSOR}, gives=nothing, draw=draw_intermediate)

@@ -5,14 +5,19 @@ instruction.
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from ...tir.expr import Var
 from ...tir.func import PrimFunc
+from ...tir.instructions.instructions import INSTRUCTIONS
 from ...tir.stmt import ForKind
 from ...tir.target import Target
-from ..legality import loops as legality
+from ..drawing import Arguments, View, choose_any_loop, draw_loop
 from ..legality import tensorized as units
+from ..legality.loops import check_not_mirrored, check_serial
 from ..nest import Rewrite, loop_of, replace_loop
+from .parameters import LOOP, PLAIN
+from .primitive import Primitive, nothing
 
 
 def blockize(func: PrimFunc, loop: Var) -> Rewrite:
@@ -26,8 +31,8 @@ def blockize(func: PrimFunc, loop: Var) -> Rewrite:
     loops and one block. Raises: ScheduleError.
     """
     node = loop_of(func, loop)
-    legality.check_serial(func, node, "blockize")
-    legality.check_not_mirrored(func, node, "blockize")
+    check_serial(func, node, "blockize")
+    check_not_mirrored(func, node, "blockize")
     units.check_one_block(func, node, "blockize")
     return Rewrite(replace_loop(func, node, replace(node, kind=ForKind.BLOCKIZED, annotations=())))
 
@@ -46,10 +51,26 @@ def tensorize(func: PrimFunc, loop: Var, intrinsic: str, target: Target | None) 
     """
     node = loop_of(func, loop)
     if node.kind is not ForKind.BLOCKIZED:
-        legality.check_serial(func, node, "tensorize")
-    legality.check_not_mirrored(func, node, "tensorize")
+        check_serial(func, node, "tensorize")
+    check_not_mirrored(func, node, "tensorize")
     known = units.check_intrinsic(func, intrinsic, target)
     units.check_one_block(func, node, "tensorize")
     marked = replace(node, kind=ForKind.TENSORIZED, intrinsic=known.name, annotations=())
     units.check_definition(func, node, known, "tensorize")
     return Rewrite(replace_loop(func, node, marked))
+
+
+def draw_tensorize(sch: View, rng: Random) -> Arguments:
+    """Any loop and any intrinsic, which it is hardly ever: a refusal, which must have a text."""
+    return {"loop": choose_any_loop(sch, rng), "intrinsic": rng.choice(tuple(INSTRUCTIONS))}
+
+
+BLOCKIZE = Primitive("blockize", blockize, {"loop": LOOP}, gives=nothing, draw=draw_loop)
+TENSORIZE = Primitive(
+    "tensorize",
+    tensorize,
+    {"loop": LOOP, "intrinsic": PLAIN},
+    gives=nothing,
+    draw=draw_tensorize,
+    asks_target=True,
+)

@@ -14,8 +14,8 @@ from ...tir.instructions.tensor_intrinsics import TensorIntrinsic
 from ...tir.stmt import Block
 from ...tir.target import Target
 from ...tir.work.work import points_of
-from ..loop_steps import TailName
 from ..nest import read_indices, target_of, targets_of
+from ..primitives.loops import TailName
 from ..schedule import Schedule
 from ..trace.references import LoopRef
 from .elementwise import schedule_pointwise

@@ -78,7 +78,7 @@ class References:
         blocks |= {f"s{step}.b{n}": name for n, name in enumerate(rewrite.blocks)}
         return replace(self, loops=loops, blocks=blocks, consumed=consumed)
 
-    def loop(self, func: PrimFunc, ref: LoopRef, primitive: str) -> Var:
+    def loop(self, func: PrimFunc, ref: object, primitive: str) -> Var:
         """The variable of the loop that a handle stands for. Raises: ScheduleError when a step
         consumed it.
         """
@@ -103,7 +103,13 @@ class References:
         """The handle of a live loop."""
         return LoopRef(next(key for key, other in self.loops.items() if other is var), var.name)
 
-    def block_key(self, func: PrimFunc, name: str, primitive: str) -> str:
+    def made(self, step: int) -> tuple[tuple[LoopRef, ...], tuple[str, ...]]:
+        """The loops and the blocks that a step made, as long as they live."""
+        loops = (var for key, var in self.loops.items() if key.startswith(f"s{step}.l"))
+        blocks = (name for key, name in self.blocks.items() if key.startswith(f"s{step}.b"))
+        return tuple(map(self.handle, loops)), tuple(blocks)
+
+    def block_key(self, func: PrimFunc, name: object, primitive: str) -> str:
         """The key of the block called `name`. Raises: ScheduleError with the blocks that exist."""
         for key, other in self.blocks.items():
             if other == name:
@@ -116,7 +122,7 @@ class References:
             kind=Kind.ARGUMENT,
         )
 
-    def tensor_key(self, func: PrimFunc, name: str, primitive: str) -> str:
+    def tensor_key(self, func: PrimFunc, name: object, primitive: str) -> str:
         """The key of the tensor called `name`: a parameter, or what a block computes."""
         for position, parameter in enumerate(func.parameters):
             if parameter.name == name:

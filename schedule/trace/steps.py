@@ -10,37 +10,30 @@ replaced by the name that stood for it when the step was taken, or that the step
 from __future__ import annotations
 
 from ...tir.func import PrimFunc
-from .references import References
+from .references import LoopRef, References
 from .trace import Step
 
-GIVES_BLOCK = frozenset(  # others give loops
-    {
-        "cache_read",
-        "cache_write",
-        "decompose_padding",
-        "decompose_reduction",
-        "reindex",
-        "rfactor",
-        "rolling_buffer",
-    }
-)
 
-
-def step_line(
-    number: int, step: Step, func: PrimFunc, before: References, after: References
-) -> str:
-    """One line for step `number`, taken on `func`; the references before it and after it."""
+def step_line(step: Step, made: object, func: PrimFunc, references: References) -> str:
+    """One line for a step, taken on `func`; what its caller got, and the references before it."""
     arguments = ", ".join(
-        text for name, value in step.arguments if (text := _argument(name, value, func, before))
+        text for name, value in step.arguments if (text := _argument(name, value, func, references))
     )
     call = f"{step.primitive}({arguments})"
     if step.decision is not None:
         return f"{step.decision!r} = {call}"
-    if step.primitive in GIVES_BLOCK:
-        made = [name for key, name in after.blocks.items() if key.startswith(f"s{number}.b")]
-    else:
-        made = [var.name for key, var in after.loops.items() if key.startswith(f"s{number}.l")]
-    return f"{', '.join(made)} = {call}" if made else call
+    names = ", ".join(_names(made))
+    return f"{names} = {call}" if names else call
+
+
+def _names(made: object) -> tuple[str, ...]:
+    """The names of the loops or blocks that a caller got."""
+    match made:
+        case LoopRef(name=name) | str(name):
+            return (name,)
+        case tuple():
+            return tuple(name for item in made for name in _names(item))
+    return ()
 
 
 def _argument(name: str, value: object, func: PrimFunc, references: References) -> str:

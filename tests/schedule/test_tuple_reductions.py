@@ -381,3 +381,30 @@ def test_the_proof_alone_finds_a_planted_error(name: str, shortcuts: bool) -> No
     verdict = prove(wrong, canonical, shortcuts=shortcuts)
     assert verdict.status == "refuted", str(verdict)
     assert any(f.property == found and text in str(f) for f in verdict.failures), str(verdict)
+
+
+def planes_argmax() -> PrimFunc:
+    """The largest elements along an axis, an output, and where they are; then what reads that."""
+    x = te.placeholder((3, 4, 5), "float32", name="X")
+    k = te.reduce_axis(5, name="k")
+    best, at = te.compute(
+        (3, 4), lambda i, j: te.argmax(x[i, j, k], axis=k, dtype="int32"), name=("best", "at")
+    )
+    y = te.compute((3, 4), lambda i, j: at[i, j] + 1, name="Y")
+    return te.func(x, best, y, name="planes_argmax")
+
+
+def test_one_box_is_no_part_of_tensors_of_several_forms() -> None:
+    """The output best keeps its form, at takes the new order of the axes."""
+    sch = Schedule(planes_argmax())
+    sch.join_axes("best", ((1,), (0,), (2,)))
+    with pytest.raises(ScheduleError) as caught:
+        sch.reverse_compute_at("Y", sch.loops("best")[0])
+    assert str(caught.value).splitlines()[0] == (
+        "ScheduleError: reverse_compute_at: block 'best' stores 'best', 'at' in several forms; "
+        "expected tensors that it stores at the same indices. [several-tensors]"
+    )
+    sch.rfactor("best", sch.loops("best")[2])
+    with pytest.raises(ScheduleError) as caught:
+        sch.compute_at("best_rf", sch.loops("best")[0])
+    assert caught.value.code == "several-tensors"

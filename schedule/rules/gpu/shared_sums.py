@@ -15,7 +15,8 @@ from ....tir.analysis.threads import WARP
 from ....tir.expr import TRUE
 from ....tir.stmt import Block, IterKind
 from ...nest import is_reduction, loops_around, read_indices, target_of, targets_of
-from ...schedule import Schedule, Scope
+from ...primitives.scope import Scope
+from ...schedule import Schedule
 from ...trace.references import LoopRef
 from ..knobs.knobs import choose
 from ..shape.structure import is_plain_store, pointwise_output

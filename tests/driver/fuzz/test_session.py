@@ -81,7 +81,7 @@ for line in sys.stdin:
             from tilewright.driver.fuzz.case import draw
             from tilewright.driver.fuzz.steps import Tally
             case = draw(seed, Tally()).case.to_json()
-        if entry["failure"] is None and "split" in json.dumps(case["steps"]):
+        if entry["failure"] is None and '"split"' in json.dumps(case["steps"]):
             entry["failure"] = {"stage": "test", "kind": "split", "message": "planted"}
             entry["case"] = case
     print(json.dumps(entries), flush=True)

@@ -12,9 +12,7 @@ import pytest
 import tilewright as tw
 from tilewright.codegen.lower.lower import contraction, lower_to_nest
 from tilewright.schedule.canonical import canonical_form
-from tilewright.schedule.legality import loops as legality
-from tilewright.schedule.legality import placement, recurrence
-from tilewright.schedule.primitives import loops
+from tilewright.schedule.legality import recurrence
 from tilewright.schedule.proof import prove
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
@@ -36,6 +34,7 @@ from ..programs import (
     scheduled,
     wave,
 )
+from ..switched_off import replace_everywhere
 
 
 def proved(func: PrimFunc, steps: Steps) -> Schedule:
@@ -274,10 +273,8 @@ def test_refusals_of_steps_on_a_scan(golden: Callable[[str, str], None]) -> None
 
 def off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switch the checks of recurrences off."""
-    for module in (recurrence, loops.recurrence):
-        monkeypatch.setattr(module, "check_order", lambda *_: None)
-    monkeypatch.setattr(legality, "check_carries_nothing", lambda *_: None)
-    monkeypatch.setattr(placement, "carried", lambda *_: None)
+    for name in ("check_order", "check_carries_nothing", "carried"):
+        replace_everywhere(monkeypatch, recurrence, name, lambda *_: None)
 
 
 @pytest.mark.parametrize("name", [name for name in WRONG if "block" not in name])

@@ -8,7 +8,7 @@ refused instead of misread. The table holds the rules of every module beside thi
 
 from __future__ import annotations
 
-from ....siblings import siblings
+from .....tir.siblings import siblings
 from .rule import Rule
 
 

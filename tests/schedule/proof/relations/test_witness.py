@@ -25,7 +25,7 @@ from ...primitives.test_rolling import CASES as WINDOWS
 from ...primitives.test_rolling import rolled
 from ...primitives.test_scope import CASES as SCOPES
 from ...programs import Steps, assert_same_values, blur, matmul, matmul_relu
-from ...switched_off import OFF, clash, tensor_of
+from ...switched_off import OFF, clash, switch_off, tensor_of
 from ...test_errors import codes_of
 
 
@@ -108,8 +108,7 @@ def test_the_witness_of_a_refusal_is_met_when_the_rule_is_off(
     error = refusal(func, steps)
     assert (error.code, error.kind) == (name.split(":")[0], Kind.CONFLICT)
     tensor = tensor_of(error)
-    for module, rule, instead in OFF[error.code]:
-        monkeypatch.setattr(module, rule, instead)
+    switch_off(monkeypatch, error.code)
     met = clash(Schedule(func).apply(steps))
     outputs = [buffer.name for buffer in func.outputs]
     assert any(re.search(rf"\b{known}(_\w+)?\b", met) for known in (tensor, *outputs)), met
