@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.driver import build as building
+from tilewright.driver import build_kernel as building
 from tilewright.driver.build_program import ProgramOptions, build_program
 from tilewright.driver.check.check import CheckError
 from tilewright.driver.check.ways import Ways

@@ -1,0 +1,60 @@
+"""The back end "c": C, compiled by the C compiler of this machine, or written for another one's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...runtime.machine.host import host_target, why_not_run
+from ...tir.target import Target
+from .backend import Backend, KernelJob, given_over
+
+if TYPE_CHECKING:
+    from ...codegen.artifact import Artifact
+    from ...codegen.lower.split_prepare import Prepared
+    from ...runtime.arrays import Array
+    from ...runtime.kernel import Code, Kernel
+
+
+class CBackend:
+    """Targets of CPUs. What builds is imported by the method that does: loading an engine, which
+    asks for a back end too, needs none of it.
+    """
+
+    def complete(self, target: Target) -> Target:
+        """The target with what it does not give as this machine's CPU has it."""
+        return given_over(host_target(), target)
+
+    def build(self, job: KernelJob) -> Kernel:
+        """A kernel of compiled C; of C alone where another processor is meant."""
+        from ..build_kernel import build_kernel
+
+        return build_kernel(self, job)
+
+    def why_not_run(self, target: Target) -> str | None:
+        """Why this machine does not run its code, in words that follow its name; None: it does."""
+        return why_not_run(target)
+
+    def write(self, parts: Prepared, target: Target, notes: str = "") -> Artifact:
+        """A lowered function as C."""
+        from ...codegen.c.build import write_artifact
+
+        return write_artifact(parts, target, notes=notes)
+
+    def load(
+        self, artifact: Artifact, constants: Mapping[str, object]
+    ) -> tuple[Code, Mapping[str, Array]]:
+        """What runs the artifact, compiled, and the arrays that its constants are bound to."""
+        from ...runtime.cpu.native import NativeCode
+        from ...runtime.engine.foreign import ForeignCode
+        from ...runtime.kernel import accept_constants
+        from ...runtime.toolchain.compile import compile_shared
+
+        if self.why_not_run(artifact.target) is not None:
+            return ForeignCode(artifact), {}
+        shared = compile_shared(artifact.source, artifact.target, name=artifact.name)
+        bound = accept_constants(artifact, constants)
+        return NativeCode.load(artifact, shared, bound), bound
+
+
+C: Backend = CBackend()

@@ -1,0 +1,57 @@
+"""The back end "cuda": CUDA C, compiled by NVRTC, which runs on the GPU of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...runtime.cuda.device import availability
+from ...tir.target import Target
+from .backend import Backend, KernelJob, given_over
+
+if TYPE_CHECKING:
+    from ...codegen.cuda.artifact import CudaArtifact
+    from ...codegen.lower.split_prepare import Prepared
+    from ...runtime.arrays import Array
+    from ...runtime.kernel import Code, Kernel
+
+
+class CudaBackend:
+    """Targets of GPUs. What builds is imported by the method that does, as in c.py."""
+
+    def complete(self, target: Target) -> Target:
+        """The target with the architecture of the GPU that is here. Raises: NoDevice."""
+        found = availability.availability()
+        if isinstance(found, availability.Unavailable):
+            raise found.error()
+        return given_over(Target("cuda", found.devices[0].arch), target)
+
+    def build(self, job: KernelJob) -> Kernel:
+        """A kernel of CUDA C, which is compiled and loaded at its first run."""
+        from ..build_kernel import build_kernel
+
+        return build_kernel(self, job)
+
+    def why_not_run(self, target: Target) -> str | None:
+        """Why no GPU runs its code here; None: one does."""
+        found = availability.availability()
+        return found.reason if isinstance(found, availability.Unavailable) else None
+
+    def write(self, parts: Prepared, target: Target, notes: str = "") -> CudaArtifact:
+        """A lowered function as CUDA C. Raises: TargetError for what a grid cannot run."""
+        from ...codegen.cuda.build import write_cuda
+
+        return write_cuda(parts, target, notes=notes)
+
+    def load(
+        self, artifact: CudaArtifact, constants: Mapping[str, object]
+    ) -> tuple[Code, Mapping[str, Array]]:
+        """What runs the artifact on the first GPU, and the arrays that its constants are."""
+        from ...runtime.cuda.device.code import DeviceCode
+        from ...runtime.kernel import accept_constants
+
+        bound = accept_constants(artifact, constants)
+        return DeviceCode(artifact, bound), bound
+
+
+CUDA: Backend = CudaBackend()
