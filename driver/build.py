@@ -14,9 +14,9 @@ from ..tir.func import PrimFunc
 from ..tir.instructions.instructions import INSTRUCTIONS
 from ..tir.target import Target
 from ..tir.te import te
-from .backends.backend import KernelJob
 from .backends.table import backend_of
 from .check.chain import with_values
+from .jobs import KernelJob
 from .lower import prove_schedule
 from .resolve_target import resolve_target
 

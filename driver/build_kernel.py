@@ -17,12 +17,12 @@ from ..schedule.schedule import Schedule
 from ..schedule.source import as_source
 from ..tir.target import Target
 from ..tir.work.work import bytes_moved, operations
-from .backends.backend import KernelJob
 from .check.budget import unchecked_because
 from .check.chain import check_chain
 from .check.check import CheckError, check_kernel
 from .check.unproved import ProofError, unproved
 from .check.ways import Way, Ways
+from .jobs import KernelJob
 from .lower import lower_function
 
 W = TypeVar("W", bound=Written)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from onnx import ModelProto
 
-from ..driver.build_program import ProgramOptions, build_program
+from ..driver.build_program import build_program
 from ..driver.check.clock import Clock
 from ..driver.check.program import ProgramCheckError
+from ..driver.jobs import ProgramOptions
 from ..driver.lower_program import ProgramRefusedError
 from ..runtime.arrays import Array
 from ..runtime.cuda.device.availability import Unavailable, availability

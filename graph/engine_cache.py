@@ -21,6 +21,7 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
+from ..driver.backends.table import read_code
 from ..runtime.engine.engine import Engine
 from ..runtime.engine.format import EngineFileError
 from ..runtime.engine.reader import EngineFile
@@ -74,7 +75,7 @@ def kept_engine(key: str, target: Target, max_contexts: int | None) -> Engine | 
         file = EngineFile(path)
         if file.missing((*host().instructions, target.instructions)):
             return None
-        engine = Engine(file.parts(), max_contexts=max_contexts)
+        engine = Engine(file.parts(read_code), max_contexts=max_contexts)
     except (OSError, EngineFileError) as error:
         log.info("cache: the engine %s is damaged and is made anew: %s", path, error)
         with suppress(OSError):

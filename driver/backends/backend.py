@@ -5,37 +5,26 @@ Clients find it by `table.backend_of` and ask it for what they need; none asks a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Protocol
 
+from ...runtime.engine.engine_code import EngineCode, Sections
+from ...runtime.engine.parts import EngineParts
+from ...tir.parsing.json_reader import Reader
 from ...tir.target import Target
+from ..jobs import KernelJob, ProgramJob
 
-if TYPE_CHECKING:  # loading an engine needs a back end, and neither schedules nor kernels
+if TYPE_CHECKING:  # loading an engine needs a back end, and no kernels
     from ...runtime.kernel import Kernel
-    from ...schedule.schedule import Schedule
-    from ...schedule.source import Chooser, ScheduleSource
-    from ...tir.func import PrimFunc
-
-
-@dataclass(frozen=True, slots=True)
-class KernelJob:
-    """A kernel to be built: the arguments of `tw.build`.
-
-    is_checked: whether it is run beside its reference, where this machine can run it.
-    """
-
-    what: PrimFunc | Schedule
-    target: Target
-    constants: Mapping[str, object]
-    schedules: ScheduleSource | Chooser | None = None
-    strict: bool = False
-    allow: tuple[str, ...] = ()
-    is_checked: bool = True
 
 
 class Backend(Protocol):
     """What builds and runs code for the targets of one kind."""
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the CPU emulates the device that its code is for: verify="emulated"."""
+        ...
 
     def complete(self, target: Target) -> Target:
         """An open target with what it does not give as this machine has it. Raises: TargetError;
@@ -45,6 +34,14 @@ class Backend(Protocol):
 
     def build(self, job: KernelJob) -> Kernel:
         """The kernel of a function. Raises: as `tw.build`."""
+        ...
+
+    def build_program(self, job: ProgramJob) -> EngineParts:
+        """The parts of an engine of a program. Raises: as `build_program`."""
+        ...
+
+    def read_code(self, data: Reader, sections: Sections, compiler: str) -> EngineCode:
+        """An engine's code from its file. Raises: IRError; Malformed."""
         ...
 
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...runtime.engine.cpu_code import CpuCode
+from ...runtime.engine.engine_code import Sections
+from ...runtime.engine.parts import EngineParts
 from ...runtime.machine.host import host_target, why_not_run
+from ...tir.parsing.json_reader import Reader
 from ...tir.target import Target
-from .backend import Backend, KernelJob, given_over
+from ..jobs import KernelJob, ProgramJob
+from .backend import Backend, given_over
 
 if TYPE_CHECKING:
     from ...codegen.artifact import Artifact
@@ -21,6 +26,8 @@ class CBackend:
     asks for a back end too, needs none of it.
     """
 
+    is_emulated = False
+
     def complete(self, target: Target) -> Target:
         """The target with what it does not give as this machine's CPU has it."""
         return given_over(host_target(), target)
@@ -30,6 +37,19 @@ class CBackend:
         from ..build_kernel import build_kernel
 
         return build_kernel(self, job)
+
+    def build_program(self, job: ProgramJob) -> EngineParts:
+        """The parts of an engine of one object."""
+        from ...runtime.toolchain.compile import Units
+        from ..build_parts import build_parts
+        from ..compile_ahead import CompileAhead
+
+        name, target = job.program.name, job.target
+        return build_parts(job, "cc", lambda: CompileAhead(name, target, Units("model")))
+
+    def read_code(self, data: Reader, sections: Sections, compiler: str) -> CpuCode:
+        """An engine's code from its file."""
+        return CpuCode.read(data, sections, compiler)
 
     def why_not_run(self, target: Target) -> str | None:
         """Why this machine does not run its code, in words that follow its name; None: it does."""

@@ -6,8 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...runtime.cuda.device import availability
+from ...runtime.engine.engine_code import Sections
+from ...runtime.engine.gpu_code import GpuCode
+from ...runtime.engine.parts import EngineParts
+from ...tir.parsing.json_reader import Reader
 from ...tir.target import Target
-from .backend import Backend, KernelJob, given_over
+from ..jobs import KernelJob, ProgramJob
+from .backend import Backend, given_over
 
 if TYPE_CHECKING:
     from ...codegen.cuda.artifact import CudaArtifact
@@ -18,6 +23,8 @@ if TYPE_CHECKING:
 
 class CudaBackend:
     """Targets of GPUs. What builds is imported by the method that does, as in c.py."""
+
+    is_emulated = True
 
     def complete(self, target: Target) -> Target:
         """The target with the architecture of the GPU that is here. Raises: NoDevice."""
@@ -31,6 +38,21 @@ class CudaBackend:
         from ..build_kernel import build_kernel
 
         return build_kernel(self, job)
+
+    def build_program(self, job: ProgramJob) -> EngineParts:
+        """The parts of an engine for a GPU, which need not be here: what depends on constants alone
+        is computed there, before the first run.
+        """
+        from ..build_parts import build_parts
+        from ..compile_ahead_cuda import CheckedOn, CompileAheadCuda
+
+        target = job.target
+        checked_on: CheckedOn = "emulation" if job.options.verify == "emulated" else "device"
+        return build_parts(job, "nvrtc", lambda: CompileAheadCuda(target, checked_on))
+
+    def read_code(self, data: Reader, sections: Sections, compiler: str) -> GpuCode:
+        """An engine's code from its file."""
+        return GpuCode.read(data, sections, compiler)
 
     def why_not_run(self, target: Target) -> str | None:
         """Why no GPU runs its code here; None: one does."""

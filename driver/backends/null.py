@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from ...runtime.engine.engine_code import Sections
+from ...runtime.engine.format import Malformed
 from ...tir.errors import TargetError
+from ...tir.parsing.json_reader import Reader
 from ...tir.target import Target
-from .backend import Backend, KernelJob
+from ..jobs import KernelJob, ProgramJob
+from .backend import Backend
 
 
 class NullBackend:
     """Refuses to build."""
+
+    is_emulated = False
 
     def complete(self, target: Target) -> Target:
         """The target: none of these is open."""
@@ -19,6 +25,14 @@ class NullBackend:
     def build(self, job: KernelJob) -> NoReturn:
         """Raises: TargetError."""
         raise _nothing_runs(job.target)
+
+    def build_program(self, job: ProgramJob) -> NoReturn:
+        """Raises: TargetError."""
+        raise _nothing_runs(job.target)
+
+    def read_code(self, data: Reader, sections: Sections, compiler: str) -> NoReturn:
+        """Raises: Malformed: no such engine was written."""
+        raise Malformed("its target runs nothing.")
 
 
 def _nothing_runs(target: Target) -> TargetError:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...runtime.engine.engine_code import Sections
+from ...runtime.engine.interpreted_code import InterpretedModelCode
+from ...runtime.engine.parts import EngineParts
+from ...tir.parsing.json_reader import Reader
 from ...tir.target import Target
-from .backend import Backend, KernelJob
+from ..jobs import KernelJob, ProgramJob
+from .backend import Backend
 
 if TYPE_CHECKING:
     from ...runtime.kernel import Kernel
@@ -13,6 +18,8 @@ if TYPE_CHECKING:
 
 class PythonBackend:
     """Needs no compiler, and no schedule. What builds is imported by the method that does."""
+
+    is_emulated = False
 
     def complete(self, target: Target) -> Target:
         """The target: none of these is open."""
@@ -25,6 +32,19 @@ class PythonBackend:
 
         func = job.what.func if isinstance(job.what, Schedule) else job.what
         return interpreted(func, job.target, job.constants)
+
+    def build_program(self, job: ProgramJob) -> EngineParts:
+        """The parts of an engine that the interpreter runs."""
+        from ...runtime.model.report import EngineReport
+        from ..build_parts import parts_of, plain_model
+
+        options, code = job.options, InterpretedModelCode.of(job.program, job.target)
+        report = EngineReport((), options.notes, tolerance=options.tolerance)
+        return parts_of(code, (), report, plain_model(job.program, job.constants), options)
+
+    def read_code(self, data: Reader, sections: Sections, compiler: str) -> InterpretedModelCode:
+        """An engine's code from its file."""
+        return InterpretedModelCode.read(data, sections, compiler)
 
 
 PYTHON: Backend = PythonBackend()
