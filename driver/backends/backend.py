@@ -6,7 +6,7 @@ Clients find it by `table.backend_of` and ask it for what they need; none asks a
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...runtime.engine.engine_code import EngineCode, Sections
 from ...runtime.engine.parts import EngineParts
@@ -16,6 +16,7 @@ from ..jobs import KernelJob, ProgramJob
 
 if TYPE_CHECKING:  # loading an engine needs a back end, and no kernels
     from ...runtime.kernel import Kernel
+    from ..tuning.tuner import Tuner
 
 
 class Backend(Protocol):
@@ -24,6 +25,11 @@ class Backend(Protocol):
     @property
     def is_emulated(self) -> bool:
         """Whether the CPU emulates the device that its code is for: verify="emulated"."""
+        ...
+
+    @property
+    def tuner(self) -> Tuner[Any] | None:  # of its own artifacts
+        """How candidates are tuned; None where nothing can be timed."""
         ...
 
     def complete(self, target: Target) -> Target:

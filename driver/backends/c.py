@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...codegen.lower.split_prepare import Prepared
     from ...runtime.arrays import Array
     from ...runtime.kernel import Code, Kernel
+    from ..tuning.c_tuner import CTuner
 
 
 class CBackend:
@@ -50,6 +51,13 @@ class CBackend:
     def read_code(self, data: Reader, sections: Sections, compiler: str) -> CpuCode:
         """An engine's code from its file."""
         return CpuCode.read(data, sections, compiler)
+
+    @property
+    def tuner(self) -> CTuner:
+        """How candidates are tuned."""
+        from ..tuning.c_tuner import CTuner
+
+        return CTuner()
 
     def why_not_run(self, target: Target) -> str | None:
         """Why this machine does not run its code, in words that follow its name; None: it does."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...codegen.lower.split_prepare import Prepared
     from ...runtime.arrays import Array
     from ...runtime.kernel import Code, Kernel
+    from ..tuning.cuda_tuner import CudaTuner
 
 
 class CudaBackend:
@@ -53,6 +54,13 @@ class CudaBackend:
     def read_code(self, data: Reader, sections: Sections, compiler: str) -> GpuCode:
         """An engine's code from its file."""
         return GpuCode.read(data, sections, compiler)
+
+    @property
+    def tuner(self) -> CudaTuner:
+        """How candidates are tuned."""
+        from ..tuning.cuda_tuner import CudaTuner
+
+        return CudaTuner()
 
     def why_not_run(self, target: Target) -> str | None:
         """Why no GPU runs its code here; None: one does."""

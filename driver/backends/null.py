@@ -17,6 +17,7 @@ class NullBackend:
     """Refuses to build."""
 
     is_emulated = False
+    tuner = None
 
     def complete(self, target: Target) -> Target:
         """The target: none of these is open."""
@@ -24,7 +25,8 @@ class NullBackend:
 
     def build(self, job: KernelJob) -> NoReturn:
         """Raises: TargetError."""
-        raise _nothing_runs(job.target)
+        hint = "tw.prove and kernel source need no run; tw.build(..., target='c')."
+        raise _nothing_runs(job.target, hint)
 
     def build_program(self, job: ProgramJob) -> NoReturn:
         """Raises: TargetError."""
@@ -35,11 +37,11 @@ class NullBackend:
         raise Malformed("its target runs nothing.")
 
 
-def _nothing_runs(target: Target) -> TargetError:
+def _nothing_runs(target: Target, *hints: str) -> TargetError:
     return TargetError(
         f"build: target '{target}' runs nothing; expected 'c', 'cuda' or 'python'.",
         code="build-target",
-        hints=("tw.prove and kernel source need no run; tw.build(..., target='c').",),
+        hints=hints,
     )
 
 

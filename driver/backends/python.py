@@ -20,6 +20,7 @@ class PythonBackend:
     """Needs no compiler, and no schedule. What builds is imported by the method that does."""
 
     is_emulated = False
+    tuner = None
 
     def complete(self, target: Target) -> Target:
         """The target: none of these is open."""

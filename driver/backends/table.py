@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+from ...runtime.artifact_json import kind_from_json
 from ...runtime.engine.engine_code import EngineCode, Sections
 from ...tir.parsing.json_reader import Reader
-from ...tir.target import KINDS, Target
+from ...tir.target import Target
+from ...tir.target_kinds import entry_point
 from .backend import Backend
+
+if TYPE_CHECKING:
+    from ..tuning.tuner import Tuner
 
 # module and name of each; one is imported when it is asked for: a CPU's start is shorter without
 # the GPU's
@@ -27,9 +33,25 @@ def backend_of(target: Target) -> Backend:
 
 @cache
 def backend_named(kind: str) -> Backend:
-    """The back end of a kind of target."""
-    module, name = _BUILT_IN[kind]
-    found: Backend = getattr(import_module(f".{module}", __package__), name)
+    """The back end of a kind of target, which Target has accepted."""
+    if kind in _BUILT_IN:
+        module, name = _BUILT_IN[kind]
+        found: Backend = getattr(import_module(f".{module}", __package__), name)
+    else:
+        found = entry_point(kind).load()
+    return found
+
+
+def tuner_of(target: Target) -> Tuner[Any]:
+    """How candidates for a target are tuned. Raises: TuneError."""
+    from ..tuning.errors import TuneError  # what loads an engine tunes nothing
+
+    found = backend_of(target).tuner
+    if found is None:
+        raise TuneError(
+            f"tune: target '{target}' runs nothing that can be timed; expected 'c' or 'cuda'.",
+            code="tune-target",
+        )
     return found
 
 
@@ -38,5 +60,4 @@ def read_code(data: Reader, sections: Sections, compiler: str) -> EngineCode:
 
     Raises: IRError; Malformed.
     """
-    kind = data["target"]["kind"].one_of(*KINDS)
-    return backend_named(kind).read_code(data, sections, compiler)
+    return backend_named(kind_from_json(data["target"]["kind"])).read_code(data, sections, compiler)
