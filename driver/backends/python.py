@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.interpreted_code import InterpretedModelCode
@@ -14,13 +14,14 @@ from .backend import Backend
 
 if TYPE_CHECKING:
     from ...runtime.kernel import Kernel
+    from ..tuning.tuner import Tuner
 
 
 class PythonBackend:
     """Needs no compiler, and no schedule. What builds is imported by the method that does."""
 
     is_emulated = False
-    tuner = None
+    tuner: Tuner[Any] | None = None  # a back end that extends this one may have one
 
     def complete(self, target: Target) -> Target:
         """The target: none of these is open."""
