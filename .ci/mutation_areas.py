@@ -66,7 +66,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/passes/identity_removal.py": ("simple_passes",),
     "driver/check/check.py": ("check", "check_faults", "chain"),
     "driver/check/data.py": ("check", "check_faults"),
-    "driver/check/on_device.py": ("tests/runtime/cuda/test_faked.py",),
+    "runtime/cuda/device/fenced_code.py": ("tests/runtime/cuda/test_faked.py",),
     "driver/check/fenced.py": ("check", "fenced"),
 }
 

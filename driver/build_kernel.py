@@ -11,7 +11,8 @@ from ..codegen.artifact import Written
 from ..codegen.lower.first_half import contraction
 from ..codegen.lower.split_prepare import Prepared
 from ..runtime.arrays import Array
-from ..runtime.kernel import Code, Kernel, accept_constants
+from ..runtime.kernel import Kernel, accept_constants
+from ..runtime.kernel_code import Code
 from ..runtime.measure.roofline import Work
 from ..schedule.schedule import Schedule
 from ..schedule.source import as_source

@@ -22,7 +22,8 @@ from ..runtime.cuda.toolchain.compile import Cubin
 from ..runtime.cuda.toolchain.cubins import Cubins
 from ..runtime.engine.engine_code import Constants
 from ..runtime.engine.gpu_code import GpuCode
-from ..runtime.kernel import Code, Kernel
+from ..runtime.kernel import Kernel
+from ..runtime.kernel_code import Code
 from ..tir.program.program import Program
 from ..tir.reference.error_bound import sample_of
 from ..tir.target import Target

@@ -128,6 +128,11 @@ class Target:
         return GPUS.get(self.isa)
 
     @property
+    def has_grid(self) -> bool:
+        """Whether code runs as a grid of blocks of threads, to which loops are bound."""
+        return self.gpu is not None
+
+    @property
     def has_byte_vectors(self) -> bool:
         """Whether bytes go in vectors beside numbers of 32 bits, masked ones too."""
         return self.isa == "avx512"

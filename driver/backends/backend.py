@@ -38,6 +38,16 @@ class Backend(Protocol):
         """
         ...
 
+    def why_not_run(self, target: Target) -> str | None:
+        """Why this machine does not run its code, in words that follow its name; None: it does."""
+        ...
+
+    def stamp(self, target: Target) -> str:
+        """What compiles for a target here, and what checks it: an engine that is kept in the cache
+        is for that alone.
+        """
+        ...
+
     def build(self, job: KernelJob) -> Kernel:
         """The kernel of a function. Raises: as `tw.build`."""
         ...

@@ -9,6 +9,7 @@ from ...runtime.engine.cpu_code import CpuCode
 from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.parts import EngineParts
 from ...runtime.machine.host import host_target, why_not_run
+from ...runtime.toolchain.compiler_stamp import compiler_stamp
 from ...tir.parsing.json_reader import Reader
 from ...tir.target import Target
 from ..jobs import KernelJob, ProgramJob
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from ...codegen.artifact import Artifact
     from ...codegen.lower.split_prepare import Prepared
     from ...runtime.arrays import Array
-    from ...runtime.kernel import Code, Kernel
+    from ...runtime.kernel import Kernel
+    from ...runtime.kernel_code import Code
     from ..tuning.c_tuner import CTuner
 
 
@@ -62,6 +64,10 @@ class CBackend:
     def why_not_run(self, target: Target) -> str | None:
         """Why this machine does not run its code, in words that follow its name; None: it does."""
         return why_not_run(target)
+
+    def stamp(self, target: Target) -> str:
+        """The C compiler, and why kernels were not checked, if they were not."""
+        return f"{compiler_stamp()} {self.why_not_run(target)}"
 
     def write(self, parts: Prepared, target: Target, notes: str = "") -> Artifact:
         """A lowered function as C."""

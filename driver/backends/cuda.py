@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from ...codegen.cuda.artifact import CudaArtifact
     from ...codegen.lower.split_prepare import Prepared
     from ...runtime.arrays import Array
-    from ...runtime.kernel import Code, Kernel
+    from ...runtime.kernel import Kernel
+    from ...runtime.kernel_code import Code
     from ..tuning.cuda_tuner import CudaTuner
 
 
@@ -65,7 +66,19 @@ class CudaBackend:
     def why_not_run(self, target: Target) -> str | None:
         """Why no GPU runs its code here; None: one does."""
         found = availability.availability()
-        return found.reason if isinstance(found, availability.Unavailable) else None
+        return "no GPU" if isinstance(found, availability.Unavailable) else None
+
+    def stamp(self, target: Target) -> str:
+        """NVRTC, and the GPU on which kernels were checked."""
+        from ...runtime.cuda.toolchain.nvrtc import NvrtcNotFound, find_nvrtc
+
+        try:
+            compiler = find_nvrtc().identity
+        except NvrtcNotFound:
+            compiler = ""
+        found = availability.availability()
+        device = "" if isinstance(found, availability.Unavailable) else found.devices[0].name
+        return f"{compiler} {device}"
 
     def write(self, parts: Prepared, target: Target, notes: str = "") -> CudaArtifact:
         """A lowered function as CUDA C. Raises: TargetError for what a grid cannot run."""

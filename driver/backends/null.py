@@ -23,6 +23,14 @@ class NullBackend:
         """The target: none of these is open."""
         return target
 
+    def why_not_run(self, target: Target) -> str | None:
+        """Nothing runs."""
+        return "which runs nothing"
+
+    def stamp(self, target: Target) -> str:
+        """Nothing compiles."""
+        return ""
+
     def build(self, job: KernelJob) -> NoReturn:
         """Raises: TargetError."""
         hint = "tw.prove and kernel source need no run; tw.build(..., target='c')."

@@ -27,6 +27,14 @@ class PythonBackend:
         """The target: none of these is open."""
         return target
 
+    def why_not_run(self, target: Target) -> str | None:
+        """None: any machine interprets."""
+        return None
+
+    def stamp(self, target: Target) -> str:
+        """Nothing compiles."""
+        return ""
+
     def build(self, job: KernelJob) -> Kernel:
         """A kernel that the interpreter runs. Raises: ArgumentError for wrong constants."""
         from ...schedule.schedule import Schedule

@@ -95,6 +95,10 @@ class CpuCode:
             use_pool(self.pool)
         return NativeProgram(self.artifact, self.shared, constants)
 
+    def emulated(self, constants: Constants, *, checked: bool) -> None:
+        """None: it is for the CPU."""
+        return None
+
     def to_json(self) -> Json:
         """The artifact without its texts."""
         return artifact_to_json(self.artifact)

@@ -112,6 +112,12 @@ class EngineCode(Protocol):
         """
         ...
 
+    def emulated(self, constants: Constants, *, checked: bool) -> ProgramCode | None:
+        """What emulates it on the CPU; None for what is for no other device. checked: looks at
+        every load and store.
+        """
+        ...
+
     def to_json(self) -> Json:
         """The artifact without its texts."""
         ...

@@ -73,6 +73,12 @@ class GpuCode:
         """What runs it on the first GPU, which is looked for at the first run."""
         return DeviceProgram(self.artifact, self.cubins, constants)
 
+    def emulated(self, constants: Constants, *, checked: bool) -> ProgramCode:
+        """What runs it on the CPU. Raises: CompilerNotFound, CompileFailed; EmulationFailed."""
+        from ..cuda.emulator.emulated_program import EmulatedProgram  # a device needs none
+
+        return EmulatedProgram(self.artifact, constants, checked=checked)
+
     def to_json(self) -> Json:
         """The artifact without its texts."""
         return program_to_json(self.artifact)

@@ -77,6 +77,10 @@ class InterpretedModelCode:
             )
         return InterpretedProgram(self.artifact, plain.model())
 
+    def emulated(self, constants: Constants, *, checked: bool) -> None:
+        """None: it is for the CPU."""
+        return None
+
     def to_json(self) -> Json:
         """What a run takes and gives."""
         return artifact_to_json(self.artifact)

@@ -4,7 +4,7 @@ the lowered loop nest as text, which it reads again and interprets; models run a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.codegen.artifact import Parameter, Size, parameters_of, sizes_of
@@ -16,7 +16,8 @@ from tilewright.driver.tuning.cpu_runner import CpuRunner
 from tilewright.driver.tuning.runner import Data
 from tilewright.driver.tuning.tuner import Compiled, Device, Toolchain
 from tilewright.runtime.arrays import Array
-from tilewright.runtime.kernel import Code, Kernel, accept_constants
+from tilewright.runtime.kernel import Kernel, accept_constants
+from tilewright.runtime.kernel_code import Code
 from tilewright.runtime.machine.host import host
 from tilewright.tir.errors import TargetError
 from tilewright.tir.interpreter.interpreter import interpret
@@ -43,7 +44,7 @@ class TextArtifact:
         return TextArtifact(name, source, target, parameters_of(func), sizes_of(func))
 
 
-class TextCode:
+class TextCode(Code):
     """The text, interpreted."""
 
     def __init__(self, artifact: TextArtifact, constants: Mapping[str, Array]) -> None:
@@ -53,10 +54,6 @@ class TextCode:
     def run(self, arrays: Sequence[Array], threads: int) -> None:
         """Run once, whatever the number of threads."""
         interpret(parse(self.artifact.source), *arrays, constants=self.constants)
-
-    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
-        """A call that runs on these arrays again and again."""
-        return lambda: self.run(arrays, threads)
 
 
 class TextRunner(CpuRunner):
