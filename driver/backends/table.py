@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from ...runtime.artifact_json import kind_from_json
 from ...runtime.engine.engine_code import EngineCode, Sections
+from ...tir.errors import TargetError
 from ...tir.parsing.json_reader import Reader
 from ...tir.target import Target
-from ...tir.target_kinds import entry_point
+from ...tir.target_kinds import GROUP, entry_point
 from .backend import Backend
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from ..tuning.tuner import Tuner
 
 # module and name of each; one is imported when it is asked for: a CPU's start is shorter without
@@ -33,12 +36,27 @@ def backend_of(target: Target) -> Backend:
 
 @cache
 def backend_named(kind: str) -> Backend:
-    """The back end of a kind of target, which Target has accepted."""
+    """The back end of a kind of target, which Target has accepted. Raises: TargetError where a
+    package brings it and it does not load.
+    """
     if kind in _BUILT_IN:
         module, name = _BUILT_IN[kind]
         found: Backend = getattr(import_module(f".{module}", __package__), name)
     else:
-        found = entry_point(kind).load()
+        found = _loaded(entry_point(kind))
+    return found
+
+
+def _loaded(brought: EntryPoint) -> Backend:
+    """The back end that a package brings. Raises: TargetError."""
+    try:
+        found: Backend = brought.load()
+    except (ImportError, AttributeError) as error:
+        raise TargetError(
+            f"target: the back end '{brought.name}' of another package does not load: {error}.",
+            code="target-load",
+            hints=(f"its entry point of '{GROUP}' says '{brought.value}'.",),
+        ) from error
     return found
 
 

@@ -32,7 +32,7 @@ GPU = "cuda:sm_90a"
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (compile_ahead_cuda, compile_model, availability_module):
+    for module in (compile_ahead_cuda, availability_module):
         monkeypatch.setattr(module, "availability", lambda: Unavailable("none here", "get one."))
 
 

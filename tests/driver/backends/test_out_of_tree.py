@@ -70,6 +70,20 @@ else:
 """
 
 
+BROKEN = """
+    try:
+        tw.build(matmul(8), "broken")
+    except tw.TilewrightError as refused:
+        assert str(refused) == (
+            "TargetError: target: the back end 'broken' of another package does not load: "
+            "No module named 'no_such_module'. [target-load]\\n"
+            "  Hint: its entry point of 'tilewright.targets' says 'no_such_module:BACKEND'."
+        ), refused
+    else:
+        raise AssertionError
+"""
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of installed packages that has the back end."""
@@ -78,7 +92,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     info = folder / "text_target-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: text-target\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[tilewright.targets]\ntext = text_target:TEXT\n")
+    (info / "entry_points.txt").write_text(
+        "[tilewright.targets]\ntext = text_target:TEXT\nbroken = no_such_module:BACKEND\n"
+    )
     return folder
 
 
@@ -98,6 +114,10 @@ def test_a_target_of_another_package_works_like_ours(
 
 def test_packages_are_looked_through_for_a_kind_that_is_not_built_in(tmp_path: Path) -> None:
     run(WITHOUT, tmp_path, {})
+
+
+def test_a_back_end_that_does_not_load_is_told(site: Path, tmp_path: Path) -> None:
+    run(MATMUL + BROKEN, tmp_path, {"PYTHONPATH": str(site)})
 
 
 def run(script: str, folder: Path, variables: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""autotune/places/here.py: nothing is searched that this machine could not measure."""
+"""driver/tuning/c_tuner.py: nothing is searched that this machine could not measure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tilewright.runtime.machine.host import CPU_VARIABLE, is_foreign
 from tilewright.tir.errors import TargetError
 from tilewright.tir.target import Target
 
+from ...autotune.samples import scaled
 from ...isas import HERE
-from ..samples import scaled
 
 X86 = not is_foreign(Target.parse("c:avx2"))
 SAID = {

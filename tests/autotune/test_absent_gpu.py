@@ -42,7 +42,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 from tilewright.tir.te import te
 
-from ..samples import on_grid, scaled
+from .samples import on_grid, scaled
 
 TARGET = Target.parse("cuda:sm_90a")
 NONE = Unavailable("there is none", "get one.")
