@@ -9,7 +9,6 @@ from ...runtime.engine.cpu_code import CpuCode
 from ...runtime.engine.engine_code import Sections
 from ...runtime.engine.parts import EngineParts
 from ...runtime.machine.host import host_target, why_not_run
-from ...runtime.toolchain.compiler_stamp import compiler_stamp
 from ...tir.parsing.json_reader import Reader
 from ...tir.target import Target
 from ..jobs import KernelJob, ProgramJob
@@ -67,6 +66,8 @@ class CBackend:
 
     def stamp(self, target: Target) -> str:
         """The C compiler, and why kernels were not checked, if they were not."""
+        from ...runtime.toolchain.compiler_stamp import compiler_stamp
+
         return f"{compiler_stamp()} {self.why_not_run(target)}"
 
     def write(self, parts: Prepared, target: Target, notes: str = "") -> Artifact:

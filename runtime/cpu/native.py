@@ -9,7 +9,6 @@ from ...codegen.artifact import Artifact, Entry
 from ..arrays import Array, memory
 from ..kernel_code import Code
 from ..machine.host import default_threads
-from ..toolchain.compile import assembly
 from ..toolchain.library import Library, Pointer, SharedObject, ffi
 from .pages import side_by_side
 from .pool import pool_run
@@ -130,6 +129,8 @@ class NativeCode(Code):
 
     def assembly(self) -> str:
         """The C compiler's text."""
+        from ..toolchain.compile import assembly  # a run needs no compiler
+
         return assembly(self.artifact.source, self.artifact.target, name=self.artifact.name)
 
     def scratch_bytes(self, threads: int) -> int:

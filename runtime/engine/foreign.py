@@ -12,7 +12,6 @@ from ..arrays import Array
 from ..kernel_code import Code
 from ..machine.host import why_not_run
 from ..model.interface import Interface
-from ..toolchain.compile import assembly
 
 
 class ForeignCode(Code):
@@ -31,6 +30,8 @@ class ForeignCode(Code):
 
     def assembly(self) -> str:
         """The C compiler's text, where it can be told of that processor."""
+        from ..toolchain.compile import assembly  # a run needs no compiler
+
         return assembly(self.artifact.source, self.artifact.target, name=self.artifact.name)
 
 
