@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError
+from tilewright.runtime.engine.cpu_code import CpuCode
 from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.engine.engine_code import EngineError
 from tilewright.runtime.engine.export_c import ExportError
@@ -244,6 +245,13 @@ def test_parts_without_code_are_no_engine(engine: Engine) -> None:
     assert text_of(EngineError, Engine, parts) == (
         "EngineError: engine: 'tiny' has neither compiled code nor a program to interpret. "
         "[engine-code]"
+    )
+
+
+def test_an_engine_of_c_that_was_not_compiled_does_not_run(engine: Engine) -> None:
+    code = CpuCode(engine.parts.artifact)  # type: ignore[arg-type]
+    assert text_of(EngineError, Engine, replace(engine.parts, code=code)) == (
+        "EngineError: engine: 'tiny' has no compiled code. [engine-code]"
     )
 
 
