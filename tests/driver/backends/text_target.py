@@ -25,6 +25,8 @@ from tilewright.tir.parsing.json_reader import Json, Reader
 from tilewright.tir.parsing.parser import parse
 from tilewright.tir.target import Target
 
+VERSION = "text 1.0"
+
 
 @dataclass(frozen=True, slots=True)
 class TextArtifact:
@@ -77,7 +79,7 @@ class TextTuner:
 
     def toolchain(self, target: Target) -> Toolchain:
         """This machine's processor."""
-        return Toolchain(host().model, "text 1.0")
+        return Toolchain(host().model, VERSION)
 
     def write(self, parts: Prepared, target: Target) -> TextArtifact:
         """A lowered function as text."""
@@ -111,6 +113,10 @@ class TextBackend(PythonBackend):
 
     def why_not_run(self, target: Target) -> None:
         """None: any machine interprets."""
+
+    def stamp(self, target: Target) -> str:
+        """What a kept engine depends on."""
+        return VERSION
 
     def write(self, parts: Prepared, target: Target, notes: str = "") -> TextArtifact:
         """A lowered function as text. Raises: TargetError for what constants are prepared of."""
