@@ -36,7 +36,7 @@ AREAS = {  # area -> files that are mutated
         "driver/check/data.py",
         "driver/check/engine.py",
         "driver/check/fenced.py",
-        "driver/check/on_device.py",
+        "runtime/cuda/device/fenced_code.py",
         "driver/check/program.py",
         "graph/reference/compare.py",
         "tir/reference/error_bound.py",
@@ -101,7 +101,7 @@ MIRRORS = {  # file -> its tests by name, or by path, where they are others than
     "graph/passes/identity_removal.py": ("simple_passes",),
     "driver/check/check.py": ("check", "check_faults", "chain"),
     "driver/check/data.py": ("check", "check_faults"),
-    "driver/check/on_device.py": ("tests/runtime/cuda/test_faked.py",),
+    "runtime/cuda/device/fenced_code.py": ("tests/runtime/cuda/test_faked.py",),
     "driver/check/fenced.py": ("check", "fenced"),
 }
 

@@ -11,7 +11,3 @@ class LogError(TilewrightError, OSError):
 
 class RecordError(TilewrightError, ValueError):
     """A line of a tuning log is not what tilewright writes."""
-
-
-class TuneError(TilewrightError, ValueError):
-    """What is to be tuned cannot be."""

@@ -9,20 +9,20 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Event
 
+from ..driver.backends.table import tuner_of
 from ..driver.build import check_buildable
 from ..driver.check.clock import Clock
 from ..driver.check.collector import fewer_collections
 from ..driver.resolve_target import resolve_target
+from ..driver.tuning.errors import TuneError
 from ..tir.func import PrimFunc
 from ..tir.target import Target
-from .errors import TuneError
 from .log.choice import chosen
 from .log.file import LogWriter, read_log
 from .log.record import Trial
 from .measure.machine import Machine
 from .places.cluster import cluster
 from .places.executors import Elsewhere
-from .places.here import check_here
 from .places.places import Here, Place
 from .result import TunedFunction, TuneResult
 from .run import Run
@@ -56,7 +56,7 @@ class Session:
         for func, _ in pairs:
             check_tunable(func, self.target)
         if executor is None:
-            check_here(self.target)
+            tuner_of(self.target).check_here(self.target)
         self.stop = stop or Event()
         self._budget = trials, seconds
         self._log, self._resume = log, resume
@@ -114,11 +114,7 @@ def _place(executor: Executor | str | None, progress: Callable[[str], None] | No
 def check_tunable(func: PrimFunc, target: Target) -> None:
     """Refuse what cannot be timed. Raises: TuneError, BuildError."""
     check_buildable(func, "tune")
-    if target.kind not in ("c", "cuda"):
-        raise TuneError(
-            f"tune: target '{target}' runs nothing that can be timed; expected 'c' or 'cuda'.",
-            code="tune-target",
-        )
+    tuner_of(target)
     if func.dims:
         names = ", ".join(f"'{dim.name}'" for dim in func.dims)
         raise TuneError(

@@ -6,8 +6,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..codegen.c.frame import prelude
-from ..codegen.cuda.program_artifact import CudaProgram
 from ..driver.load import load
 from ..runtime.engine.engine import Engine
 from ..tir.work.work import operations
@@ -92,9 +90,4 @@ def engine_operations(engine: Engine) -> int | None:
 
 def kernel_source(engine: Engine, symbol: str) -> str:
     """The C of one kernel, with the headers that it needs; of a GPU, its CUDA C."""
-    artifact = engine.parts.artifact
-    if isinstance(artifact, CudaProgram):
-        return artifact.kernel(symbol).source
-    symbols = [entry.symbol for entry in artifact.kernels]
-    text = artifact.texts[symbols.index(symbol)]
-    return f"{prelude(artifact.target, text)}\n{text}"
+    return engine.parts.code.kernel_source(symbol)

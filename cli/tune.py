@@ -86,15 +86,16 @@ def duration(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Search until the budget is spent, or Ctrl-C."""
-    from ..autotune.places.here import check_here  # start-up
-    from ..autotune.run import DEFAULT_TRIALS
+    from ..autotune.run import DEFAULT_TRIALS  # start-up
     from ..autotune.tune import tune
+    from ..driver.backends.table import tuner_of
     from ..driver.resolve_target import resolve_target
     from ..graph.plan.tasks import tasks
     from .tuning_progress import Budget, Progress
 
     if arguments.executor is None:
-        check_here(resolve_target(arguments.target))
+        target = resolve_target(arguments.target)
+        tuner_of(target).check_here(target)
     with working("pricing alternatives"):
         pairs = tasks(
             arguments.model,

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ..codegen.c.build import write_artifact
-from ..codegen.cuda.build import write_cuda
-from ..codegen.lower.lower import contraction
-from ..runtime.cuda.device.availability import Available, availability
-from ..runtime.cuda.device.code import DeviceCode
-from ..runtime.engine.foreign import ForeignCode
-from ..runtime.kernel import Code, Kernel, accept_constants
-from ..runtime.machine.host import why_not_run
-from ..runtime.measure.roofline import Work
-from ..runtime.toolchain.compile import compile_shared
+from ..runtime.kernel import Kernel
 from ..schedule.schedule import Schedule
-from ..schedule.source import Chooser, ScheduleSource, as_source
+from ..schedule.source import Chooser, ScheduleSource
 from ..schedule.verdict import Verdict
-from ..tir.errors import TargetError, TilewrightError, known_names
+from ..tir.errors import TilewrightError, known_names
 from ..tir.func import PrimFunc
 from ..tir.instructions.instructions import INSTRUCTIONS
 from ..tir.target import Target
 from ..tir.te import te
-from ..tir.work.work import bytes_moved, operations
-from .check.budget import unchecked_because
-from .check.chain import check_chain, with_values
-from .check.check import CheckError, check_kernel
-from .check.unproved import ProofError, unproved
-from .check.ways import Way, Ways
-from .interpreted import interpreted
-from .lower import Lowered, lower_function, prove_schedule
+from .backends.table import backend_of
+from .check.chain import with_values
+from .jobs import KernelJob
+from .lower import prove_schedule
 from .resolve_target import resolve_target
 
 Verify = Literal["all", "rewrites", "kernels", "off"]
@@ -127,75 +113,14 @@ def build(
     resolved = resolve_target(target)
     check_buildable(what, "build")
     _check_verify(verify)
-    how = _How(resolved, strict, verify in ("all", "kernels"))
     _check_allowed(allow, strict)
-    if resolved.kind == "python":
-        func = what.func if isinstance(what, Schedule) else what
-        return interpreted(func, resolved, constants or {})
-    if resolved.kind not in ("c", "cuda"):
-        raise TargetError(
-            f"build: target '{resolved}' runs nothing; expected 'c', 'cuda' or 'python'.",
-            code="build-target",
-            hints=("tw.prove and kernel source need no run; tw.build(..., target='c').",),
-        )
-    if isinstance(what, Schedule):
-        return _built(Way(lower_function(what, resolved, strict=strict)), constants or {}, how)
-    ways = Ways(what, resolved, as_source(schedules), strict=strict, allow=allow)
-    while True:
-        try:
-            return _built(ways.best(), constants or {}, how)
-        except CheckError as error:
-            ways.give_up(f"its kernel failed the check: {error.message}", error)
-        except ProofError as error:
-            ways.give_up("its kernel is neither proved nor checked", error)
-
-
-@dataclass(frozen=True, slots=True)
-class _How:
-    """Options of a build. checked: where this machine runs the kernel."""
-
-    target: Target
-    strict: bool
-    checked: bool
-
-
-def _built(way: Way, constants: Mapping[str, object], how: _How) -> Kernel:
-    """The kernel of a lowered function, checked. Raises: CheckError, ProofError."""
-    original = way.lowered.schedule.original
-    too_large = unchecked_because(original) if how.checked else None
-    notes = (*way.notes(original.name), *(() if too_large is None else (too_large,)))
-    kernel = _kernel(way.lowered, how.target, constants, notes)
-    runs_here = _runs_here(kernel)
-    if how.checked and runs_here and too_large is None:
-        check_chain(contraction(original, how.target, strict=how.strict), way.lowered.canonical)
-        bound = accept_constants(kernel.artifact, constants)
-        check_kernel(kernel, original, bound, strict=how.strict)
-    elif error := unproved({original.name: way.lowered.verdict}, runs_here=runs_here):
-        raise error
-    return kernel
-
-
-def _kernel(
-    lowered: Lowered, target: Target, constants: Mapping[str, object], notes: tuple[str, ...]
-) -> Kernel:
-    """The code of a lowered function, written and, where it runs here, compiled."""
-    steps, original = "\n".join(lowered.schedule.steps), lowered.schedule.original
-    work = Work(operations(original), bytes_moved(original))
-    if target.kind == "cuda":
-        written = write_cuda(lowered.parts, target, notes=steps)
-        bound = accept_constants(written, constants)
-        code: Code = DeviceCode(written, bound)
-        return Kernel(written, code, proof=lowered.verdict, work=work, notes=notes, bound=bound)
-    artifact = write_artifact(lowered.parts, target, notes=steps)
-    if why_not_run(artifact.target) is not None:
-        code = ForeignCode(artifact)
-        return Kernel(artifact, code, proof=lowered.verdict, work=work, notes=notes)
-    shared = compile_shared(artifact.source, artifact.target, name=artifact.name)
-    return Kernel.load(artifact, shared, constants, proof=lowered.verdict, work=work, notes=notes)
-
-
-def _runs_here(kernel: Kernel) -> bool:
-    """Whether this machine runs a kernel."""
-    if kernel.artifact.target.kind == "cuda":
-        return isinstance(availability(), Available)
-    return not isinstance(kernel.code, ForeignCode)
+    job = KernelJob(
+        what,
+        resolved,
+        constants or {},
+        schedules,
+        strict,
+        tuple(allow),
+        is_checked=verify in ("all", "kernels"),
+    )
+    return backend_of(resolved).build(job)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
+from ..runtime.engine.engine_code import Constants, EngineCode
 from ..runtime.model.report import KernelReport
 from ..schedule.source import ScheduleSource
 from ..schedule.verdict import UNKNOWN
@@ -19,6 +20,7 @@ from ..tir.target import Target
 from .check.budget import unchecked_because
 from .check.chain import changed_kernels
 from .check.clock import Clock
+from .check.engine_runs import EngineRuns
 from .check.program import KernelCheck, ProgramCheckError
 from .check.unproved import ProofError, unproved
 from .check.ways import Ways
@@ -26,7 +28,12 @@ from .lower_program import LoweredKernel, LoweredProgram, lower_program
 
 
 class Compiled(Protocol):
-    """A program whose kernels are compiled. seconds: of all compilers, as they ran side by side."""
+    """A program whose kernels are compiled."""
+
+    @property
+    def code(self) -> EngineCode:
+        """The program's code as a value."""
+        ...
 
     @property
     def seconds(self) -> float:
@@ -46,11 +53,12 @@ class Compiled(Protocol):
         """Run a kernel once beside its reference."""
         ...
 
+    def engine_runs(self, constants: Constants, program: Program) -> EngineRuns | str:
+        """How the whole is run for its check, or why it is not. program: before schedules."""
+        ...
 
-C_co = TypeVar("C_co", bound=Compiled, covariant=True)
 
-
-class Compiling(Protocol[C_co]):
+class Compiling(Protocol):
     """A program on its way to its compiled form. seconds: what `add` and those before it took."""
 
     seconds: list[tuple[str, float]]
@@ -59,16 +67,16 @@ class Compiling(Protocol[C_co]):
         """Write a kernel, and let it be compiled."""
         ...
 
-    def finish(self, lowered: Program) -> C_co:
+    def finish(self, lowered: Program) -> Compiled:
         """The compiled program. Raises: CompileFailed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Code(Generic[C_co]):
+class Code:
     """The code of a program, checked, and what is reported of it."""
 
-    compiled: C_co
+    compiled: Compiled
     kernels: tuple[KernelReport, ...]
     notes: tuple[str, ...]
 
@@ -94,9 +102,9 @@ def build_code(
     program: Program,
     target: Target,
     options: CodeOptions,
-    compiling: Callable[[], AbstractContextManager[Compiling[C_co]]],
+    compiling: Callable[[], AbstractContextManager[Compiling]],
     clock: Clock,
-) -> Code[C_co]:
+) -> Code:
     """Lower, compile and check. What was lowered is let go with it.
 
     Raises: ProgramRefusedError, ProgramCheckError for what is divisible; for a function that no way

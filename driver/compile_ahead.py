@@ -12,11 +12,16 @@ from functools import cached_property
 from ..codegen.c.program import KernelTexts, emit_program
 from ..codegen.c.program_source import declarations, unit_source
 from ..codegen.program_artifact import ProgramArtifact
+from ..runtime.cpu.pool import pool_object, use_pool
+from ..runtime.cpu.program_code import NativeProgram
+from ..runtime.engine.cpu_code import CpuCode
+from ..runtime.engine.engine_code import Constants
 from ..runtime.machine.host import why_not_run
 from ..runtime.toolchain.compile import Units
 from ..runtime.toolchain.library import SharedObject
 from ..tir.program.program import Program
 from ..tir.target import Target
+from .check.engine_runs import ThreadedRuns
 from .check.program import KernelCheck, KernelChecker
 from .lower_program import LoweredKernel
 
@@ -55,6 +60,20 @@ class CompiledC:
         prepare = None if kernel.prepare is None else self._symbols[kernel.prepare.name]
         strict = kernel.lowered.strict
         return self._checker.check(kernel.func, self.symbol(kernel), prepare, strict=strict)
+
+    @cached_property
+    def code(self) -> CpuCode:
+        """The C and its object, with the pool that runs it."""
+        return CpuCode(self.artifact, self.shared, pool_object())
+
+    def engine_runs(self, constants: Constants, program: Program) -> ThreadedRuns | str:
+        """On threads of this machine."""
+        if self.not_run is not None:
+            return self.not_run
+        pool = self.code.pool
+        assert pool is not None
+        use_pool(pool)
+        return ThreadedRuns(NativeProgram(self.artifact, self.shared, constants))
 
     @cached_property
     def _checker(self) -> KernelChecker:

@@ -20,12 +20,17 @@ from ..runtime.cuda.device.code import DeviceCode
 from ..runtime.cuda.emulator.emulated_code import EmulatedCode, EmulationFailed
 from ..runtime.cuda.toolchain.compile import Cubin
 from ..runtime.cuda.toolchain.cubins import Cubins
-from ..runtime.kernel import Code, Kernel
+from ..runtime.engine.engine_code import Constants
+from ..runtime.engine.gpu_code import GpuCode
+from ..runtime.kernel import Kernel
+from ..runtime.kernel_code import Code
 from ..tir.program.program import Program
 from ..tir.reference.error_bound import sample_of
 from ..tir.target import Target
 from .check.check import Checker, CheckError
 from .check.data import Draw, draw_arrays, draws_for
+from .check.engine_runs import EngineRuns
+from .check.gpu_engine_runs import device_runs, emulated_runs
 from .check.program import KernelCheck
 from .lower_program import LoweredKernel
 
@@ -43,6 +48,11 @@ class CompiledCuda:
     artifact: CudaProgram
     cubins: tuple[Cubin, ...]
     checked_on: CheckedOn
+
+    @property
+    def code(self) -> GpuCode:
+        """The CUDA C and its cubins."""
+        return GpuCode(self.artifact, self.cubins)
 
     @property
     def seconds(self) -> float:
@@ -89,6 +99,17 @@ class CompiledCuda:
             verdict = failure.message
         ran = f"{' and '.join(map(str, draws))} data on the {self.checked_on}"
         return KernelCheck(verdict, error, time.perf_counter() - began, ran)
+
+    def engine_runs(self, constants: Constants, program: Program) -> EngineRuns | str:
+        """On the GPU that is here, or emulated. Raises: DeviceError."""
+        if self.no_gpu is not None:
+            return (
+                f"not run: no GPU: {self.no_gpu}; verify='emulated' runs the engine on the CPU "
+                "when it is built"
+            )
+        if self.checked_on == "device":
+            return device_runs(self.artifact, self.cubins, constants)
+        return emulated_runs(self.artifact, constants, program)
 
 
 class CompileAheadCuda:

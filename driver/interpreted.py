@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..codegen.artifact import Artifact, parameters_of, sizes_of
 from ..runtime.arrays import Array
 from ..runtime.kernel import Kernel, accept_constants
+from ..runtime.kernel_code import Code
 from ..tir.func import PrimFunc
 from ..tir.interpreter.interpreter import interpret
 from ..tir.target import Target
 
 
-class InterpretedCode:
+class InterpretedCode(Code):
     """A function with its constants bound: what an interpreted Kernel runs; pickles."""
 
     def __init__(self, func: PrimFunc, constants: Mapping[str, Array]) -> None:
@@ -22,10 +23,6 @@ class InterpretedCode:
     def run(self, arrays: Sequence[Array], threads: int) -> None:
         """Run once, whatever the number of threads."""
         interpret(self.func, *arrays, constants=self.constants)
-
-    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
-        """A call that runs on these arrays again and again."""
-        return lambda: self.run(arrays, threads)
 
 
 def interpreted(func: PrimFunc, target: Target, constants: Mapping[str, object]) -> Kernel:

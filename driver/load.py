@@ -12,6 +12,7 @@ from ..runtime.engine.format import EngineFileError
 from ..runtime.engine.reader import EngineFile
 from ..runtime.machine.host import host
 from ..tir.errors import TilewrightError
+from .backends.table import read_code
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -53,7 +54,7 @@ def load(
     file = EngineFile(Path(path), copy=copy)
     missing = file.missing(host().instructions)
     if not missing:
-        return Engine(file.parts(), threads=threads)
+        return Engine(file.parts(read_code), threads=threads)
     if on_mismatch == "refuse":
         raise EngineFileError(
             f"load: '{file.title}' does not fit this machine: {missing[0]}",
@@ -66,9 +67,10 @@ def load(
 
 def _rebuild(file: EngineFile, missing: tuple[str, ...], threads: int | None) -> Engine:
     # imported here: building needs the schedules' and the proof's libraries, loading must not
-    from .build_program import ProgramOptions, build_program
+    from .build_program import build_program
+    from .jobs import ProgramOptions
 
-    parts = file.parts()
+    parts = file.parts(read_code)
     if parts.plain is None:
         raise EngineFileError(
             f"load: '{file.title}' does not fit this machine and keeps no weights to build from: "

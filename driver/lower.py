@@ -112,7 +112,7 @@ def lower_function(
     scheduled = contraction(schedule.func, target, strict=strict)
     canonical = canonical_form(scheduled)
     nest = lower_to_nest(scheduled)
-    if target.gpu is not None:
+    if target.has_grid:
         nest = without_idle_barriers(nest)
     clock.lap("lower")
     verdict = prove(nest, canonical, proof_operations)

@@ -1,11 +1,9 @@
-"""From what a caller names to a Target: where this machine is meant, it is looked at here."""
+"""From what a caller names to a Target: where this machine is meant, its back end looks at it."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
-from ..runtime.machine.host import host_target
 from ..tir.target import Target
+from .backends.table import backend_of
 
 
 def resolve_target(target: Target | str | None) -> Target:
@@ -18,16 +16,4 @@ def resolve_target(target: Target | str | None) -> Target:
     asked = Target() if target is None else target
     if not isinstance(asked, Target):
         asked = Target.parse(asked)
-    if not asked.is_open:
-        return asked
-    given = {f.name: value for f in fields(asked) if (value := getattr(asked, f.name))}
-    return replace(host_target() if asked.kind == "c" else _gpu_here(), **given)
-
-
-def _gpu_here() -> Target:
-    from ..runtime.cuda.device.availability import Available, availability  # nobody else needs it
-
-    found = availability()
-    if not isinstance(found, Available):
-        raise found.error()
-    return Target("cuda", found.devices[0].arch)
+    return backend_of(asked).complete(asked) if asked.is_open else asked

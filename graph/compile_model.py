@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 from onnx import ModelProto
 
-from ..driver.build_program import ProgramOptions, build_program
+from ..driver.backends.table import backend_of
+from ..driver.build_program import build_program
 from ..driver.check.clock import Clock
 from ..driver.check.program import ProgramCheckError
+from ..driver.jobs import ProgramOptions
 from ..driver.lower_program import ProgramRefusedError
 from ..runtime.arrays import Array
-from ..runtime.cuda.device.availability import Unavailable, availability
 from ..runtime.engine.engine import Engine, Reference
-from ..runtime.machine.host import why_not_run
 from ..runtime.model.coverage import Coverage, Covered
 from ..runtime.model.verification import Report, compare_outputs
 from ..schedule.source import ScheduleSource, as_source
@@ -156,9 +156,7 @@ def _measured(job: _Job, engine: Engine) -> Report:
 def _not_measured(engine: Engine) -> str | None:
     """Why an engine cannot be run beside its reference; None: it can."""
     target = engine.parts.artifact.target
-    if target.gpu is not None:
-        return "no GPU" if isinstance(availability(), Unavailable) else None
-    return why_not_run(target)
+    return backend_of(target).why_not_run(target)
 
 
 def _noted(job: _Job, engine: Engine, note: str) -> Engine:

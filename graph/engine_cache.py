@@ -21,13 +21,13 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
+from ..driver.backends.table import backend_of, read_code
 from ..runtime.engine.engine import Engine
 from ..runtime.engine.format import EngineFileError
 from ..runtime.engine.reader import EngineFile
 from ..runtime.log import log
-from ..runtime.machine.host import host, why_not_run
+from ..runtime.machine.host import host
 from ..runtime.toolchain.cache import cache_key, user_cache
-from ..runtime.toolchain.compiler_stamp import compiler_stamp
 from ..runtime.version import tool_version
 from ..tir.target import Target
 from .options import LARGEST_MODEL
@@ -59,7 +59,7 @@ def model_digest(model: object) -> str | None:
 def engine_key(digest: str, target: Target, options: Mapping[str, object]) -> str:
     """The key of the engine that these options make of a model. options: plain values."""
     values = json.dumps([target.to_json(), sorted(options.items())], default=list)
-    made_by = _cpu_identity(target) if target.gpu is None else _gpu_identity()
+    made_by = backend_of(target).stamp(target)
     return cache_key(digest, values, made_by, tool_version(), _code_digest())
 
 
@@ -74,7 +74,7 @@ def kept_engine(key: str, target: Target, max_contexts: int | None) -> Engine | 
         file = EngineFile(path)
         if file.missing((*host().instructions, target.instructions)):
             return None
-        engine = Engine(file.parts(), max_contexts=max_contexts)
+        engine = Engine(file.parts(read_code), max_contexts=max_contexts)
     except (OSError, EngineFileError) as error:
         log.info("cache: the engine %s is damaged and is made anew: %s", path, error)
         with suppress(OSError):
@@ -101,28 +101,6 @@ def keep_engine(key: str, engine: Engine) -> None:
         log.warning("cache: cannot keep the engine '%s' (%s)", engine.name, error)
         return
     cache.evict()
-
-
-def _cpu_identity(target: Target) -> str:
-    """What compiles for a CPU, and why its kernels were not checked, if they were not."""
-    return f"{compiler_stamp()} {why_not_run(target)}"
-
-
-def _gpu_identity() -> str:
-    """What compiles for a GPU, and what its kernels were checked on."""
-    from ..runtime.cuda.device.availability import (  # a CPU does not need them
-        Unavailable,
-        availability,
-    )
-    from ..runtime.cuda.toolchain.nvrtc import NvrtcNotFound, find_nvrtc
-
-    try:
-        compiler = find_nvrtc().identity
-    except NvrtcNotFound:
-        compiler = ""
-    found = availability()
-    device = "" if isinstance(found, Unavailable) else found.devices[0].name
-    return f"{compiler} {device}"
 
 
 def _file_digest(path: Path) -> str | None:

@@ -12,16 +12,17 @@ from ..codegen.check_memory import check_memory
 from ..codegen.program_artifact import ProgramArtifact, Scratch
 from ..tir.dtype import UINT64
 from ..tir.errors import IRError
-from ..tir.gpu import GPUS
 from ..tir.index_check import IndexCheck
 from ..tir.parsing.json_reader import Json, Reader, cut_line
 from ..tir.program.json import launch_from_json, step_from_json, step_to_json
 from ..tir.program.program import Launch, Slice, Step, Sync
-from ..tir.target import FEATURES, ISAS, KINDS, Target
+from ..tir.target import FEATURES, Target, machines_of
+from ..tir.target_kinds import BUILT_IN, is_kind
 from .model.report import EngineReport, KernelReport, MemoryPlan
 
 _ROLES = ("input", "constant", "prepared", "output")
 SYMBOL = 200  # characters
+_LONGEST_KIND = 80
 
 
 def artifact_to_json(artifact: ProgramArtifact) -> dict[str, Json]:
@@ -199,8 +200,8 @@ def target_from_json(data: Reader) -> Target:
     """A target from its fields (Target.to_json). Raises: IRError."""
     whole = ("vector_bytes", "vector_registers", "fma_per_cycle", "l1_bytes", "l2_bytes")
     numbers = {name: data[name].integer() for name in (*whole, "l3_bytes", "threads")}
-    kind = data["kind"].one_of(*KINDS)
-    isa = data["isa"].one_of(*(GPUS if kind == "cuda" else ISAS))
+    kind = kind_from_json(data["kind"])
+    isa = data["isa"].one_of(*machines_of(kind))
     known = [name for name, base in FEATURES.items() if base == isa]
     return Target(
         kind=kind,
@@ -210,6 +211,12 @@ def target_from_json(data: Reader) -> Target:
         features=tuple(item.one_of(*known) for item in data["features"].items()),
         **numbers,
     )
+
+
+def kind_from_json(data: Reader) -> str:
+    """A kind of target, of which there is a back end here. Raises: IRError."""
+    kind = data.text(_LONGEST_KIND)
+    return kind if is_kind(kind) else data.one_of(*BUILT_IN)
 
 
 def _kernel_report(data: Reader) -> KernelReport:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -12,15 +11,14 @@ from ..tir.errors import TilewrightError
 from ..tir.text.html import C, details, highlight, plain
 from .arrays import Argument, ArgumentTypeError, Array, accept_call, empty_aligned
 from .cpu.native import NativeCode
-from .cuda.toolchain.compile import ptx_of
 from .engine.occupied import Occupied
 from .index_checks import check_indices
+from .kernel_code import Code
 from .machine.host import default_threads
 from .machine.threads import checked_threads
 from .machine.timing import CacheState, Timing, compare, measure
 from .measure.limits import fma_peak, limits
 from .measure.roofline import Roofline, Work
-from .toolchain.compile import assembly
 from .toolchain.library import SharedObject
 
 _ROOFLINE_ROUNDS = 9
@@ -29,18 +27,6 @@ _ROOFLINE_SECONDS = 2.0  # or five rounds, of a kernel that is slow
 
 class KernelError(TilewrightError, ValueError):
     """A kernel is asked for what it was not built with."""
-
-
-class Code(Protocol):
-    """What executes a kernel: arrays are those of inputs and outputs, in parameter order."""
-
-    def run(self, arrays: Sequence[Array], threads: int) -> None:
-        """Run once."""
-
-    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
-        """A call that runs on these arrays again and again, by turns with so many copies of the
-        constants, where there are any.
-        """
 
 
 class Kernel:
@@ -143,11 +129,16 @@ class Kernel:
     def assembly(self) -> str:
         """The compiler's assembly text of the source; of CUDA C its PTX.
 
-        Raises: CompilerNotFound, NvrtcNotFound, CompileFailed.
+        Raises: CompilerNotFound, NvrtcNotFound, CompileFailed; KernelError where none is compiled.
         """
-        if self.artifact.target.kind == "cuda":
-            return ptx_of(self.source, self.artifact.target.isa, name=self.name)
-        return assembly(self.source, self.artifact.target, name=self.name)
+        text = self.code.assembly()
+        if text is None:
+            raise KernelError(
+                f"assembly: '{self.name}' for {self.artifact.target} is interpreted; expected a "
+                "kernel of a compiled target.",
+                code="kernel-assembly",
+            )
+        return text
 
     @property
     def signature(self) -> str:
@@ -175,7 +166,7 @@ class Kernel:
         Raises: KernelError for a kernel of a GPU, and where the kernel's work is not known, as for
         sizes that are not the largest; ArgumentTypeError, ArgumentValueError, CompilerNotFound.
         """
-        if self.artifact.target.kind == "cuda":
+        if self.code.device == "GPU":
             raise KernelError(
                 f"roofline: '{self.name}' runs on a GPU; the peak is measured of this machine's "
                 "CPU alone.",

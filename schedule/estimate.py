@@ -31,7 +31,7 @@ def estimate(what: PrimFunc | Schedule, target: Target) -> float:
     if isinstance(what, Schedule):
         return LAUNCH_SECONDS + _seconds(nest_passes(what.func, target), target)
     seconds = _seconds(rule_for(what, target).passes(what, target), target)
-    return seconds if target.gpu is not None else LAUNCH_SECONDS + seconds
+    return seconds if target.has_grid else LAUNCH_SECONDS + seconds
 
 
 def _seconds(passes: Sequence[Pass], target: Target) -> float:

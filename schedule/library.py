@@ -74,7 +74,7 @@ def pack(sch: Packer, buffer: str, width: int, name: str | None = None) -> str:
     panels = ", ".join([f"{last} // {width}", *axes[:-1], f"{last} % {width}"])
     text = f"lambda {', '.join(axes)}: ({panels})"
     loops = sch.transform_layout(block, text)
-    if sch.target is not None and sch.target.gpu is not None:
+    if sch.target is not None and sch.target.has_grid:
         deal_out(sch, block)
     else:
         sch.parallel(loops[0])

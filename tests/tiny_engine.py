@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from tilewright.driver.build_program import ProgramOptions, build_program
+from tilewright.driver.build_program import build_program
+from tilewright.driver.jobs import ProgramOptions
 from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.model.model import Model
 

@@ -9,8 +9,8 @@ from .dtype import DType
 from .errors import TargetError, TargetTypeError, known_names
 from .gpu import GPUS, GpuLimits
 from .parsing.json_reader import Json
+from .target_kinds import BUILT_IN, GROUP, is_kind
 
-KINDS = ("c", "cuda", "python", "null")
 _HERE = ("c", "cuda")  # those whose machine is this one where none is named
 # what some machines of an instruction set have beside it
 FEATURES = {"vnni": "avx512", "bf16": "avx512"}
@@ -33,11 +33,11 @@ class Target:
     """A back end and the machine model that schedules and the analytical cost model read.
 
     kind: the back end: "c" compiles, "cuda" compiles for a GPU, "python" interprets, "null" lowers
-    and prices but runs nothing.
+    and prices but runs nothing; or that of a package that brings one (tir/target_kinds.py).
     isa: "scalar", "avx2" (AVX2 with FMA), "avx512" (AVX-512 F, BW, DQ and VL) or "neon" (of 64-bit
     ARM); of a GPU its architecture, such as "sm_90a" (tir/gpu.py). Where a target of "c" or "cuda"
     names none it is open: it means the machine that it is used on, and whoever may look at that
-    completes it (driver/resolve_target.py). "python" and "null" take "scalar".
+    completes it (driver/resolve_target.py). Other kinds take "scalar".
     features: what the machine has beside it: "vnni" (AVX512-VNNI, products of bytes), "bf16"
     (AVX512-BF16, products of bfloat16).
     vector_bytes, vector_registers: the register file; fma_per_cycle: vector multiply-adds that a
@@ -128,6 +128,11 @@ class Target:
         return GPUS.get(self.isa)
 
     @property
+    def has_grid(self) -> bool:
+        """Whether code runs as a grid of blocks of threads, to which loops are bound."""
+        return self.gpu is not None
+
+    @property
     def has_byte_vectors(self) -> bool:
         """Whether bytes go in vectors beside numbers of 32 bits, masked ones too."""
         return self.isa == "avx512"
@@ -152,13 +157,14 @@ def _check_names(target: Target) -> tuple[str, ...]:
     kind, isa, features = target.kind, target.isa, target.features
     whole = "+".join((isa, *features))
     text = f"{kind}:{whole}" if whole else kind
-    if kind not in KINDS:
+    if not is_kind(kind):
         raise TargetError(
             f"target: unknown back end '{kind}' in '{text}'; expected one of "
-            f"{known_names(kind, KINDS)}.",
+            f"{known_names(kind, BUILT_IN)}.",
             code="target-kind",
+            hints=(f"a package may bring it, as an entry point of the group '{GROUP}'.",),
         )
-    machines: Iterable[str] = GPUS if kind == "cuda" else _REGISTERS
+    machines = machines_of(kind)
     if isa and isa not in machines:
         gpu = kind == "cuda"
         raise TargetError(
@@ -182,6 +188,11 @@ def _check_names(target: Target) -> tuple[str, ...]:
                 code="target-feature",
             )
     return known
+
+
+def machines_of(kind: str) -> Iterable[str]:
+    """The instruction sets, or the architectures, that a target of a kind may name."""
+    return GPUS if kind == "cuda" else _REGISTERS
 
 
 def named(target: Target) -> Target:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from ...runtime.machine.host import host
-from ...runtime.toolchain.compilers import compile_flags, find_compiler
+from ...driver.backends.table import backend_of
+from ...driver.tuning.tuner import Toolchain
 from ...runtime.version import tool_version
 from ...tir.target import Target
-from .gpu_here import gpu_conditions
 from .record import Conditions
 
 
 def conditions(target: Target) -> Conditions:
-    """What is measured on this machine for a target."""
-    if target.gpu is not None:
-        return gpu_conditions(target)
-    compiler = find_compiler()
+    """What is measured on this machine for a target; nothing of it has a name where nothing times
+    its candidates.
+    """
+    tuner = backend_of(target).tuner
+    here = Toolchain("", "") if tuner is None else tuner.toolchain(target)
     return Conditions(
-        target.to_json(),
-        host().model,
-        compiler.version,
-        (*compile_flags(target), *compiler.flags),
-        tool_version(),
+        target.to_json(), here.machine, here.compiler, here.flags, tool_version(), here.driver
     )

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
+from ...codegen.artifact import Written
+from ...driver.backends.table import tuner_of
 from ...runtime.artifact_json import target_from_json
 from ...tir.parsing.json_reader import Json, Reader
 from ...tir.target import Target
 from ..log.record import Conditions, Outcome, conditions_from_json, conditions_to_json, outcome_of
-from .candidate_code import CandidateCode, code_from_json, code_to_json
 from .frames import Frame, decode, encode
 
 LONGEST_FUNC = 1 << 22
@@ -37,13 +38,14 @@ class Job:
     target: Target
     rounds: int
     memory: int
-    candidates: tuple[CandidateCode, ...] = field(repr=False)
+    candidates: tuple[Written, ...] = field(repr=False)
     is_final: bool = False
     bar: float | None = inf
     default: int | None = None
 
     def encode(self) -> bytes:
         """The job as bytes."""
+        tuner = tuner_of(self.target)
         body: dict[str, Json] = {
             "func": self.func,
             "seed": self.seed,
@@ -53,7 +55,7 @@ class Job:
             "is_final": self.is_final,
             "bar": bar_to_json(self.bar),
             "default": self.default,
-            "candidates": [code_to_json(artifact) for artifact in self.candidates],
+            "candidates": [tuner.to_json(artifact) for artifact in self.candidates],
         }
         return encode(body, [artifact.source.encode() for artifact in self.candidates])
 
@@ -63,17 +65,18 @@ class Job:
         frame = whole(data)
         body = Reader(dict(frame.body), "job")
         pairs = zip(body["candidates"].items(), frame.blobs, strict=True)
-        default = body["default"]
+        default, target = body["default"], target_from_json(body["target"])
+        tuner = tuner_of(target)
         return Job(
             func=body["func"].text(LONGEST_FUNC),
             seed=body["seed"].integer(),
-            target=target_from_json(body["target"]),
+            target=target,
             rounds=body["rounds"].integer(),
             memory=body["memory"].integer(),
             is_final=body["is_final"].truth(),
             bar=bar_from_json(body["bar"]),
             default=None if default.value is None else default.integer(),
-            candidates=tuple(code_from_json(one, text.decode()) for one, text in pairs),
+            candidates=tuple(tuner.from_json(one, text.decode()) for one, text in pairs),
         )
 
 

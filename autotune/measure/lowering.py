@@ -1,17 +1,16 @@
-"""What a candidate takes until it can be compiled: lowered, proved, written as C or CUDA C."""
+"""What a candidate takes until it can be compiled: lowered, proved, written."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
 
-from ...codegen.c.build import write_artifact
-from ...codegen.cuda.build import write_cuda
+from ...codegen.artifact import Written as Code
+from ...driver.backends.table import tuner_of
 from ...driver.check.clock import Clock, Laps
 from ...driver.lower import lower_function
 from ...tir.target import Target
 from ..space.space import Candidate
-from .candidate_code import CandidateCode
 
 _SOURCE = 16  # digits of the hash of a source
 
@@ -25,7 +24,7 @@ class Written:
     """A candidate that was lowered, proved, written. proof: its status; seconds: of each step."""
 
     candidate: Candidate
-    artifact: CandidateCode
+    artifact: Code
     proof: str
     seconds: Laps
 
@@ -39,8 +38,7 @@ def write(candidate: Candidate, target: Target) -> Written:
     """Lower, prove and write a candidate. Raises: TilewrightError."""
     lowered = lower_function(candidate.schedule, target, proof_operations=PROOF_OPERATIONS)
     clock = Clock()
-    writer = write_artifact if target.gpu is None else write_cuda
-    artifact = writer(lowered.parts, target)
+    artifact = tuner_of(target).write(lowered.parts, target)
     clock.lap("write")
     seconds = (*lowered.seconds, *clock.laps)
     return Written(candidate, artifact, lowered.verdict.status, seconds)

@@ -12,24 +12,25 @@ from functools import partial
 from threading import Lock
 from time import perf_counter, sleep
 
+from ...codegen.artifact import Written
+from ...driver.backends.table import tuner_of
 from ...driver.check.clock import Clock
+from ...driver.tuning.errors import TuneError
+from ...driver.tuning.tuner import Compiled
 from ...runtime.machine.host import allowed_cpus
 from ...runtime.toolchain.compile import CompileTimedOut
 from ...tir.errors import TilewrightError
 from ...tir.parsing.json_reader import Json, Reader
 from ...tir.target import Target
-from ..errors import TuneError
 from ..log.conditions import conditions
 from .calibration import DRIFT, Calibration
-from .candidate_code import CandidateCode, code_to_json
-from .compiling import Compiled, compiled
 from .device_lock import cpu_lock, gpu_lock
 from .jobs import Job, Reply, Result, bar_to_json
 from .worker_process import Deadlines, Fault, Worker
 
 _LONG = 1.0  # seconds of a pause that is told
 
-Ready = dict[int, tuple[CandidateCode, Compiled]]  # what is compiled, by its number in the job
+Ready = dict[int, tuple[Written, Compiled]]  # what is compiled, by its number in the job
 Readings = tuple[float, float]
 
 
@@ -70,7 +71,7 @@ class Machine:
         with self._one_at_a_time:
             self._worker.close()
 
-    def compile_ahead(self, artifact: CandidateCode) -> None:
+    def compile_ahead(self, artifact: Written) -> None:
         """Begin to compile a candidate that a job will hold."""
         if artifact.source not in self._compiled:
             self._compiled[artifact.source] = self._compilers.submit(self._compile, artifact)
@@ -100,9 +101,9 @@ class Machine:
             results = tuple(found[number] for number in range(len(job.candidates)))
             return Reply(conditions(job.target), results)
 
-    def _compile(self, artifact: CandidateCode) -> Compiled:
+    def _compile(self, artifact: Written) -> Compiled:
         with self.lock.building():
-            found = compiled(artifact, self.deadlines.compile)
+            found = tuner_of(artifact.target).compile(artifact, self.deadlines.compile)
         self.clock.add("compile", found.seconds)
         return found
 
@@ -150,9 +151,7 @@ class Machine:
             todo = [n for n in todo if n not in found]
         return found
 
-    def _at_rest(
-        self, job: Job, ready: Sequence[tuple[CandidateCode, Compiled]]
-    ) -> Fault | list[Result]:
+    def _at_rest(self, job: Job, ready: Sequence[tuple[Written, Compiled]]) -> Fault | list[Result]:
         """The results of candidates that take turns, from a time when the machine was at rest; what
         it was otherwise stands in their texts.
         """
@@ -174,9 +173,10 @@ class Machine:
             sleep(pause)
 
     def _once(
-        self, job: Job, ready: Sequence[tuple[CandidateCode, Compiled]]
+        self, job: Job, ready: Sequence[tuple[Written, Compiled]]
     ) -> Fault | tuple[list[Result], Readings]:
         """One run of the worker."""
+        tuner = tuner_of(job.target)
         body: dict[str, Json] = {
             "func": job.func,
             "seed": job.seed,
@@ -185,7 +185,7 @@ class Machine:
             "rounds": job.rounds,
             "is_final": job.is_final,
             "bar": bar_to_json(job.bar),
-            "candidates": [{**code_to_json(code), **one.origin} for code, one in ready],
+            "candidates": [{**tuner.to_json(code), **one.origin} for code, one in ready],
         }
         timing = partial(self._timing, job.target)
         got = self._worker.run(body, [one.binary for _, one in ready], timing)
@@ -197,9 +197,9 @@ class Machine:
 
     @contextmanager
     def _timing(self, target: Target) -> Iterator[None]:
-        """The CPU is ours alone, or the GPU."""
-        asked = perf_counter()
-        with (self.lock if target.gpu is None else self._gpu_lock).timing():
+        """The device is ours alone."""
+        asked, locks = perf_counter(), {"CPU": self.lock, "GPU": self._gpu_lock}
+        with locks[tuner_of(target).device].timing():
             began = perf_counter()
             self.clock.add("wait", began - asked)
             yield

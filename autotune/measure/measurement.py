@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import inf
 
+from ...driver.backends.table import tuner_of
 from ...runtime.machine.host import last_level_bytes
 from ...tir.func import PrimFunc
 from ...tir.target import Target
@@ -62,7 +63,7 @@ class Subject:
         self, one: Written, result: Result, at: Conditions, session: str = "", processes: int = 1
     ) -> Trial:
         """The trial that a result is. at: of the machine that measured; session: see Method."""
-        least = 1 if self.target.gpu is not None else 2 * last_level_bytes()
+        least = tuner_of(self.target).least_evicted
         method = Method(
             "cold" if result.rotated >= least else "warm",
             result.rotated,

@@ -24,18 +24,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import BinaryIO
 
+from ...driver.backends.table import backend_named
 from ...driver.check.check import CheckError
 from ...driver.check.trial import THREADS
+from ...driver.tuning.runner import Call, Runner
+from ...runtime.artifact_json import kind_from_json
 from ...runtime.machine.timing import Sampler
 from ...tir.errors import TilewrightError
 from ...tir.parsing.json_reader import Json, Reader
-from ...tir.target import KINDS
 from ..log.record import Outcome
 from .bench import Bench, Benches
-from .cpu_runner import CpuRunner
 from .frames import Frame, encode, read_frame
 from .jobs import LONGEST_FUNC, Result, bar_from_json
-from .runner import Call, Runner
 from .sampling import take_turns
 
 Say = Callable[[Mapping[str, Json]], None]
@@ -82,7 +82,7 @@ def answer(frame: Frame, benches: Benches, say: Say, hear: Callable[[], Frame]) 
     job = Reader(dict(frame.body), "job")
     text, seed = job["func"].text(LONGEST_FUNC), job["seed"].integer()
     candidates = list(job["candidates"].items())
-    runner = _runner(candidates[0]["target"]["kind"].one_of(*KINDS))
+    runner = _runner(kind_from_json(candidates[0]["target"]["kind"]))
     say({"stage": "data"})
     runner.begin(job["memory"].integer(), job["threads"].integer())
     try:
@@ -99,11 +99,9 @@ def answer(frame: Frame, benches: Benches, say: Say, hear: Callable[[], Frame]) 
 @cache
 def _runner(kind: str) -> Runner:
     """The device that runs a kind of code, which a worker has once."""
-    if kind != "cuda":
-        return CpuRunner()
-    from .gpu_runner import GpuRunner  # the CPU's start without it is shorter
-
-    return GpuRunner()
+    tuner = backend_named(kind).tuner
+    assert tuner is not None  # its candidates came by one
+    return tuner.runner()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +161,8 @@ class _Trials:
             told = error.message if isinstance(error, TilewrightError) else str(error)
             raise Fault(number, "out-of-memory", told or "no memory left") from error
         except TilewrightError as error:
-            raise Fault(number, self.runner.outcome(error), error.message) from error
+            outcome: Outcome = "crashed" if self.runner.is_lost(error) else "build-failed"
+            raise Fault(number, outcome, error.message) from error
 
 
 if __name__ == "__main__":

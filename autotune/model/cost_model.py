@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..errors import TuneError
+from ...driver.tuning.errors import TuneError
 from .boosted_trees import Matrix, Vector, fit_trees
 from .features import Features
 

@@ -44,7 +44,7 @@ def features(schedule: Schedule, target: Target) -> Features:
     found = {"estimate": _log(1e9 * estimate(schedule, target))}
     found |= _counts(placed) | _cache_traffic(roots, target) | _threads(roots, target)
     found |= _registers(around, target) | _shape(func, around)
-    if target.gpu is not None:
+    if target.has_grid:
         found |= grid_features([list(_loops_around(root, ())) for root in roots])
     if placed:
         found |= _tile(max(placed, key=lambda one: one.operations + one.loaded))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import TuneError
+from ...driver.tuning.errors import TuneError
 from .executors import Elsewhere
 
 DASK = "dask://"

@@ -1,15 +1,17 @@
 """What an executor's worker runs: one job, on the machine that it finds itself on.
 
 An executor is given the function `measured` by its name and a job as bytes; it answers with bytes.
-A process has one machine for each kind of target, which lives on between jobs.
+A process has one machine for each device, which lives on between jobs.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
+from ...driver.backends.table import tuner_of
+from ...driver.tuning.errors import TuneError
+from ...driver.tuning.tuner import Device
 from ...tir.errors import TilewrightError
-from ..errors import TuneError
 from ..measure.frames import encode
 from ..measure.jobs import Job, Reply, whole
 from ..measure.machine import Machine
@@ -19,7 +21,7 @@ def measured(data: bytes) -> bytes:
     """The reply to a job, or why there is none."""
     try:
         job = Job.decode(data)
-        return _machine(job.target.kind).measure(job).encode()
+        return _machine(tuner_of(job.target).device).measure(job).encode()
     except TilewrightError as error:
         return encode({"failed": str(error)})
 
@@ -37,5 +39,5 @@ def reply_of(data: bytes) -> Reply:
 
 
 @cache
-def _machine(kind: str) -> Machine:
+def _machine(device: Device) -> Machine:
     return Machine()

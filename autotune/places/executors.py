@@ -7,11 +7,11 @@ from concurrent.futures import CancelledError, Executor, Future
 from dataclasses import dataclass, field
 from functools import partial
 
+from ...codegen.artifact import Written
 from ...driver.check.clock import Clock
+from ...driver.tuning.errors import TuneError
 from ...tir.target import Target
-from ..errors import TuneError
 from ..log.record import Conditions
-from ..measure.candidate_code import CandidateCode
 from ..measure.jobs import Job, Reply
 from .executor_worker import measured, reply_of
 
@@ -55,7 +55,7 @@ class Elsewhere:
         known = self._first.get(target)
         return known or self.submit(Job("", 0, target, 0, 0, ())).result().conditions
 
-    def compile_ahead(self, artifact: CandidateCode) -> None:
+    def compile_ahead(self, artifact: Written) -> None:
         """Nothing: the machine that measures compiles."""
 
     def submit(self, job: Job) -> Future[Reply]:

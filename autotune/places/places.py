@@ -5,11 +5,11 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
+from ...codegen.artifact import Written
 from ...driver.check.clock import Clock
 from ...tir.target import Target
 from ..log.conditions import conditions
 from ..log.record import Conditions
-from ..measure.candidate_code import CandidateCode
 from ..measure.jobs import Job, Reply
 from ..measure.machine import Machine
 
@@ -29,7 +29,7 @@ class Place(Protocol):
     def conditions(self, target: Target) -> Conditions:
         """What is measured there for a target."""
 
-    def compile_ahead(self, artifact: CandidateCode) -> None:
+    def compile_ahead(self, artifact: Written) -> None:
         """A candidate that a job will hold."""
 
     def submit(self, job: Job) -> Future[Reply]:
@@ -53,7 +53,7 @@ class Here:
         """What is measured here for a target."""
         return conditions(target)
 
-    def compile_ahead(self, artifact: CandidateCode) -> None:
+    def compile_ahead(self, artifact: Written) -> None:
         """Compile it while others are written."""
         self._machine.compile_ahead(artifact)
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from ...driver.tuning.errors import TuneError
 from ...runtime.machine.host import host
 from ...runtime.machine.timing import seconds_text
 from ...tir.errors import TilewrightError
 from ...tir.parsing.parser import parse
-from ..errors import TuneError
 from ..log.file import Contents
 from ..log.record import Trial, Workload
 from ..log.summary import Standing, standings

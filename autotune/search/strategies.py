@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...driver.tuning.errors import TuneError
 from ...tir.errors import known_names
-from ..errors import TuneError
 from ..model.boosted_trees import fit_trees
 from ..model.cost_model import Fit, xgboost_fit
 from ..model.features import features

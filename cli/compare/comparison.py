@@ -167,7 +167,7 @@ def _gate(engine: Engine, threads: int, patience: float) -> Gate | None:
     """None where the probe cannot say what the machine should reach: for an interpreter, for more
     threads than CPUs, and where no compiler can make it.
     """
-    if engine.parts.artifact.target.kind != "c" or threads > allowed_cpus():
+    if engine.parts.code.c_program is None or threads > allowed_cpus():
         return None
     try:
         return Gate.of(threads, patience)

@@ -129,7 +129,7 @@ def _probes(engine: Engine, threads: Sequence[int]) -> dict[int, Probe]:
     """A multiply-add probe for each number of threads; none for an interpreter, or where no
     compiler can make them.
     """
-    if engine.parts.artifact.target.kind != "c":
+    if engine.parts.code.c_program is None:
         return {}
     try:
         return {count: fma_peak(count) for count in threads}

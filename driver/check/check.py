@@ -5,14 +5,13 @@ several numbers of threads, against its reference.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...codegen.artifact import Artifact
+from ...codegen.artifact import Entry
 from ...runtime.arrays import Array
-from ...runtime.cpu.native import NativeCode
 from ...runtime.kernel import Kernel
 from ...tir.analysis.specialise import specialise
 from ...tir.dim import Dim
@@ -20,12 +19,9 @@ from ...tir.errors import TilewrightError
 from ...tir.func import PrimFunc
 from ...tir.reference.error_bound import Comparison, Sample, sample_of
 from .data import Draw, draw_arrays, draws_for
-from .fenced import Fenced
+from .fenced import Fenced, Fences
 from .guarded import GuardedProcess, given_arrays
 from .trial import THREADS, Fault, Trial, run_on_scratch
-
-if TYPE_CHECKING:
-    from .on_device import FencedCode
 
 # each draw runs on these numbers of threads
 THREADS_OF = {Draw.NORMAL: THREADS, Draw.WIDE: (2,), Draw.POSITIVE: (3,)}
@@ -33,6 +29,14 @@ THREADS_OF = {Draw.NORMAL: THREADS, Draw.WIDE: (2,), Draw.POSITIVE: (3,)}
 
 class CheckError(TilewrightError, RuntimeError):
     """A compiled kernel wrote outside its arrays, or its results differ from the reference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A process that runs entries of an object between guard pages: those of a kernel, in order."""
+
+    process: GuardedProcess
+    entries: Sequence[Entry]
 
 
 def check_kernel(
@@ -50,14 +54,15 @@ def check_kernel(
     for a write outside the arrays.
     """
     found = []
-    guarded = GuardedProcess(kernel.code.shared) if isinstance(kernel.code, NativeCode) else None
+    native = kernel.code.entries()
+    guarded = None if native is None else Guarded(GuardedProcess(native[0]), native[1])
     for number, sizes in enumerate(sample_sizes(func)):
         plain = specialise(func, sizes)
         sample = sample_of(plain)
         for draw in draws_for(func) if number == 0 else (Draw.NORMAL,):
             checker = Checker.of(plain, constants, draw, strict=strict, sample=sample)
             if guarded is not None and draw is Draw.NORMAL:
-                checker.check_guarded(kernel, guarded)
+                checker.check_guarded(kernel.name, guarded)
             found.append(checker.check(kernel, THREADS_OF[draw]))
     return max(found, key=lambda comparison: comparison.ratio)
 
@@ -109,17 +114,18 @@ class Checker:
         given = {buffer.name: drawn[buffer.name] for buffer in func.inputs}
         return Checker(Trial(func, given, constants, strict=strict, sample=sample))
 
-    def check_guarded(self, kernel: Kernel, process: GuardedProcess) -> None:
-        """Run a kernel of the CPU between guard pages, if that can be done. Raises: CheckError."""
-        artifact, trial = kernel.artifact, self._trial
-        assert isinstance(artifact, Artifact)
-        entries = [entry for entry in (artifact.prepare, artifact.run) if entry is not None]
+    def check_guarded(self, name: str, guarded: Guarded) -> None:
+        """Run the kernel called `name` between guard pages, if that can be done.
+
+        Raises: CheckError.
+        """
+        trial = self._trial
         given = {**trial.given, **trial.constants}
         try:
-            arrays = given_arrays(entries, given, trial.func.outputs)
-            process.check(entries, arrays, trial.prepare)
+            arrays = given_arrays(guarded.entries, given, trial.func.outputs)
+            guarded.process.check(guarded.entries, arrays, trial.prepare)
         except Fault as fault:
-            raise _error(kernel.name, fault) from fault
+            raise _error(name, fault) from fault
 
     def check(self, kernel: Kernel, threads: Sequence[int] = THREADS) -> Comparison:
         """Run a kernel on each number of threads. Outputs and scratch memory start as no number;
@@ -128,29 +134,21 @@ class Checker:
         Raises: CheckError for a result beyond the error bound or that depends on what it may not,
         and for a write outside the arrays.
         """
-        device = _on_device(kernel)
-        checked = kernel if device is None else Kernel(kernel.artifact, device)
-        artifact = kernel.artifact
+        device = kernel.code.fenced(Fences())
+        code = device or kernel.code
+        checked = Kernel(kernel.artifact, code)
 
         def execute(arrays: Mapping[str, Fenced], count: int, pattern: int) -> Sequence[str]:
             placed = [fenced.array for fenced in arrays.values()]
             inputs = len(placed) - len(self._trial.func.outputs)
             run = partial(checked.run, placed[:inputs], placed[inputs:], threads=count)
-            size = 0
-            if isinstance(artifact, Artifact):
-                size = artifact.workspace_bytes + count * artifact.thread_workspace_bytes
-            outside = run_on_scratch(size, pattern, run)
+            outside = run_on_scratch(code.scratch_bytes(count), pattern, run)
             return outside if device is None else device.broken
 
         try:
-            return self._trial.check(execute, threads if _has_threads(kernel) else (1,))
+            return self._trial.check(execute, threads if code.has_threads else (1,))
         except Fault as fault:
             raise _error(kernel.name, fault) from fault
-
-
-def _has_threads(kernel: Kernel) -> bool:
-    """Whether a kernel runs on threads of the CPU, as many as it is told."""
-    return isinstance(kernel.artifact, Artifact) and kernel.artifact.target.kind == "c"
 
 
 def _error(name: str, fault: Fault) -> CheckError:
@@ -161,12 +159,3 @@ def _error(name: str, fault: Fault) -> CheckError:
         f"check: the results of kernel '{name}' differ from its reference: {fault.said}",
         code=fault.code,
     )
-
-
-def _on_device(kernel: Kernel) -> FencedCode | None:
-    """What runs a GPU's kernel between fences; None for what no GPU runs."""
-    if kernel.artifact.target.kind != "cuda":
-        return None
-    from .on_device import fenced  # the CPU's start without it is shorter
-
-    return fenced(kernel.code)

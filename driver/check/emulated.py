@@ -5,11 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import overload
 
-from ...codegen.cuda.artifact import CudaArtifact
-from ...codegen.cuda.program_artifact import CudaProgram
-from ...runtime.cuda.device.code import DeviceCode
-from ...runtime.cuda.emulator.emulated_code import EmulatedCode
-from ...runtime.cuda.emulator.emulated_program import EmulatedProgram
+from ...runtime.engine.context import ProgramCode
 from ...runtime.engine.engine import Engine
 from ...runtime.engine.parts import EngineParts
 from ...runtime.kernel import Kernel
@@ -31,30 +27,25 @@ def emulated(what: Kernel | Engine, *, checked: bool = False) -> Kernel | Engine
     EmulationFailed, also at a call.
     """
     if isinstance(what, Engine):
-        _program(what.parts)  # refuses another target
         return what.run_by(partial(_emulated_program, checked=checked))
-    artifact, code = what.artifact, what.code
-    if not isinstance(artifact, CudaArtifact) or not isinstance(code, DeviceCode):
+    copy = what.code.emulated(checked=checked)
+    if copy is None:
         raise TargetError(
-            f"emulated: '{what.name}' is built for {artifact.target}; expected a kernel for a GPU.",
+            f"emulated: '{what.name}' is built for {what.artifact.target}; expected a kernel for a "
+            "GPU.",
             code="emulated-target",
             hints=("tw.build(what, 'cuda:sm_90a') builds one.",),
         )
-    copy = EmulatedCode(artifact, code.constants, checked=checked)
-    return Kernel(artifact, copy, proof=what.proof, work=what.work)
+    return Kernel(what.artifact, copy, proof=what.proof, work=what.work)
 
 
-def _emulated_program(parts: EngineParts, checked: bool) -> EmulatedProgram:
-    return EmulatedProgram(_program(parts), parts.constants, checked=checked)
-
-
-def _program(parts: EngineParts) -> CudaProgram:
-    artifact = parts.artifact
-    if not isinstance(artifact, CudaProgram):
+def _emulated_program(parts: EngineParts, checked: bool) -> ProgramCode:
+    found = parts.code.emulated(parts.constants, checked=checked)
+    if found is None:
         raise TargetError(
-            f"emulated: the engine '{artifact.name}' is built for {artifact.target}; expected one "
-            "for a GPU.",
+            f"emulated: the engine '{parts.artifact.name}' is built for {parts.artifact.target}; "
+            "expected one for a GPU.",
             code="emulated-engine",
             hints=("tw.compile(model, 'cuda:sm_90a') builds one.",),
         )
-    return artifact
+    return found

@@ -9,6 +9,8 @@ so a kernel runs on several patterns, and its results must have the same bits on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...runtime.arrays import ALIGNMENT, Array, address
@@ -59,6 +61,20 @@ class Fenced:
 
     def _ends(self) -> tuple[Array, Array]:
         return self.memory[:GUARD], self.memory[self.memory.size - GUARD :]
+
+
+class Fences:
+    """How a device's code fences arrays; see `Code.fenced`."""
+
+    guard = GUARD
+
+    def around(self, array: Array) -> Fenced:
+        """A fenced copy of an array."""
+        return Fenced(array)
+
+    def poisoned(self, dtype: DType, shape: Sequence[int]) -> Array:
+        """An array of NaN, or of integers all of whose bits are set."""
+        return poisoned(dtype, tuple(shape))
 
 
 def fence(dtype: DType, pattern: int) -> Array:

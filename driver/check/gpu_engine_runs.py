@@ -21,9 +21,8 @@ from ...runtime.cuda.toolchain.compile import Cubin
 from ...runtime.index_checks import IndexRangeError
 from ...tir.program.program import Copy, Launch, Program, Slice, Step, step_text
 from ...tir.work.work import operations
-from ..compile_ahead_cuda import CompiledCuda
 from .engine import KINDS
-from .engine_runs import FENCE, POISON, EngineRuns, RefusedStepError, WroteElsewhereError
+from .engine_runs import FENCE, POISON, RefusedStepError, WroteElsewhereError
 from .fenced import poisoned, same_bits
 from .program import ProgramCheckError
 from .wrong_launches import Call, SteppedRun
@@ -31,24 +30,23 @@ from .wrong_launches import Call, SteppedRun
 MOST_OPERATIONS = 1 << 36  # of all emulated runs of a check: some two minutes
 
 
-def gpu_engine_runs(
-    compiled: CompiledCuda, constants: Sequence[Array | None], program: Program
-) -> EngineRuns | str:
-    """How the engine is run, or why it is not. constants: by position. program: before schedules.
+def device_runs(
+    artifact: CudaProgram, cubins: Sequence[Cubin], constants: Sequence[Array | None]
+) -> DeviceRuns | str:
+    """How the engine is run on the GPU that is here, or why it is not. constants: by position.
 
     Raises: DeviceError.
     """
-    artifact = compiled.artifact
-    if compiled.no_gpu is not None:
-        return (
-            f"not run: no GPU: {compiled.no_gpu}; verify='emulated' runs the engine on the CPU "
-            "when it is built"
-        )
-    if compiled.checked_on == "device":
-        try:
-            return DeviceRuns(artifact, compiled.cubins, constants)
-        except DeviceMemoryError as error:
-            return f"not run: {error.message}"
+    try:
+        return DeviceRuns(artifact, cubins, constants)
+    except DeviceMemoryError as error:
+        return f"not run: {error.message}"
+
+
+def emulated_runs(
+    artifact: CudaProgram, constants: Sequence[Array | None], program: Program
+) -> EmulatedRuns | str:
+    """How the engine is run on the CPU, or why it is not. program: before schedules."""
     runs = EmulatedRuns(artifact, constants)
     needed = len(KINDS) * len(runs.ways) * emulated_operations(program)
     if needed > MOST_OPERATIONS:

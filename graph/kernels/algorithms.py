@@ -34,7 +34,7 @@ class Algorithm:
         self, form: Form, target: Target, strict: bool, tolerance: float | None
     ) -> Form | None:
         """A form by the algorithm; None where it cannot be computed so, or must not be."""
-        if (strict and not self.keeps_order) or (self.gpu and target.gpu is None):
+        if (strict and not self.keeps_order) or (self.gpu and not target.has_grid):
             return None
         if self.expected_error is None:
             return self.rewrite(form)

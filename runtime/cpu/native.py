@@ -7,6 +7,7 @@ from itertools import cycle
 
 from ...codegen.artifact import Artifact, Entry
 from ..arrays import Array, memory
+from ..kernel_code import Code
 from ..machine.host import default_threads
 from ..toolchain.library import Library, Pointer, SharedObject, ffi
 from .pages import side_by_side
@@ -65,8 +66,10 @@ class NativeEntry:
         return pointers
 
 
-class NativeCode:
+class NativeCode(Code):
     """An artifact's compiled code with its constants bound: what a Kernel runs; pickles."""
+
+    has_threads = True
 
     def __init__(
         self, artifact: Artifact, shared: SharedObject, fixed: Mapping[str, Array]
@@ -123,6 +126,21 @@ class NativeCode:
         entries = [self._run, *(self._run_apart() for _ in range(rotated - 1))]
         turns = cycle([entry.bind(arrays, threads, scratch) for entry in entries])
         return (lambda: next(turns)()) if rotated > 1 else next(turns)
+
+    def assembly(self) -> str:
+        """The C compiler's text."""
+        from ..toolchain.compile import assembly  # a run needs no compiler
+
+        return assembly(self.artifact.source, self.artifact.target, name=self.artifact.name)
+
+    def scratch_bytes(self, threads: int) -> int:
+        """Bytes of scratch memory of a run on so many threads."""
+        return self._run.workspace_bytes(threads)
+
+    def entries(self) -> tuple[SharedObject, tuple[Entry, ...]]:
+        """The object; `prepare`, where there is one, and `run`."""
+        both = (self.artifact.prepare, self.artifact.run)
+        return self.shared, tuple(entry for entry in both if entry is not None)
 
     def _run_apart(self) -> NativeEntry:
         """What runs the code on copies of its constants."""

@@ -17,19 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ...codegen.program_artifact import ProgramArtifact
-from ...tir.errors import TilewrightError
-from ...tir.program.program import step_text
 from ..arrays import ArgumentTypeError, Array
-from ..cpu.pool import use_pool
-from ..cpu.program_code import NativeProgram, prepare_constants
-from ..machine.host import default_threads, why_not_run
+from ..machine.host import default_threads
 from ..machine.threads import checked_threads
 from ..model.coverage import Coverage
 from ..model.interface import TensorSpec
 from ..model.report import EngineReport, MemoryPlan
 from .context import Context, ProfiledFrame, ProgramCode, RunFrame
-from .foreign import ForeignProgram
+from .engine_code import EngineError, ReadCode
 from .occupied import Occupied
 from .parts import EngineParts
 from .reader import EngineFile
@@ -42,10 +37,6 @@ Reference = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 Loader = Callable[[EngineParts], ProgramCode]
 
 _PROFILE_ROUNDS = 20
-
-
-class EngineError(TilewrightError, ValueError):
-    """An engine is asked for what it was not built with."""
 
 
 class Engine:
@@ -71,7 +62,7 @@ class Engine:
 
         An engine for instructions that this machine lacks is not loaded: a run is refused.
         reference: computes the outputs from the inputs, for `verify`; by default the parts' own.
-        load: makes of the parts what runs them; by default what the target says.
+        load: makes of the parts what runs them; by default their code does.
         threads: of runs that do not say. max_contexts: the most runs at one time; others wait.
         Raises: LibraryError; EngineError where the parts hold no code, or for `max_contexts` below
         1; ArgumentTypeError, ArgumentValueError for threads that are no number of 1 or more.
@@ -84,7 +75,7 @@ class Engine:
         self.parts = parts = _prepared(parts)
         self.max_contexts = max_contexts
         self._load = load
-        self.code = _code(parts) if load is None else load(parts)
+        self.code = parts.code.load(parts.constants, parts.plain) if load is None else load(parts)
         self.interface = self.code.interface
         self._checks = self.code.checks
         self._reference = reference if reference is not None else parts.reference
@@ -99,7 +90,8 @@ class Engine:
         from .writer import to_bytes
 
         data = to_bytes(self.parts)
-        return _from_bytes, (data, self._default_threads, self.max_contexts, self._load)
+        read = self.parts.code.read
+        return _from_bytes, (data, read, self._default_threads, self.max_contexts, self._load)
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -121,22 +113,12 @@ class Engine:
     @property
     def source(self) -> str:
         """The generated source text; empty where nothing was compiled."""
-        from ...codegen.c.program_source import program_source
-
-        artifact = self.parts.artifact
-        if not isinstance(artifact, ProgramArtifact):
-            return artifact.source
-        return "" if self.parts.shared is None else program_source(artifact)
+        return self.parts.code.source
 
     @property
     def plan(self) -> str:
         """The steps of a run, in order, and where their arrays lie; of a GPU also the streams."""
-        artifact = self.parts.artifact
-        if isinstance(artifact, ProgramArtifact):
-            return "\n".join(map(step_text, artifact.body))
-        from ...codegen.cuda.plan_text import plan_text
-
-        return plan_text(artifact)
+        return self.parts.code.plan
 
     @property
     def memory_plan(self) -> MemoryPlan:
@@ -354,39 +336,17 @@ def _prepared(parts: EngineParts) -> EngineParts:
     """The parts, with what a CPU computes of constants alone: a build leaves that where the machine
     lacks the instructions.
     """
-    artifact = parts.artifact
-    if not isinstance(artifact, ProgramArtifact) or parts.shared is None or parts.are_prepared:
+    if parts.are_prepared:
         return parts
-    if why_not_run(artifact.target) is not None:
-        return parts
-    given = {n: array for n, array in enumerate(parts.constants) if array is not None}
-    return replace(parts, constants=prepare_constants(artifact, parts.shared, given))
-
-
-def _code(parts: EngineParts) -> ProgramCode:
-    artifact = parts.artifact
-    if not isinstance(artifact, ProgramArtifact):
-        from ..cuda.device.program import DeviceProgram
-
-        return DeviceProgram(artifact, parts.cubins, parts.constants)
-    if parts.shared is not None:
-        if why_not_run(artifact.target) is not None:
-            return ForeignProgram(artifact)
-        if parts.pool is not None:
-            use_pool(parts.pool)
-        return NativeProgram(artifact, parts.shared, parts.constants)
-    if parts.plain is not None:
-        from .interpreted_program import InterpretedProgram
-
-        return InterpretedProgram(artifact, parts.plain.model())
-    raise EngineError(
-        f"engine: '{artifact.name}' has neither compiled code nor a program to interpret.",
-        code="engine-code",
-    )
+    return replace(parts, constants=parts.code.prepared(parts.constants))
 
 
 def _from_bytes(
-    data: bytes, threads: int | None, max_contexts: int | None, load: Loader | None
+    data: bytes,
+    read: ReadCode,
+    threads: int | None,
+    max_contexts: int | None,
+    load: Loader | None,
 ) -> Engine:
-    parts = EngineFile(data).parts()
+    parts = EngineFile(data).parts(read)
     return Engine(parts, threads=threads, max_contexts=max_contexts, load=load)

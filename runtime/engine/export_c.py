@@ -33,10 +33,11 @@ def export_c(parts: EngineParts, folder: Path) -> Path:
     Raises: ExportError for an engine that was not compiled to C, and for one whose constants a
     machine that has its instructions is yet to compute; OSError.
     """
-    artifact = parts.artifact
-    if not isinstance(artifact, ProgramArtifact) or artifact.target.kind != "c":
+    artifact = parts.code.c_program
+    if artifact is None:
         raise ExportError(
-            f"export: '{artifact.name}' is built for target '{artifact.target}'; expected 'c'.",
+            f"export: '{parts.artifact.name}' is built for target '{parts.artifact.target}'; "
+            "expected 'c'.",
             code="export-target",
             hints=('tw.compile(model, target="c").export_c(folder)',),
         )

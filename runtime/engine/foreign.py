@@ -9,11 +9,12 @@ from ...codegen.artifact import Artifact
 from ...codegen.program_artifact import ProgramArtifact
 from ...tir.errors import TargetError
 from ..arrays import Array
+from ..kernel_code import Code
 from ..machine.host import why_not_run
 from ..model.interface import Interface
 
 
-class ForeignCode:
+class ForeignCode(Code):
     """What a Kernel refuses to run here; pickles."""
 
     def __init__(self, artifact: Artifact) -> None:
@@ -26,6 +27,12 @@ class ForeignCode:
     def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
         """Raises: TargetError."""
         _refuse(self.artifact)
+
+    def assembly(self) -> str:
+        """The C compiler's text, where it can be told of that processor."""
+        from ..toolchain.compile import assembly  # a run needs no compiler
+
+        return assembly(self.artifact.source, self.artifact.target, name=self.artifact.name)
 
 
 class ForeignProgram:

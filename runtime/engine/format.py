@@ -41,6 +41,10 @@ class EngineFileError(TilewrightError, ValueError):
     """A file is no engine, is damaged, or does not fit this machine."""
 
 
+class Malformed(ValueError):
+    """The sections of a file contradict each other."""
+
+
 def source_section(number: int) -> str:
     """The name of the section of a source in C."""
     return f"source/{number}.c"

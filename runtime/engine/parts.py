@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ...codegen.program_artifact import ProgramArtifact
-from ..arrays import Array
 from ..model.model import StoredModel
 from ..model.report import EngineReport, MemoryPlan
-from ..toolchain.library import SharedObject
-
-if TYPE_CHECKING:  # what runs on a CPU does not need them
-    from ...codegen.cuda.program_artifact import CudaProgram
-    from ..cuda.toolchain.compile import Cubin
+from .engine_code import Constants, EngineCode, ModelArtifact
 
 
 @dataclass(frozen=True, slots=True)
 class EngineParts:
     """The parts of an engine.
 
-    shared: the compiled object, and pool: the thread pool's, of a CPU; cubins: of a GPU, one for
-    each kernel of the artifact. None and () where the target compiles no such thing.
+    code: what was written, and what was compiled of it.
     constants: by position in the artifact; None for those that nobody reads, and for those that are
     yet to be computed: by a GPU, or by a CPU that has the instructions for it. plain: the program
     before schedules, with the original constants, from which the engine can be built anew.
@@ -29,15 +21,17 @@ class EngineParts:
     kept.
     """
 
-    artifact: ProgramArtifact | CudaProgram
-    shared: SharedObject | None
-    constants: tuple[Array | None, ...]
+    code: EngineCode
+    constants: Constants
     report: EngineReport
     plan: MemoryPlan
-    pool: SharedObject | None = None
     plain: StoredModel | None = None
     reference: StoredModel | None = None
-    cubins: tuple[Cubin, ...] = ()
+
+    @property
+    def artifact(self) -> ModelArtifact:
+        """What was written."""
+        return self.code.artifact
 
     @property
     def are_prepared(self) -> bool:

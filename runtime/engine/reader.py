@@ -9,53 +9,41 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
-from ...codegen.program_artifact import ProgramArtifact
 from ...tir.errors import IRError
 from ...tir.parsing.json_reader import Reader, parse_json
 from ..arrays import ALIGNMENT, Array, address, empty_aligned
-from ..artifact_json import artifact_from_json, plan_from_json, report_from_json
+from ..artifact_json import plan_from_json, report_from_json
 from ..cpu.pages import ask_for_large_pages
 from ..files.regular_file import open_regular
 from ..model.model import StoredModel
-from ..toolchain.library import SharedObject
 from .block_sums import block_sums
+from .engine_code import Constants, EngineCode, ReadCode
 from .format import (
     BINARY,
     KEPT,
     MANIFEST,
     PLAIN,
-    POOL,
     PROGRAM,
     READABLE,
     REFERENCE,
     SUMMED,
     WEIGHTS,
     EngineFileError,
+    Malformed,
     Requirements,
     check_name,
-    cubin_section,
-    cuda_section,
-    source_section,
 )
 from .parts import EngineParts
 from .safetensors import read_safetensors, stored_type
-
-if TYPE_CHECKING:
-    from ...codegen.cuda.program_artifact import CudaProgram
-    from ..cuda.toolchain.compile import Cubin
 
 _MOST_SECTIONS = 1 << 14  # one for each kernel's source, and few others
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
 _SIGNATURE = b"PK\x03\x04"
 _LARGEST_MANIFEST = 1 << 22  # bytes
-
-
-class _Malformed(ValueError):
-    """The sections of a file contradict each other."""
 
 
 class _Kept(Mapping[str, Array]):
@@ -105,16 +93,17 @@ class EngineFile:
             for name in self._sections:
                 if name != KEPT:
                     self._verify(name)
-        except (IRError, _Malformed) as error:
+        except (IRError, Malformed) as error:
             raise self._malformed(error) from error
 
     def missing(self, isas: tuple[str, ...]) -> tuple[str, ...]:
         """What a machine with these instruction sets lacks for the compiled code, one line each."""
         return () if BINARY not in self._sections else self.requirements.missing(isas)
 
-    def parts(self) -> EngineParts:
+    def parts(self, read: ReadCode) -> EngineParts:
         """The parts of the engine; its weights stay where the file was mapped or read.
 
+        read: makes the code of its sections, as the kind of its target does.
         The constants of the plain program and of the reference raise EngineFileError when they are
         first read from a file whose kept weights are damaged.
         Raises: EngineFileError for sections that contradict each other.
@@ -124,24 +113,21 @@ class EngineFile:
             weights = read_safetensors(self._section(WEIGHTS))
             if KEPT in self._sections:
                 weights |= read_safetensors(self._sections[KEPT])
-            artifact = self._artifact(program["artifact"])
+            code = read(program["artifact"], self._sections, self.requirements.compiler)
             items = list(program["constants"].items())
             constants = tuple(
                 None if item.value is None else _aligned(_constant(item, weights)) for item in items
             )
-            _check_constants(artifact, constants)
+            _check_constants(code, constants)
             return EngineParts(
-                artifact,
-                self._object(BINARY, artifact),
+                code,
                 constants,
                 report_from_json(program["report"]),
                 plan_from_json(program["plan"]),
-                self._object(POOL),
                 self._model(PLAIN, weights),
                 self._model(REFERENCE, weights),
-                self._cubins(artifact),
             )
-        except (IRError, _Malformed) as error:
+        except (IRError, Malformed) as error:
             raise self._malformed(error) from error
 
     # -- the zip ---------------------------------------------------------------------------------
@@ -168,7 +154,7 @@ class EngineFile:
 
     def _section(self, name: str) -> memoryview:
         if name not in self._sections:
-            raise _Malformed(f"the section '{name}' is missing.")
+            raise Malformed(f"the section '{name}' is missing.")
         return self._sections[name]
 
     # -- the manifest ----------------------------------------------------------------------------
@@ -188,7 +174,7 @@ class EngineFile:
         expected = dict(listed.fields(_MOST_SECTIONS))
         for name in expected.keys() ^ self._sections.keys():
             where = "manifest" if name in expected else "file"
-            raise _Malformed(f"the section '{name}' is in the {where} alone.")
+            raise Malformed(f"the section '{name}' is in the {where} alone.")
         return {
             name: (entry["bytes"].integer(), entry[check_name(name)].text(64))
             for name, entry in expected.items()
@@ -208,43 +194,6 @@ class EngineFile:
             )
 
     # -- the sections ----------------------------------------------------------------------------
-
-    def _artifact(self, data: Reader) -> ProgramArtifact | CudaProgram:
-        if data["target"]["kind"].value != "cuda":
-            return artifact_from_json(data, self._texts(source_section) or ("",))
-        from ..cuda.program_json import program_from_json  # what a CPU runs does not need it
-
-        return program_from_json(data, self._texts(cuda_section))
-
-    def _texts(self, section: Callable[[int], str]) -> tuple[str, ...]:
-        """The texts of the sections of one kind."""
-        texts: list[str] = []
-        while (name := section(len(texts))) in self._sections:
-            texts.append(bytes(self._sections[name]).decode(errors="replace"))
-        return tuple(texts)
-
-    def _cubins(self, artifact: ProgramArtifact | CudaProgram) -> tuple[Cubin, ...]:
-        """A cubin for each kernel of a GPU."""
-        if isinstance(artifact, ProgramArtifact):
-            return ()
-        from ..cuda.toolchain.compile import Cubin
-
-        arch, compiler = artifact.target.isa, self.requirements.compiler
-        images = [self._section(cubin_section(n)) for n in range(len(artifact.kernels))]
-        return tuple(
-            Cubin(kernel.name, arch, bytes(image), None, compiler, 0.0)
-            for kernel, image in zip(artifact.kernels, images, strict=True)
-        )
-
-    def _object(
-        self, name: str, artifact: ProgramArtifact | CudaProgram | None = None
-    ) -> SharedObject | None:
-        """The object in a section: of an artifact, or of the pool, which is for a plain CPU."""
-        if name not in self._sections:
-            return None
-        needs = "scalar" if artifact is None else artifact.target.instructions
-        compiler = self.requirements.compiler
-        return SharedObject(bytes(self._sections[name]), None, compiler, 0.0, needs)
 
     def _model(self, name: str, weights: dict[str, Array]) -> StoredModel | None:
         if name not in self._sections:
@@ -266,7 +215,7 @@ class EngineFile:
             hints=("engine.save(path) writes one.",),
         )
 
-    def _malformed(self, error: IRError | _Malformed) -> EngineFileError:
+    def _malformed(self, error: IRError | Malformed) -> EngineFileError:
         reason = error.message if isinstance(error, IRError) else str(error)
         return EngineFileError(
             f"engine file: '{self.title}' is malformed: {reason}",
@@ -333,11 +282,11 @@ def _constant(place: Reader, weights: dict[str, Array]) -> Array:
         except ValueError:
             value = np.empty(0, kind)
         if value.size != 1:
-            raise _Malformed(f"{place.where} is no value of {kind.name}.")
+            raise Malformed(f"{place.where} is no value of {kind.name}.")
         return np.broadcast_to(value.reshape(()), shape)
     array = weights.get(place["key"].text(80))
     if array is None or array.dtype != stored_type(kind) or array.shape != shape:
-        raise _Malformed(f"{place.where} names no array of the weights of its type.")
+        raise Malformed(f"{place.where} names no array of the weights of its type.")
     return array.view(kind)
 
 
@@ -350,20 +299,15 @@ def _aligned(array: Array) -> Array:
     return copy
 
 
-def _check_constants(
-    artifact: ProgramArtifact | CudaProgram, constants: tuple[Array | None, ...]
-) -> None:
-    """Refuse an engine whose code would read constants that are not there, or are shorter. On a CPU
-    they are all that a run reads, or those from which the others are yet to be computed.
-    """
-    wanted = [(parameter.shape, parameter.dtype.numpy) for parameter in artifact.constants]
+def _check_constants(code: EngineCode, constants: Constants) -> None:
+    """Refuse an engine whose code would read constants that are not there, or are shorter."""
+    wanted = [(parameter.shape, parameter.dtype.numpy) for parameter in code.artifact.constants]
     found = [None if array is None else (array.shape, array.dtype) for array in constants]
-    fits = len(found) == len(wanted) and (
-        _agree(found, wanted, artifact.bound)
-        or (isinstance(artifact, ProgramArtifact) and _agree(found, wanted, artifact.read))
+    fits = len(found) == len(wanted) and any(
+        _agree(found, wanted, positions) for positions in code.sufficient
     )
     if not fits:
-        raise _Malformed("the constants are not those of the program.")
+        raise Malformed("the constants are not those of the program.")
 
 
 def _agree(found: Sequence[object], wanted: Sequence[object], positions: Iterable[int]) -> bool:

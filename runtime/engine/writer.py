@@ -7,37 +7,27 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
-from ...codegen.program_artifact import ProgramArtifact
 from ...tir.errors import IRError
 from ...tir.parsing.json_reader import Json, Reader
 from ..arrays import ALIGNMENT, Array
-from ..artifact_json import (
-    artifact_from_json,
-    artifact_to_json,
-    plan_from_json,
-    plan_to_json,
-    report_from_json,
-    report_to_json,
-)
+from ..artifact_json import plan_from_json, plan_to_json, report_from_json, report_to_json
 from ..files.replacement import replacing
 from ..model.model import StoredModel
 from ..version import tool_version
 from .block_sums import BlockSums
 from .format import (
     ABI,
-    BINARY,
     FORMAT,
     KEPT,
     MANIFEST,
     PLAIN,
-    POOL,
     PROGRAM,
     REFERENCE,
     SUMMED,
@@ -45,16 +35,10 @@ from .format import (
     EngineFileError,
     Requirements,
     check_name,
-    cubin_section,
-    cuda_section,
     platform_name,
-    source_section,
 )
 from .parts import EngineParts
 from .safetensors import SafetensorsWriter
-
-if TYPE_CHECKING:
-    from ...codegen.cuda.program_artifact import CudaProgram
 
 _PADDING_FIELD = 0xD935  # the extra field by which zipalign aligns
 _ZIP64_FROM = 1 << 31
@@ -86,7 +70,7 @@ def to_bytes(parts: EngineParts, *, keep_weights: bool = True) -> bytes:
 def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
     weights = _Weights()
     program: dict[str, Json] = {
-        "artifact": _artifact(parts.artifact),
+        "artifact": parts.code.to_json(),
         "report": report_to_json(parts.report),
         "plan": plan_to_json(parts.plan),
         "constants": [None if array is None else weights.place(array) for array in parts.constants],
@@ -101,14 +85,8 @@ def _write(parts: EngineParts, file: BinaryIO, keep_weights: bool) -> None:
         archive.add(PROGRAM, json.dumps(program).encode())
         for name, text in texts.items():
             archive.add(name, text.encode())
-        for name, source in _sources(parts.artifact):
-            archive.add(name, source.encode())
-        for number, cubin in enumerate(parts.cubins):
-            archive.add(cubin_section(number), cubin.image)
-        if parts.shared is not None:
-            archive.add(BINARY, parts.shared.binary)
-        if parts.pool is not None:
-            archive.add(POOL, parts.pool.binary)
+        for name, data in parts.code.sections():
+            archive.add(name, data)
         for name, arrays in ((WEIGHTS, run), (KEPT, kept)):
             if arrays or name == WEIGHTS:
                 writer = SafetensorsWriter(arrays)
@@ -120,9 +98,8 @@ def _check_readable(parts: EngineParts, program: dict[str, Json]) -> None:
     """Raise EngineFileError for what a reader would not take, before it is written."""
     try:
         data = Reader(program, "program")
-        sources = tuple(text for _, text in _sources(parts.artifact))
-        if isinstance(parts.artifact, ProgramArtifact):
-            artifact_from_json(data["artifact"], sources)
+        sections = {name: memoryview(section) for name, section in parts.code.sections()}
+        parts.code.read(data["artifact"], sections, parts.code.compiler)
         report_from_json(data["report"])
         plan_from_json(data["plan"])
     except IRError as error:
@@ -132,29 +109,9 @@ def _check_readable(parts: EngineParts, program: dict[str, Json]) -> None:
         ) from error
 
 
-def _artifact(artifact: ProgramArtifact | CudaProgram) -> Json:
-    if isinstance(artifact, ProgramArtifact):
-        return artifact_to_json(artifact)
-    from ..cuda.program_json import program_to_json  # what a CPU runs does not need it
-
-    return program_to_json(artifact)
-
-
-def _sources(artifact: ProgramArtifact | CudaProgram) -> Iterator[tuple[str, str]]:
-    """The sections of the sources."""
-    if isinstance(artifact, ProgramArtifact):
-        for number, text in enumerate((*artifact.texts, artifact.main)):
-            yield source_section(number), text
-    else:
-        for number, kernel in enumerate(artifact.kernels):
-            yield cuda_section(number), kernel.source
-
-
 def _requirements(parts: EngineParts) -> Requirements:
-    compiled = parts.shared or next(iter(parts.cubins), None)
-    compiler = compiled.compiler if compiled is not None else ""
     isa = parts.artifact.target.instructions
-    return Requirements(ABI, platform_name(), isa, compiler, tool_version())
+    return Requirements(ABI, platform_name(), isa, parts.code.compiler, tool_version())
 
 
 def _model(model: StoredModel, weights: _Weights) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...tir.func import PrimFunc
+from ...tir.gpu import GPUS
 from ...tir.stmt import Role
 from ...tir.target import Target
 from ...tir.visit import blocks
@@ -17,27 +18,6 @@ from ...tir.work.work import block_operations
 from .nest import nests
 
 KERNEL_SECONDS = 2.5e-6  # from one kernel of a graph to the next that waits for it
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Nominal figures of an architecture's largest board: of float32 without tensor cores, and of
-    its memory.
-    """
-
-    gflops: float
-    gb_per_s: float
-
-
-RATES = {
-    "sm_80": Rates(19.5e3, 2039),
-    "sm_86": Rates(40.0e3, 1008),
-    "sm_89": Rates(91.6e3, 1008),
-    "sm_90": Rates(67e3, 4800),
-    "sm_90a": Rates(67e3, 4800),
-    "sm_100": Rates(80e3, 8000),
-    "sm_120": Rates(125e3, 1792),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +31,7 @@ class KernelPass:
 
     def seconds(self, target: Target) -> float:
         """From its start until the next one may start."""
-        rates = RATES[target.isa]
+        rates = GPUS[target.isa]
         arithmetic = self.operations / (rates.gflops * 1e9)
         return KERNEL_SECONDS + max(arithmetic, self.moved / (rates.gb_per_s * 1e9))
 

@@ -76,7 +76,7 @@ def rules_for(
     Raises: ScheduleError where `func` calls a C function.
     """
     check_no_calls(func)
-    listed = RULES if target is None or target.gpu is None else GRID_RULES
+    listed = RULES if target is None or not target.has_grid else GRID_RULES
     for rule in listed:
         if strict and not rule.keeps_order:
             continue

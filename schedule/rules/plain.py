@@ -27,7 +27,7 @@ class PlainRule(Rule):
 
     def apply(self, sch: Schedule, target: Target) -> None:
         """Take the steps that the target cannot do without."""
-        if target.gpu is None:
+        if not target.has_grid:
             return
         for name in sch.blocks():
             schedule_points(sch, name)

@@ -52,7 +52,7 @@ class Rule(ABC):
         ask for thousands of prices, so a rule says them here where it knows them without its steps.
         """
         made = self.schedule(func, target).func
-        return nest_passes(made, target) if target.gpu is None else nest_kernels(made)
+        return nest_kernels(made) if target.has_grid else nest_passes(made, target)
 
     def schedule(
         self, func: PrimFunc, target: Target, decisions: Decisions | None = None

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from IPython.display import HTML
 
-from tilewright.autotune.errors import TuneError
 from tilewright.autotune.log.record import Trial
 from tilewright.autotune.tune import tune
+from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host_target
 
 from .places.test_executors import Instant, right

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.autotune.errors import TuneError
 from tilewright.autotune.log.record import Workload
 from tilewright.autotune.measure.frames import encode, read_frame
 from tilewright.autotune.measure.jobs import Job, Result
@@ -22,6 +21,7 @@ from tilewright.autotune.measure.measurement import Subject
 from tilewright.autotune.measure.worker_process import Deadlines
 from tilewright.autotune.space.space import TuningSpace
 from tilewright.codegen.artifact import Artifact
+from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.artifact_json import kernel_to_json
 from tilewright.runtime.machine.host import host_target
 from tilewright.runtime.toolchain.compile import compile_shared

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.autotune.errors import TuneError
 from tilewright.autotune.log.file import read_log
 from tilewright.autotune.log.record import Trial
 from tilewright.autotune.places import playoff as finals
 from tilewright.autotune.tune import tune
+from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target import Target

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.autotune.errors import TuneError
 from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter
 from tilewright.autotune.log.record import Trial, Workload
 from tilewright.autotune.tuning_log import TuningLog
+from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host, host_target
 
 from .samples import scaled, split_in, trial

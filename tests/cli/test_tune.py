@@ -15,12 +15,12 @@ import pytest
 from rich.console import Console
 
 from tests.autotune.samples import scaled, trial, workload
-from tilewright.autotune.log import gpu_here
 from tilewright.autotune.log.file import read_log
 from tilewright.autotune.log.record import Trial
 from tilewright.autotune.report.progress_table import Board
 from tilewright.cli.tune import duration
 from tilewright.cli.tuning_progress import Budget, Progress
+from tilewright.driver.tuning import cuda_tuner
 from tilewright.runtime.cuda.device.availability import Unavailable
 
 from .conftest import Command, Done
@@ -157,7 +157,9 @@ def test_time_left_is_that_of_the_nearest_limit() -> None:
 def test_without_a_gpu_a_search_for_one_does_not_begin(
     tilewright: Command, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_here, "availability", lambda: Unavailable("there is none", "get one."))
+    monkeypatch.setattr(
+        cuda_tuner, "availability", lambda: Unavailable("there is none", "get one.")
+    )
     log = tmp_path / "never.jsonl"
     done = tilewright("tune", tiny, "--log", log, "--target", "cuda:sm_90a")
     assert done.code == 4

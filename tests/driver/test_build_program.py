@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.driver.build_program import ProgramOptions, build_program
+from tilewright.driver.build_program import build_program
 from tilewright.driver.check.program import KernelCheck, KernelChecker, ProgramCheckError
 from tilewright.driver.compile_ahead import CompileAhead
+from tilewright.driver.jobs import ProgramOptions
 from tilewright.driver.lower_program import LoweredKernel
 from tilewright.runtime.arrays import ArgumentTypeError
 from tilewright.schedule.rules.default import default_schedule

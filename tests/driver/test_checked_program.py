@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.driver.build_program import ProgramOptions, build_program
+from tilewright.driver.build_program import build_program
+from tilewright.driver.jobs import ProgramOptions
 from tilewright.driver.load import load
 from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.index_checks import IndexRangeError

@@ -9,9 +9,10 @@ import pytest
 
 import tilewright as tw
 from tilewright.driver import compile_ahead_cuda
-from tilewright.driver.build_program import ProgramOptions, Verify, build_program
+from tilewright.driver.build_program import build_program
 from tilewright.driver.check.program import ProgramCheckError
 from tilewright.driver.compile_ahead_cuda import CompiledCuda
+from tilewright.driver.jobs import ProgramOptions, VerifyProgram
 from tilewright.runtime.cuda.device import program as device_program
 from tilewright.runtime.cuda.device.availability import NoDevice, Unavailable
 from tilewright.runtime.engine.engine import Engine
@@ -39,15 +40,15 @@ def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "availability", lambda: none)
 
 
-def built(verify: Verify = "all", **options: object) -> Engine:
+def built(verify: VerifyProgram = "all", **options: object) -> Engine:
     return build_program(tiny(), constants(), GPU, options=ProgramOptions(verify=verify), **options)  # type: ignore[arg-type]
 
 
 def test_without_a_gpu_there_are_sources_cubins_and_a_plan() -> None:
     engine = built()
     artifact = engine.parts.artifact
-    assert [cubin.image[:4] for cubin in engine.parts.cubins] == [b"\x7fELF"] * 3
-    assert {cubin.arch for cubin in engine.parts.cubins} == {"sm_90a"}
+    assert [cubin.image[:4] for cubin in engine.parts.code.cubins] == [b"\x7fELF"] * 3
+    assert {cubin.arch for cubin in engine.parts.code.cubins} == {"sm_90a"}
     assert engine.source.count('extern "C" __global__') == len(artifact.kernels) == 3
     assert engine.plan.startswith("tiny for cuda:sm_90a: one arena of ")
     assert str(engine.memory_plan) == (

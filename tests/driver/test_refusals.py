@@ -11,7 +11,8 @@ import tilewright as tw
 from tilewright import te
 from tilewright.driver.build import BuildError
 from tilewright.driver.lower import DefinitionError
-from tilewright.runtime.engine.engine import Engine, EngineError
+from tilewright.runtime.engine.engine import Engine
+from tilewright.runtime.engine.engine_code import EngineError
 
 from ..tiny_engine import tiny_engine
 

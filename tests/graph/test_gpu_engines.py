@@ -32,7 +32,7 @@ GPU = "cuda:sm_90a"
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (compile_ahead_cuda, compile_model, availability_module):
+    for module in (compile_ahead_cuda, availability_module):
         monkeypatch.setattr(module, "availability", lambda: Unavailable("none here", "get one."))
 
 
@@ -70,7 +70,9 @@ def test_an_engine_is_saved_and_loaded_without_a_gpu(tmp_path: Path) -> None:
     engine = compile(network(), GPU, cache=False)
     loaded = tw.load(engine.save(tmp_path / "net.twe"))
     assert loaded.parts.artifact == engine.parts.artifact
-    assert [c.image for c in loaded.parts.cubins] == [c.image for c in engine.parts.cubins]
+    assert [c.image for c in loaded.parts.code.cubins] == [
+        c.image for c in engine.parts.code.cubins
+    ]
     assert loaded.plan == engine.plan
     assert tw.emulated(loaded).verify()
     assert loaded.explain().whole == engine.explain().whole

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilewright.driver.backends.table import read_code
 from tilewright.runtime.arrays import address
 from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.engine.format import EngineFileError, Requirements, platform_name
@@ -65,16 +66,16 @@ def rehashed(path: Path, name: str, change: Callable[[dict[str, object]], object
 
 def refused(data: bytes) -> str:
     with pytest.raises(EngineFileError) as caught:
-        EngineFile(data).parts()
+        EngineFile(data).parts(read_code)
     return str(caught.value)
 
 
 def test_an_engine_survives(path: Path) -> None:
-    engine, parts = tiny_engine(), EngineFile(path).parts()
+    engine, parts = tiny_engine(), EngineFile(path).parts(read_code)
     assert parts.artifact == engine.parts.artifact
     assert (parts.report, parts.plan) == (engine.parts.report, engine.parts.plan)
-    assert parts.shared is not None
-    assert parts.shared.binary == engine.parts.shared.binary  # type: ignore[union-attr]
+    assert parts.code.shared is not None
+    assert parts.code.shared.binary == engine.parts.code.shared.binary  # type: ignore[union-attr]
     twin = Engine(parts)
     assert np.array_equal(twin(image()), engine(image()))
     assert twin.verify()
@@ -82,7 +83,7 @@ def test_an_engine_survives(path: Path) -> None:
 
 
 def test_weights_are_used_where_they_lie(path: Path) -> None:
-    for array in EngineFile(path).parts().constants:
+    for array in EngineFile(path).parts(read_code).constants:
         if array is not None:
             assert not array.flags.owndata
             assert not array.flags.writeable
@@ -101,13 +102,13 @@ def test_the_sections_are_readable_by_any_tool(path: Path) -> None:
 
 def test_equal_engines_give_equal_files(path: Path) -> None:
     assert path.read_bytes() == to_bytes(tiny_engine().parts)
-    assert to_bytes(EngineFile(path).parts()) == path.read_bytes()
+    assert to_bytes(EngineFile(path).parts(read_code)) == path.read_bytes()
 
 
 def test_without_the_weights_the_file_is_smaller(path: Path) -> None:
     small = to_bytes(tiny_engine().parts, keep_weights=False)
     assert len(small) < path.stat().st_size
-    parts = EngineFile(small).parts()
+    parts = EngineFile(small).parts(read_code)
     assert (parts.plain, parts.reference) == (None, None)
     assert np.array_equal(Engine(parts)(image()), tiny_engine()(image()))
 
@@ -125,7 +126,7 @@ def test_weights_that_only_a_rebuild_needs_take_no_memory_after_a_load(tmp_path:
     resident = re.search(r"Rss: +(\d+) kB", after)
     assert resident is not None
     assert int(resident[1]) * 1024 < many.nbytes // 4
-    found = file.parts().plain
+    found = file.parts(read_code).plain
     assert found is not None
     np.testing.assert_array_equal(found.constants["many"], many)
 
@@ -143,7 +144,7 @@ def test_a_repeated_value_is_kept_as_one(tmp_path: Path) -> None:
     plain = replace(parts.plain, constants={**parts.plain.constants, "splat": splat})
     data = to_bytes(replace(parts, plain=plain))
     assert len(data) < 1 << 20
-    found = EngineFile(data).parts().plain
+    found = EngineFile(data).parts(read_code).plain
     assert found is not None
     assert found.constants["splat"].shape == splat.shape
     assert float(found.constants["splat"][-1, -1]) == 0.25
@@ -214,7 +215,7 @@ def test_a_changed_section_is_found_by_its_hash_or_sums(path: Path, name: str, w
 
 
 def test_changed_weights_that_no_run_reads_are_found_when_they_are_asked_for(path: Path) -> None:
-    engine = Engine(EngineFile(with_a_bit_changed(path, "kept.safetensors", -1)).parts())
+    engine = Engine(EngineFile(with_a_bit_changed(path, "kept.safetensors", -1)).parts(read_code))
     assert np.array_equal(engine(image()), tiny_engine()(image()))
     for use in (engine.verify, lambda: engine.save(path), engine.verify):
         with pytest.raises(EngineFileError, match=r"'kept\.safetensors' of 'bytes' is not what"):
@@ -231,7 +232,7 @@ def test_a_newer_format_is_refused(path: Path) -> None:
 
 def test_an_older_format_that_has_all_is_read(path: Path) -> None:
     older = rehashed(path, "manifest.json", lambda m: m.update(format=5))
-    assert EngineFile(older).parts().artifact == tiny_engine().parts.artifact
+    assert EngineFile(older).parts(read_code).artifact == tiny_engine().parts.artifact
 
 
 def test_a_missing_and_an_added_section_are_found(path: Path) -> None:
@@ -304,7 +305,7 @@ def test_no_damage_does_more_than_raise(path: Path) -> None:
             del data[rng.randrange(len(data)) :]
         if bytes(data) != whole:
             try:
-                parts = EngineFile(bytes(data)).parts()
+                parts = EngineFile(bytes(data)).parts(read_code)
             except EngineFileError:
                 continue
             assert parts.artifact == tiny_engine().parts.artifact  # only padding was hit
@@ -319,7 +320,7 @@ def test_damage_to_the_directory_does_no_more_than_raise(path: Path) -> None:
         for _ in range(rng.randint(1, 4)):
             data[rng.randrange(start, len(data))] = rng.randrange(256)
         try:
-            EngineFile(bytes(data)).parts()
+            EngineFile(bytes(data)).parts(read_code)
         except EngineFileError:
             continue
 

@@ -11,6 +11,7 @@ import pytest
 
 from tilewright.codegen.c.program import emit_program
 from tilewright.driver.lower_program import LoweredProgram, lower_program
+from tilewright.runtime.engine.cpu_code import CpuCode
 from tilewright.runtime.engine.export_c import export_c
 from tilewright.runtime.engine.parts import EngineParts
 from tilewright.runtime.model.report import EngineReport, MemoryPlan
@@ -38,7 +39,7 @@ def parts(lowered: LoweredProgram) -> EngineParts:
         results = interpret(func, *(arrays[n] for n, role in pairs if role != "output"))
         arrays |= zip((n for n, role in pairs if role == "output"), results, strict=True)
     kept = tuple(arrays[n] if n in artifact.read else None for n in range(len(artifact.constants)))
-    return EngineParts(artifact, None, kept, EngineReport(), MemoryPlan(0, 0, 0, 0))
+    return EngineParts(CpuCode(artifact), kept, EngineReport(), MemoryPlan(0, 0, 0, 0))
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make")

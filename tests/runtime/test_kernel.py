@@ -7,19 +7,20 @@ import re
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tilewright.codegen.artifact import Artifact, Parameter
-from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError
+from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError, Array
 from tilewright.runtime.kernel import Kernel, KernelError, accept_constants
+from tilewright.runtime.kernel_code import Code
 from tilewright.runtime.measure.roofline import Work
 from tilewright.runtime.toolchain.compile import compile_shared
 from tilewright.tir.dtype import FLOAT32
-from tilewright.tir.target import ISAS, Target
+from tilewright.tir.target import ISAS
 
 from .handwritten import COLUMNS, ROWS, artifact
 
@@ -153,10 +154,27 @@ def test_its_roofline_names_the_nearer_limit(kernel: Kernel) -> None:
     assert found.peak_gflops > found.gflops
 
 
-def test_a_kernel_of_a_gpu_has_no_roofline_here(kernel: Kernel) -> None:
-    made = replace(artifact(), target=Target.parse("cuda:sm_90a"))
+class OnDevice(Code):
+    """Code for a GPU."""
+
+    device = "GPU"
+
+    def run(self, arrays: Sequence[Array], threads: int) -> None:
+        raise AssertionError
+
+
+def test_a_kernel_of_which_nothing_is_compiled_has_no_assembly(kernel: Kernel) -> None:
     with pytest.raises(KernelError) as caught:
-        Kernel(made, kernel.code).roofline(A)
+        _ = Kernel(kernel.artifact, OnDevice()).assembly
+    assert str(caught.value) == (
+        f"KernelError: assembly: 'sum' for {kernel.artifact.target} is interpreted; expected a "
+        "kernel of a compiled target. [kernel-assembly]"
+    )
+
+
+def test_a_kernel_of_a_gpu_has_no_roofline_here(kernel: Kernel) -> None:
+    with pytest.raises(KernelError) as caught:
+        Kernel(kernel.artifact, OnDevice()).roofline(A)
     assert str(caught.value) == (
         "KernelError: roofline: 'sum' runs on a GPU; the peak is measured of this machine's CPU "
         "alone. [kernel-roofline]\n"

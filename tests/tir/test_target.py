@@ -159,7 +159,8 @@ def test_an_unknown_back_end_is_refused_with_those_that_exist() -> None:
         Target.parse("cpu:avx2")
     assert str(refusal.value) == (
         "TargetError: target: unknown back end 'cpu' in 'cpu:avx2'; expected one of 'cuda', "
-        "'c', 'python', 'null'. [target-kind]"
+        "'c', 'python', 'null'. [target-kind]\n"
+        "  Hint: a package may bring it, as an entry point of the group 'tilewright.targets'."
     )
 
 

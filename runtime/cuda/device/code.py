@@ -3,76 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ....codegen.cuda.artifact import CudaArtifact, Launch, Part
+from ....codegen.cuda.artifact import CudaArtifact
 from ...arrays import Array
+from ...kernel_code import Code, Fences
 from ...machine.timing import CacheState, Sampler, Timing
-from ..toolchain.compile import Cubin, compile_cuda
+from ..toolchain.compile import Cubin, compile_cuda, ptx_of
 from .array import DeviceArray
 from .availability import Unavailable, availability
-from .context import Context, Kernel, Stream
-from .launch import Argument, check_aligned, pack
+from .context import Context
+from .fenced_code import FencedDeviceCode
+from .loaded import Bound, Loaded
 from .timing import measure_on, sampler_on
 
-NO_SIZES: Mapping[str, int] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A part's launches with their arrays: put into a stream as often as one likes, one at a time.
-
-    arrays: those that the launches read and write, kept here.
-    """
-
-    launches: tuple[tuple[Kernel, Launch, bytes], ...]
-    arrays: Mapping[str, DeviceArray]
-
-    def put(self, stream: Stream | None = None) -> None:
-        """Put the launches into a stream, in order."""
-        for kernel, launch, arguments in self.launches:
-            kernel.launch(
-                launch.grid,
-                launch.block,
-                arguments,
-                shared_bytes=launch.shared_bytes,
-                stream=stream,
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """An artifact on a device: its kernels by name, and the arrays that stay there."""
-
-    context: Context
-    kernels: Mapping[str, Kernel]
-    fixed: Mapping[str, DeviceArray] = field(default_factory=dict)
-
-    def bound(
-        self, part: Part, arrays: Mapping[str, DeviceArray], sizes: Mapping[str, int] = NO_SIZES
-    ) -> Bound:
-        """The launches of a part on these arrays, which come before those that stay, and on
-        temporaries of their own where these are not among them. sizes: those that the call decides,
-        by the part's names. Raises: LaunchError.
-        """
-        made = {
-            t.name: DeviceArray.empty(self.context, t.shape, t.dtype.numpy)
-            for t in part.temporaries
-            if t.name not in arrays
-        }
-        known = {**self.fixed, **arrays, **made}
-        for name, array in known.items():
-            check_aligned(name, array)
-        values = {name: np.int32(size) for name, size in sizes.items()}
-        given: Mapping[str, Argument] = {**known, **values}
-        launches = [
-            (self.kernels[launch.kernel], launch, pack(*(given[name] for name in launch.arguments)))
-            for launch in part.launches_at(sizes)
-        ]
-        return Bound(tuple(launches), known)
+if TYPE_CHECKING:
+    from ..emulator.emulated_code import EmulatedCode
 
 
 class DeviceCall:
@@ -95,13 +42,15 @@ class DeviceCall:
         return sampler_on(self._context, self._bound.put, cache)
 
 
-class DeviceCode:
+class DeviceCode(Code):
     """Runs an artifact's launches on the first GPU; compiled and loaded at the first run.
 
     constants: bound when the kernel is built; what `prepare` makes of them stays on the device.
     cubin: its machine code, where it was compiled before.
     Raises: NoDevice, NvrtcNotFound, CompileFailed; LaunchError, DeviceError.
     """
+
+    device = "GPU"
 
     def __init__(
         self,
@@ -134,6 +83,21 @@ class DeviceCode:
         named = self._named(loaded.context, arrays)
         bound = loaded.bound(self.artifact.run, named, self._sizes(arrays))
         return DeviceCall(loaded.context, bound)
+
+    def assembly(self) -> str:
+        """The PTX that NVRTC makes."""
+        artifact = self.artifact
+        return ptx_of(artifact.source, artifact.target.isa, name=artifact.name)
+
+    def fenced(self, fences: Fences) -> FencedDeviceCode:
+        """It with fences around all arrays in the device's memory."""
+        return FencedDeviceCode(self.artifact, self.constants, self.loaded, fences)
+
+    def emulated(self, *, checked: bool) -> EmulatedCode:
+        """It on the CPU. Raises: CompilerNotFound, CompileFailed; EmulationFailed."""
+        from ..emulator.emulated_code import EmulatedCode  # a device needs no emulation
+
+        return EmulatedCode(self.artifact, self.constants, checked=checked)
 
     def ready(self) -> Loaded:
         """It on the device, with its constants, where `prepare` has run."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ....codegen.cuda.artifact import CudaArtifact, Part
 from ....tir.errors import TilewrightError
 from ...arrays import Array
+from ...kernel_code import Code
+from ..toolchain.compile import ptx_of
 from .emulator import Given, emulate
 from .report import EmulationReport
 
@@ -17,12 +19,14 @@ class EmulationFailed(TilewrightError, RuntimeError):
     """An emulated kernel did what none may do."""
 
 
-class EmulatedCode:
+class EmulatedCode(Code):
     """Runs an artifact's launches on the CPU; what `prepare` makes of the constants is made once.
 
     report: what was seen in the last run; where checked, what each line asked of memory.
     Raises: as `emulate`; EmulationFailed.
     """
+
+    device = "GPU"  # whose source it is
 
     def __init__(
         self, artifact: CudaArtifact, constants: Mapping[str, Array], *, checked: bool = False
@@ -44,9 +48,10 @@ class EmulatedCode:
         sizes = self.artifact.sizes_of([array.shape for array in arrays])
         self._launch(self.artifact.run, {**self.fixed, **named}, "output", sizes)
 
-    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
-        """A call that runs on these arrays again and again."""
-        return lambda: self.run(arrays, threads)
+    def assembly(self) -> str:
+        """Of the CUDA C, as for a device: its PTX."""
+        artifact = self.artifact
+        return ptx_of(artifact.source, artifact.target.isa, name=artifact.name)
 
     def _launch(
         self, part: Part, arrays: Mapping[str, Array], result: str, sizes: Mapping[str, int]

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.autotune.errors import TuneError
 from tilewright.autotune.log.record import Trial
 from tilewright.autotune.places import cluster
 from tilewright.autotune.places import playoff as finals
 from tilewright.autotune.places.cluster import DASK
 from tilewright.autotune.tune import tune
+from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host_target
 
 from ..samples import scaled

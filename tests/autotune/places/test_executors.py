@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tilewright.autotune.errors import TuneError
 from tilewright.autotune.log.file import read_log
 from tilewright.autotune.measure.frames import encode
 from tilewright.autotune.measure.jobs import Job, Reply, Result
@@ -18,6 +17,7 @@ from tilewright.autotune.places import playoff as finals
 from tilewright.autotune.places.cluster import cluster
 from tilewright.autotune.places.executors import Elsewhere
 from tilewright.autotune.tune import tune
+from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host_target
 
 from ..samples import scaled, trial

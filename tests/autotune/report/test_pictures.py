@@ -8,9 +8,9 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tilewright.autotune.errors import TuneError
 from tilewright.autotune.log.file import Contents, contents
 from tilewright.autotune.report.pictures import draw
+from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host
 
 from ..samples import trial, workload

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tilewright.autotune.errors import TuneError
 from tilewright.autotune.search.search import Strategy
 from tilewright.autotune.search.strategies import strategy
 from tilewright.autotune.space.space import Candidate, Point, TuningSpace, Walk
+from tilewright.driver.tuning.errors import TuneError
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target import Target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from tilewright.driver.check.check import CheckError, check_kernel
 from tilewright.driver.interpreted import interpreted
 from tilewright.runtime.arrays import Array
 from tilewright.runtime.kernel import Kernel
+from tilewright.runtime.kernel_code import Code
 from tilewright.schedule.verdict import Failure, Iteration, Verdict
 from tilewright.tir.target import Target
 
@@ -25,7 +26,7 @@ def scaled(factor: float, name: str = "scaled") -> tw.PrimFunc:
     return te.func(x, te.compute((4,), lambda i: x[i] * factor, name="Y"), name=name)
 
 
-class Overrunning:
+class Overrunning(Code):
     """Code that writes one element too many."""
 
     def run(self, arrays: Sequence[Array], threads: int) -> None:
@@ -33,9 +34,6 @@ class Overrunning:
         longer = np.lib.stride_tricks.as_strided(y, shape=(5,))
         longer[:4] = x * np.float32(2)
         longer[4] = 0
-
-    def bind(self, arrays: Sequence[Array], threads: int, rotated: int = 1) -> Callable[[], object]:
-        return lambda: self.run(arrays, threads)
 
 
 def test_a_right_kernel_passes_and_tells_its_error() -> None:

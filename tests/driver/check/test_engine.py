@@ -11,11 +11,12 @@ import pytest
 from tilewright.codegen.artifact import Parameter
 from tilewright.codegen.c.program import emit_program
 from tilewright.codegen.c.program_source import program_source
-from tilewright.driver.build_program import ProgramOptions, build_program
+from tilewright.driver.build_program import build_program
 from tilewright.driver.check import engine as check_engine
 from tilewright.driver.check.engine import EngineCheck, EngineChecker, EngineCheckError
 from tilewright.driver.check.engine_runs import ThreadedRuns
 from tilewright.driver.check.program import ProgramCheckError
+from tilewright.driver.jobs import ProgramOptions
 from tilewright.driver.lower_program import lower_program
 from tilewright.runtime.cpu.program_code import NativeProgram, prepare_constants
 from tilewright.runtime.model.model import Model

@@ -20,7 +20,6 @@ from tilewright.driver.check.engine_runs import RefusedStepError
 from tilewright.driver.check.gpu_engine_runs import (
     EmulatedRuns,
     emulated_operations,
-    gpu_engine_runs,
 )
 from tilewright.driver.check.program import ProgramCheckError
 from tilewright.driver.compile_ahead_cuda import CompiledCuda
@@ -219,8 +218,8 @@ def test_what_is_too_large_to_emulate_is_said(monkeypatch: pytest.MonkeyPatch) -
     made = compiled(program)
     needed = 4 * emulated_operations(program)
     monkeypatch.setattr(module, "MOST_OPERATIONS", needed)
-    assert isinstance(gpu_engine_runs(made, bound(made.artifact, kept), program), EmulatedRuns)
+    assert isinstance(made.engine_runs(bound(made.artifact, kept), program), EmulatedRuns)
     monkeypatch.setattr(module, "MOST_OPERATIONS", needed - 1)
-    assert gpu_engine_runs(made, bound(made.artifact, kept), program) == (
+    assert made.engine_runs(bound(made.artifact, kept), program) == (
         f"not run: too large to emulate: {needed} operations in 4 runs, at most {needed - 1}"
     )

@@ -10,7 +10,8 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.driver import lower
-from tilewright.driver.build_program import ProgramOptions, build_program
+from tilewright.driver.build_program import build_program
+from tilewright.driver.jobs import ProgramOptions
 from tilewright.schedule.rules.default import default_schedule
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.source import as_source

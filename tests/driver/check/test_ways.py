@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.driver import build as building
-from tilewright.driver.build_program import ProgramOptions, build_program
+from tilewright.driver import build_kernel as building
+from tilewright.driver.build_program import build_program
 from tilewright.driver.check.check import CheckError
 from tilewright.driver.check.ways import Ways
+from tilewright.driver.jobs import ProgramOptions
 from tilewright.driver.lower import DefinitionError
 from tilewright.driver.lower_program import ProgramRefusedError, lower_program
 from tilewright.runtime.kernel import Kernel

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.needs_cc
 
 def loaded() -> NativeProgram:
     parts = tiny_engine().parts
-    assert parts.shared is not None
-    return NativeProgram(parts.artifact, parts.shared, parts.constants)
+    assert parts.code.shared is not None
+    return NativeProgram(parts.artifact, parts.code.shared, parts.constants)
 
 
 def test_a_frame_runs_on_the_arrays_that_it_points_to() -> None:
@@ -50,9 +50,9 @@ def test_the_steps_one_by_one_make_a_run() -> None:
 
 def test_constants_that_no_run_reads_are_dropped() -> None:
     parts = tiny_engine().parts
-    assert parts.shared is not None
+    assert parts.code.shared is not None
     bound = dict(enumerate(constants().values()))
-    made = prepare_constants(parts.artifact, parts.shared, bound)
+    made = prepare_constants(parts.artifact, parts.code.shared, bound)
     assert [array is not None for array in made] == [
         position in parts.artifact.read for position in range(len(parts.artifact.constants))
     ]
@@ -90,8 +90,8 @@ def copying() -> Program:
 
 def test_threads_copy_whole_arrays_and_nothing_beside_them() -> None:
     parts = build_program(copying(), {}).parts
-    assert parts.shared is not None
-    frame = NativeProgram(parts.artifact, parts.shared, parts.constants).frame(5)
+    assert parts.code.shared is not None
+    frame = NativeProgram(parts.artifact, parts.code.shared, parts.constants).frame(5)
     given = [np.arange(1, size + 1, dtype=np.float32) for size in COPIED]
     for threads in range(1, 6):
         found = [Fenced(poisoned(FLOAT32, x.shape)) for x in given for _ in range(3)]
@@ -112,14 +112,14 @@ def dirty(types: Sequence[tuple[tuple[int, ...], np.dtype[np.generic]]]) -> list
 
 def test_what_is_prepared_begins_as_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = tiny_engine().parts
-    assert parts.shared is not None
+    assert parts.code.shared is not None
     monkeypatch.setattr(
         program_code, "empty_aligned", lambda shape, dtype: np.full(shape, 7, dtype)
     )
     monkeypatch.setattr(program_code, "side_by_side", dirty)
     monkeypatch.setattr(program_code.NativeEntry, "run", lambda *_: 1)  # computes nothing
     bound = dict(enumerate(constants().values()))
-    made = prepare_constants(parts.artifact, parts.shared, bound)
+    made = prepare_constants(parts.artifact, parts.code.shared, bound)
     pairs = zip(parts.artifact.constants, made, strict=True)
     prepared = [array for parameter, array in pairs if parameter.role == "prepared"]
     assert prepared

@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.arrays import ArgumentTypeError, ArgumentValueError
-from tilewright.runtime.engine.engine import Engine, EngineError
+from tilewright.runtime.engine.cpu_code import CpuCode
+from tilewright.runtime.engine.engine import Engine
+from tilewright.runtime.engine.engine_code import EngineError
 from tilewright.runtime.engine.export_c import ExportError
+from tilewright.runtime.engine.interpreted_code import InterpretedModelCode
 
 from ...tiny_engine import tiny_engine
 from ...tiny_program import K, M, N, expected, image
@@ -237,10 +240,18 @@ def test_an_interpreted_engine_is_not_profiled() -> None:
 
 
 def test_parts_without_code_are_no_engine(engine: Engine) -> None:
-    parts = replace(engine.parts, shared=None, plain=None)
+    code = InterpretedModelCode(engine.parts.artifact)  # type: ignore[arg-type]
+    parts = replace(engine.parts, code=code, plain=None)
     assert text_of(EngineError, Engine, parts) == (
         "EngineError: engine: 'tiny' has neither compiled code nor a program to interpret. "
         "[engine-code]"
+    )
+
+
+def test_an_engine_of_c_that_was_not_compiled_does_not_run(engine: Engine) -> None:
+    code = CpuCode(engine.parts.artifact)  # type: ignore[arg-type]
+    assert text_of(EngineError, Engine, replace(engine.parts, code=code)) == (
+        "EngineError: engine: 'tiny' has no compiled code. [engine-code]"
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilewright.driver.backends.table import read_code
 from tilewright.runtime.engine.engine import Engine
 from tilewright.runtime.engine.reader import EngineFile
 
@@ -98,7 +99,7 @@ def test_it_writes_four_files_and_no_more(tmp_path: Path) -> None:
 def test_a_loaded_engine_exports_the_same(tmp_path: Path) -> None:
     engine = tiny_engine()
     engine.save(tmp_path / "tiny.twe")
-    loaded = Engine(EngineFile(tmp_path / "tiny.twe").parts())
+    loaded = Engine(EngineFile(tmp_path / "tiny.twe").parts(read_code))
     first, second = engine.export_c(tmp_path / "first"), loaded.export_c(tmp_path / "second")
     for file in first.iterdir():
         assert (second / file.name).read_bytes() == file.read_bytes()

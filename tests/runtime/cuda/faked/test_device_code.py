@@ -11,8 +11,9 @@ from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part, Stop, T
 from tilewright.runtime.cuda.device import code as device_code
 from tilewright.runtime.cuda.device.array import DeviceArray
 from tilewright.runtime.cuda.device.availability import Available, NoDevice, Unavailable
-from tilewright.runtime.cuda.device.code import DeviceCode, Loaded
+from tilewright.runtime.cuda.device.code import DeviceCode
 from tilewright.runtime.cuda.device.context import Context, Memory
+from tilewright.runtime.cuda.device.loaded import Loaded
 from tilewright.runtime.cuda.driver.errors import LaunchError
 from tilewright.runtime.machine.timing import measure
 from tilewright.tir.dtype import FLOAT32

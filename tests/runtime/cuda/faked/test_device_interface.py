@@ -14,6 +14,7 @@ from tilewright.runtime.cuda.device.availability import Available
 from tilewright.runtime.cuda.device.context import Context
 from tilewright.runtime.cuda.toolchain.compile import compile_cuda
 from tilewright.runtime.engine.engine import Engine
+from tilewright.runtime.engine.gpu_code import GpuCode
 from tilewright.runtime.engine.parts import EngineParts
 from tilewright.runtime.model.report import EngineReport, MemoryPlan
 
@@ -33,7 +34,7 @@ def made() -> Engine:
     cubins = tuple(compile_cuda(k.source, "sm_90a", name=k.name) for k in KERNELS)
     constants = (np.ones(N, np.float32), None)
     report, plan = EngineReport(()), MemoryPlan(0, 0, 0, 0)
-    return Engine(EngineParts(passed_on(), None, constants, report, plan, cubins=cubins))
+    return Engine(EngineParts(GpuCode(passed_on(), cubins), constants, report, plan))
 
 
 def empty(context: Context) -> DeviceArray:

@@ -13,11 +13,12 @@ import pytest
 from tilewright.codegen.cuda.program_artifact import CudaProgram
 from tilewright.codegen.cuda.streams import Placed, place_on_streams
 from tilewright.driver import compile_ahead_cuda
-from tilewright.driver.build_program import ProgramOptions, build_program
+from tilewright.driver.build_program import build_program
 from tilewright.driver.check.engine import EngineChecker, EngineCheckError
-from tilewright.driver.check.gpu_engine_runs import DeviceRuns, gpu_engine_runs
+from tilewright.driver.check.gpu_engine_runs import DeviceRuns
 from tilewright.driver.check.program import ProgramCheckError
 from tilewright.driver.compile_ahead_cuda import CompiledCuda
+from tilewright.driver.jobs import ProgramOptions
 from tilewright.runtime.cuda.device import (
     code as device_code,
 )
@@ -179,7 +180,7 @@ def test_a_device_without_memory_for_it_is_said(
     artifact = emitted(program)
     made = CompiledCuda(artifact, tuple(cubins(artifact)), "device")
     fake.fail("cuMemAlloc", 2, times=3)
-    found = gpu_engine_runs(made, bound(artifact, kept), program)
+    found = made.engine_runs(bound(artifact, kept), program)
     fake.fail("cuMemAlloc", 0)
     assert isinstance(found, str)
     assert found.startswith("not run: ")

@@ -1,17 +1,17 @@
-"""autotune/places/here.py: nothing is searched that this machine could not measure."""
+"""driver/tuning/c_tuner.py: nothing is searched that this machine could not measure."""
 
 from __future__ import annotations
 
 import pytest
 
-from tilewright.autotune.places.here import check_here
 from tilewright.autotune.tune import tune
+from tilewright.driver.tuning.c_tuner import CTuner
 from tilewright.runtime.machine.host import CPU_VARIABLE, is_foreign
 from tilewright.tir.errors import TargetError
 from tilewright.tir.target import Target
 
+from ...autotune.samples import scaled
 from ...isas import HERE
-from ..samples import scaled
 
 X86 = not is_foreign(Target.parse("c:avx2"))
 SAID = {
@@ -22,7 +22,7 @@ SAID = {
 
 @pytest.mark.parametrize("target", HERE)
 def test_what_this_cpu_has_is_measured_here(target: str) -> None:
-    check_here(Target.parse(target))
+    CTuner().check_here(Target.parse(target))
 
 
 @pytest.mark.skipif(not X86, reason="the words are those for x86")

@@ -15,9 +15,7 @@ from ...runtime.kernel import Kernel
 from ...runtime.machine.timing import Sampler
 from ...tir.errors import TilewrightError
 from ...tir.parsing.json_reader import Reader
-from ..log.record import Outcome
-from .bench import Bench
-from .runner import Call
+from .runner import Call, Data
 
 
 class GpuRunner:
@@ -39,31 +37,30 @@ class GpuRunner:
         process with a GPU is no measure.
         """
 
-    def load(self, body: Reader, binary: bytes, bench: Bench) -> Kernel:
+    def load(self, body: Reader, binary: bytes, data: Data) -> Kernel:
         """A kernel of a cubin. Raises: TilewrightError, MemoryError."""
         artifact = cuda_from_json(body)
         compiler = body["compiler"].text()
         cubin = Cubin(artifact.name, artifact.target.isa, binary, None, compiler, 0.0)
-        return Kernel(artifact, DeviceCode(artifact, bench.constants, cubin))
+        return Kernel(artifact, DeviceCode(artifact, data.constants, cubin))
 
-    def bind(self, kernel: Kernel, bench: Bench) -> Call:
+    def bind(self, kernel: Kernel, data: Data) -> Call:
         """A call on data that lies on the device. Raises: TilewrightError, MemoryError."""
-        return kernel.bind_copies(*bench.inputs, threads=1)
+        return kernel.bind_copies(*data.inputs, threads=1)
 
     def rate(self) -> float:
         """GFLOP/s of the probe."""
         return self._probe.gflops()
 
-    def sampler(self, call: Call, bench: Bench) -> Sampler:
+    def sampler(self, call: Call, data: Data) -> Sampler:
         """Samples by the device's clock. Raises: DeviceError."""
         assert isinstance(call, DeviceCall)
-        return call.sampler("cold" if bench.constants else "warm")
+        return call.sampler("cold" if data.constants else "warm")
 
-    def rotated(self, bench: Bench) -> int:
+    def rotated(self, data: Data) -> int:
         """Bytes that are written before each call."""
-        return evicted_bytes(self._context) if bench.constants else 0
+        return evicted_bytes(self._context) if data.constants else 0
 
-    def outcome(self, error: TilewrightError) -> Outcome:
-        """A crash, where the context is lost."""
-        lost = isinstance(error, DeviceError) and error.sticky
-        return "crashed" if lost else "build-failed"
+    def is_lost(self, error: TilewrightError) -> bool:
+        """Whether the context is lost."""
+        return isinstance(error, DeviceError) and error.sticky

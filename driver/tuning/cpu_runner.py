@@ -13,9 +13,7 @@ from ...runtime.measure.limits import Probe, fma_peak
 from ...runtime.toolchain.library import SharedObject
 from ...tir.errors import TilewrightError
 from ...tir.parsing.json_reader import Reader
-from ..log.record import Outcome
-from .bench import Bench
-from .runner import Call
+from .runner import Call, Data
 
 _PROBED = 3  # calls of the probe, the fastest of which counts
 
@@ -33,33 +31,33 @@ class CpuRunner:
         self._threads = threads
         self._probe = fma_peak(threads)
 
-    def load(self, body: Reader, binary: bytes, bench: Bench) -> Kernel:
+    def load(self, body: Reader, binary: bytes, data: Data) -> Kernel:
         """A kernel of a shared object. Raises: TilewrightError, MemoryError."""
         artifact = kernel_from_json(body)
         place, needs = Path(body["path"].text()), artifact.target.instructions
-        return Kernel.load(artifact, SharedObject(binary, place, "", 0.0, needs), bench.constants)
+        return Kernel.load(artifact, SharedObject(binary, place, "", 0.0, needs), data.constants)
 
-    def bind(self, kernel: Kernel, bench: Bench) -> Call:
+    def bind(self, kernel: Kernel, data: Data) -> Call:
         """A call that takes copies of the constants in turn."""
-        return kernel.bind_copies(*bench.inputs, threads=self._threads, rotated=bench.copies)
+        return kernel.bind_copies(*data.inputs, threads=self._threads, rotated=data.copies)
 
     def rate(self) -> float:
         """GFLOP/s of the fastest of some calls: others may take a CPU from one of them."""
         assert self._probe is not None
         return self._probe.rate(min(sample(self._probe, 1) for _ in range(_PROBED)))
 
-    def sampler(self, call: Call, bench: Bench) -> Sampler:
+    def sampler(self, call: Call, data: Data) -> Sampler:
         """Samples of as many calls as last a millisecond."""
         repeats = calibrate(call)
         return Sampler(partial(sample, call, repeats), repeats)
 
-    def rotated(self, bench: Bench) -> int:
+    def rotated(self, data: Data) -> int:
         """Bytes of the copies of the constants."""
-        return bench.rotated
+        return data.rotated
 
-    def outcome(self, error: TilewrightError) -> Outcome:
-        """What is refused before it runs: nothing else is told by an error."""
-        return "build-failed"
+    def is_lost(self, error: TilewrightError) -> bool:
+        """No: an error refuses a candidate before it runs, and nothing else is told by one."""
+        return False
 
 
 def _limit_memory(more: int) -> None:

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
-from tilewright.autotune.errors import TuneError
-from tilewright.autotune.log import gpu_here
 from tilewright.autotune.log.conditions import conditions
 from tilewright.autotune.log.file import LogWriter
 from tilewright.autotune.log.flat import flat
@@ -25,7 +23,6 @@ from tilewright.autotune.log.record import (
     record_of,
 )
 from tilewright.autotune.log.setting import Setting, differences
-from tilewright.autotune.measure.compiling import MOST_SOURCE, compiled
 from tilewright.autotune.measure.jobs import Job
 from tilewright.autotune.measure.lowering import write
 from tilewright.autotune.measure.measurement import Subject
@@ -34,6 +31,9 @@ from tilewright.autotune.space.space import TuningSpace
 from tilewright.autotune.tuning_log import TuningLog
 from tilewright.codegen.artifact import Parameter
 from tilewright.codegen.cuda.artifact import CudaArtifact, Launch, Part
+from tilewright.driver.tuning import cuda_tuner
+from tilewright.driver.tuning.cuda_tuner import MOST_SOURCE, CudaTuner
+from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.cuda.device.availability import NoDevice, Unavailable
 from tilewright.runtime.cuda.toolchain.compile import cuda_flags
 from tilewright.runtime.cuda.toolchain.nvrtc import Nvrtc, NvrtcNotFound
@@ -42,7 +42,7 @@ from tilewright.tir.func import PrimFunc
 from tilewright.tir.target import Target
 from tilewright.tir.te import te
 
-from ..samples import on_grid, scaled
+from .samples import on_grid, scaled
 
 TARGET = Target.parse("cuda:sm_90a")
 NONE = Unavailable("there is none", "get one.")
@@ -51,7 +51,7 @@ FUNC = scaled(4096)
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_here, "availability", lambda: NONE)
+    monkeypatch.setattr(cuda_tuner, "availability", lambda: NONE)
 
 
 def measured(place: int, seconds: float, device: str = "NVIDIA H200") -> Trial:
@@ -115,7 +115,7 @@ def test_a_space_is_told_without_a_gpu() -> None:
 def test_a_log_of_a_gpu_gives_its_schedule_where_none_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_here, "find_nvrtc", missing)
+    monkeypatch.setattr(cuda_tuner, "find_nvrtc", missing)
     known = log(tmp_path, measured(0, 3e-6), measured(3, 1e-6), measured(2, 2e-6))
     advice = known.advice(FUNC, TARGET)
     assert (advice.origin, advice.why) == (
@@ -178,7 +178,7 @@ def test_more_registers_than_a_block_has_are_refused(nvrtc: Nvrtc) -> None:
     x = Parameter("x", FLOAT32, (200,), "output")
     launch = Launch("wide", (1, 1, 1), (1024, 1, 1), ("x",))
     with pytest.raises(TuneError) as refused:
-        compiled(CudaArtifact("wide", source, TARGET, Part((x,), (launch,))), 60.0)
+        CudaTuner().compile(CudaArtifact("wide", source, TARGET, Part((x,), (launch,))), 60.0)
     told = str(refused.value)
     assert told.startswith("TuneError: tune: a block of 'wide' has 1024 threads of 2")
     assert told.endswith("in all; expected at most 65536 on sm_90a. [tune-registers]")
@@ -189,7 +189,7 @@ def test_a_source_that_would_take_all_memory_is_refused() -> None:
     launch = Launch("long", (1, 1, 1), (1, 1, 1), ("x",))
     code = CudaArtifact("long", " " * (MOST_SOURCE + 1), TARGET, Part((x,), (launch,)))
     with pytest.raises(TuneError) as refused:
-        compiled(code, 60.0)
+        CudaTuner().compile(code, 60.0)
     assert str(refused.value) == (
         "TuneError: tune: the source of 'long' has 1048577 characters; expected at most 1048576: "
         "NVRTC compiles it in this process. [tune-source]"

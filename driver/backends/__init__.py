@@ -1,0 +1,6 @@
+"""What each kind of target can do: one value for each, found by its kind."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )

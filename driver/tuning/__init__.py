@@ -1,0 +1,6 @@
+"""What a back end does for tuning: it compiles candidates, and runs them for a worker."""
+
+if not __name__.startswith("tilewright."):
+    raise ImportError(
+        f"'{__name__}' is a part of tilewright: import tilewright.{__name__}, not {__name__}"
+    )
