@@ -1,4 +1,4 @@
-"""What tuning raises on purpose."""
+"""Errors of the autotuner."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class LogError(TilewrightError, OSError):
 
 
 class RecordError(TilewrightError, ValueError):
-    """A line of a tuning log is not what tilewright writes."""
+    """A line of a tuning log is not a valid record."""
 
 
 class TuneError(TilewrightError, ValueError):
-    """What is to be tuned cannot be."""
+    """A search cannot run as it was asked to."""

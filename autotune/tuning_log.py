@@ -14,13 +14,13 @@ from ..tir.func import PrimFunc
 from ..tir.target import Target
 from ..tir.text.canonical import workload_key
 from ..tir.text.html import plain
-from .log.choice import chosen
+from .log.choice import best_trial
 from .log.conditions import conditions
 from .log.file import Contents, contents, read_log
 from .log.record import Trial
 from .log.setting import Setting, by_setting, differences
-from .log.summary import standings
-from .report.html import Shown, functions_html
+from .log.summary import summarise
+from .report.html import TableRow, functions_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,12 +118,12 @@ class TuningLog:
         return f"TuningLog('{self.path}': {told}{beside})"
 
     def _repr_html_(self) -> str:
-        found = standings(self.contents)
+        found = summarise(self.contents)
         settings = dict.fromkeys(one.setting for one in found)
         tables = [
             functions_html(
                 (
-                    Shown(one.name, None, one.trials, one.default_seconds, one.seconds)
+                    TableRow(one.name, None, one.trials, one.default_seconds, one.seconds)
                     for one in found
                     if one.setting == setting
                 ),
@@ -153,7 +153,7 @@ class TuningLog:
 
 def _usable(known: list[Trial], here: Setting) -> Iterator[_Group]:
     for setting, trials in by_setting(known).items():
-        best = chosen(trials)
+        best = best_trial(trials)
         if best is not None and setting.instructions == here.instructions:
             unlike = differences(replace(setting, cache=here.cache), here)
             yield _Group(setting, best, len(trials), setting.place == here.place, unlike)

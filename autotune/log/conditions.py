@@ -1,4 +1,4 @@
-"""What a measurement on this machine is true for."""
+"""The conditions of measurements on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .record import Conditions
 
 
 def conditions(target: Target) -> Conditions:
-    """What is measured on this machine for a target."""
+    """The conditions under which this machine measures for a target."""
     if target.gpu is not None:
         return gpu_conditions(target)
     compiler = find_compiler()

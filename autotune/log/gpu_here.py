@@ -1,4 +1,4 @@
-"""The GPU of this machine as a place where candidates are measured."""
+"""The GPU of this machine as a device that measures candidates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .record import Conditions
 
 
 def gpu_conditions(target: Target) -> Conditions:
-    """What is measured here for a GPU; where there is none, that has no name and no driver."""
+    """The conditions of this machine's GPU; without one, device and driver are empty."""
     found, device, driver = availability(), "", ""
     if not isinstance(found, Unavailable):
         device = found.devices[0].name
@@ -28,7 +28,7 @@ def gpu_conditions(target: Target) -> Conditions:
 
 
 def check_gpu(target: Target) -> None:
-    """Refuse to measure for a GPU where there is none, or another one, or not what makes its code.
+    """Refuse to measure without a GPU that runs code for the target, or without its toolchain.
 
     Raises: NoDevice, TargetError, NvrtcNotFound, ToolNotFound.
     """

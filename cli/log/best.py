@@ -16,7 +16,7 @@ from .settings import in_tables, time_cell
 
 if TYPE_CHECKING:
     from ...autotune.log.record import Trial
-    from ...autotune.log.summary import Standing
+    from ...autotune.log.summary import TuningSummary
     from ..arguments import Verbs
 
 _EXAMPLES = """\
@@ -45,9 +45,9 @@ def add_parser(actions: Verbs) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the logs as one and tell the best of each function."""
-    from ...autotune.log.summary import standings  # start-up
+    from ...autotune.log.summary import summarise  # start-up
 
-    found = [one for one in standings(read(arguments)) if one.best is not None]
+    found = [one for one in summarise(read(arguments)) if one.best is not None]
     if arguments.json:
         traced = [(one, one.best) for one in found]
         told = [{**one.to_json(), "trace": best.trace.to_json()} for one, best in traced if best]
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _row(one: Standing) -> tuple[str, ...]:
+def _row(one: TuningSummary) -> tuple[str, ...]:
     assert one.best is not None
     choice = shortened(_choice(one.best), _WIDEST)
     return (one.name, one.key[:KEY_DIGITS], one.best.rule, time_cell(one.seconds), choice)
@@ -65,10 +65,10 @@ def _row(one: Standing) -> tuple[str, ...]:
 
 def _choice(best: Trial) -> str:
     """The answers that differ from the rule's own."""
-    from ...autotune.space.decisions import answers_of, value_text  # start-up
+    from ...autotune.space.decisions import decisions_of, value_text  # start-up
 
     if best.is_default:
         return "the rule's own"
-    asked = answers_of(best.trace)
+    asked = decisions_of(best.trace)
     told = {name: one for name, one in asked.items() if not one.is_default} or asked
     return ", ".join(f"{name} = {value_text(one.value)}" for name, one in told.items())

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from ..text import faint, paragraph, table
 
 if TYPE_CHECKING:
-    from ...autotune.log.summary import Standing
+    from ...autotune.log.summary import TuningSummary
 
 
 def in_tables(
-    found: Sequence[Standing], heads: Sequence[str], row: Callable[[Standing], Sequence[str]]
+    found: Sequence[TuningSummary],
+    heads: Sequence[str],
+    row: Callable[[TuningSummary], Sequence[str]],
 ) -> str:
     """A table for each setting, below its name; what sets the later ones apart from the first."""
     from ...autotune.log.setting import differences  # start-up

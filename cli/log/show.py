@@ -14,7 +14,7 @@ from .arguments import KEY_DIGITS, VERB, add_logs, read
 from .settings import in_tables, time_cell
 
 if TYPE_CHECKING:
-    from ...autotune.log.summary import Standing
+    from ...autotune.log.summary import TuningSummary
     from ..arguments import Verbs
 
 _EXAMPLES = """\
@@ -42,9 +42,9 @@ def add_parser(actions: Verbs) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the logs as one and tell what they hold."""
-    from ...autotune.log.summary import standings  # start-up
+    from ...autotune.log.summary import summarise  # start-up
 
-    found = standings(read(arguments))
+    found = summarise(read(arguments))
     if arguments.json:
         print(json.dumps([one.to_json() for one in found], indent=1))
     else:
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _row(one: Standing) -> tuple[str, ...]:
+def _row(one: TuningSummary) -> tuple[str, ...]:
     return (
         one.name,
         one.key[:KEY_DIGITS],

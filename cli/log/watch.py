@@ -81,10 +81,10 @@ def _shown(*, as_json: bool) -> Iterator[Callable[[Record], object]]:
     if as_json:
         yield _Lines()
         return
-    from ...autotune.report.progress_table import Board  # start-up
+    from ...autotune.report.progress_table import ProgressTable  # start-up
     from ..tuning_progress import Progress
 
-    with Progress(Board(), unguarded(sys.stdout)) as progress:
+    with Progress(ProgressTable(), unguarded(sys.stdout)) as progress:
         yield progress
 
 

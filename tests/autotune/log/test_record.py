@@ -36,7 +36,7 @@ def test_what_is_written_is_read(record: Record) -> None:
 
 @pytest.mark.parametrize("record", RECORDS, ids=NAMES)
 def test_lines_are_what_the_schema_says(record: Record, root: Path) -> None:
-    schema = json.loads((root / "autotune" / "record.schema.json").read_text("utf-8"))
+    schema = json.loads((root / "autotune" / "log" / "record.schema.json").read_text("utf-8"))
     checked = jsonschema.Draft202012Validator(schema)
     checked.validate(json.loads(line_of(record)))
     with pytest.raises(jsonschema.ValidationError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..log.choice import won
+from ..log.choice import wins_most_rounds
 from ..measure.jobs import Result
 
 FINALISTS = 4  # beside the default
@@ -18,7 +18,7 @@ _FEWEST = 3
 
 
 @dataclass
-class Finals:
+class Confirmation:
     """Results of finalists, the first of which is the default.
 
     A finalist that loses in one process cannot win any more, and is out; where all are, nothing is
@@ -30,9 +30,9 @@ class Finals:
     _staying: list[int] = field(default_factory=list)
 
     @staticmethod
-    def of(count: int) -> Finals:
+    def of(count: int) -> Confirmation:
         """For so many candidates, the default first."""
-        return Finals([Result("ok")] * count, [0] * count, list(range(count)))
+        return Confirmation([Result("ok")] * count, [0] * count, list(range(count)))
 
     @property
     def is_over(self) -> bool:
@@ -60,7 +60,7 @@ class Finals:
 
 def _goes_on(result: Result, default: Result) -> bool:
     ran = result.outcome == default.outcome == "ok"
-    return ran and won(result.samples, default.samples)
+    return ran and wins_most_rounds(result.samples, default.samples)
 
 
 def rounds_of(seconds: Sequence[float]) -> int:
