@@ -1,4 +1,4 @@
-"""The code of a candidate: C for a CPU, CUDA C for a GPU; and that as JSON."""
+"""The code of a candidate, C for a CPU or CUDA C for a GPU, and its JSON form."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CandidateCode: TypeAlias = Artifact | CudaArtifact
 
 
 def code_to_json(code: CandidateCode) -> dict[str, Json]:
-    """A candidate's code without its text."""
+    """The code without its source text, as JSON."""
     return cuda_to_json(code) if isinstance(code, CudaArtifact) else kernel_to_json(code)
 
 
 def code_from_json(data: Reader, source: str = "") -> CandidateCode:
-    """The code that `code_to_json` wrote, with its text. Raises: IRError."""
+    """The code that `code_to_json` wrote, with its source text. Raises: IRError."""
     is_cuda = data["target"]["kind"].one_of(*KINDS) == "cuda"
     return cuda_from_json(data, source) if is_cuda else kernel_from_json(data, source)

@@ -1,4 +1,4 @@
-"""The machine code of a candidate."""
+"""Compiling a candidate to machine code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...tir.parsing.json_reader import Json
 from ..errors import TuneError
 from .candidate_code import CandidateCode
 
-MOST_SOURCE = 1 << 20  # characters of CUDA C: four times the longest that a rule writes
-_REGISTER_UNIT = 8  # registers of a thread are dealt out by so many
+MOST_SOURCE = 1 << 20  # characters of CUDA C: four times the longest source of a rule
+_REGISTER_UNIT = 8  # the allocation unit of the registers of a thread
 _WARP = 32
 
 
@@ -23,8 +23,8 @@ _WARP = 32
 class Compiled:
     """A candidate's machine code: a shared object, or a cubin.
 
-    seconds: what compiling took. local_bytes: of a GPU's local memory, that a thread has where its
-    registers do not do. origin: what a worker has to know of the machine code beside its bytes.
+    seconds: of compiling. local_bytes: of a GPU's local memory per thread, for stack and spilled
+    registers. origin: what else a worker needs to load the binary.
     """
 
     binary: bytes = field(repr=False)
@@ -37,7 +37,8 @@ def compiled(code: CandidateCode, seconds: float) -> Compiled:
     """Compile a candidate in at most so many seconds.
 
     Raises: CompileFailed, CompileTimedOut, TargetError; CompilerNotFound, NvrtcNotFound,
-    ToolNotFound; TuneError for more registers than a block has, and for a source that is too long.
+    ToolNotFound; TuneError for more registers than a block may have, and for a source that is too
+    long.
     """
     if isinstance(code, CudaArtifact):
         _check_length(code)
@@ -51,8 +52,9 @@ def compiled(code: CandidateCode, seconds: float) -> Compiled:
 
 
 def _check_length(code: CudaArtifact) -> None:
-    """Refuse a source that may take NVRTC, and so this process, more memory than there is. Raises:
-    TuneError.
+    """Refuse a source on which NVRTC, which runs in this process, may run out of memory.
+
+    Raises: TuneError.
     """
     if len(code.source) > MOST_SOURCE:
         raise TuneError(
@@ -63,7 +65,7 @@ def _check_length(code: CudaArtifact) -> None:
 
 
 def _check_registers(code: CudaArtifact, needs: Mapping[str, Resources]) -> None:
-    """Refuse a kernel of which not even one block finds room. Raises: TuneError."""
+    """Refuse a kernel whose blocks need more registers than the GPU has. Raises: TuneError."""
     assert code.target.gpu is not None
     most = code.target.gpu.registers_per_block
     parts = [part for part in (code.prepare, code.run) if part is not None]

@@ -1,5 +1,5 @@
-"""A GPU, as a worker uses it: this process has its context, and loses it to a candidate that reads
-or writes where it may not.
+"""A GPU as the device of a worker. The context belongs to this process, and is lost when a
+candidate accesses invalid memory.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .runner import Call
 
 
 class GpuRunner:
-    """The first GPU. Where a function has constants, its data comes from the device's memory at
-    each call, as it does in a model that is larger than the caches.
+    """The first GPU. For a function with constants the caches are flushed before each call, as in a
+    model that is larger than the caches.
 
     Raises: NoDevice, DeviceError.
     """
@@ -35,19 +35,19 @@ class GpuRunner:
         self._probe = DeviceProbe(self._context)
 
     def begin(self, memory: int, threads: int) -> None:
-        """Nothing: the device says itself when its memory is spent, and the address space of a
-        process with a GPU is no measure.
+        """Do nothing: the driver reports when device memory is exhausted, and the address space of
+        a process with a GPU does not measure its memory.
         """
 
     def load(self, body: Reader, binary: bytes, bench: Bench) -> Kernel:
-        """A kernel of a cubin. Raises: TilewrightError, MemoryError."""
+        """Load a cubin. Raises: TilewrightError, MemoryError."""
         artifact = cuda_from_json(body)
         compiler = body["compiler"].text()
         cubin = Cubin(artifact.name, artifact.target.isa, binary, None, compiler, 0.0)
         return Kernel(artifact, DeviceCode(artifact, bench.constants, cubin))
 
     def bind(self, kernel: Kernel, bench: Bench) -> Call:
-        """A call on data that lies on the device. Raises: TilewrightError, MemoryError."""
+        """A call on data in device memory. Raises: TilewrightError, MemoryError."""
         return kernel.bind_copies(*bench.inputs, threads=1)
 
     def rate(self) -> float:
@@ -55,7 +55,7 @@ class GpuRunner:
         return self._probe.gflops()
 
     def sampler(self, call: Call, bench: Bench) -> Sampler:
-        """Samples by the device's clock. Raises: DeviceError."""
+        """Take samples with the clock of the device. Raises: DeviceError."""
         assert isinstance(call, DeviceCall)
         return call.sampler("cold" if bench.constants else "warm")
 
@@ -64,6 +64,6 @@ class GpuRunner:
         return evicted_bytes(self._context) if bench.constants else 0
 
     def outcome(self, error: TilewrightError) -> Outcome:
-        """A crash, where the context is lost."""
+        """The outcome of an error: a crash where the context is lost."""
         lost = isinstance(error, DeviceError) and error.sticky
         return "crashed" if lost else "build-failed"

@@ -1,6 +1,4 @@
-"""This machine as a place that measures: it compiles candidates, and has a worker check and time
-them.
-"""
+"""Measuring on this machine: compiles candidates, and lets a worker process check and time them."""
 
 from __future__ import annotations
 
@@ -27,16 +25,16 @@ from .device_lock import cpu_lock, gpu_lock
 from .jobs import Job, Reply, Result, bar_to_json
 from .worker_process import Deadlines, Fault, Worker
 
-_LONG = 1.0  # seconds of a pause that is told
+_LONG = 1.0  # seconds; a longer pause is reported
 
-Ready = dict[int, tuple[CandidateCode, Compiled]]  # what is compiled, by its number in the job
+Ready = dict[int, tuple[CandidateCode, Compiled]]  # compiled candidates by their number in the job
 Readings = tuple[float, float]
 
 
 class Machine:
     """Compiles, checks and times candidates here. A context manager; one job at a time.
 
-    tell: told in words what makes it wait. clock: the seconds that its parts took.
+    tell: called with a text that says what it waits for. clock: the seconds of its stages.
     """
 
     def __init__(
@@ -63,7 +61,7 @@ class Machine:
         self.close()
 
     def close(self) -> None:
-        """End the worker; a job that runs ends too."""
+        """End the worker, and with it a running job."""
         self._is_closed = True
         self._compilers.shutdown(wait=False, cancel_futures=True)
         self._worker.kill()
@@ -71,12 +69,12 @@ class Machine:
             self._worker.close()
 
     def compile_ahead(self, artifact: CandidateCode) -> None:
-        """Begin to compile a candidate that a job will hold."""
+        """Start to compile a candidate of a later job."""
         if artifact.source not in self._compiled:
             self._compiled[artifact.source] = self._compilers.submit(self._compile, artifact)
 
     def measure(self, job: Job) -> Reply:
-        """Do a job. Raises: TuneError where no worker starts; CompilerNotFound."""
+        """Run a job. Raises: TuneError where no worker starts; CompilerNotFound."""
         with self._one_at_a_time:
             for artifact in job.candidates:
                 self.compile_ahead(artifact)
@@ -107,8 +105,8 @@ class Machine:
         return found
 
     def _spilled(self, job: Job, ready: Ready) -> dict[int, Result]:
-        """Those that keep more of a thread in a GPU's local memory than others of the function had
-        to: they are not worth its time, but for the default, with which all are compared.
+        """Refuse candidates that spill more bytes per thread than the best candidate of the
+        function, the default excepted, since all others are compared with it.
         """
         found = {number: one.local_bytes for number, (_, one) in ready.items()}
         known = [self._least_local[job.func]] if job.func in self._least_local else []
@@ -117,19 +115,19 @@ class Machine:
         return {
             number: Result(
                 "build-failed",
-                f"a thread keeps {local} bytes in local memory, for want of registers; another "
-                f"candidate {least}",
+                f"spills {local} bytes per thread to local memory; the best candidate spills "
+                f"{least}",
             )
             for number, local in found.items()
             if local > least and number != job.default
         }
 
     def _fates(self, job: Job, ready: Ready) -> dict[int, Result]:
-        """What becomes of each candidate.
+        """The result of each candidate.
 
-        One that takes too long, or that is wrong, is out, and a new worker goes on with the others.
-        Of a crash another one may be guilty than the one that runs, having written where it should
-        not: then each gets a worker of its own. Raises: TuneError where no worker starts.
+        One that times out or is wrong is dropped, and a new worker continues with the others. A
+        crash may be caused by an earlier candidate that wrote out of bounds, so after a crash each
+        candidate gets its own worker. Raises: TuneError where no worker starts.
         """
         found: dict[int, Result] = {}
         todo, alone = list(ready), False
@@ -153,8 +151,8 @@ class Machine:
     def _at_rest(
         self, job: Job, ready: Sequence[tuple[CandidateCode, Compiled]]
     ) -> Fault | list[Result]:
-        """The results of candidates that take turns, from a time when the machine was at rest; what
-        it was otherwise stands in their texts.
+        """Time candidates in turns, again while the machine drifts; the texts of the results note
+        the drift.
         """
         notes: list[str] = []
         while True:
@@ -164,7 +162,7 @@ class Machine:
             results, readings = got
             drift = self._calibration.drift(readings)
             if drift > DRIFT:
-                notes.append(f"the probe of multiply-adds was {drift:.0%} off what is usual")
+                notes.append(f"the multiply-add probe deviated by {drift:.0%} from its median")
             if self._calibration.accepts(readings, self._timed):
                 return [replace(one, text="; ".join(notes)) for one in results]
             pause = self._calibration.pause()
@@ -176,7 +174,7 @@ class Machine:
     def _once(
         self, job: Job, ready: Sequence[tuple[CandidateCode, Compiled]]
     ) -> Fault | tuple[list[Result], Readings]:
-        """One run of the worker."""
+        """Run the worker once."""
         body: dict[str, Json] = {
             "func": job.func,
             "seed": job.seed,
@@ -197,7 +195,7 @@ class Machine:
 
     @contextmanager
     def _timing(self, target: Target) -> Iterator[None]:
-        """The CPU is ours alone, or the GPU."""
+        """Hold the device exclusively."""
         asked = perf_counter()
         with (self.lock if target.gpu is None else self._gpu_lock).timing():
             began = perf_counter()

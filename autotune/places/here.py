@@ -9,7 +9,7 @@ from ..log.gpu_here import check_gpu
 
 
 def check_here(target: Target) -> None:
-    """Refuse to measure here what this machine does not run.
+    """Refuse a target whose code this machine cannot run.
 
     Raises: TargetError; NoDevice, NvrtcNotFound, ToolNotFound for a GPU.
     """

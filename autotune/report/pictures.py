@@ -201,7 +201,7 @@ def _least_so_far(trials: Iterable[Trial]) -> list[float | None]:
     """The least time after each trial; None before one ran."""
     seconds = (trial.seconds for trial in trials)
     return list(
-        accumulate(seconds, lambda least, s: min((x for x in (least, s) if x), default=None))
+        accumulate(seconds, lambda one, other: min((x for x in (one, other) if x), default=None))
     )
 
 
@@ -236,7 +236,7 @@ def _title(summaries: Sequence[TuningSummary]) -> str:
 
 
 def _say(axes: Axes, text: str) -> None:
-    """A picture of nothing, and why."""
+    """An empty plot with a text."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=_LIMIT)
     axes.set_xticks([])
     axes.set_yticks([])
