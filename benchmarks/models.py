@@ -32,7 +32,7 @@ from onnx import ModelProto, version_converter
 import tilewright as tw
 from tilewright.cli.arguments import counts
 from tilewright.cli.compare.comparison import OURS, load_systems
-from tilewright.cli.compare.peers import Peer, Session, installed
+from tilewright.cli.compare.peers import Peer, PeerSession, installed
 from tilewright.cli.engines import engine_operations
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.reference.reference import evaluate
@@ -136,7 +136,7 @@ def _losses(engine: tw.Engine, sample: Sample, threads: int, most: int) -> str:
 def _rows(
     sample: Sample,
     engine: tw.Engine,
-    systems: Mapping[str, Session],
+    systems: Mapping[str, PeerSession],
     wanted: dict[str, np.ndarray],
     threads: int,
     rounds: int,

@@ -41,7 +41,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look, and print what was found."""
+    """Examine the machine and print the result."""
     from .examination import examine  # start-up
 
     found = examine(measure=arguments.measure)

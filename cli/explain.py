@@ -38,7 +38,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile, or load, and tell."""
+    """Compile or load the model, and print its report."""
     from ..runtime.artifact_json import report_to_json  # start-up
     from .described import described
     from .engines import engine_of

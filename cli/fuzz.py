@@ -54,7 +54,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look for defects until the time is over, or Ctrl-C."""
+    """Fuzz until the time is over, or Ctrl-C."""
     from ..driver.fuzz.session import fuzz  # start-up
     from ..runtime.toolchain.compilers import find_compiler
 
@@ -116,7 +116,7 @@ def _text(summary: Summary) -> str:
 
 
 def _refusals(summary: Summary) -> list[str]:
-    """How many steps were refused for each kind of reason, and by which rules most."""
+    """The refused steps by kind of reason, and the rules that refused most."""
     counted = [
         (count, kind, code)
         for kind, codes in summary.kinds.items()

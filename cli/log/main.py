@@ -7,33 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..arguments import add_verb, described_by
-from . import (
-    best as log_best,
-)
-from . import (
-    check as log_check,
-)
-from . import (
-    export as log_export,
-)
-from . import (
-    merge as log_merge,
-)
-from . import (
-    plot as log_plot,
-)
-from . import (
-    show as log_show,
-)
-from . import (
-    watch as log_watch,
-)
+from . import best, check, export, merge, plot, show, watch
 from .arguments import VERB
 
 if TYPE_CHECKING:
     from ..arguments import Verbs
 
-ACTIONS = (log_show, log_best, log_check, log_watch, log_export, log_merge, log_plot)
+ACTIONS = (show, best, check, watch, export, merge, plot)
 _EXAMPLES = """\
   tilewright log show resnet50.jsonl
   tilewright log best resnet50.jsonl --json
@@ -43,7 +23,7 @@ _EXAMPLES = """\
 
 
 def add_parser(verbs: Verbs) -> None:
-    """The verb and its actions; each stands in its own file."""
+    """The verb and its actions."""
     parser = add_verb(
         verbs,
         VERB,

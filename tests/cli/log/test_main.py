@@ -263,7 +263,7 @@ def test_a_log_without_a_workload_line_is_told_all_the_same(
     assert "unnamed" in tilewright("log", "show", tmp_path / "a.jsonl").out
 
 
-@pytest.mark.parametrize("action", [module.__name__.rpartition("_")[2] for module in ACTIONS])
+@pytest.mark.parametrize("action", [module.__name__.rpartition(".")[2] for module in ACTIONS])
 def test_each_action_explains_itself_with_examples(
     action: str, tilewright: Command, golden: Callable[[str, str], None]
 ) -> None:
