@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
     from .importers.onnx.importer import Source
     from .ir.ir import Graph
-    from .passes.pipeline import Pass
+    from .passes.pipeline import GraphPass
 
 Progress = Callable[[str], object]
 
@@ -41,7 +41,7 @@ def compile(
     effort: str = "default",
     schedules: ScheduleSource | Chooser | None = None,
     require_tuned: bool = False,
-    passes: tuple[Pass, ...] | None = None,
+    passes: tuple[GraphPass, ...] | None = None,
     max_bytes: int | None = None,
     max_contexts: int | None = None,
     deterministic: str = "engine",

@@ -314,6 +314,10 @@ def _order(parameters: Sequence[Parameter]) -> tuple[int, ...]:
 
 
 def _remake(
-    artifact: Written, code: Code, proof: object | None, work: Work | None, notes: tuple[str, ...]
+    artifact: Written,
+    code: Code,
+    proof: object | None,
+    work: Work | None,
+    notes: tuple[str, ...],
 ) -> Kernel:
     return Kernel(artifact, code, proof=proof, work=work, notes=notes)

@@ -13,7 +13,7 @@ import numpy as np
 from ...graph.compile import compile
 from ...graph.importers.onnx.importer import import_onnx
 from ...graph.reference.reference import evaluate
-from ...graph.samples.samples import Sample, tiny_model
+from ...graph.samples.samples import SampleModel, tiny_model
 from ...runtime.arrays import Array
 from ...runtime.engine.engine import Engine
 from ...runtime.machine.host import allowed_cpus
@@ -39,7 +39,7 @@ class Demonstration:
     kernel.
     """
 
-    sample: Sample
+    sample: SampleModel
     engine: Engine
     nodes: int
     weights: int
@@ -53,7 +53,7 @@ class Demonstration:
     source: Path
 
     @staticmethod
-    def make(sample: Sample, *, timing: float = _SECONDS) -> Demonstration:
+    def make(sample: SampleModel, *, timing: float = _SECONDS) -> Demonstration:
         """Compile, check and time the model of a sample. timing: seconds to spend on it."""
         with working(f"compiling {sample.name}") as tell:
             began = perf_counter()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir.ir import Node
+from ..ir.ir import GraphNode
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FusionGroup:
     """Nodes in order; each but the last is read by later ones, and by nobody outside. At most one,
     the anchor, is not elementwise; what stands before it is computed row by row, as the anchor is.
 
     algorithm: the name of one of graph/kernels/algorithms.py, or "direct", as the operators say.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     algorithm: str = "direct"
 
     @property

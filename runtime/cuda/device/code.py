@@ -14,7 +14,7 @@ from ...machine.timing import CacheState, Sampler, Timing
 from ..toolchain.compile import Cubin, compile_cuda
 from .array import DeviceArray
 from .availability import Unavailable, availability
-from .context import Context, Kernel, Stream
+from .context import Context, DeviceKernel, Stream
 from .launch import Argument, check_aligned, pack
 from .timing import measure_on, sampler_on
 
@@ -28,7 +28,7 @@ class Bound:
     arrays: those that the launches read and write, kept here.
     """
 
-    launches: tuple[tuple[Kernel, Launch, bytes], ...]
+    launches: tuple[tuple[DeviceKernel, Launch, bytes], ...]
     arrays: Mapping[str, DeviceArray]
 
     def put(self, stream: Stream | None = None) -> None:
@@ -48,7 +48,7 @@ class Loaded:
     """An artifact on a device: its kernels by name, and the arrays that stay there."""
 
     context: Context
-    kernels: Mapping[str, Kernel]
+    kernels: Mapping[str, DeviceKernel]
     fixed: Mapping[str, DeviceArray] = field(default_factory=dict)
 
     def bound(

@@ -22,10 +22,10 @@ from tilewright.graph.passes.common_subexpressions import CommonSubexpressions
 from tilewright.graph.passes.constant_folding import ConstantFolding
 from tilewright.graph.passes.dead_code import DeadCode
 from tilewright.graph.passes.identity_removal import IdentityRemoval
-from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.passes.pipeline import GraphPass
 from tilewright.graph.types import Constant, Splat, TensorType
 
-Apply = Callable[[Pass, Graph], Graph]
+Apply = Callable[[GraphPass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
 X = TensorType("float32", (2, 3, 4))
 

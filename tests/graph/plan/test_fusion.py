@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
-from tilewright.graph.kernels.groups import Group
+from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.ops.activation import LeakyRelu, Relu, Sigmoid
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sum
 from tilewright.graph.ops.base import Operator
@@ -265,7 +265,7 @@ def test_groups_that_wait_for_each_other_are_refused() -> None:
     graph = net.finish((net.add(Sum(), a, b, output="y"),))
     first, second, third = graph.nodes
     with pytest.raises(InternalError) as caught:
-        ordered(graph, (Group((first, third)), Group((second,))))
+        ordered(graph, (FusionGroup((first, third)), FusionGroup((second,))))
     assert str(caught.value) == (
         "InternalError: fusion: the groups of y, b wait for each other; expected an order. "
         "[fusion-cycle]\n"

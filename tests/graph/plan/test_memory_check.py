@@ -13,10 +13,10 @@ from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.plan import lowering
-from tilewright.graph.plan.choose import Part, choose, chosen_parts
+from tilewright.graph.plan.choose import KernelChoice, choose, chosen_parts
 from tilewright.graph.plan.fusion import fuse
 from tilewright.graph.plan.memory_check import check_memory
-from tilewright.graph.plan.memory_plan import MemoryPlan, Use, plan_memory
+from tilewright.graph.plan.memory_plan import ArenaPlan, StepUse, plan_memory
 from tilewright.graph.plan.pricing import Pricer
 from tilewright.graph.types import TensorType
 from tilewright.tir.errors import InternalError
@@ -39,7 +39,7 @@ def network() -> Graph:
     return b.finish(("y",))
 
 
-def parts_of(graph: Graph) -> tuple[Part, ...]:
+def parts_of(graph: Graph) -> tuple[KernelChoice, ...]:
     pricer = Pricer(Target.parse("c:avx2"))
     return chosen_parts(graph, choose(graph, fuse(graph).groups, pricer))
 
@@ -154,14 +154,14 @@ def test_a_wrong_input_is_found() -> None:
             id="uses forget a read",
         ),
         pytest.param(
-            lambda uses, sizes: ([Use((), use.write) for use in uses], sizes), id="no lifetimes"
+            lambda uses, sizes: ([StepUse((), use.write) for use in uses], sizes), id="no lifetimes"
         ),
     ],
 )
 def test_a_planner_that_is_told_less_than_the_truth_is_found_out(
-    fault: Callable[..., tuple[list[Use], dict[str, int]]], monkeypatch: pytest.MonkeyPatch
+    fault: Callable[..., tuple[list[StepUse], dict[str, int]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(uses: list[Use], sizes: dict[str, int], *, weight_bytes: int = 0) -> MemoryPlan:
+    def wrong(uses: list[StepUse], sizes: dict[str, int], *, weight_bytes: int = 0) -> ArenaPlan:
         return plan_memory(*fault(uses, sizes), weight_bytes=weight_bytes)
 
     monkeypatch.setattr(lowering, "plan_memory", wrong)
