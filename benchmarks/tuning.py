@@ -32,7 +32,7 @@ from tilewright.autotune.measure.machine import Machine
 from tilewright.autotune.measure.measurement import Subject
 from tilewright.autotune.places.cluster import DASK, cluster
 from tilewright.autotune.places.confirmation import Confirmation, rounds_of
-from tilewright.autotune.search import expected_improvement as outlook
+from tilewright.autotune.search import expected_improvement
 from tilewright.autotune.space.space import TuningSpace
 from tilewright.autotune.tune import tune
 from tilewright.runtime.machine.host import host_target
@@ -61,7 +61,7 @@ def searched(
     name: str, target: Target, trials: int, executor: Executor | str | None = None
 ) -> Speed:
     """Tune the product."""
-    outlook.MIN_CHANCE = 0.0  # it never gives up
+    expected_improvement.MIN_CHANCE = 0.0  # it never gives up
     began = time.perf_counter()
     result = tune(product(SIZE, SIZE, SIZE), target, trials=trials, executor=executor)
     seconds = time.perf_counter() - began

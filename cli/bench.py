@@ -1,4 +1,4 @@
-"""`tilewright bench`: time a model beside other systems, in one process and in the same rounds.
+"""`tilewright bench`: time a model against other systems, in one process, in interleaved rounds.
 First every system's outputs must be equal to ours; exit code 1 where one differs.
 """
 
@@ -41,7 +41,7 @@ def add_parser(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
         "bench",
-        "time a model beside other systems",
+        "time a model against other systems",
         described_by(__doc__),
         _EXAMPLES,
         "MODEL --against PEER,...",

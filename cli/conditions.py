@@ -19,7 +19,7 @@ def conditions(peers: Iterable[Peer]) -> dict[str, str]:
     here = host()
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "cpu": here.model or "not told",
+        "cpu": here.model or "unknown",
         "isa": here.isa,
         "compiler": _compiler(),
         "python": platform.python_version(),

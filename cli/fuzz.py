@@ -1,6 +1,6 @@
-"""`tilewright fuzz`: draw random programs and random schedules, and hold each against its meaning.
+"""`tilewright fuzz`: draw random programs and schedules, and check that each keeps its meaning.
 The checked interpreter at every stage, NumPy, the proof, the replay of the trace, and C on every
-instruction set of this machine must agree. A failure is made small and written as a script.
+instruction set of this machine must agree. A failure is minimised and written as a script.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def add_parser(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
         "fuzz",
-        "look for defects with random programs",
+        "search for bugs with random programs",
         f"{described_by(__doc__)} Exit code 1 where something failed.",
         _EXAMPLES,
     )
@@ -40,7 +40,7 @@ def add_parser(verbs: Verbs) -> None:
         "--seconds", type=seconds, default=60.0, metavar="N", help="how long (default 60)"
     )
     parser.add_argument(
-        "--seed", type=whole, default=0, metavar="S", help="other cases for each (default 0)"
+        "--seed", type=whole, default=0, metavar="S", help="of the random cases (default 0)"
     )
     parser.add_argument(
         "--corpus",
@@ -154,7 +154,7 @@ def _failures(summary: Summary) -> list[str]:
             continue
         lines += [f"case {found.seed}", *str(found.failure).splitlines()[:_SHOWN_LINES]]
         lines += [f"  {line}" for line in str(found.case.function).splitlines()]
-        lines.append(f"kept: {found.path}" if found.path else "kept nowhere: give --corpus FOLDER")
+        lines.append(f"kept: {found.path}" if found.path else "not kept: --corpus FOLDER keeps it")
     return lines
 
 
