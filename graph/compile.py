@@ -135,7 +135,7 @@ def _key(model: object, target: Target, options: BuildOptions) -> str | None:
 
 
 def _silent(stage: str) -> None:
-    """Progress that nobody wants to see."""
+    """Discard a progress message."""
 
 
 def _check_memory(engine: Engine, target: Target, max_bytes: int, contexts: int) -> None:

@@ -31,8 +31,8 @@ class FusionGroup:
         return tuple(dict.fromkeys(value for value in read if value not in own))
 
     def cuts(self) -> tuple[int, ...]:
-        """The sizes of the beginnings that end with the only value that the rest reads of them,
-        largest first; the whole is the first.
+        """The lengths of the prefixes of which only the last value is read behind them, largest
+        first, beginning with the whole group.
         """
         found = []
         for size in range(len(self.nodes), 0, -1):
