@@ -1,4 +1,4 @@
-"""Search over a rule's decisions, measured in workers of their own, kept in a log that lasts."""
+"""The autotuner: searches the decisions of a rule, measures in workers, logs every trial."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

@@ -1,4 +1,4 @@
-"""A search in a thread of its own, and the handle of it."""
+"""A search in a background thread, and its handle."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ _SHOWN_EVERY = 1.0  # seconds, in a notebook
 
 
 class _Display(Protocol):
-    """What IPython gives for something that it shows."""
+    """The handle that IPython returns for a displayed object."""
 
     def update(self, shown: object) -> None: ...
 
 
 class Tuning:
-    """A search that runs: ask for what it found so far, stop it, wait for its result."""
+    """The handle of a search in the background: its result so far, stopping it, waiting for it."""
 
     def __init__(self, session: Session) -> None:
-        """Start it."""
+        """Start the search."""
         self._session = session
         self._result: Future[TuneResult] = Future()
         Thread(target=self._search, name="tilewright-tune", daemon=True).start()
 
     @property
     def is_running(self) -> bool:
-        """Whether it goes on."""
+        """Whether the search has not ended."""
         return not self._result.done()
 
     @property
     def so_far(self) -> TuneResult:
-        """What was found until now."""
-        return self._session.found(_RUNNING) if self.is_running else self.result()
+        """The result so far."""
+        return self._session.result(_RUNNING) if self.is_running else self.result()
 
     def stop(self) -> None:
-        """Have it end behind the trials that are being measured."""
-        self._session.stop.set()
+        """End the search after the trials that are being measured."""
+        self._session.stop()
 
     def result(self, timeout: float | None = None) -> TuneResult:
-        """What it found, when it has ended. timeout: seconds.
+        """Wait for the search to end, and return its result. timeout: seconds.
 
         Raises: TimeoutError; what `tune` raises.
         """
@@ -52,35 +52,35 @@ class Tuning:
 
     def __repr__(self) -> str:
         state = "Tuning, running" if self.is_running else "Tuning, ended"
-        return f"{state}:\n{self._known()}"
+        return f"{state}:\n{self._latest()}"
 
     def _repr_html_(self) -> str:
-        return self._known()._repr_html_()
+        return self._latest()._repr_html_()
 
     def _ipython_display_(self) -> None:
-        """Show it in a notebook, where the picture follows the search until it has ended."""
-        from IPython.display import HTML, display  # whoever calls this has it
+        """Display the result in a notebook, and update it until the search has ended."""
+        from IPython.display import HTML, display  # the caller is IPython
 
         shown = display(HTML(self._repr_html_()), display_id=True)  # type: ignore[no-untyped-call]
         Thread(target=self._follow, args=(shown, HTML), daemon=True).start()
 
     def _follow(self, shown: _Display, html: Callable[[str], object]) -> None:
-        """Show it anew every while, the last time when it has ended."""
+        """Update a display every second, the last time when the search has ended."""
         goes_on = True
         while goes_on:
             wait([self._result], _SHOWN_EVERY)
             goes_on = self.is_running
             shown.update(html(self._repr_html_()))
 
-    def _known(self) -> TuneResult:
-        """What was found until now, also by a search that failed."""
+    def _latest(self) -> TuneResult:
+        """The result so far, also of a search that failed."""
         failed = None if self.is_running else self._result.exception()
         if failed is None:
             return self.so_far
-        return self._session.found(f"{type(failed).__name__}: {failed}")
+        return self._session.result(f"{type(failed).__name__}: {failed}")
 
     def _search(self) -> None:
         try:
             self._result.set_result(self._session.search())
-        except BaseException as error:  # it is the caller's, who waits in another thread
+        except BaseException as error:  # raised where the result is asked for
             self._result.set_exception(error)

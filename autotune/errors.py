@@ -1,4 +1,4 @@
-"""What tuning raises on purpose."""
+"""Errors of the autotuner."""
 
 from __future__ import annotations
 

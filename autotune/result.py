@@ -1,4 +1,4 @@
-"""What a search found."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from ..runtime.machine.timing import seconds_text
 from ..tir.func import PrimFunc
 from .log.record import Trial
 from .log.summary import default_seconds
-from .report.html import Shown, functions_html
+from .report.html import TableRow, functions_html
 
 
 @dataclass(frozen=True, slots=True)
 class TunedFunction:
-    """What a search found for one function.
+    """The result of a search for one function.
 
-    best: the trial whose schedule is to be used: the default's, unless another one is faster beyond
-    the noise of paired rounds; None where nothing ran. count: how often a model runs the function.
-    history: every trial, those of a log that was resumed first.
+    best: the trial whose schedule is recommended (see log/choice.py); None where no trial ran.
+    count: how often a model runs the function. history: every trial, those of a resumed log first.
     """
 
     func: PrimFunc
@@ -35,22 +34,21 @@ class TunedFunction:
 
     @property
     def default_time(self) -> float | None:
-        """Seconds of the rule's own schedule, in the rounds of the best one where it was there."""
+        """Seconds of the default schedule, in the session of the best trial where it took part."""
         return default_seconds(self.history, self.best)
 
     def __str__(self) -> str:
-        told = "nothing ran" if self.seconds is None else f"best {seconds_text(self.seconds)}"
+        text = "nothing ran" if self.seconds is None else f"best {seconds_text(self.seconds)}"
         if self.seconds is not None and self.default_time is not None:
-            told += f", default {seconds_text(self.default_time)}"
+            text += f", default {seconds_text(self.default_time)}"
         failed = sum(trial.outcome != "ok" for trial in self.history)
-        return f"{self.func.name}: {told}; {len(self.history)} trials, {failed} failed"
+        return f"{self.func.name}: {text}; {len(self.history)} trials, {failed} failed"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TuneResult:
-    """What a search found. stopped_because: in words. log: where every trial was kept. seconds:
-    that its parts took; compiling goes on beside others, and what other machines did is not among
-    them.
+    """The result of a search. stopped_because: why it ended, in words. log: the log that holds
+    every trial. seconds: of the stages of the search on this machine; compiling overlaps others.
     """
 
     functions: tuple[TunedFunction, ...]
@@ -70,21 +68,21 @@ class TuneResult:
 
     @property
     def default_time(self) -> float | None:
-        """Seconds of the rule's schedules, each as often as it counts; None without one."""
+        """Seconds of all default schedules, each times its count; None where one is missing."""
         return _total([(f.count, f.default_time) for f in self.functions])
 
     @property
     def best_time(self) -> float | None:
-        """Seconds of the best schedules, each as often as it counts; None without one."""
+        """Seconds of all best schedules, each times its count; None where one is missing."""
         return _total([(f.count, f.seconds) for f in self.functions])
 
     @property
     def ending(self) -> str:
-        """Why it ended, and how to go on."""
-        told = f"ended: {self.stopped_because}"
+        """Why the search ended, and how to continue it."""
+        text = f"ended: {self.stopped_because}"
         if self.log is None:
-            return told
-        return f"{told}\nkept: every trial, in '{self.log}'; the same call goes on from there"
+            return text
+        return f"{text}\nkept: every trial, in '{self.log}'; the same call goes on from there"
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.functions), self.ending])
@@ -94,7 +92,7 @@ class TuneResult:
 
     def _repr_html_(self) -> str:
         rows = (
-            Shown(f.func.name, f.count, f.history, f.default_time, f.seconds)
+            TableRow(f.func.name, f.count, f.history, f.default_time, f.seconds)
             for f in self.functions
         )
         return functions_html(rows, f"{len(self.history)} trials", self.ending)

@@ -1,4 +1,4 @@
-"""The loop of a search: batches go to a place until a budget is spent, then the finals."""
+"""The loop of a search: measure batches until the budget is spent, then confirm the best."""
 
 from __future__ import annotations
 
@@ -9,116 +9,108 @@ from threading import Event
 from time import perf_counter
 
 from .measure.jobs import Reply
+from .options import TuneOptions
 from .places.places import Place
-from .task import Batch, LastRounds, Task
+from .task import Batch, ConfirmationRound, Task
 
-DEFAULT_TRIALS = 64  # of each function
 INTERRUPTED = "it was interrupted"
-FINALS_SHARE = 0.2  # of a budget in seconds that is kept for the finals
-BATCH = 4  # candidates of a function that take turns: its data is made once for them
+CONFIRMATION_SHARE = 0.2  # of a budget in seconds that is reserved for confirmation rounds
+BATCH = 4  # candidates of a function in one job, which share its data
 
 
 class Run:
-    """A search for several functions at one place, until a budget is spent."""
+    """One search for several functions at one place."""
 
     def __init__(
-        self,
-        tasks: Sequence[Task],
-        place: Place,
-        trials: int | None,
-        seconds: float | None,
-        stop: Event,
+        self, tasks: Sequence[Task], place: Place, options: TuneOptions, stop: Event
     ) -> None:
-        """trials, seconds: the budget; 64 trials for each function where there is none. stop: set,
-        by whoever wants, to end it.
-        """
+        """options: for the budget. stop: ends the search once it is set."""
         self._tasks = tasks
         self._place = place
-        self._limit = trials
-        if trials is None and seconds is None:
-            self._limit = DEFAULT_TRIALS * len(tasks)
+        self._limit = options.trial_limit(len(tasks))
         self._stop = stop
-        self._seconds = seconds
-        now = perf_counter()
-        self._deadline = inf if seconds is None else now + seconds
-        self._until = inf if seconds is None else now + (1.0 - FINALS_SHARE) * seconds
-        self._flying: dict[Future[Reply], Batch | LastRounds] = {}
+        self._seconds = options.seconds
+        now, budget = perf_counter(), inf if options.seconds is None else options.seconds
+        self._deadline = now + budget
+        self._search_deadline = now + (1.0 - CONFIRMATION_SHARE) * budget
+        self._in_flight: dict[Future[Reply], Batch | ConfirmationRound] = {}
 
-    def searched(self) -> str:
-        """Search all functions, that first which promises most; why the search ended."""
+    def search(self) -> str:
+        """Search all functions, most promising first. Returns why the search ended."""
         try:
-            while (reason := self._why_not()) is None or self._flying:
-                while reason is None and len(self._flying) < self._place.slots:
-                    if not self._started():
+            while (reason := self._stop_reason()) is None or self._in_flight:
+                while reason is None and len(self._in_flight) < self._place.slots:
+                    if not self._submit_batch():
                         break
-                    reason = self._why_not()
+                    reason = self._stop_reason()
                 self._wait()
-            return self._with_finals(reason)
+            return self._confirm(reason)
         except KeyboardInterrupt:
             return INTERRUPTED
 
-    def _why_not(self) -> str | None:
-        """Why no more is tried; None where more is."""
+    def _stop_reason(self) -> str | None:
+        """Why no further candidate is tried; None while the search goes on."""
         if self._stop.is_set():
             return "it was stopped"
-        if self._limit is not None and self._left() <= 0:
+        if self._limit is not None and self._trials_left() <= 0:
             return f"{self._limit} trials are done"
-        if perf_counter() > self._until:
+        if perf_counter() > self._search_deadline:
             return f"{self._seconds:g} seconds are over"
-        if all(task.outlook.is_over for task in self._tasks):
-            return str(max((task.outlook for task in self._tasks), key=lambda one: one.chance))
+        improvements = [task.expected_improvement for task in self._tasks]
+        if all(improvement.is_negligible for improvement in improvements):
+            return str(max(improvements, key=lambda improvement: improvement.chance))
         return None
 
-    def _left(self) -> int:
+    def _trials_left(self) -> int:
         assert self._limit is not None
         return self._limit - sum(task.tried for task in self._tasks)
 
-    def _started(self) -> bool:
-        """Send one more batch, of the function that promises most; False where none has one now."""
-        ready = [task for task in self._tasks if not task.outlook.is_over]
-        for task in sorted(ready, key=lambda task: -task.expected_gain):
-            most = BATCH if self._limit is None else min(BATCH, self._left())
+    def _submit_batch(self) -> bool:
+        """Submit a batch of the most promising function; False where none has a new candidate."""
+        open_ = [task for task in self._tasks if not task.expected_improvement.is_negligible]
+        for task in sorted(open_, key=lambda task: -task.expected_saving):
+            most = BATCH if self._limit is None else min(BATCH, self._trials_left())
             batch = task.next_batch(most, self._place)
             if batch is not None:
-                self._send(batch)
+                self._submit(batch)
                 return True
         return False
 
-    def _send(self, part: Batch | LastRounds) -> None:
-        self._flying[self._place.submit(part.job)] = part
+    def _submit(self, part: Batch | ConfirmationRound) -> None:
+        self._in_flight[self._place.submit(part.job)] = part
 
-    def _wait(self) -> list[Batch | LastRounds]:
-        """Take in at least one reply, where one is to come; whose they are."""
-        finished, _ = wait(self._flying, return_when=FIRST_COMPLETED)
+    def _wait(self) -> list[Batch | ConfirmationRound]:
+        """Wait for replies; return the batches that they finish. Empty where none is in flight."""
+        finished, _ = wait(self._in_flight, return_when=FIRST_COMPLETED)
         parts = []
         for future in finished:
-            parts.append(self._flying.pop(future))
+            parts.append(self._in_flight.pop(future))
             parts[-1].take(future.result())
         return parts
 
-    def _with_finals(self, reason: str) -> str:
-        """Time the best candidates of each function and its default in turns, that function first
-        of which most may be saved; the reason, with what time was not enough for.
+    def _confirm(self, reason: str) -> str:
+        """Measure the best candidates of each function against its default, in the order of the
+        potential savings. Returns the reason, with the functions that there was no time for.
         """
-        saving = [(task.may_save, number) for number, task in enumerate(self._tasks)]
-        waiting = [self._tasks[number] for seconds, number in sorted(saving) if seconds > 0]
-        open_: list[LastRounds] = []
-        while ((waiting or open_) and not self._is_over) or self._flying:
-            while (waiting or open_) and len(self._flying) < self._place.slots:
-                if self._is_over:
+        savings = [(task.potential_saving, number) for number, task in enumerate(self._tasks)]
+        waiting = [self._tasks[number] for seconds, number in sorted(savings) if seconds > 0]
+        open_: list[ConfirmationRound] = []
+        while ((waiting or open_) and not self._must_end) or self._in_flight:
+            while (waiting or open_) and len(self._in_flight) < self._place.slots:
+                if self._must_end:
                     break
-                last = open_.pop(0) if open_ else waiting.pop().finals()
-                if last is not None:
-                    self._send(last)
-            if self._flying:
-                lasts = (part for part in self._wait() if isinstance(part, LastRounds))
-                open_.extend(last for last in lasts if not last.finals.is_over)
+                part = open_.pop(0) if open_ else waiting.pop().confirmation()
+                if part is not None:
+                    self._submit(part)
+            if self._in_flight:
+                parts = (part for part in self._wait() if isinstance(part, ConfirmationRound))
+                open_.extend(part for part in parts if not part.state.is_over)
         left = len(waiting) + len(open_)
         if not left or self._stop.is_set():
             return reason
-        many = f"{left} functions" if left > 1 else "one function"
-        return f"{reason}, too soon for the finals of {many}"
+        functions = f"{left} functions" if left > 1 else "one function"
+        return f"{reason}, no time left to re-measure {functions}"
 
     @property
-    def _is_over(self) -> bool:
+    def _must_end(self) -> bool:
         return self._stop.is_set() or perf_counter() > self._deadline

@@ -1,8 +1,7 @@
-"""A search with all that it needs: spaces, a log, a place that measures."""
+"""A search with its search spaces, its log and the place that measures."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
@@ -17,102 +16,111 @@ from ..driver.resolve_target import resolve_target
 from ..driver.tuning.errors import TuneError
 from ..tir.func import PrimFunc
 from ..tir.target import Target
-from .log.choice import chosen
-from .log.file import LogWriter, read_log
+from .log.choice import best_trial
+from .log.file import Contents, LogWriter, read_log
 from .log.record import Trial
 from .measure.machine import Machine
+from .options import TuneOptions
 from .places.cluster import cluster
 from .places.executors import Elsewhere
 from .places.places import Here, Place
 from .result import TunedFunction, TuneResult
 from .run import Run
-from .search.strategies import DEFAULT
-from .space.space import RuleFunction, TuningSpace
+from .space.space import TuningSpace
 from .task import Task, open_log
+
+OnResume = Callable[[Sequence[Trial], int], None]
 
 
 class Session:
-    """A search that is ready to run: see `tune`, whose arguments it takes."""
+    """A search that is ready to run. The arguments are those of `tune`."""
 
     def __init__(
         self,
         what: PrimFunc | Sequence[tuple[PrimFunc, int]],
-        target: Target | str | None = None,
-        *,
-        rule: RuleFunction | None = None,
-        trials: int | None = None,
-        seconds: float | None = None,
-        log: str | os.PathLike[str] | None = None,
-        resume: bool = True,
-        seed: int = 0,
-        strategy: str = DEFAULT,
-        executor: Executor | str | None = None,
-        callback: Callable[[Trial], None] | None = None,
-        progress: Callable[[str], None] | None = None,
-        stop: Event | None = None,
+        target: Target | str | None,
+        options: TuneOptions,
     ) -> None:
         self.target = resolve_target(target)
         pairs = [(what, 1)] if isinstance(what, PrimFunc) else list(what)
         for func, _ in pairs:
             check_tunable(func, self.target)
-        if executor is None:
+        if options.executor is None:
             tuner_of(self.target).check_here(self.target)
-        self.stop = stop or Event()
-        self._budget = trials, seconds
-        self._log, self._resume = log, resume
-        self._executor, self._progress = executor, progress
+        self._options = options
+        self._stop = options.stop or Event()
         self._writer: LogWriter | None = None
         self._clock = Clock()
-        self._callback = callback
-        spaces = [(TuningSpace(func, self.target, rule), count) for func, count in pairs]
-        self._tasks = [Task(space, count, seed, self._keep, strategy) for space, count in spaces]
+        spaces = [(TuningSpace(func, self.target, options.rule), count) for func, count in pairs]
+        self._tasks = [
+            Task(space, count, options.seed, self._keep, options.strategy)
+            for space, count in spaces
+        ]
 
-    def search(self) -> TuneResult:
-        """Search until the budget is spent, or `stop` is set, or Ctrl-C."""
+    def search(self, on_resume: OnResume | None = None) -> TuneResult:
+        """Search until the budget is spent, the stop event is set, or Ctrl-C.
+
+        on_resume: called once where a log is resumed, with its trials of these functions and with
+        how many of them count toward the budget.
+        """
+        options = self._options
         with ExitStack() as stack:
             stack.enter_context(fewer_collections())
-            place = stack.enter_context(closing(_place(self._executor, self._progress)))
-            if self._log is not None:
-                path = Path(self._log)
+            place = stack.enter_context(closing(_place(options.executor, options.progress)))
+            if options.log is not None:
+                path = Path(options.log)
                 known = read_log(path) if path.exists() else None
-                if known is not None and self._resume:
-                    for task in self._tasks:
-                        task.resume(known, place.conditions(self.target))
-                self._writer = stack.enter_context(LogWriter(self._log))
+                if known is not None and options.resume:
+                    self._resume(known, place, on_resume)
+                self._writer = stack.enter_context(LogWriter(options.log))
                 open_log(self._writer, self._tasks, () if known is None else known.workloads)
             self._clock = place.clock
-            reason = Run(self._tasks, place, *self._budget, self.stop).searched()
-        return self.found(reason)
+            reason = Run(self._tasks, place, options, self._stop).search()
+        return self.result(reason)
 
-    def found(self, reason: str) -> TuneResult:
-        """What was found so far."""
+    def stop(self) -> None:
+        """End the search after the trials that are being measured."""
+        self._stop.set()
+
+    def result(self, reason: str) -> TuneResult:
+        """The result so far. reason: why the search ended, or that it is running."""
         histories = [(task, tuple(task.history)) for task in self._tasks]
         return TuneResult(
             tuple(
-                TunedFunction(task.space.func, task.count, chosen(history), history)
+                TunedFunction(task.space.func, task.count, best_trial(history), history)
                 for task, history in histories
             ),
             reason,
-            None if self._log is None else Path(self._log),
+            None if self._options.log is None else Path(self._options.log),
             self._clock.laps,
         )
+
+    def _resume(self, known: Contents, place: Place, on_resume: OnResume | None) -> None:
+        """Count the trials of a log that were measured under the same conditions as done."""
+        here = place.conditions(self.target)
+        for task in self._tasks:
+            task.resume(known, here)
+        if on_resume is not None:
+            trials = [trial for task in self._tasks for trial in task.history]
+            tried = sum(task.tried for task in self._tasks)
+            on_resume(sorted(trials, key=lambda trial: trial.time), tried)
 
     def _keep(self, trial: Trial) -> None:
         if self._writer is not None:
             self._writer.append(trial)
-        if self._callback is not None:
-            self._callback(trial)
+        if self._options.callback is not None:
+            self._options.callback(trial)
 
 
 def _place(executor: Executor | str | None, progress: Callable[[str], None] | None) -> Place:
-    """Where candidates are measured. Raises: TuneError."""
+    """The place that measures. Raises: TuneError."""
     if executor is None:
         return Here(Machine(tell=progress))
     return cluster(executor) if isinstance(executor, str) else Elsewhere(executor)
 
 
 def check_tunable(func: PrimFunc, target: Target) -> None:
-    """Refuse what cannot be timed. Raises: TuneError, BuildError."""
+    """Refuse a function that cannot be timed. Raises: TuneError, BuildError."""
     check_buildable(func, "tune")
     tuner_of(target)
     if func.dims:

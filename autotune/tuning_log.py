@@ -1,4 +1,4 @@
-"""TuningLog: a log as the schedules and times that a build asks for."""
+"""TuningLog: a tuning log as a source of schedules and times for builds."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from ..tir.func import PrimFunc
 from ..tir.target import Target
 from ..tir.text.canonical import workload_key
 from ..tir.text.html import plain
-from .log.choice import chosen
+from .log.choice import best_trial
 from .log.conditions import conditions
 from .log.file import Contents, contents, read_log
 from .log.record import Trial
 from .log.setting import Setting, by_setting, differences
-from .log.summary import standings
-from .report.html import Shown, functions_html
+from .log.summary import summarise
+from .report.html import TableRow, functions_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TUNED, SIMILAR, DEFAULT = "tuned", "similar", "rule"  # as Schedule.origin has them
+TUNED, SIMILAR, DEFAULT = "tuned", "similar", "rule"  # values of Schedule.origin
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a log says of a function on a target.
+    """What a log recommends for a function on a target.
 
-    schedule: what to use; None: the rule's own. origin: "tuned", "similar", or "rule" where there
-    is none. trial: which one gave it. why: what else is to be known of it, or why there is none.
+    schedule: the recommended one; None: the rule's own. origin: "tuned", "similar", or "rule" where
+    there is none. trial: its source. why: how the setting of the trial differs from this one, or
+    why there is no schedule.
     """
 
     schedule: Schedule | None
@@ -43,18 +44,20 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
-    """Trials of one setting, the one to be used among them, and in what it differs from here."""
+class _SettingTrials:
+    """The trials of one setting. is_here: whether it is this machine and target; differences: of
+    the setting from that of this machine, in words.
+    """
 
     setting: Setting
     best: Trial
     trials: int
     is_here: bool
-    unlike: tuple[str, ...]
+    differences: tuple[str, ...]
 
 
 class TuningLog:
-    """What a log knows of functions: give it to `tw.build` or `tw.compile` as `schedules`.
+    """A tuning log as the `schedules` of `tw.build` or `tw.compile`.
 
     A schedule that was tuned on this CPU model for the same target is "tuned"; one from another
     machine with the same instructions, or for another number of threads, is "similar": it is taken,
@@ -70,36 +73,36 @@ class TuningLog:
             self._trials.setdefault(trial.workload, []).append(trial)
 
     def schedule(self, func: PrimFunc, target: Target) -> Schedule | None:
-        """The schedule that the log recommends; None where it knows none that can be replayed."""
+        """The recommended schedule; None where there is none that can be replayed."""
         return self.advice(func, target).schedule
 
     def seconds(self, func: PrimFunc, target: Target) -> float | None:
-        """What the recommended schedule took here, its constants from memory; None: not known."""
+        """Seconds of the recommended schedule here, with cold constants; None: unknown."""
         for group in self._groups(func, target):
             if group.is_here and (group.setting.cache == "cold" or not func.constants):
                 return group.best.seconds
         return None
 
     def advice(self, func: PrimFunc, target: Target) -> Advice:
-        """What the log recommends, from where, and why not something better."""
-        reason = self._silence(func)
+        """The recommendation of the log, with its origin and the reason."""
+        reason = self._reason_for_none(func)
         for group in self._groups(func, target):
             origin = TUNED if group.is_here else SIMILAR
             try:
-                found = Schedule.replay(func, group.best.trace, target, origin)
+                schedule = Schedule.replay(func, group.best.trace, target, origin)
             except ScheduleError as error:  # the primitives have changed since
                 reason = f"its schedule can no longer be replayed: {error.message}"
                 continue
-            return Advice(found, origin, group.best, "; ".join(group.unlike))
+            return Advice(schedule, origin, group.best, "; ".join(group.differences))
         return Advice(None, DEFAULT, None, reason)
 
     def figure(self, func: PrimFunc | None = None) -> Figure:
-        """Pictures of the log, by matplotlib: the search, the fit of the cost model, which
-        decisions matter, the roofline. func: of its trials alone.
+        """Plot the log with matplotlib: the search, the fit of the cost model, the importance of
+        the questions, the roofline. func: plot only its trials.
 
         Raises: TuneError where nothing ran, or matplotlib is missing.
         """
-        from .report.pictures import draw  # a build needs no pictures
+        from .report.pictures import draw  # builds do not need it
 
         known = self.contents
         if func is not None:
@@ -112,19 +115,19 @@ class TuningLog:
         return len(self.contents.trials)
 
     def __repr__(self) -> str:
-        told = f"{len(self._trials)} workloads, {len(self)} trials"
+        counts = f"{len(self._trials)} workloads, {len(self)} trials"
         problems = len(self.contents.problems)
-        beside = f", {problems} lines that are no records" if problems else ""
-        return f"TuningLog('{self.path}': {told}{beside})"
+        invalid = f", {problems} lines that are no records" if problems else ""
+        return f"TuningLog('{self.path}': {counts}{invalid})"
 
     def _repr_html_(self) -> str:
-        found = standings(self.contents)
-        settings = dict.fromkeys(one.setting for one in found)
+        summaries = summarise(self.contents)
+        settings = dict.fromkeys(one.setting for one in summaries)
         tables = [
             functions_html(
                 (
-                    Shown(one.name, None, one.trials, one.default_seconds, one.seconds)
-                    for one in found
+                    TableRow(one.name, None, one.trials, one.default_seconds, one.seconds)
+                    for one in summaries
                     if one.setting == setting
                 ),
                 str(setting),
@@ -133,8 +136,8 @@ class TuningLog:
         ]
         return "".join((plain(repr(self)), *tables))
 
-    def _silence(self, func: PrimFunc) -> str:
-        """Why the log has nothing to use where it has nothing."""
+    def _reason_for_none(self, func: PrimFunc) -> str:
+        """Why the log has no schedule for a function, where it has none."""
         known = self._trials.get(workload_key(func), ())
         if not known:
             return "the log has no trial of it"
@@ -142,8 +145,8 @@ class TuningLog:
             return f"all of its {len(known)} trials failed"
         return "it was tuned for other instructions"
 
-    def _groups(self, func: PrimFunc, target: Target) -> list[_Group]:
-        """What is known of a function for the target's instructions, the nearest setting first."""
+    def _groups(self, func: PrimFunc, target: Target) -> list[_SettingTrials]:
+        """The trials of a function for the target's instructions, the nearest setting first."""
         known = self._trials.get(workload_key(func))
         if not known:
             return []
@@ -151,15 +154,16 @@ class TuningLog:
         return sorted(_usable(known, here), key=lambda group: _nearness(group, here), reverse=True)
 
 
-def _usable(known: list[Trial], here: Setting) -> Iterator[_Group]:
+def _usable(known: list[Trial], here: Setting) -> Iterator[_SettingTrials]:
     for setting, trials in by_setting(known).items():
-        best = chosen(trials)
+        best = best_trial(trials)
         if best is not None and setting.instructions == here.instructions:
-            unlike = differences(replace(setting, cache=here.cache), here)
-            yield _Group(setting, best, len(trials), setting.place == here.place, unlike)
+            different = differences(replace(setting, cache=here.cache), here)
+            is_here = setting.place == here.place
+            yield _SettingTrials(setting, best, len(trials), is_here, different)
 
 
-def _nearness(group: _Group, here: Setting) -> tuple[object, ...]:
+def _nearness(group: _SettingTrials, here: Setting) -> tuple[object, ...]:
     setting = group.setting
     return (
         group.is_here,

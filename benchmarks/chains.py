@@ -16,7 +16,7 @@ from onnx import ModelProto
 
 import tilewright as tw
 from tilewright.cli.compare.comparison import OURS, Tolerance, load_systems, output_reports
-from tilewright.cli.compare.peers import Peer, Session
+from tilewright.cli.compare.peers import Peer, PeerSession
 from tilewright.runtime.arrays import Array
 from tilewright.runtime.machine.timing import Call, Timing, sample, summarise
 from tilewright.runtime.measure.rounds import Gate, Ratio, Rounds, interleave
@@ -57,12 +57,12 @@ class Chain:
 
     def sessions(
         self, inputs: Mapping[str, Array], peers: Sequence[Peer], threads: int
-    ) -> dict[tuple[str, str], Session]:
+    ) -> dict[tuple[str, str], PeerSession]:
         """Every system on both lengths, after a first run, by name and length.
 
         Raises: PeerFailed, PeerDiffers; VerifyError where outputs are not equal.
         """
-        found: dict[tuple[str, str], Session] = {}
+        found: dict[tuple[str, str], PeerSession] = {}
         for length, engine in self.engines.items():
             systems = load_systems(engine, self.models[length], inputs, peers, threads)
             for report in output_reports(systems, Tolerance()):

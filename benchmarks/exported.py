@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.samples.samples import LIGHT_MODELS, Sample, random_model
+from tilewright.graph.samples.samples import LIGHT_MODELS, SampleModel, random_model
 from tilewright.runtime.model.interface import TensorSpec
 from tilewright.runtime.model.verification import random_inputs
 from tilewright.tir.errors import known_names
@@ -36,7 +36,7 @@ def one_of(names: Collection[str]) -> Callable[[str], str]:
     return name
 
 
-def sample_of(name: str) -> Sample:
+def sample_of(name: str) -> SampleModel:
     """A model with one input for each of its own; integers among them are 0 and 1."""
     if name not in EXPORTED:
         return random_model(name)
@@ -44,7 +44,7 @@ def sample_of(name: str) -> Sample:
     graph = import_onnx(model)
     types = ((value, graph.types[value]) for value in graph.inputs)
     specs = [TensorSpec(value, type_.dtype, type_.shape) for value, type_ in types]
-    return Sample(name, model, random_inputs(specs, indices=True), {}, graph.outputs[0])
+    return SampleModel(name, model, random_inputs(specs, indices=True), {}, graph.outputs[0])
 
 
 def file_of(name: str, folder: Path) -> Path:

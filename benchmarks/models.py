@@ -32,11 +32,11 @@ from onnx import ModelProto, version_converter
 import tilewright as tw
 from tilewright.cli.arguments import counts
 from tilewright.cli.compare.comparison import OURS, load_systems
-from tilewright.cli.compare.peers import Peer, Session, installed
+from tilewright.cli.compare.peers import Peer, PeerSession, installed
 from tilewright.cli.engines import engine_operations
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.reference.reference import evaluate
-from tilewright.graph.samples.samples import Sample
+from tilewright.graph.samples.samples import SampleModel
 from tilewright.runtime.measure.rounds import Rounds
 
 from . import compiling, report
@@ -70,7 +70,7 @@ class Row:
     barrier_seconds: float | None
 
 
-def peer_bytes(sample: Sample) -> bytes:
+def peer_bytes(sample: SampleModel) -> bytes:
     """The model for peers; light ones, which are old, at opset 17, where peers' optimisers are at
     their best.
     """
@@ -113,7 +113,7 @@ def measure(
     return rows
 
 
-def _losses(engine: tw.Engine, sample: Sample, threads: int, most: int) -> str:
+def _losses(engine: tw.Engine, sample: SampleModel, threads: int, most: int) -> str:
     """The launches that lose the most on `threads` threads, as Markdown."""
     alone = engine.profile(sample.inputs, threads=1)
     shared = engine.profile(sample.inputs, threads=threads)
@@ -134,9 +134,9 @@ def _losses(engine: tw.Engine, sample: Sample, threads: int, most: int) -> str:
 
 
 def _rows(
-    sample: Sample,
+    sample: SampleModel,
     engine: tw.Engine,
-    systems: Mapping[str, Session],
+    systems: Mapping[str, PeerSession],
     wanted: dict[str, np.ndarray],
     threads: int,
     rounds: int,

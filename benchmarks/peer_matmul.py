@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tilewright.cli.compare.peers import Package, Session
+from tilewright.cli.compare.peers import Package, PeerSession
 from tilewright.runtime.arrays import Array
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class OneDnn(Package):
         inputs: Mapping[str, Array],
         outputs: Sequence[str],
         threads: int,
-    ) -> Session:
+    ) -> PeerSession:
         """The model that `onnx_matmul` made; its one initializer is the weights. An output is given
         as float32.
         """
@@ -90,7 +90,9 @@ class OneDnn(Package):
             made.clear()  # so that its memory can be taken again
             made[outputs[0]] = product(x, weights, None, "none", [], "")
 
-        return Session(call, lambda: {name: found.float().numpy() for name, found in made.items()})
+        return PeerSession(
+            call, lambda: {name: found.float().numpy() for name, found in made.items()}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class NumPy(Package):
         inputs: Mapping[str, Array],
         outputs: Sequence[str],
         threads: int,
-    ) -> Session:
+    ) -> PeerSession:
         """The model that `onnx_matmul` made; its one initializer is the weights."""
         import threadpoolctl  # an optional dependency
 
@@ -127,7 +129,7 @@ class NumPy(Package):
         (initializer,) = onnx.load_from_string(model).graph.initializer
         weights = numpy_helper.to_array(initializer)
         out = np.empty((len(x), weights.shape[1]), x.dtype)
-        return Session(lambda: np.matmul(x, weights, out=out), lambda: {outputs[0]: out})
+        return PeerSession(lambda: np.matmul(x, weights, out=out), lambda: {outputs[0]: out})
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:

@@ -86,7 +86,7 @@ class RecordedSpace:
                 for length in range(len(one.point) + 1):
                     self._below.setdefault(one.point[:length], []).append(one)
 
-    def walked(self, walk: Walk) -> Found:
+    def candidate_at(self, walk: Walk) -> Found:
         """The point that decisions lead to. Raises: ScheduleError where none was recorded."""
         point: Point = ()
         while True:
@@ -103,7 +103,7 @@ class RecordedSpace:
     def points(self) -> Iterator[Found | ScheduleError]:
         """Every point in order."""
         for one in self.timed:
-            yield self.walked(Walk(one.point))
+            yield self.candidate_at(Walk(one.point))
 
     def from_random_default(self, seed: int) -> RecordedSpace:
         """The space as it would be if the rule knew nothing: its own choices are drawn, so that

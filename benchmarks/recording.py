@@ -67,7 +67,7 @@ def points_of(space: TuningSpace, only: Mapping[str, Sequence[object]]) -> Itera
     while start is not None:
         walk = _Few(start, only=only)
         with suppress(ScheduleError):
-            yield space.walked(walk)
+            yield space.candidate_at(walk)
         open_ = [n for n, count in enumerate(walk.counts) if walk.places[n] + 1 < count]
         start = (*walk.places[: open_[-1]], walk.places[open_[-1]] + 1) if open_ else None
 

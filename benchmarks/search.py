@@ -91,7 +91,7 @@ def run(space: RecordedSpace, name: str, seed: int, trials: int) -> Run:
         for found in proposed:
             search.tell(found, found.timed.seconds)
             seconds.append(found.timed.seconds or float("inf"))
-        if not ended and search.outlook().is_over:
+        if not ended and search.expected_improvement().is_negligible:
             ended = len(seconds)
     return Run(tuple(seconds), ended or len(seconds))
 

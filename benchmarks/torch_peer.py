@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.cli.compare.peers import Package, Session
+from tilewright.cli.compare.peers import Package, PeerSession
 from tilewright.runtime.arrays import Array
 
 
@@ -30,7 +30,7 @@ class TorchCompile(Package):
         inputs: Mapping[str, Array],
         outputs: Sequence[str],
         threads: int,
-    ) -> Session:
+    ) -> PeerSession:
         """The network of `self.model`; of the ONNX model nothing is read."""
         import torch  # an optional dependency
 
@@ -49,4 +49,4 @@ class TorchCompile(Package):
             tensors = (result,) if isinstance(result, torch.Tensor) else result
             found.update(zip(made.outputs, tensors, strict=True))
 
-        return Session(call, lambda: {key: found[key].numpy() for key in outputs})
+        return PeerSession(call, lambda: {key: found[key].numpy() for key in outputs})

@@ -31,8 +31,8 @@ from tilewright.autotune.measure.lowering import write
 from tilewright.autotune.measure.machine import Machine
 from tilewright.autotune.measure.measurement import Subject
 from tilewright.autotune.places.cluster import DASK, cluster
-from tilewright.autotune.places.playoff import Finals, rounds_of
-from tilewright.autotune.search import expected_improvement as outlook
+from tilewright.autotune.places.confirmation import Confirmation, rounds_of
+from tilewright.autotune.search import expected_improvement
 from tilewright.autotune.space.space import TuningSpace
 from tilewright.autotune.tune import tune
 from tilewright.runtime.machine.host import host_target
@@ -61,7 +61,7 @@ def searched(
     name: str, target: Target, trials: int, executor: Executor | str | None = None
 ) -> Speed:
     """Tune the product."""
-    outlook.LEVEL = 0.0  # it never gives up
+    expected_improvement.MIN_CHANCE = 0.0  # it never gives up
     began = time.perf_counter()
     result = tune(product(SIZE, SIZE, SIZE), target, trials=trials, executor=executor)
     seconds = time.perf_counter() - began
@@ -132,7 +132,7 @@ def false_winners(target: Target, times: int) -> int:
         (first,) = machine.measure(subject.job([one])).results
         rounds = rounds_of([min(first.samples)] * 2)
         for _ in range(times):
-            finals = Finals.of(2)
+            finals = Confirmation.of(2)
             while not finals.is_over:
                 job = subject.job(
                     [both[n] for n in finals.staying], rounds, bar=None, is_final=True

@@ -1,4 +1,4 @@
-"""The command line, one verb a file."""
+"""The command line, one module per verb."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

@@ -1,4 +1,4 @@
-"""Arguments that several verbs take, and what their texts mean."""
+"""Arguments that several verbs share, and how their texts are parsed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Protocol
 
 from .errors import UsageError
 
-_NAME = r"[^:,\s\[\]]*(?::[^:,\s\[\]]+)*?"  # it may hold colons
+_NAME = r"[^:,\s\[\]]*(?::[^:,\s\[\]]+)*?"  # may contain colons
 _ENTRY = re.compile(rf"(?P<name>{_NAME}):(?P<size>\[[\d,\s]*\]|\d+(?:x\d+)*)(?:,|$)")
 
 
 class Verbs(Protocol):
-    """What `add_subparsers` returns."""
+    """The object that `add_subparsers` returns."""
 
     def add_parser(
         self,
@@ -38,8 +38,8 @@ def add_verb(
     takes: str = "",
     below: str = "",
 ) -> argparse.ArgumentParser:
-    """A parser for a verb, with its examples below the options. takes: what must be given; below:
-    the verb that it is an action of.
+    """Add the parser of a verb, with examples after the options. takes: the required arguments;
+    below: the parent verb of an action.
     """
     return verbs.add_parser(
         name,
@@ -52,14 +52,14 @@ def add_verb(
 
 
 def described_by(documentation: str | None) -> str:
-    """The description of a verb: its module's first paragraph behind the verb's name."""
+    """The description of a verb: the first paragraph of its module, without the verb's name."""
     first = (documentation or "").partition("\n\n")[0]
     text = " ".join(first.partition(": ")[2].split())
     return text[:1].upper() + text[1:]
 
 
 def add_model(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """MODEL, and what says how it is compiled."""
+    """Add MODEL and the options of compilation."""
     parser.add_argument(
         "model",
         metavar="MODEL",
@@ -70,7 +70,7 @@ def add_model(parser: argparse.ArgumentParser, *, optional: bool = False) -> Non
 
 
 def add_compilation(parser: argparse.ArgumentParser) -> None:
-    """What says how a model is compiled."""
+    """Add the options of compilation."""
     parser.add_argument(
         "--shapes",
         action="append",
@@ -95,7 +95,7 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
 
 
 def add_schedules(parser: argparse.ArgumentParser) -> None:
-    """`--log` and `--require-tuned`: where a compile takes schedules from."""
+    """Add `--log` and `--require-tuned`, the source of schedules."""
     parser.add_argument(
         "--log", metavar="LOG", help="take schedules from a tuning log: see `tilewright tune`"
     )
@@ -107,16 +107,16 @@ def add_schedules(parser: argparse.ArgumentParser) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """`--json`."""
+    """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def shapes_of(texts: Sequence[str]) -> dict[str, int | tuple[int, ...]]:
-    """What `--shapes` says: a size by symbol, sizes by input.
+    """Parse `--shapes`: a size for each symbol, sizes for each input.
 
     Raises: UsageError.
     """
-    found: dict[str, int | tuple[int, ...]] = {}
+    shapes: dict[str, int | tuple[int, ...]] = {}
     for text in texts:
         at = 0
         while at < len(text):
@@ -129,9 +129,9 @@ def shapes_of(texts: Sequence[str]) -> dict[str, int | tuple[int, ...]]:
                         "--shapes image:1x3x224x224 for an input; --shapes batch:1 for a symbol.",
                     ),
                 )
-            found[match["name"]] = _size(match["size"])
+            shapes[match["name"]] = _size(match["size"])
             at = match.end()
-    return found
+    return shapes
 
 
 def _size(text: str) -> int | tuple[int, ...]:
@@ -149,11 +149,11 @@ def whole(text: str) -> int:
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """Whole numbers of at least 1 with commas between them, for argparse."""
-    found = tuple(whole(part.strip()) for part in text.split(","))
-    if min(found) < 1:
+    """Comma-separated whole numbers of at least 1, for argparse."""
+    numbers = tuple(whole(part.strip()) for part in text.split(","))
+    if min(numbers) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' holds a number below 1")
-    return found
+    return numbers
 
 
 def seconds(text: str) -> float:

@@ -1,4 +1,4 @@
-"""`tilewright bench`: time a model beside other systems, in one process and in the same rounds.
+"""`tilewright bench`: time a model against other systems, in one process, in interleaved rounds.
 First every system's outputs must be equal to ours; exit code 1 where one differs.
 """
 
@@ -24,10 +24,10 @@ from .text import working
 if TYPE_CHECKING:
     from ..runtime.engine.engine import Engine
     from .arguments import Verbs
-    from .compare.comparison import Block, Tolerance
+    from .compare.comparison import ThreadComparison, Tolerance
     from .compare.peers import Peer
 
-_FEWEST = 7  # rounds; fewer make no interval of 95 %
+_FEWEST = 7  # rounds; fewer give no 95 % interval
 _EXAMPLES = """\
   tilewright bench model.onnx --against onnxruntime
   tilewright bench model.onnx --against onnxruntime,openvino --threads 1,2
@@ -41,7 +41,7 @@ def add_parser(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
         "bench",
-        "time a model beside other systems",
+        "time a model against other systems",
         described_by(__doc__),
         _EXAMPLES,
         "MODEL --against PEER,...",
@@ -87,15 +87,15 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile, check, time; nothing is compiled where a peer is missing."""
+    """Compile, check and time; fail before compiling where a peer is missing."""
     from .compare.comparison import Tolerance  # start-up
-    from .compare.peers import chosen
-    from .compare.text import Comparison
+    from .compare.peers import choose_peers
+    from .compare.text import BenchReport
     from .conditions import conditions
     from .described import described
     from .engines import SUFFIX, engine_of
 
-    peers = chosen(arguments.against)
+    peers = choose_peers(arguments.against)
     if arguments.model.endswith(SUFFIX):
         raise UsageError(
             f"bench: '{arguments.model}' is an engine; expected a model, which peers run too.",
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     engine = engine_of(arguments)
     tolerance = Tolerance(arguments.atol, arguments.rtol, engine.parts.report.tolerance)
-    found = Comparison(
+    report = BenchReport(
         str(engine.interface),
         str(engine.parts.artifact.target),
         arguments.load_inputs or f"random, seed {arguments.seed}",
@@ -113,10 +113,10 @@ def run(arguments: argparse.Namespace) -> int:
         _blocks(arguments, engine, peers, tolerance),
     )
     if arguments.json:
-        print(json.dumps({**described(engine), **found.to_json()}, indent=1))
+        print(json.dumps({**described(engine), **report.to_json()}, indent=1))
     else:
-        print(found)
-    return OK if found.is_equal else MISMATCH
+        print(report)
+    return OK if report.is_equal else MISMATCH
 
 
 def _blocks(
@@ -124,7 +124,7 @@ def _blocks(
     engine: Engine,
     peers: tuple[Peer, ...],
     tolerance: Tolerance,
-) -> tuple[Block, ...]:
+) -> tuple[ThreadComparison, ...]:
     from ..runtime.machine.host import default_threads  # start-up
     from .compare.comparison import Effort, compare_systems
     from .compare.peer_model import peer_model
@@ -166,7 +166,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _rounds(text: str) -> int:
-    found = whole(text)
-    if found < _FEWEST:
+    rounds = whole(text)
+    if rounds < _FEWEST:
         raise argparse.ArgumentTypeError(f"'{text}' is below {_FEWEST} rounds")
-    return found
+    return rounds

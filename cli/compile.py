@@ -54,7 +54,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile and write."""
+    """Compile the model and write the engine."""
     from ..runtime.model.report import bytes_text  # start-up
     from .described import described
     from .engines import SUFFIX, engine_of
@@ -73,13 +73,13 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps({**described(engine), "file": str(file), "bytes": size}, indent=1))
         return OK
     report = engine.explain()
-    covered = str(engine.tuning).partition(": ")[2]
+    tuning = str(engine.tuning).partition(": ")[2]
     proofs = ", ".join(f"{count} {verdict}" for verdict, count in report.proofs.items())
     kernels = f"{len(report.kernels)} in {len(engine.parts.artifact.launches)} launches"
     print(paragraph("model", str(engine.interface)))
     print(paragraph("target", str(engine.parts.artifact.target)))
     print(paragraph("kernels", kernels + (f": {proofs}" if proofs else ""), *_unchecked(report)))
-    print(paragraph("tuning", covered))
+    print(paragraph("tuning", tuning))
     print(paragraph("memory", str(engine.memory_plan)))
     print(paragraph("written", f"{file} ({bytes_text(size)})"))
     return OK

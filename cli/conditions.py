@@ -1,4 +1,4 @@
-"""What measurements are true for: the machine, the date, the versions of all that took part."""
+"""The conditions of measurements: the machine, the date, the versions of all software."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .compare.peers import Peer
 
 
 def conditions(peers: Iterable[Peer]) -> dict[str, str]:
-    """Each by its name, as text."""
+    """The conditions by name, as text."""
     here = host()
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "cpu": here.model or "not told",
+        "cpu": here.model or "unknown",
         "isa": here.isa,
         "compiler": _compiler(),
         "python": platform.python_version(),

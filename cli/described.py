@@ -1,4 +1,4 @@
-"""What an engine is, as plain JSON values: the part that verbs print alike."""
+"""The description of an engine as JSON, which several verbs print."""
 
 from __future__ import annotations
 

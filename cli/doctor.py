@@ -1,4 +1,4 @@
-"""`tilewright doctor`: what was found on this machine, every setting, and what to do about gaps."""
+"""`tilewright doctor`: report what was found on this machine, every setting, how to fix gaps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
   tilewright doctor
-  tilewright doctor --measure     also what the machine reaches at most; takes some seconds
+  tilewright doctor --measure     also the limits of the machine; takes some seconds
   tilewright doctor --json        for programs, and for reports of defects
 """
 
@@ -41,7 +41,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look, and print what was found."""
+    """Examine the machine and print the result."""
     from .examination import examine  # start-up
 
     found = examine(measure=arguments.measure)
@@ -81,11 +81,11 @@ def _cpu(host: Host) -> tuple[str, ...]:
 
     levels = (("L1", host.l1_bytes), ("L2", host.l2_bytes), ("L3", host.l3_bytes))
     sizes = ", ".join(f"{name} {bytes_text(size)}" for name, size in levels if size)
-    clock = f"{host.clock_ghz:g} GHz" if host.clock_ghz else "not told"
+    clock = f"{host.clock_ghz:g} GHz" if host.clock_ghz else "unknown"
     return (
-        host.model or "a processor whose model the system does not tell",
+        host.model or "unknown model",
         f"instruction sets: {', '.join(host.instructions)}; kernels use {host.isa}",
-        f"caches: {sizes or 'not told'}; clock: {clock}",
+        f"caches: {sizes or 'unknown'}; clock: {clock}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Engines for verbs: compiled from a model, or read from a file; and what is computed from them."""
+"""Engines for verbs, compiled from a model or read from a file, and figures about them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ SUFFIX = ".twe"
 
 
 def engine_of(arguments: argparse.Namespace) -> Engine:
-    """The engine that MODEL and its options ask for.
+    """The engine of MODEL and its options.
 
-    Raises: UsageError for options that do not belong together, and all that `compile` and `load`
-    raise.
+    Raises: UsageError for contradictory options; whatever `compile` and `load` raise.
     """
     path = arguments.model
     if path is None:
@@ -34,7 +33,7 @@ def engine_of(arguments: argparse.Namespace) -> Engine:
         )
     if path.endswith(SUFFIX):
         return loaded(path, arguments)
-    from ..graph.compile import compile  # an engine is loaded without the libraries of compiling
+    from ..graph.compile import compile  # loading an engine does not need the compiler
 
     with working(f"compiling {Path(path).name}") as tell:
         return compile(
@@ -51,15 +50,15 @@ def engine_of(arguments: argparse.Namespace) -> Engine:
 def _schedules(arguments: argparse.Namespace) -> TuningLog | None:
     if arguments.log is None:
         return None
-    from ..autotune.tuning_log import TuningLog  # start-up: most compiles have none
+    from ..autotune.tuning_log import TuningLog  # start-up: most compiles need none
 
     return TuningLog(arguments.log)
 
 
 def loaded(path: str, arguments: argparse.Namespace) -> Engine:
-    """The engine of a file, which fixes shapes, target, tolerance and schedules.
+    """Load the engine of a file, which fixes shapes, target, tolerance and schedules.
 
-    Raises: UsageError where others are asked for; all that `load` raises.
+    Raises: UsageError where an option contradicts it; whatever `load` raises.
     """
     fixed = {
         "--shapes": arguments.shapes,

@@ -1,4 +1,4 @@
-"""What the command line refuses, and the exit code of every error."""
+"""Errors of the command line, and the exit code of every error."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ..tir.errors import TilewrightError
 OK, MISMATCH, USAGE, UNSUPPORTED, ENVIRONMENT = range(5)
 INTERRUPTED = 130  # as a shell reports Ctrl-C
 
-# class of an error, by name, so that no module is loaded to look an error up -> exit code; the
-# most special class of an error that is listed decides
+# error class -> exit code. By name, so that no module is loaded for the lookup; the most derived
+# class that is listed decides.
 _CODES = {
     "CheckError": MISMATCH,
     "InternalError": MISMATCH,
@@ -29,17 +29,15 @@ _CODES = {
     "ModelError": UNSUPPORTED,
     "PeerFailed": UNSUPPORTED,
 }
-_USAGE_PREFIX = "shapes-"  # errors about what `--shapes` says, or should have said
+_USAGE_PREFIX = "shapes-"  # codes of errors about `--shapes`
 
 
 class UsageError(TilewrightError, ValueError):
-    """The arguments of a command have no meaning together, or name a file that is not what they
-    say.
-    """
+    """The arguments of a command contradict each other, or name a file of the wrong kind."""
 
 
 def exit_code(error: TilewrightError) -> int:
-    """The code that a command ends with when it fails with `error`."""
+    """The exit code of a command that fails with `error`."""
     if error.code.startswith(_USAGE_PREFIX):
         return USAGE
     names = (base.__name__ for base in type(error).__mro__)

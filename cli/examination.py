@@ -1,4 +1,4 @@
-"""What `doctor` looks at, as one value."""
+"""The report of `doctor` as one value."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..runtime.toolchain.cache import CacheInfo, user_cache
 from ..runtime.toolchain.compile import CompileFailed
 from ..runtime.toolchain.compilers import CompilerNotFound, find_compiler
 from ..runtime.version import tool_version
-from .settings import Setting, settings
+from .settings import EnvironmentVariable, settings
 
 _TOOLS = ("cuobjdump", "nvdisasm")
 
 
 @dataclass(frozen=True, slots=True)
 class CompilerFound:
-    """The C compiler. problem: why none works, and what to do; None where one compiled our pool."""
+    """The C compiler. problem: why none works, and what to do; None where one works."""
 
     command: str
     version: str
@@ -36,10 +36,10 @@ class CompilerFound:
 
 @dataclass(frozen=True, slots=True)
 class GpuFound:
-    """problem: why no GPU can be used, None where one can. driver: what speaks to it.
+    """The GPUs. problem: why none can be used; None where one can. driver: the name of its binding.
 
-    nvrtc: what compiles for it, and where that lies; None where there is none. tools: what reads
-    cubins, by name; None for one that is missing.
+    nvrtc: version and path of the compiler; None where there is none. tools: the paths of the
+    programs that read cubins, by name; None for a missing one.
     """
 
     problem: str | None
@@ -51,7 +51,7 @@ class GpuFound:
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """default: of a run that does not say, None where the setting is wrong; problem: why.
+    """The numbers of threads. default: of a run; None where the setting is invalid; problem: why.
 
     allowed: CPUs that this process may use; cpus: of the machine.
     """
@@ -64,7 +64,7 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found. packages: what tilewright needs, with versions; limits: where measured."""
+    """The report. packages: the requirements of tilewright, with versions; limits: if measured."""
 
     version: str
     folder: str
@@ -77,7 +77,7 @@ class Examination:
     threads: Threads
     gpu: GpuFound
     cache: CacheInfo
-    settings: tuple[Setting, ...]
+    settings: tuple[EnvironmentVariable, ...]
     limits: Limits | None
 
     def to_json(self) -> dict[str, object]:
@@ -87,9 +87,9 @@ class Examination:
 
 
 def examine(*, measure: bool = False) -> Examination:
-    """Look at everything; `measure` also times what the machine reaches at most.
+    """Examine the machine; `measure` also times its limits.
 
-    Raises: HostError where the number of threads to measure with is set wrongly.
+    Raises: HostError where the number of threads to measure with is invalid.
     """
     compiler = _compiler()
     return Examination(
@@ -110,7 +110,7 @@ def examine(*, measure: bool = False) -> Examination:
 
 
 def _packages() -> dict[str, str]:
-    """What tilewright needs to run, with the versions that are installed."""
+    """The requirements of tilewright, with the versions that are installed."""
     try:
         needed = requires("tilewright") or []
     except PackageNotFoundError:

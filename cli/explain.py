@@ -1,5 +1,5 @@
-"""`tilewright explain`: say what became of a model: passes, fusion and what was not fused and why,
-each kernel's schedule, proof and check, memory.
+"""`tilewright explain`: report how a model was compiled: passes, fusion, missed fusions with their
+reasons, the schedule, proof and check of each kernel, memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def add_parser(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
         "explain",
-        "what became of a model, and why",
+        "how a model was compiled, and why",
         described_by(__doc__),
         _EXAMPLES,
         "MODEL",
@@ -38,7 +38,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile, or load, and tell."""
+    """Compile or load the model, and print its report."""
     from ..runtime.artifact_json import report_to_json  # start-up
     from .described import described
     from .engines import engine_of

@@ -1,6 +1,6 @@
-"""`tilewright fuzz`: draw random programs and random schedules, and hold each against its meaning.
+"""`tilewright fuzz`: draw random programs and schedules, and check that each keeps its meaning.
 The checked interpreter at every stage, NumPy, the proof, the replay of the trace, and C on every
-instruction set of this machine must agree. A failure is made small and written as a script.
+instruction set of this machine must agree. A failure is minimised and written as a script.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def add_parser(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
         "fuzz",
-        "look for defects with random programs",
+        "search for bugs with random programs",
         f"{described_by(__doc__)} Exit code 1 where something failed.",
         _EXAMPLES,
     )
@@ -40,7 +40,7 @@ def add_parser(verbs: Verbs) -> None:
         "--seconds", type=seconds, default=60.0, metavar="N", help="how long (default 60)"
     )
     parser.add_argument(
-        "--seed", type=whole, default=0, metavar="S", help="other cases for each (default 0)"
+        "--seed", type=whole, default=0, metavar="S", help="of the random cases (default 0)"
     )
     parser.add_argument(
         "--corpus",
@@ -54,7 +54,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look for defects until the time is over, or Ctrl-C."""
+    """Fuzz until the time is over, or Ctrl-C."""
     from ..driver.fuzz.session import fuzz  # start-up
     from ..runtime.toolchain.compilers import find_compiler
 
@@ -116,7 +116,7 @@ def _text(summary: Summary) -> str:
 
 
 def _refusals(summary: Summary) -> list[str]:
-    """How many steps were refused for each kind of reason, and by which rules most."""
+    """The refused steps by kind of reason, and the rules that refused most."""
     counted = [
         (count, kind, code)
         for kind, codes in summary.kinds.items()
@@ -154,7 +154,7 @@ def _failures(summary: Summary) -> list[str]:
             continue
         lines += [f"case {found.seed}", *str(found.failure).splitlines()[:_SHOWN_LINES]]
         lines += [f"  {line}" for line in str(found.case.function).splitlines()]
-        lines.append(f"kept: {found.path}" if found.path else "kept nowhere: give --corpus FOLDER")
+        lines.append(f"kept: {found.path}" if found.path else "not kept: --corpus FOLDER keeps it")
     return lines
 
 

@@ -1,5 +1,5 @@
-"""Standard output that shows names as text, whoever wrote them: the one way out of what a verb
-prints. Colours of our own pass; other control characters are written as escapes.
+"""Standard output that escapes control characters, which untrusted names may contain. All output of
+a verb goes through it; our own colours pass.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _STYLE = re.compile(r"(\x1b\[(?:0|1|2|31|32)m)")
 
 
 class Guarded:
-    """A stream that escapes what is written to it, and is otherwise the one behind it."""
+    """A stream that escapes what is written to it, and otherwise delegates to another one."""
 
     def __init__(self, behind: TextIO) -> None:
         self.behind = behind
-        self._styled = behind.isatty()  # elsewhere nothing of ours has colours
+        self._styled = behind.isatty()  # we write colours to terminals only
 
     def write(self, text: str) -> int:
         """Write the text, escaped."""
@@ -44,5 +44,5 @@ def guarded_output() -> Iterator[None]:
 
 
 def unguarded(stream: TextIO) -> TextIO:
-    """The stream itself, for who moves the cursor on purpose and escapes names on their own."""
+    """The underlying stream, for callers that move the cursor and escape names themselves."""
     return stream.behind if isinstance(stream, Guarded) else stream

@@ -1,4 +1,4 @@
-"""`tilewright`: the command line. A verb is a module; what it needs is imported when it runs."""
+"""`tilewright`: the command line. Each verb is a module, which imports lazily what it runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ start with:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, by default the process's; its exit code."""
+    """Run a command line, by default that of the process; returns the exit code."""
     made = parser()
     parsed = made.parse_args(arguments)
     if parsed.verb is None:
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(error, file=sys.stderr)
             return exit_code(error)
         except BrokenPipeError:
-            # the reader went away; what Python still holds for it must not complain at the end
+            # the reader closed the pipe: Python must not fail to flush its buffer at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return OK
         except OSError as error:
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of every verb; each stands in its own file."""
+    """The parser with all verbs."""
     made = argparse.ArgumentParser(
         prog="tilewright",
         description="A tensor compiler: models in, proved and checked machine code out.",
@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Prints the version, which is looked up only then."""
+    """Prints the version, which is looked up lazily."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from ..runtime.version import tool_version  # start-up: nothing else needs the runtime
@@ -87,7 +87,7 @@ class _Version(argparse.Action):
 
 
 class _Plain(logging.Formatter):
-    """Writes records as text, whatever names they hold."""
+    """Formats records with control characters escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
@@ -95,7 +95,7 @@ class _Plain(logging.Formatter):
 
 @contextmanager
 def _logging(*, verbose: bool) -> Iterator[None]:
-    """Show the package's warnings, or all that it logs, on stderr."""
+    """Log the package's warnings, or everything, to stderr."""
     package = logging.getLogger("tilewright")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Plain("tilewright: %(levelname)s: %(message)s"))

@@ -123,11 +123,11 @@ def _timed(
     if arguments.iterations == 0:
         return ()
     from ..runtime.machine.host import default_threads  # start-up
-    from .compare.latency import Budget, latencies
+    from .compare.latency import TimingBudget, latencies
     from .engines import engine_operations
 
     threads = arguments.threads or (default_threads(),)
-    budget = Budget(arguments.warmup, arguments.iterations, arguments.duration)
+    budget = TimingBudget(arguments.warmup, arguments.iterations, arguments.duration)
     return latencies(engine, inputs, threads, budget, engine_operations(engine))
 
 

@@ -1,6 +1,4 @@
-"""Every environment variable that tilewright reads, with its meaning; a test finds one that is not
-here.
-"""
+"""The environment variables that tilewright reads. A test checks that the list is complete."""
 
 from __future__ import annotations
 
@@ -21,14 +19,16 @@ MEANINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """An environment variable; value is None where it is not set. meaning: (what holds then)."""
+class EnvironmentVariable:
+    """A variable. value: None where it is not set. meaning: with the default in brackets."""
 
     name: str
     value: str | None
     meaning: str
 
 
-def settings() -> tuple[Setting, ...]:
-    """The variables as they are now."""
-    return tuple(Setting(name, os.environ.get(name), text) for name, text in MEANINGS.items())
+def settings() -> tuple[EnvironmentVariable, ...]:
+    """The variables with their current values."""
+    return tuple(
+        EnvironmentVariable(name, os.environ.get(name), text) for name, text in MEANINGS.items()
+    )

@@ -1,4 +1,4 @@
-"""Arrays from files and to files: `--load-inputs` and `--save-outputs`."""
+"""Reading and writing arrays: `--load-inputs` and `--save-outputs`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .errors import UsageError
 
 
 def load_inputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
-    """The inputs in a file: .npz with an array by the name of each, or .npy for a single input.
+    """Load the inputs of a file: .npz with arrays by name, or .npy for a single input.
 
     Raises: UsageError for a file that holds something else; OSError.
     """
@@ -40,7 +40,7 @@ def load_inputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
 
 
 def save_outputs(path: str, outputs: Mapping[str, Array]) -> Path:
-    """Write the outputs as .npz, each under its name; the file.
+    """Write the outputs as .npz, by name; returns the path.
 
     Raises: OSError.
     """

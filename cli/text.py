@@ -1,4 +1,4 @@
-"""Text for people: emphasis on a terminal, columns that line up, progress on stderr."""
+"""Text output: emphasis on a terminal, aligned columns, progress on stderr."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def faint(text: str) -> str:
 
 
 def paragraph(label: str, *lines: str) -> str:
-    """Lines with a label before the first; those that are too long are cut at a word."""
+    """Lines with a label before the first; long ones are wrapped at words."""
     shown = [part for line in lines for part in _wrapped(line)]
     first = strong(label) + " " * (_LABEL - len(label))
     return "\n".join(
@@ -47,7 +47,7 @@ def paragraph(label: str, *lines: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], indent: int = 0) -> str:
-    """Columns two blanks apart, numbers to the right, the heads faint."""
+    """Aligned columns, two blanks apart, with numbers to the right and dimmed heads."""
     listed = [tuple(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *listed, strict=True)]
     right = [
@@ -66,12 +66,12 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], indent: int = 0) 
 
 
 def shortened(text: str, width: int) -> str:
-    """The text, cut in the middle of nothing: at most `width` characters, the last ones "..."."""
+    """The text, cut to at most `width` characters that end with "..." where it is longer."""
     return text if len(text) <= width else text[: width - 3].rstrip(" ,") + "..."
 
 
 def duration_text(seconds: float) -> str:
-    """A time to wait: "45 s", "3 min 20 s", "1 h 05 min"."""
+    """A duration: "45 s", "3 min 20 s", "1 h 05 min"."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -82,9 +82,7 @@ def duration_text(seconds: float) -> str:
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], object]]:
-    """Show on stderr, on a terminal only, that something takes a while; the function that is given
-    says what is being done now.
-    """
+    """Show a status on stderr, on a terminal only. Yields a function that sets the stage."""
     if not sys.stderr.isatty():
         yield lambda stage: None
         return

@@ -1,6 +1,6 @@
 """`tilewright tune`: search the schedules of a model's kernels on this machine: for its CPU, or for
-its GPU with `--target cuda`. Every alternative that a compile would price is measured, and every
-trial goes to a log, from which a later search goes on and `tilewright compile --log` takes its
+its GPU with `--target cuda`. Every alternative that a compile would price is measured. Every trial
+goes to a log, which a later search resumes, and from which `tilewright compile --log` takes its
 schedules.
 """
 
@@ -11,9 +11,9 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .arguments import add_json, add_model, add_verb, described_by, shapes_of, whole
@@ -21,9 +21,7 @@ from .errors import OK
 from .text import paragraph, table, working
 
 if TYPE_CHECKING:
-    from ..autotune.report.progress_table import Board
     from ..autotune.result import TunedFunction, TuneResult
-    from ..tir.func import PrimFunc
     from .arguments import Verbs
 
 _EXAMPLES = """\
@@ -51,15 +49,15 @@ def add_parser(verbs: Verbs) -> None:
     parser.add_argument(
         "--log", required=True, metavar="LOG", help="a file, or FOLDER/ for a file of each writer"
     )
-    parser.add_argument("--trials", type=whole, metavar="N", help="end after so many trials")
+    parser.add_argument("--trials", type=whole, metavar="N", help="end after N trials")
     parser.add_argument(
         "--budget",
         "--seconds",
         type=duration,
         metavar="TIME",
-        help="end after 90 (seconds), 20m or 8h; 64 trials a function where nothing is said",
+        help="end after 90 (seconds), 20m or 8h; without a limit: 64 trials for each function",
     )
-    parser.add_argument("--seed", type=whole, default=0, metavar="S", help="other points for each")
+    parser.add_argument("--seed", type=whole, default=0, metavar="S", help="of the random points")
     parser.add_argument(
         "--strategy",
         default="evolutionary",
@@ -71,7 +69,7 @@ def add_parser(verbs: Verbs) -> None:
         metavar="WHERE",
         help="let the workers of a Dask scheduler measure: dask://HOST:PORT",
     )
-    parser.add_argument("--no-resume", action="store_true", help="try again what the log holds")
+    parser.add_argument("--no-resume", action="store_true", help="measure again what the log holds")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -86,12 +84,14 @@ def duration(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Search until the budget is spent, or Ctrl-C."""
-    from ..autotune.run import DEFAULT_TRIALS  # start-up
-    from ..autotune.tune import tune
+    from ..autotune.options import TuneOptions  # start-up
+    from ..autotune.report.progress_table import ProgressTable
+    from ..autotune.session import Session
     from ..driver.backends.table import tuner_of
     from ..driver.resolve_target import resolve_target
     from ..graph.plan.tasks import tasks
-    from .tuning_progress import Budget, Progress
+    from ..tir.text.canonical import workload_key
+    from .tuning_progress import Progress, TrialBudget
 
     if arguments.executor is None:
         target = resolve_target(arguments.target)
@@ -103,51 +103,30 @@ def run(arguments: argparse.Namespace) -> int:
             shapes=shapes_of(arguments.shapes),
             tolerance=arguments.tolerance,
         )
-    trials, seconds = arguments.trials, arguments.budget
-    limit = DEFAULT_TRIALS * len(pairs) if trials is None and seconds is None else trials
-    board, done = _board(pairs, arguments)
-    budget = Budget(None if limit is None else limit - done, seconds)
-    with Progress(board, sys.stderr, budget) as progress, _ended_by_sigterm():
-        result = tune(
-            pairs,
-            arguments.target,
-            trials=trials,
-            seconds=seconds,
-            log=arguments.log,
-            resume=not arguments.no_resume,
-            seed=arguments.seed,
-            strategy=arguments.strategy,
-            executor=arguments.executor,
-            callback=progress,
-            progress=progress.note,
-        )
+    options = TuneOptions(
+        trials=arguments.trials,
+        seconds=arguments.budget,
+        log=arguments.log,
+        resume=not arguments.no_resume,
+        seed=arguments.seed,
+        strategy=arguments.strategy,
+        executor=arguments.executor,
+    )
+    functions = {workload_key(func): (func, count) for func, count in pairs}
+    budget = TrialBudget(options.trial_limit(len(pairs)), options.seconds)
+    with (
+        Progress(ProgressTable.of(functions), sys.stderr, budget) as progress,
+        _ended_by_sigterm(),
+    ):
+        options = replace(options, callback=progress, progress=progress.note)
+        result = Session(pairs, arguments.target, options).search(progress.resume)
     print(json.dumps(_json(result), indent=1) if arguments.json else _text(result, arguments))
     return OK
 
 
-def _board(
-    pairs: Sequence[tuple[PrimFunc, int]], arguments: argparse.Namespace
-) -> tuple[Board, int]:
-    """The board with what the log knows, and how many trials of the budget are done."""
-    from ..autotune.log.conditions import conditions
-    from ..autotune.log.file import read_log
-    from ..autotune.report.progress_table import Board  # start-up
-    from ..driver.resolve_target import resolve_target
-    from ..tir.text.canonical import workload_key
-
-    functions = {workload_key(func): (func, count) for func, count in pairs}
-    path = Path(arguments.log)
-    if arguments.no_resume or not path.exists():
-        return Board.of(functions), 0
-    here = conditions(resolve_target(arguments.target))
-    known = [trial for trial in read_log(path).trials if trial.conditions == here]
-    done = [t for t in known if t.workload in functions and not t.method.session]
-    return Board.of(functions, known), len(done)
-
-
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the search as Ctrl-C does."""
+    """Treat SIGTERM like Ctrl-C."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -188,14 +167,14 @@ def _row(found: TunedFunction) -> tuple[str, ...]:
 
 
 def _saved(found: TunedFunction) -> float:
-    """Seconds of a run of all places that the best schedule takes less than the default."""
+    """Seconds that the best schedule saves in a run of the model."""
     if found.seconds is None or found.default_time is None:
         return 0.0
     return found.count * (found.default_time - found.seconds)
 
 
 def _json(result: TuneResult) -> dict[str, object]:
-    from ..autotune.space.decisions import answers_of  # start-up
+    from ..autotune.space.decisions import decisions_of  # start-up
 
     return {
         "stopped_because": result.stopped_because,
@@ -210,7 +189,7 @@ def _json(result: TuneResult) -> dict[str, object]:
                 "seconds": found.seconds,
                 "decisions": None
                 if found.best is None
-                else {name: one.value for name, one in answers_of(found.best.trace).items()},
+                else {name: one.value for name, one in decisions_of(found.best.trace).items()},
             }
             for found in result.functions
         ],

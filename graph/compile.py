@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
     from .importers.onnx.importer import Source
     from .ir.ir import Graph
-    from .passes.pipeline import Pass
+    from .passes.pipeline import GraphPass
 
 Progress = Callable[[str], object]
 
@@ -41,7 +41,7 @@ def compile(
     effort: str = "default",
     schedules: ScheduleSource | Chooser | None = None,
     require_tuned: bool = False,
-    passes: tuple[Pass, ...] | None = None,
+    passes: tuple[GraphPass, ...] | None = None,
     max_bytes: int | None = None,
     max_contexts: int | None = None,
     deterministic: str = "engine",
@@ -135,7 +135,7 @@ def _key(model: object, target: Target, options: BuildOptions) -> str | None:
 
 
 def _silent(stage: str) -> None:
-    """Progress that nobody wants to see."""
+    """Discard a progress message."""
 
 
 def _check_memory(engine: Engine, target: Target, max_bytes: int, contexts: int) -> None:

@@ -14,7 +14,7 @@ from .errors import ModelError
 
 if TYPE_CHECKING:
     from ..schedule.source import Chooser, ScheduleSource
-    from .passes.pipeline import Pass
+    from .passes.pipeline import GraphPass
 
 Shapes = Mapping[str, Sequence[int] | int]
 LARGEST_MODEL = (1 << 31) - 1  # bytes of a file; protobuf cannot hold more
@@ -29,7 +29,7 @@ class BuildOptions:
     shapes: Shapes | None = None
     schedules: ScheduleSource | Chooser | None = None
     require_tuned: bool = False
-    passes: tuple[Pass, ...] | None = None
+    passes: tuple[GraphPass, ...] | None = None
     max_contexts: int | None = None
     strict: bool = False
     verify: Verify = "all"

@@ -1,8 +1,8 @@
 """Types and constants of a model's values.
 
 A value has a `TensorType`: an element type that tilewright's language has and a shape of known
-sizes. Sizes that a model leaves open are `Symbol`s; they exist only while a model is read and are
-gone before a Graph exists.
+sizes. Sizes that a model leaves open are `SymbolicSize`s; they exist only while a model is imported
+and are gone before a Graph exists.
 
 A constant is a NumPy array or a `Splat`: one value, repeated. A splat stays a splat for as long as
 nobody needs its elements in memory.
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64] | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class SymbolicSize:
     """A size that a model names but does not give."""
 
     name: str

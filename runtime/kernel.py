@@ -110,8 +110,8 @@ class Kernel:
     def run(
         self, inputs: Sequence[Array], outputs: Sequence[Array], *, threads: int | None = None
     ) -> None:
-        """Run on arrays that nobody looks at: those of the inputs, and those of the outputs with
-        the words of the checks after the others. A check that fails only says so in its word.
+        """Run without argument checks. outputs: with the words of the checks after the others; a
+        check that fails only sets its word.
         """
         self.code.run(self._in_order(inputs, outputs), self._threads(threads))
 
@@ -305,6 +305,10 @@ def _order(parameters: Sequence[Parameter]) -> tuple[int, ...]:
 
 
 def _remake(
-    artifact: Written, code: Code, proof: object | None, work: Work | None, notes: tuple[str, ...]
+    artifact: Written,
+    code: Code,
+    proof: object | None,
+    work: Work | None,
+    notes: tuple[str, ...],
 ) -> Kernel:
     return Kernel(artifact, code, proof=proof, work=work, notes=notes)

@@ -1,4 +1,4 @@
-"""The tuning log: records, the file, what it recommends."""
+"""The tuning log: its records, its file format, and which trial it recommends."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

@@ -1,13 +1,14 @@
-"""Which trial a log recommends: the fastest of those that beat the default; where none does, the
-default.
+"""Which trial is the best: the fastest of those that beat the default; the default where none does.
 
-The test is a sign test. Finalists and the default took turns in several processes, one after the
-other; a finalist wins one of them where it is faster in most rounds, pair by pair, so that a
-machine that drifts drifts for both. The luck of a kernel with the memory that it got is the same in
-all rounds of a process and another in the next, so processes are what is counted, not rounds. Were
-a finalist no faster than the default, it would win as many or more with the probability that a coin
-does; that has to be at most `LEVEL`, divided by the number of finalists (Bonferroni). A default
-that nothing beats is thus replaced in at most 5 of 100 searches.
+Everything that names a best trial asks this module: results, logs, builds, progress tables.
+
+The decision is a sign test. In a confirmation session the finalists and the default take turns in
+several processes, one after the other. A finalist wins a process where it is faster in most rounds,
+compared pair by pair, so that drift of the machine affects both. Memory placement is the same for
+all rounds of a process and varies between processes, so processes are counted, not rounds. If a
+finalist were no faster than the default, the number of its wins would be binomial; the probability
+of as many wins must be at most `LEVEL`, divided by the number of finalists (Bonferroni). So a
+default that nothing beats is replaced in at most 5 of 100 searches.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from .record import Trial
 LEVEL = 0.05
 
 
-def chosen(trials: Sequence[Trial]) -> Trial | None:
-    """The trial whose schedule is to be used, of one workload under one set of conditions.
+def best_trial(trials: Sequence[Trial]) -> Trial | None:
+    """The trial whose schedule is recommended, of one workload under one set of conditions.
 
-    Where there were finals, the last ones of each rule count, of whose winners the fastest is
-    taken: each rule has a default of its own, and rules do not meet in one session. Before the
-    finals a trial replaces the default where its slowest sample is faster than the default's
-    fastest one: they did not take turns, so what is nearer may be drift.
+    Where there were confirmation sessions, the last one of each rule counts, and the fastest of
+    their winners is taken: each rule has its own default, and a session compares trials of one
+    rule. Without a session a trial replaces the default only where its slowest sample is faster
+    than the fastest one of the default: they did not take turns, so a smaller gain may be drift.
     """
-    right = [trial for trial in trials if trial.seconds is not None]
-    finals = [trial for trial in right if trial.method.session]
-    if not finals:
-        return _alone(right)
-    last = {t.rule: t.method.session for t in sorted(finals, key=lambda trial: trial.time)}
-    sessions = [[t for t in finals if t.method.session == one] for one in last.values()]
-    return min(map(_of_session, sessions), key=_seconds)
+    timed = [trial for trial in trials if trial.seconds is not None]
+    confirmed = [trial for trial in timed if trial.method.session]
+    if not confirmed:
+        return _best_of_search(timed)
+    last = {t.rule: t.method.session for t in sorted(confirmed, key=lambda trial: trial.time)}
+    sessions = [[t for t in confirmed if t.method.session == one] for one in last.values()]
+    return min(map(_best_of_session, sessions), key=_seconds)
 
 
-def _alone(trials: Sequence[Trial]) -> Trial | None:
+def _best_of_search(trials: Sequence[Trial]) -> Trial | None:
     default = min((trial for trial in trials if trial.is_default), key=_seconds, default=None)
     if default is None:
         return min(trials, key=_seconds, default=None)
@@ -46,7 +47,7 @@ def _alone(trials: Sequence[Trial]) -> Trial | None:
     return min(faster, key=_seconds, default=default)
 
 
-def _of_session(trials: Sequence[Trial]) -> Trial:
+def _best_of_session(trials: Sequence[Trial]) -> Trial:
     default = next((trial for trial in trials if trial.is_default), None)
     if default is None:
         return min(trials, key=_seconds)
@@ -56,26 +57,26 @@ def _of_session(trials: Sequence[Trial]) -> Trial:
 
 
 def is_faster(trial: Trial, other: Trial, rivals: int = 1) -> bool:
-    """Whether one trial took less than another in the same rounds, beyond their noise.
+    """Whether a trial is significantly faster than another one of its session.
 
-    rivals: how many trials are compared with that one.
+    rivals: the number of trials that are compared with the other one.
     """
-    wins = [won(mine, theirs) for mine, theirs in _units(trial, other)]
-    return rivals * by_chance(sum(wins), len(wins)) <= LEVEL
+    wins = [wins_most_rounds(mine, theirs) for mine, theirs in _units(trial, other)]
+    return rivals * chance_of(sum(wins), len(wins)) <= LEVEL
 
 
-def won(mine: Sequence[float], theirs: Sequence[float]) -> bool:
-    """Whether a candidate was faster than another one in most rounds of a process."""
+def wins_most_rounds(mine: Sequence[float], theirs: Sequence[float]) -> bool:
+    """Whether the samples of one candidate are faster than those of another in most rounds."""
     return median(a / b for a, b in zip(mine, theirs, strict=True)) < 1.0
 
 
-def by_chance(wins: int, of: int) -> float:
-    """The probability that a coin wins so often, or more often."""
+def chance_of(wins: int, of: int) -> float:
+    """The probability of at least so many wins when each has a chance of one half."""
     return sum(comb(of, n) for n in range(wins, of + 1)) / float(2**of)
 
 
 def _units(trial: Trial, other: Trial) -> list[tuple[Sequence[float], Sequence[float]]]:
-    """The samples of both by process; by round where there was one process."""
+    """Pairs of samples, grouped by process; by round where there was one process."""
     many = trial.method.processes
     size = len(trial.samples) // many if many > 1 else 1
     starts = range(0, min(len(trial.samples), len(other.samples)), size)
@@ -83,7 +84,7 @@ def _units(trial: Trial, other: Trial) -> list[tuple[Sequence[float], Sequence[f
 
 
 def _ratio(trial: Trial, other: Trial) -> float:
-    """Median of the time over that of the other one, round by round."""
+    """The median over the rounds of the ratio of both times."""
     return median(a / b for a, b in zip(trial.samples, other.samples, strict=False))
 
 

@@ -1,4 +1,4 @@
-"""What a measurement on this machine is true for."""
+"""The conditions of measurements on this machine."""
 
 from __future__ import annotations
 

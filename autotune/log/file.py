@@ -1,10 +1,9 @@
 """The tuning log: a file of records that many processes append to and that lasts for years.
 
-A record is added in one write to the end of the file, under a lock, and synced; what a killed
-process left of one is closed off by the next. Reading never fails for what a line holds: lines that
-are no records are counted and named, all others stand. A log may be a folder, for file systems of
-networks, whose locks and appends are not to be trusted: each writer then has a file of its own, and
-reading joins them.
+A record is appended in one write, under a lock, and synced; a line that a killed process left
+unfinished is ended by the next writer. Reading never fails because of a line: invalid lines are
+reported, all others are read. A log may be a folder, for network file systems, whose locks and
+appends are unreliable: each writer then has its own file, and reading merges them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A line that is no record: where it stands, from 1, and why not."""
+    """A line that is no valid record. line: its number, from 1; reason: why it is invalid."""
 
     path: Path
     line: int
@@ -41,7 +40,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a log holds: each record once, in the order of the lines, and the lines that are none.
+    """The records of a log, each once, in the order of the lines, and its invalid lines.
 
     keys: the identity of each record.
     """
@@ -60,7 +59,7 @@ class Contents:
 def read_log(path: str | os.PathLike[str]) -> Contents:
     """Read a log, which is a file or a folder of files.
 
-    Raises: LogError where there is none, or it cannot be read.
+    Raises: LogError where it is missing or cannot be read.
     """
     records: dict[str, Record] = {}
     problems: list[Problem] = []
@@ -76,7 +75,7 @@ def read_log(path: str | os.PathLike[str]) -> Contents:
 
 
 def contents(records: Iterable[Record], problems: Iterable[Problem] = ()) -> Contents:
-    """The contents of a log that holds these records."""
+    """The contents of a log with these records."""
     each = {identity(record): record for record in records}
     workloads = tuple(r for r in each.values() if isinstance(r, Workload))
     trials = tuple(r for r in each.values() if isinstance(r, Trial))
@@ -84,19 +83,19 @@ def contents(records: Iterable[Record], problems: Iterable[Problem] = ()) -> Con
 
 
 def merge(*logs: Contents) -> Contents:
-    """Every record of the logs once, workloads before trials, these in the order of their times.
+    """The union of logs: workloads before trials, trials in the order of their times.
 
-    The order of the logs does not matter, nor how often one is given.
+    The result does not depend on the order of the logs, nor on duplicates.
     """
     records = {identity(record): record for log in logs for record in log.records}
     problems = {p: None for log in logs for p in log.problems}
     ordered = sorted(records, key=lambda key: (_time(records[key]), key))
-    told = sorted(problems, key=lambda p: (str(p.path), p.line, p.reason))
-    return contents((records[key] for key in ordered), told)
+    reported = sorted(problems, key=lambda p: (str(p.path), p.line, p.reason))
+    return contents((records[key] for key in ordered), reported)
 
 
 def write_log(known: Contents, path: Path) -> Path:
-    """Write a log anew, whole or not at all; its path. Raises: LogError."""
+    """Replace a log atomically; returns its path. Raises: LogError."""
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".log-", delete=False) as file:
             try:
@@ -131,7 +130,7 @@ def log_files(path: Path) -> list[Path]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, without their ends; of one that is too long its first bytes."""
+    """The lines of a file without their ends; one that is too long is cut."""
     try:
         with path.open("rb") as file:
             while line := file.readline(LONGEST_LINE):
@@ -147,9 +146,9 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 class LogWriter:
-    """Appends to a log. A context manager; several may write to one file at the same time.
+    """Appends to a log. A context manager; several processes may write to one file.
 
-    path: a file, made where there is none; or a folder, where this writer has a file of its own.
+    path: a file, created where it is missing; or a folder, in which this writer has its own file.
     Raises: LogError where it cannot be written.
     """
 
@@ -179,16 +178,13 @@ class LogWriter:
             self._file = -1
 
     def append(self, *records: Record) -> None:
-        """Add records, all of them or none.
-
-        Raises: LogError; what was there before is as it was.
-        """
+        """Append records, all of them or none. Raises: LogError; the log is then unchanged."""
         data = b"".join(map(line_of, records))
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
             end = os.lseek(self._file, 0, os.SEEK_END)
             if end and os.pread(self._file, 1, end - 1) != b"\n":
-                data = b"\n" + data  # a process was killed amid of a line
+                data = b"\n" + data  # a process was killed in the middle of a line
             try:
                 if os.write(self._file, data) != len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -203,12 +199,12 @@ class LogWriter:
 
 
 def unwritable(path: Path, error: OSError) -> LogError:
-    """The error for a log that cannot be written."""
+    """The error of a log that cannot be written."""
     return LogError(f"log: '{path}' cannot be written: {error.strerror}.", code="log-write")
 
 
 def no_file(path: Path) -> LogError:
-    """The error for a pipe or a device in a log's place."""
+    """The error of a path that is a pipe or a device."""
     return LogError(
         f"log: '{path}' is neither a file nor a folder; expected a tuning log, which is a file or "
         "a folder of files.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ..space.decisions import answers_of
+from ..space.decisions import decisions_of
 from .file import Contents
 from .record import Trial
 from .summary import UNNAMED
@@ -15,12 +15,12 @@ Row = Mapping[str, Cell]
 
 
 def names_of(known: Contents) -> dict[str, str]:
-    """The names of the functions of a log, by their keys."""
+    """The names of the functions of a log by their keys."""
     return {workload.key: workload.name for workload in known.workloads}
 
 
 def flat(trial: Trial, names: Mapping[str, str]) -> Row:
-    """A trial as one row: equal columns in every row, numbers in seconds, lists as JSON text."""
+    """A trial as one row: the same columns in every row, times in seconds, lists as JSON text."""
     at, how = trial.conditions, trial.method
     threads = at.target.get("threads")
     return {
@@ -33,7 +33,7 @@ def flat(trial: Trial, names: Mapping[str, str]) -> Row:
         "default": trial.is_default,
         "session": how.session,
         "rule": trial.rule,
-        "decisions": json.dumps({k: answer.value for k, answer in answers_of(trial.trace).items()}),
+        "decisions": json.dumps({k: one.value for k, one in decisions_of(trial.trace).items()}),
         "proof": trial.proof,
         "source": trial.source,
         "cpu": at.cpu,

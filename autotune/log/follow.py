@@ -1,4 +1,4 @@
-"""Follow a log that others write: what was added since it was last looked at."""
+"""Follow a log that other processes write: read what was appended since the last time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .record import LONGEST_LINE, Record, identity, record_of
 
 @dataclass
 class _File:
-    """How much of a file was read: bytes, all of whole lines, and lines."""
+    """How much of a file was read, in bytes of complete lines and in lines."""
 
     bytes: int = 0
     lines: int = 0
@@ -21,9 +21,9 @@ class _File:
 
 @dataclass
 class Follower:
-    """Reads a log that grows: a file, or a folder in which files appear. It need not be there yet.
+    """Reads a log that grows: a file, or a folder in which files appear. It may not exist yet.
 
-    problems: the lines so far that are no records.
+    problems: the invalid lines so far.
     """
 
     path: Path
@@ -32,10 +32,10 @@ class Follower:
     _known: set[str] = field(default_factory=set)
 
     def read(self) -> list[Record]:
-        """Records that were not there before, each once.
+        """The records that were added since the last call, each once.
 
-        A line without its end is still being written, and is read when it is whole. A file that has
-        become shorter is read again from its start.
+        An unfinished last line is read once it is complete. A file that became shorter is read
+        again from its start.
         Raises: LogError where the log cannot be read.
         """
         if not self.path.exists():
@@ -43,7 +43,7 @@ class Follower:
         return [record for file in log_files(self.path) for record in self._added(file)]
 
     def _added(self, path: Path) -> list[Record]:
-        state, found = self._files.setdefault(path, _File()), []
+        state, added = self._files.setdefault(path, _File()), []
         for line in self._lines(path, state):
             state.lines += 1
             if not line.strip():
@@ -55,25 +55,25 @@ class Follower:
                 continue
             if identity(record) not in self._known:
                 self._known.add(identity(record))
-                found.append(record)
-        return found
+                added.append(record)
+        return added
 
     def _lines(self, path: Path, state: _File) -> list[bytes]:
-        """The whole lines behind what was read."""
+        """The complete lines that were not read yet."""
         try:
             with path.open("rb") as file:
                 if os.fstat(file.fileno()).st_size < state.bytes:
                     state.bytes = state.lines = 0
                 file.seek(state.bytes)
                 data = file.read()
-        except FileNotFoundError:  # it went away since it was listed
+        except FileNotFoundError:  # removed since it was listed
             return []
         except OSError as error:
             raise LogError(
                 f"log: '{path}' cannot be read: {error.strerror}.", code="log-read"
             ) from error
         whole = data[: data.rfind(b"\n") + 1]
-        if not whole and len(data) > LONGEST_LINE:  # no record is that long: pass it over
+        if not whole and len(data) > LONGEST_LINE:  # no record is that long: skip it
             whole = data
         state.bytes += len(whole)
         return whole.splitlines()

@@ -1,8 +1,8 @@
-"""Records: what a tuning log keeps, one JSON object on each line.
+"""The records of a tuning log, one JSON object per line.
 
-A workload is written once, whole, so that a log says by itself what was tuned and can be checked
-years later; trials name it by its key. Each line ends with a hash of the rest of it: of lines that
-were cut, joined or edited none counts. The schema for other tools is record.schema.json.
+A workload is written once, with its whole text, so that a log is self-contained; trials refer to it
+by its key. Each line ends with a hash of the rest of it, so lines that were cut, joined or edited
+are detected. The schema for other tools is record.schema.json.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...tir.parsing.json_reader import Json, Reader, parse_json
 from ...tir.text.canonical import canonical_print, workload_key
 from ..errors import RecordError
 
-SCHEMA = 1  # of a line; raised where the meaning of a field changes
+SCHEMA = 1  # of a line; incremented when the meaning of a field changes
 LONGEST_LINE = 8 << 20  # bytes
 
 Outcome = Literal["ok", "wrong", "crashed", "timed-out", "out-of-memory", "build-failed"]
@@ -43,7 +43,7 @@ _MOST_SAMPLES = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A function that was tuned: its key, its name where it was tuned, and its canonical print."""
+    """A function that was tuned: its key, its name and its canonical print."""
 
     key: str
     name: str
@@ -51,18 +51,18 @@ class Workload:
 
     @staticmethod
     def of(func: PrimFunc) -> Workload:
-        """The workload that a function is."""
+        """The workload of a function."""
         return Workload(workload_key(func), func.name, canonical_print(func))
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a measurement is true for.
+    """The conditions under which a measurement holds.
 
-    target: the fields of the Target. cpu: the model of what runs it: a CPU as the operating system
-    names it, a GPU as its driver does. compiler: the first line that it says of itself; flags: what
-    it was told. tool: the version of tilewright. driver: of a GPU, by the newest CUDA that it
-    knows; empty for a CPU.
+    target: the fields of the Target. cpu: the model name of the device: of a CPU as the operating
+    system reports it, of a GPU as its driver does. compiler: the first line of its version text;
+    flags: its options. tool: the version of tilewright. driver: of a GPU, as the newest CUDA
+    version that it supports; empty for a CPU.
     """
 
     target: Mapping[str, Json]
@@ -77,15 +77,15 @@ class Conditions:
 class Method:
     """How a trial was timed.
 
-    cache: where the constants were: "warm", or "cold", `rotated` bytes of copies taken in turn; on
-    a GPU where all data was, "cold": so many bytes were written before each call.
-    calls: of the kernel in each sample; rounds: in which the samples were taken, fewer for one that
-    was soon seen to be slower than others.
-    calibration: GFLOP/s of the multiply-add probe beside it; None where none was taken.
-    session: of finalists, which took turns: the n-th samples of those of one session were taken in
-    the same round. Empty for what a search tried on its way.
-    processes: how many the rounds were spread over, each as many as the others, one process after
-    the other; a kernel has its luck with the memory that it gets once in each.
+    cache: "warm", or "cold": on a CPU the calls rotate over copies of the constants, `rotated`
+    bytes in all; on a GPU so many bytes are written before each call.
+    calls: of the kernel, in each sample; rounds: the number of samples, fewer for a candidate that
+    was clearly slower than others.
+    calibration: GFLOP/s of the multiply-add probe next to the samples; None where it did not run.
+    session: of confirmation: the n-th samples of all trials of a session were taken in the same
+    round. Empty for a trial of the search itself.
+    processes: over how many processes the rounds were spread evenly; memory placement varies per
+    process.
     """
 
     cache: Literal["warm", "cold"]
@@ -99,13 +99,13 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One candidate: what was tried and what came of it.
+    """One candidate and the result of measuring it.
 
-    workload: its key. rule: who made the schedule; is_default: whether all decisions are the rule's
-    own. source: SHA-256, 16 digits, of the code that was built; empty where there is none: another
-    one from the same trace is another kernel. samples: seconds of a call. text: what is known of a
-    failure, or of a machine that was not at rest. proof: the status of the proof. time: of the end,
-    UTC, ISO 8601.
+    workload: its key. rule: which rule made the schedule; is_default: whether all decisions are the
+    rule's own. source: the first 16 digits of the SHA-256 of the code; empty where none was
+    written. Another version may write other code for the same trace. samples: seconds of a call.
+    text: details of a failure, or notes about an unsteady machine. proof: the status of the proof.
+    time: of its end, UTC, ISO 8601.
     """
 
     workload: str
@@ -128,7 +128,7 @@ class Trial:
 
     @property
     def decisions(self) -> tuple[object, ...]:
-        """What was chosen at each sample_* step."""
+        """The decision at each sample_* step."""
         return tuple(step.decision for step in self.trace.steps if step.decision is not None)
 
 
@@ -142,7 +142,7 @@ def line_of(record: Record) -> bytes:
 
 
 def identity(record: Record) -> str:
-    """The hash that ends the record's line: equal records have equal ones."""
+    """The hash at the end of the record's line, which identifies the record."""
     return _sum(_workload_json(record) if isinstance(record, Workload) else _trial_json(record))
 
 
@@ -164,18 +164,18 @@ def record_of(line: bytes) -> Record:
     except RecordError:
         raise
     except (TilewrightError, ArithmeticError, RecursionError) as error:
-        told = error.message if isinstance(error, TilewrightError) else str(error)
-        raise RecordError(f"log: no record of ours: {told}", code="log-line") from None
+        text = error.message if isinstance(error, TilewrightError) else str(error)
+        raise RecordError(f"log: no record of ours: {text}", code="log-line") from None
 
 
 def _checked(reader: Reader) -> Reader:
-    """The fields of a line without its sum, which is right."""
+    """The fields of a line without its sum. Raises: RecordError for a wrong sum."""
     fields = dict(reader.value) if isinstance(reader.value, dict) else {}
-    found = fields.pop("sum", None)
-    wanted = _sum(fields)
-    if found != wanted:
+    actual = fields.pop("sum", None)
+    expected = _sum(fields)
+    if actual != expected:
         raise RecordError(
-            f"log: the sum of the line is {found!r}; expected '{wanted}'.",
+            f"log: the sum of the line is {actual!r}; expected '{expected}'.",
             code="log-sum",
             hints=("the line was cut or changed after it was written.",),
         )
@@ -252,12 +252,12 @@ def _trial(body: Reader) -> Trial:
 
 
 def _seconds(body: Reader) -> float:
-    found = body.number()
-    if not 0.0 < found < math.inf:
+    seconds = body.number()
+    if not 0.0 < seconds < math.inf:
         raise RecordError(
-            f"log: {body.where} is {found}; expected a number of seconds.", code="log-line"
+            f"log: {body.where} is {seconds}; expected a number of seconds.", code="log-line"
         )
-    return found
+    return seconds
 
 
 def _trace(body: Reader) -> Trace:
@@ -266,8 +266,8 @@ def _trace(body: Reader) -> Trace:
 
 def outcome_of(body: Reader) -> Outcome:
     """An outcome by its name. Raises: IRError for another text."""
-    found = body.one_of(*OUTCOMES)
-    return next(outcome for outcome in OUTCOMES if outcome == found)
+    name = body.one_of(*OUTCOMES)
+    return next(outcome for outcome in OUTCOMES if outcome == name)
 
 
 def _method(body: Reader) -> Method:

@@ -1,8 +1,8 @@
-"""Which times may be compared: those that were measured in one setting.
+"""Settings: only times that were measured in the same setting may be compared.
 
 A setting is the machine (a CPU, or a GPU with its driver), the target with its threads, the code
-generator (tilewright, compiler and flags) and the state of the caches. Times of two settings are
-never compared in silence: what reads a log takes them apart here, and says in what they differ.
+generator (tilewright, compiler and flags) and the state of the caches. Readers of a log group
+trials by setting, and report how settings differ.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _INSTRUCTIONS = ("kind", "isa", "features")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What two times share that may be compared.
+    """What comparable times have in common.
 
-    cpu: the model, or that of a GPU; empty where the GPU is not here. instructions: those of the
-    target, as text; threads: how many it was scheduled for; machine: the target's other fields, as
-    JSON. tool, compiler, flags: what made the code. cache: "cold" or "warm"; empty where nothing
+    cpu: the model of the CPU or GPU; empty for a GPU that this machine lacks. instructions: those
+    of the target, as text; threads: the number that it schedules for; machine: its other fields, as
+    JSON. tool, compiler, flags: the code generator. cache: "cold" or "warm"; empty where nothing
     was timed. driver: of a GPU.
     """
 
@@ -61,12 +61,12 @@ class Setting:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """Where it was measured: the machine and the target."""
+        """The machine and the target, without the code generator and the caches."""
         return (self.cpu, self.instructions, self.threads, self.machine)
 
     @property
     def generator(self) -> tuple[object, ...]:
-        """What made the code."""
+        """The code generator: tilewright, compiler and flags."""
         return (self.tool, self.compiler, self.flags)
 
     def __str__(self) -> str:
@@ -80,25 +80,25 @@ class Setting:
 
 
 def by_setting(trials: Iterable[Trial]) -> dict[Setting, list[Trial]]:
-    """Trials that may be compared, together, in their order.
+    """Group trials by setting, in their order.
 
-    One that failed stands in every setting that differs from its own by the caches alone.
+    A failed trial is in every setting that differs from its own only in the caches.
     """
     alike: dict[Setting, list[Trial]] = {}
     for trial in trials:
         alike.setdefault(Setting.of(trial.conditions), []).append(trial)
-    found: dict[Setting, list[Trial]] = {}
+    groups: dict[Setting, list[Trial]] = {}
     for bare, members in alike.items():
         states = dict.fromkeys(t.method.cache for t in members if t.seconds is not None)
         for cache in states or ("",):
-            found[replace(bare, cache=cache)] = [
+            groups[replace(bare, cache=cache)] = [
                 t for t in members if t.seconds is None or t.method.cache == cache
             ]
-    return found
+    return groups
 
 
 def differences(one: Setting, other: Setting) -> tuple[str, ...]:
-    """In what two settings differ, in words; none where their times may be compared."""
+    """How two settings differ, in words; empty where their times may be compared."""
     pairs: Mapping[str, tuple[object, object]] = {
         "GPU" if one.is_of_gpu else "CPU": (one.cpu, other.cpu),
         "instructions": (one.instructions, other.instructions),
@@ -113,13 +113,13 @@ def differences(one: Setting, other: Setting) -> tuple[str, ...]:
     return tuple(
         "sizes or speeds of the machine"
         if name == "machine"
-        else f"{name} {_told(mine)}, {f'not {_told(theirs)}' if theirs else 'and none is here'}"
+        else f"{name} {_quoted(mine)}, {f'not {_quoted(theirs)}' if theirs else 'and none is here'}"
         for name, (mine, theirs) in pairs.items()
         if mine != theirs
     )
 
 
-def _told(value: object) -> str:
+def _quoted(value: object) -> str:
     return str(value) if isinstance(value, int) else f"'{value}'"
 
 

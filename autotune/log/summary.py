@@ -1,5 +1,5 @@
-"""Where the search for a function stands, by what a log holds: one entry for each function and each
-setting in which it was tried, since times of two settings are not compared.
+"""Summaries of a log: one for each function in each setting, since times of two settings are not
+compared.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...tir.parsing.json_reader import Json
-from ..space.decisions import answers_of
-from .choice import chosen
+from ..space.decisions import decisions_of
+from .choice import best_trial
 from .file import Contents
 from .record import Trial
 from .setting import Setting, by_setting
@@ -19,8 +19,8 @@ UNNAMED = "unnamed"  # a function whose own record is missing
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One function in one setting. best: the trial to be used; None where nothing ran."""
+class TuningSummary:
+    """One function in one setting. best: the recommended trial; None where none ran."""
 
     name: str
     key: str
@@ -30,34 +30,34 @@ class Standing:
 
     @property
     def seconds(self) -> float | None:
-        """What the best one took."""
+        """Seconds of the best trial."""
         return None if self.best is None else self.best.seconds
 
     @property
     def default_seconds(self) -> float | None:
-        """What the rule's own schedule took."""
+        """Seconds of the default schedule."""
         return default_seconds(self.trials, self.best)
 
     @property
     def gain(self) -> float | None:
-        """The default's time over the best one's."""
+        """The time of the default over that of the best trial."""
         default, best = self.default_seconds, self.seconds
         return None if default is None or best is None else default / best
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """How many trials ended how."""
+        """The number of trials of each outcome."""
         return Counter(trial.outcome for trial in self.trials)
 
     @property
     def failed(self) -> int:
-        """How many trials failed."""
+        """The number of trials that failed."""
         return len(self.trials) - self.outcomes.get("ok", 0)
 
     def to_json(self) -> dict[str, Json]:
-        """Everything but the trials."""
+        """The summary without its trials."""
         best, at = self.best, self.setting
-        told: dict[str, Json] = {
+        body: dict[str, Json] = {
             "function": self.name,
             "key": self.key,
             "cpu": at.cpu,
@@ -74,25 +74,26 @@ class Standing:
             "gain": self.gain,
         }
         if best is None:
-            return told
-        chose: dict[str, Json] = {
-            name: _json(answer.value) for name, answer in answers_of(best.trace).items()
+            return body
+        decisions: dict[str, Json] = {
+            name: _json(decision.value) for name, decision in decisions_of(best.trace).items()
         }
-        return {**told, "rule": best.rule, "is_default": best.is_default, "decisions": chose}
+        return {**body, "rule": best.rule, "is_default": best.is_default, "decisions": decisions}
 
 
 def default_seconds(trials: Sequence[Trial], best: Trial | None) -> float | None:
-    """What the rule's own schedule took, in the rounds of the best trial where it was there."""
-    found = [trial for trial in trials if trial.is_default and trial.seconds is not None]
+    """Seconds of the default schedule, in the session of the best trial where it took part."""
+    defaults = [trial for trial in trials if trial.is_default and trial.seconds is not None]
     session = None if best is None else best.method.session
-    paired = [trial for trial in found if trial.method.session == session]
-    return (paired or found)[-1].seconds if found else None
+    paired = [trial for trial in defaults if trial.method.session == session]
+    return (paired or defaults)[-1].seconds if defaults else None
 
 
-def standings(known: Contents) -> list[Standing]:
-    """Every function in every setting, in the order of the log.
+def summarise(known: Contents) -> list[TuningSummary]:
+    """Summarise every function in every setting, in the order of the log.
 
-    One of which nothing was timed there stands in the setting of those that were.
+    A function of which no trial was timed joins the setting of the others that differs only in the
+    caches.
     """
     names = {workload.key: workload.name for workload in known.workloads}
     by_key: dict[str, list[Trial]] = {}
@@ -105,11 +106,11 @@ def standings(known: Contents) -> list[Standing]:
     ]
     timed = {replace(setting, cache=""): setting for _, setting, _ in groups if setting.cache}
     return [
-        Standing(
+        TuningSummary(
             names.get(key, UNNAMED),
             key,
             setting if setting.cache else timed.get(setting, setting),
-            chosen(members),
+            best_trial(members),
             tuple(members),
         )
         for key, setting, members in groups

@@ -1,4 +1,4 @@
-"""Candidates built, compiled, checked and timed."""
+"""Building, compiling, checking and timing candidates."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

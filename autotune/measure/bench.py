@@ -1,4 +1,4 @@
-"""The data that candidates of a function run on, and what their results should be."""
+"""The data that the candidates of a function run on, and their expected results."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ...runtime.machine.host import last_level_bytes
 from ...tir.func import PrimFunc
 from ...tir.parsing.parser import parse
 
-MOST_COPIES = 512  # of the constants, that are taken in turn
+MOST_COPIES = 512  # of the constants, over which calls rotate
 
 
 @dataclass
 class Bench:
-    """A function with random constants and inputs, and what its results should be."""
+    """A function with random constants and inputs, and its expected results."""
 
     func: PrimFunc
     constants: dict[str, Array]
@@ -27,7 +27,7 @@ class Bench:
 
     @staticmethod
     def of(text: str, seed: int) -> Bench:
-        """Data for a function."""
+        """Draw the data of a function."""
         func = parse(text)
         drawn = draw_arrays(func, Draw.NORMAL, np.random.default_rng(seed))
         constants = {buffer.name: drawn[buffer.name] for buffer in func.constants}
@@ -36,18 +36,18 @@ class Bench:
 
     @property
     def copies(self) -> int:
-        """How many copies of the constants are taken in turn."""
+        """The number of copies of the constants over which calls rotate."""
         size = self._size
         return min(MOST_COPIES, -(-2 * last_level_bytes() // size)) if size else 1
 
     @property
     def rotated(self) -> int:
-        """Bytes of all copies."""
+        """Bytes of all copies of the constants."""
         return self.copies * self._size
 
     @property
     def bytes(self) -> int:
-        """Of its data, with what the checker has of it."""
+        """Bytes of the data, the copies of the checker included."""
         return 3 * (self._size + sum(array.nbytes for array in self.inputs))
 
     @property
@@ -56,17 +56,17 @@ class Bench:
 
 
 class Benches:
-    """The benches that were used last, as many as fit: a search goes to and fro between functions,
-    and what their results should be takes longer than a trial.
+    """A cache of the benches used last: a search alternates between functions, and computing their
+    expected results takes longer than a trial.
     """
 
     def __init__(self, most: int = 1 << 30) -> None:
-        """most: bytes; the last one is kept, however large."""
+        """most: bytes; the last bench is kept, however large."""
         self._most = most
         self._kept: dict[tuple[str, int], Bench] = {}
 
     def of(self, text: str, seed: int) -> Bench:
-        """The bench of a function, made where it is not there."""
+        """The bench of a function, made where it is not cached."""
         key = (text, seed)
         found = self._kept.pop(key, None)
         self._make_room(0 if found is None else found.bytes)

@@ -1,4 +1,4 @@
-"""Whether a machine is as fast as it was: a probe, timed before and after all that counts."""
+"""Drift detection: a probe is timed before and after each measurement."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from statistics import median
 
 DRIFT = 0.05
-_KNOWN = 9  # readings that say what is usual
-_FIRST = 2.0  # seconds that may be lost to a restless machine before it has earned any
-_SHARE = 0.1  # of the time of timing that may be lost
-_PAUSE, _LONGEST = 0.2, 5.0  # seconds; each pause of a row is twice the one before
+_KNOWN = 9  # readings whose median is the reference
+_FIRST = 2.0  # seconds that may be lost to drift at the start
+_SHARE = 0.1  # of the time spent timing, that may be lost to drift in addition
+_PAUSE, _LONGEST = 0.2, 5.0  # seconds; consecutive pauses double
 
 
 @dataclass
 class Calibration:
-    """Tells a machine that drifts from one at rest, and how long to wait for it.
+    """Detects drift of the machine, and decides how long to wait.
 
-    A reading is the rate of the multiply-add probe. What is lost to waiting and to measuring again
-    is at most two seconds and a tenth of all the time that was timed; then results count as they
-    are, with the readings in their records.
+    A reading is the rate of the multiply-add probe. Waiting and measuring again take at most two
+    seconds and a tenth of the time spent timing; beyond that results are accepted in spite of
+    drift, with the readings in their records.
     """
 
     _usual: deque[float] = field(default_factory=lambda: deque(maxlen=_KNOWN))
@@ -28,8 +28,8 @@ class Calibration:
     _pause: float = _PAUSE
 
     def drift(self, readings: tuple[float, float]) -> float:
-        """How far the reading before or the one after is off what is usual: 0.1 is a tenth less or
-        more; 0 where nothing is known.
+        """The relative deviation of the readings before and after from the median, the larger one;
+        without a median, of one from the other.
         """
         if not self._usual:
             return abs(readings[1] / readings[0] - 1)
@@ -37,7 +37,7 @@ class Calibration:
         return max(abs(reading / usual - 1) for reading in readings)
 
     def accepts(self, readings: tuple[float, float], seconds: float) -> bool:
-        """Whether what was timed between two readings, in so many seconds, counts."""
+        """Whether to accept a measurement of so many seconds between two readings."""
         allowed = _FIRST + _SHARE * self._spent
         if self.drift(readings) > DRIFT and self._lost + self._pause + seconds <= allowed:
             self._lost += seconds
@@ -48,7 +48,7 @@ class Calibration:
         return True
 
     def pause(self) -> float:
-        """Seconds to wait now; the next time it is twice as many."""
+        """Seconds to wait now; each call doubles the next pause."""
         now, self._pause = self._pause, min(2 * self._pause, _LONGEST)
         self._lost += now
         return now

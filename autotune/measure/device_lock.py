@@ -1,7 +1,8 @@
-"""Who may use the CPU: any number that build, or one that times; and a GPU: one that times.
+"""Device locks: the CPU is shared by any number of builders or held by one timer; a GPU is held by
+one timer.
 
-All searches of a user on a machine share it, whatever process or thread they are in. It is a lock
-on a file, so a process that dies gives it back.
+All searches of a user on a machine share the locks, across processes and threads. They are file
+locks, so a process that dies releases them.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from time import monotonic, sleep
 from ...runtime.toolchain.cache import user_cache
 
 _POLL = 0.005  # seconds
-_TELL = 3.0  # seconds of waiting after which the user is told
+_TELL = 3.0  # seconds of waiting after which it is reported
 
 
 class DeviceLock:
-    """A lock on a file. tell: told, in words, that another process makes this one wait for a
+    """A lock on a file. tell: called with a text when another process makes this one wait for the
     `device`.
     """
 
@@ -35,13 +36,13 @@ class DeviceLock:
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """Hold it beside others that build; wait while somebody times."""
+        """Hold the lock shared with other builders; wait while a timer holds it."""
         with self._held(fcntl.LOCK_SH):
             yield
 
     @contextmanager
     def timing(self) -> Iterator[None]:
-        """Hold it alone."""
+        """Hold the lock exclusively."""
         with self._held(fcntl.LOCK_EX):
             yield
 
@@ -67,7 +68,7 @@ class DeviceLock:
                 began = self._told(file, began)
 
     def _told(self, file: int, began: float) -> float | None:
-        """Tell, once, of another process; None when that is done."""
+        """Report the process that holds the lock, once; None when that is done."""
         holder = os.pread(file, 12, 0).decode(errors="replace").strip()
         if holder == str(os.getpid()):
             return began
@@ -77,16 +78,12 @@ class DeviceLock:
 
 
 def cpu_lock(tell: Callable[[str], None] | None = None) -> DeviceLock:
-    """The lock of this machine's CPU, in the folder of the cache; without a cache it holds within
-    this process alone.
-    """
+    """The lock of this machine's CPU, in the cache folder; without a cache, of this process."""
     return DeviceLock(_folder() / "cpu", tell)
 
 
 def gpu_lock(tell: Callable[[str], None] | None = None) -> DeviceLock:
-    """The lock of this machine's GPUs, in the same way: one for all of them, since which one a
-    process uses is its own affair.
-    """
+    """The lock of this machine's GPUs, one for all: each process chooses its own GPU."""
     return DeviceLock(_folder() / "gpu", tell, "GPU")
 
 

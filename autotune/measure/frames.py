@@ -1,4 +1,4 @@
-"""What the two ends of a pipe say to each other: a JSON object and some bytes in each frame."""
+"""Framing for messages over a pipe: each frame is a JSON object and some blobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def encode(body: Mapping[str, Json], blobs: Sequence[bytes] = ()) -> bytes:
 
 
 def decode(data: bytes) -> tuple[Frame, bytes] | None:
-    """The first frame of some bytes and those behind it; None where it is not whole yet."""
+    """The first frame of some bytes, and the remaining bytes; None where it is incomplete."""
     if len(data) < _HEAD.size:
         return None
     length, count = _HEAD.unpack_from(data)
@@ -48,7 +48,7 @@ def decode(data: bytes) -> tuple[Frame, bytes] | None:
 
 
 def read_frame(stream: BinaryIO) -> Frame | None:
-    """The next frame of a stream; None at its end. Raises: EOFError for an end amid of one."""
+    """The next frame of a stream; None at its end. Raises: EOFError in the middle of a frame."""
     head = stream.read(_HEAD.size)
     if not head:
         return None
@@ -58,5 +58,5 @@ def read_frame(stream: BinaryIO) -> Frame | None:
     rest = sum(n for (n,) in _SIZE.iter_unpack(sizes)) + length
     found = decode(head + sizes + stream.read(rest)) if len(head) == _HEAD.size else None
     if found is None:
-        raise EOFError("the other end closed the pipe amid of a frame")
+        raise EOFError("the other end closed the pipe in the middle of a frame")
     return found[0]

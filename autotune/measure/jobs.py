@@ -1,8 +1,8 @@
-"""What travels between a search and a machine that measures: JSON and the C text of candidates
-there, times and verdicts back.
+"""The messages between a search and a machine that measures: jobs with the source of candidates,
+and replies with outcomes and times.
 
-No code of the caller travels and nothing is pickled, so a job can be measured by any machine with
-tilewright and a C compiler, or NVRTC and a GPU.
+No code of the caller is sent and nothing is pickled, so any machine with tilewright and a C
+compiler, or NVRTC and a GPU, can run a job.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LONGEST_TEXT = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Candidates of one function that are to be compiled, checked and timed in turns.
+    """Candidates of one function to compile, check and time in turns.
 
-    func: the function as text; seed: of its data. target: what the candidates are for; its threads
-    run them. is_final: the candidates were found to be right before; they are timed in a fresh
-    process. bar: seconds of the best that is known: what is clearly slower gets few rounds. None:
-    all candidates get all rounds. memory: bytes that a worker may take. default: the number of the
-    candidate that is the rule's own, where it is among them: the others are compared with it.
+    func: the function as text; seed: of its data. target: of the candidates; its number of threads
+    runs them. is_final: a confirmation round, whose candidates were checked before and are timed in
+    a fresh process. bar: seconds of the fastest known candidate: clearly slower ones get fewer
+    rounds. None: all candidates get all rounds. memory: the limit of a worker in bytes. default:
+    the number of the default candidate, where it is among them.
     """
 
     func: str
@@ -82,11 +82,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one candidate.
+    """The result of one candidate.
 
-    samples: seconds of a call; calls: in each sample; rotated: bytes of constants that were taken
-    in turn, or that were written before each call to a GPU; calibration: GFLOP/s of the probe of
-    multiply-adds. text: of a failure, or of a machine that was not at rest.
+    samples: seconds of a call; calls: in each sample; rotated: bytes of the constants over which
+    calls rotate, or that are written before each call on a GPU; calibration: GFLOP/s of the
+    multiply-add probe. text: details of a failure, or notes about drift.
     """
 
     outcome: Outcome
@@ -123,7 +123,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a machine says to a job.
+    """The reply to a job.
 
     conditions: of the machine that measured. results: of each candidate.
     """
@@ -150,15 +150,15 @@ class Reply:
 
 
 def whole(data: bytes) -> Frame:
-    """The one frame of some bytes. Raises: EOFError."""
+    """The only frame of some bytes. Raises: EOFError."""
     found = decode(data)
     if found is None or found[1]:
-        raise EOFError("what arrived is not one whole message")
+        raise EOFError("the data are not one complete message")
     return found[0]
 
 
 def bar_to_json(bar: float | None) -> dict[str, Json]:
-    """JSON has no infinity: a bar that nothing is known of is one without seconds."""
+    """The bar as JSON, which has no infinity: an infinite bar has no seconds."""
     return {"drops": bar is not None, "seconds": None if bar in (None, inf) else bar}
 
 

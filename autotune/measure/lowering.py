@@ -1,4 +1,4 @@
-"""What a candidate takes until it can be compiled: lowered, proved, written."""
+"""Lowering a candidate to source: lower, prove and write it as C or CUDA C."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..space.space import Candidate
 _SOURCE = 16  # digits of the hash of a source
 
 
-# of isl, for one proof: some took 50 us each. What stays undecided is checked by numbers alone.
+# of isl per proof; some took 50 us each. An undecided candidate is only checked numerically.
 PROOF_OPERATIONS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A candidate that was lowered, proved, written. proof: its status; seconds: of each step."""
+    """The source of a candidate. proof: the status of its proof; seconds: of each step."""
 
     candidate: Candidate
     artifact: Code
@@ -30,7 +30,7 @@ class Written:
 
     @property
     def source(self) -> str:
-        """The hash of its code."""
+        """The hash of the source."""
         return hashlib.sha256(self.artifact.source.encode()).hexdigest()[:_SOURCE]
 
 

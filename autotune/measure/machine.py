@@ -1,6 +1,4 @@
-"""This machine as a place that measures: it compiles candidates, and has a worker check and time
-them.
-"""
+"""Measuring on this machine: compiles candidates, and lets a worker process check and time them."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from .device_lock import cpu_lock, gpu_lock
 from .jobs import Job, Reply, Result, bar_to_json
 from .worker_process import Deadlines, Fault, Worker
 
-_LONG = 1.0  # seconds of a pause that is told
+_LONG = 1.0  # seconds; a longer pause is reported
 
 Ready = dict[int, tuple[Written, Compiled]]  # what is compiled, by its number in the job
 Readings = tuple[float, float]
@@ -37,7 +35,7 @@ Readings = tuple[float, float]
 class Machine:
     """Compiles, checks and times candidates here. A context manager; one job at a time.
 
-    tell: told in words what makes it wait. clock: the seconds that its parts took.
+    tell: called with a text that says what it waits for. clock: the seconds of its stages.
     """
 
     def __init__(
@@ -64,7 +62,7 @@ class Machine:
         self.close()
 
     def close(self) -> None:
-        """End the worker; a job that runs ends too."""
+        """End the worker, and with it a running job."""
         self._is_closed = True
         self._compilers.shutdown(wait=False, cancel_futures=True)
         self._worker.kill()
@@ -72,12 +70,12 @@ class Machine:
             self._worker.close()
 
     def compile_ahead(self, artifact: Written) -> None:
-        """Begin to compile a candidate that a job will hold."""
+        """Start to compile a candidate of a later job."""
         if artifact.source not in self._compiled:
             self._compiled[artifact.source] = self._compilers.submit(self._compile, artifact)
 
     def measure(self, job: Job) -> Reply:
-        """Do a job. Raises: TuneError where no worker starts; CompilerNotFound."""
+        """Run a job. Raises: TuneError where no worker starts; CompilerNotFound."""
         with self._one_at_a_time:
             for artifact in job.candidates:
                 self.compile_ahead(artifact)
@@ -108,8 +106,8 @@ class Machine:
         return found
 
     def _spilled(self, job: Job, ready: Ready) -> dict[int, Result]:
-        """Those that keep more of a thread in a GPU's local memory than others of the function had
-        to: they are not worth its time, but for the default, with which all are compared.
+        """Refuse candidates that spill more bytes per thread than the best candidate of the
+        function, the default excepted, since all others are compared with it.
         """
         found = {number: one.local_bytes for number, (_, one) in ready.items()}
         known = [self._least_local[job.func]] if job.func in self._least_local else []
@@ -118,19 +116,19 @@ class Machine:
         return {
             number: Result(
                 "build-failed",
-                f"a thread keeps {local} bytes in local memory, for want of registers; another "
-                f"candidate {least}",
+                f"spills {local} bytes per thread to local memory; the best candidate spills "
+                f"{least}",
             )
             for number, local in found.items()
             if local > least and number != job.default
         }
 
     def _fates(self, job: Job, ready: Ready) -> dict[int, Result]:
-        """What becomes of each candidate.
+        """The result of each candidate.
 
-        One that takes too long, or that is wrong, is out, and a new worker goes on with the others.
-        Of a crash another one may be guilty than the one that runs, having written where it should
-        not: then each gets a worker of its own. Raises: TuneError where no worker starts.
+        One that times out or is wrong is dropped, and a new worker continues with the others. A
+        crash may be caused by an earlier candidate that wrote out of bounds, so after a crash each
+        candidate gets its own worker. Raises: TuneError where no worker starts.
         """
         found: dict[int, Result] = {}
         todo, alone = list(ready), False
@@ -163,7 +161,7 @@ class Machine:
             results, readings = got
             drift = self._calibration.drift(readings)
             if drift > DRIFT:
-                notes.append(f"the probe of multiply-adds was {drift:.0%} off what is usual")
+                notes.append(f"the multiply-add probe deviated by {drift:.0%} from its median")
             if self._calibration.accepts(readings, self._timed):
                 return [replace(one, text="; ".join(notes)) for one in results]
             pause = self._calibration.pause()

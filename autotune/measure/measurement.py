@@ -1,4 +1,4 @@
-"""Jobs for the candidates of one function, and the trials that come of the answers."""
+"""Jobs for the candidates of one function, and the trials from the replies."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .jobs import Job, Result
 from .lowering import Written
 
 ROUNDS = 5
-_MEMORY = 2 << 30  # bytes that a candidate may take beside the data of its function
-_COPIES = 4  # of all arrays: data, fences, outputs, what timing runs on
+_MEMORY = 2 << 30  # bytes that a candidate may use beyond the data of its function
+_COPIES = 4  # of all arrays: data, guard regions, outputs, data for timing
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What candidates are of. rule: who makes their schedules; key: of the workload."""
+    """The function of the candidates. rule: that makes their schedules; key: of the workload."""
 
     func: PrimFunc
     target: Target
@@ -39,7 +39,7 @@ class Subject:
         bar: float | None = inf,
         is_final: bool = False,
     ) -> Job:
-        """The job that measures candidates: see Job."""
+        """The job that measures candidates; see Job."""
         artifacts = tuple(one.artifact for one in written)
         memory = _MEMORY + self._bytes(len(artifacts))
         func, target = str(self.func), self.target
@@ -47,7 +47,7 @@ class Subject:
         return Job(func, self.seed, target, rounds, memory, artifacts, is_final, bar, default)
 
     def _bytes(self, candidates: int) -> int:
-        """Of the data, and of the copies that each candidate has."""
+        """Bytes of the data and of the copies for each candidate."""
         moving = sum(b.type.bytes * b.size for b in (*self.func.inputs, *self.func.outputs))
         fixed = sum(b.type.bytes * b.size for b in self.func.constants)
         return _COPIES * (moving * (1 + candidates) + fixed) + 2 * candidates * max(
@@ -101,7 +101,7 @@ class Subject:
 
 
 def same_code(known: Trial, one: Written) -> Trial:
-    """The trial of a candidate whose code was measured as that of another one."""
+    """The trial of a candidate with the same code as one that was measured."""
     candidate = one.candidate
     return replace(
         known, is_default=candidate.is_default, trace=candidate.schedule.trace, time=_now()

@@ -1,4 +1,4 @@
-"""Samples of calls that take turns; one that is clearly slower than the best gets no more."""
+"""Interleaved sampling of calls; one that is clearly slower than the best is dropped."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from math import inf
 
 from ...runtime.machine.timing import in_turn
 
-# after so many rounds: times the best that may go on; nobody is out for one sample, which another
-# process may have spoilt
+# rounds -> the multiple of the best time beyond which a call is dropped; none is dropped for a
+# single sample, which another process may have disturbed
 PATIENCE = ((2, 3.0), (3, 1.5), (4, 1.2))
 
 
 def take_turns(
     samples: Sequence[Callable[[], float]], rounds: int, bar: float | None
 ) -> list[list[float]]:
-    """The seconds of each, one sample a round; every round begins with another one.
+    """The samples of each call, in seconds, one per round; each round starts with another call.
 
-    bar: seconds of the best that was known before. What took longer than the best by more than
-    PATIENCE allows, in its fastest sample, is out; None: everybody stays for all rounds. A machine
-    only ever makes a call slower, so the fastest of some samples is the one that noise moves least.
+    bar: seconds of the fastest call known before. A call whose fastest sample exceeds the best time
+    by more than PATIENCE allows is dropped. None: all calls stay for all rounds. Noise only ever
+    makes a call slower, so the fastest sample is the least noisy one.
     """
     taken: list[list[float]] = [[] for _ in samples]
     staying = [str(number) for number in range(len(samples))]

@@ -1,15 +1,15 @@
 """The process that runs candidates, `python -m tilewright.autotune.measure.worker`: it checks and
-times what its parent built, and may crash, hang or run out of memory without harm to anybody else.
+times what its parent built, and isolates crashes, hangs and memory exhaustion.
 
-It reads jobs from standard input and answers on standard output, a frame each (frames.py); what a
-kernel prints goes to standard error. It ends when the parent does, amid of a kernel or not.
+It reads jobs from standard input and replies on standard output, in frames (frames.py); the output
+of a kernel goes to standard error. It ends when the parent does, even in the middle of a kernel.
 
-A job: the function as text, the seed of its data, threads, bytes of memory that it may take, how
-many rounds, and the candidates, all for the CPU or all for a GPU, each an artifact with a shared
-object or a cubin among the blobs. The answer holds the samples of each, or, as soon as one
-misbehaves, that one and what it did. Before it stand frames that say which stage begins, and of
-which candidate, so that the parent can tell what took too long; at the stage "ready" the worker
-waits for a word of its parent, which has the clock.
+A job holds the function as text, the seed of its data, the number of threads, the memory limit in
+bytes, the number of rounds, and the candidates, all for the CPU or all for a GPU, each an artifact
+whose shared object or cubin is among the blobs. The reply holds the samples of each candidate, or
+the first fault and its candidate. Frames before the reply name each stage as it begins, and its
+candidate, so that the parent can attribute a timeout; at the stage "ready" the worker waits for the
+parent to start the timing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Say = Callable[[Mapping[str, Json]], None]
 
 
 class Fault(Exception):
-    """A candidate misbehaved in a way that the worker survived, and what is known of it."""
+    """A failure of a candidate that the worker survived."""
 
     def __init__(self, candidate: int, outcome: Outcome, text: str) -> None:
         super().__init__(text)
@@ -51,7 +51,7 @@ class Fault(Exception):
 
 
 def main() -> None:
-    """Answer jobs until the parent closes the pipe."""
+    """Run jobs until the parent closes the pipe."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     frames: queue.SimpleQueue[Frame] = queue.SimpleQueue()
@@ -64,12 +64,12 @@ def main() -> None:
     try:
         while True:
             answer(frames.get(), benches, say, frames.get)
-    except TilewrightError as error:  # of no candidate: there is nothing to run them on
+    except TilewrightError as error:  # not of a candidate: there is no device to run on
         sys.exit(str(error))
 
 
 def _listen(stream: BinaryIO, frames: queue.SimpleQueue[Frame]) -> None:
-    """Hand on what the parent says; without a parent there is nothing left to do."""
+    """Queue the frames of the parent; exit when it closes the pipe."""
     try:
         while (frame := read_frame(stream)) is not None:
             frames.put(frame)
@@ -78,7 +78,7 @@ def _listen(stream: BinaryIO, frames: queue.SimpleQueue[Frame]) -> None:
 
 
 def answer(frame: Frame, benches: Benches, say: Say, hear: Callable[[], Frame]) -> None:
-    """Do one job."""
+    """Run one job."""
     job = Reader(dict(frame.body), "job")
     text, seed = job["func"].text(LONGEST_FUNC), job["seed"].integer()
     candidates = list(job["candidates"].items())
@@ -114,7 +114,7 @@ class _Trials:
     say: Say
 
     def ready(self, number: int, body: Reader, blob: bytes) -> Call:
-        """A call of a candidate that is right, or was found to be right before. Raises: Fault."""
+        """Load and check a candidate; its call. Raises: Fault."""
         self.say({"stage": "check", "candidate": number})
         with self._blaming(number):
             kernel = self.runner.load(body, blob, self.bench)
@@ -124,7 +124,7 @@ class _Trials:
             return self.runner.bind(kernel, self.bench)
 
     def timed(self, calls: list[Call]) -> dict[str, Json]:
-        """For each candidate its samples, taken in turns. Raises: Fault."""
+        """Time the candidates in turns; the results as JSON. Raises: Fault."""
         before = self.runner.rate()
         samplers = []
         for number, call in enumerate(calls):
@@ -142,7 +142,7 @@ class _Trials:
         return {"results": list(found), "before": before, "after": after}
 
     def _blamed(self, sampler: Sampler, number: int) -> Sampler:
-        """A sampler whose failures are those of a candidate."""
+        """A sampler whose errors become faults of a candidate."""
 
         def take() -> float:
             with self._blaming(number):
@@ -152,7 +152,7 @@ class _Trials:
 
     @contextmanager
     def _blaming(self, number: int) -> Iterator[None]:
-        """What goes wrong meanwhile is a candidate's fault. Raises: Fault."""
+        """Turn errors into faults of a candidate. Raises: Fault."""
         try:
             yield
         except CheckError as error:

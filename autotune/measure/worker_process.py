@@ -1,4 +1,4 @@
-"""The parent's end of a worker: it owns the clock."""
+"""The parent's side of a worker process, which enforces the deadlines."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from ..log.record import Outcome, outcome_of
 from .frames import Frame, decode, encode
 
 _BLOCK = 1 << 20
-_TOLD = 2000  # characters of what a worker said before it died
-_LAST = 60.0  # seconds for a worker to end: a driver first stops what it left on a GPU
-# glibc is not to give back what one candidate used: the next one would wait for its pages
+_TOLD = 2000  # characters of the error output of a worker that died
+_LAST = 60.0  # seconds for a worker to end: a driver first stops its work on a GPU
+# glibc must not return freed memory: the next candidate would have to fault it in again
 _KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What became of a job that was not done, and what is known.
+    """The failure of a job.
 
-    stage: what the worker did at the time; candidate: the number of the one that it was about;
-    None: all of them. may_be_another: whether another one may be guilty, whose writes went astray.
+    stage: of the worker at the time; candidate: the number of the one that it was working on; None:
+    all of them. may_be_another: whether an earlier candidate, that wrote out of bounds, may be the
+    cause.
     """
 
     outcome: Outcome
@@ -43,7 +44,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds that each stage of a job may take, for each candidate; compiling is one of them."""
+    """The time limit of each stage of a job in seconds, per candidate, compiling included."""
 
     start: float = 60.0
     compile: float = 60.0
@@ -53,17 +54,17 @@ class Deadlines:
     time: float = 20.0
 
     def of(self, stage: str) -> float:
-        """Of a stage by its name."""
+        """The limit of a stage by its name."""
         return float(getattr(self, stage))
 
 
 @dataclass
 class Worker:
-    """A worker process; a new one is started for the job after one that was lost.
+    """A worker process; after it was lost, the next job starts a new one.
 
-    clock: the seconds that each stage took, of all jobs.
+    clock: the seconds of each stage over all jobs.
 
-    A context manager. Not for several threads at once, but for `kill`.
+    A context manager. Not thread-safe, except for `kill`.
     """
 
     deadlines: Deadlines = field(default_factory=Deadlines)
@@ -84,7 +85,7 @@ class Worker:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            with suppress(subprocess.TimeoutExpired):  # a driver may hold it; it has its signal
+            with suppress(subprocess.TimeoutExpired):  # a driver may delay its end
                 process.wait(_LAST)
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
@@ -92,7 +93,7 @@ class Worker:
         self._open.close()
 
     def kill(self) -> None:
-        """End the process, in the midst of a job of another thread, which then hears of it."""
+        """Kill the process, also during a job of another thread, whose `run` returns a Fault."""
         process = self._process
         if process is not None:
             process.kill()
@@ -103,9 +104,9 @@ class Worker:
         blobs: Sequence[bytes],
         timing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> Frame | Fault:
-        """Have one job done: the last frame of the answer, or what became of it.
+        """Run one job: the last frame of the reply, or the failure.
 
-        timing: a context that is held from when all candidates are checked to the end.
+        timing: a context that is held while the candidates are timed.
         """
         process, stage, candidate = self._started(), "start", None
         try:
@@ -184,13 +185,13 @@ class Worker:
 
 
 def _fault(frame: Frame) -> Fault:
-    """What a worker that lives says of a candidate that misbehaved."""
+    """The failure that a living worker reports for a candidate."""
     body = Reader(dict(frame.body), "answer")
     number = body["candidate"].integer()
     return Fault(outcome_of(body["outcome"]), body["done"].text(), "check", number)
 
 
 def _number(frame: Reader) -> int | None:
-    """Which candidate a frame is about."""
+    """The number of the candidate in a frame."""
     known = dict(frame.fields())
     return known["candidate"].integer() if "candidate" in known else None

@@ -1,4 +1,4 @@
-"""The learned cost model, and what it is told of a candidate."""
+"""The learned cost model, and the features of a candidate."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

@@ -1,11 +1,11 @@
-"""Gradient-boosted regression trees on a few hundred points: sums of small trees, each fitted to
-what the ones before it left over (Friedman, "Greedy Function Approximation: A Gradient Boosting
+"""Gradient-boosted regression trees for a few hundred points: a sum of small trees, each fitted to
+the residuals of those before it (Friedman, "Greedy Function Approximation: A Gradient Boosting
 Machine", 2001).
 
-A tree is oblivious: all nodes of a depth ask one question, so that a leaf is the number that the
-answers spell (Prokhorenkova et al., "CatBoost", 2018). That fits a little less per tree and needs
-fewer points not to be misled. A column is cut between neighbouring values, at most `CUTS` times.
-Nothing is drawn: equal data give equal trees.
+The trees are oblivious: all nodes of a level make the same comparison, so the results, as bits, are
+the index of a leaf (Prokhorenkova et al., "CatBoost", 2018). Such a tree fits slightly less and
+overfits less on few points. A column is cut between neighbouring values, at most `CUTS` times.
+There is no randomness: equal data give equal trees.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Integers = NDArray[np.int64]
 
 TREES = 40
 DEPTH = 4
-RATE = 0.2  # the share of a tree's answer that counts
+RATE = 0.2  # the learning rate
 SMOOTHING = 1.0  # points of the value 0 in each leaf
 CUTS = 31  # of a column
-LEAST_GAIN = 1e-12  # of the squared error that is left, at which no tree helps
+LEAST_GAIN = 1e-12  # a smaller share of the squared error ends the fit
 
 
 @dataclass(frozen=True, slots=True)
 class BoostedTrees:
     """A constant and a sum of trees.
 
-    columns, cuts: of each tree and depth, what is compared with what; leaves: the value of each
-    tree for each string of answers.
+    columns, cuts: the comparison of each tree and level; leaves: the value of each tree for each
+    combination of results.
     """
 
     constant: float
@@ -45,16 +45,16 @@ class BoostedTrees:
         trees, depth = self.columns.shape
         if not points.shape[1]:
             return np.full(len(points), self.constant)
-        answers = points[:, self.columns] > self.cuts  # points x trees x depth
-        places = answers @ (1 << np.arange(depth, dtype=np.int64))
-        found: Vector = self.leaves[np.arange(trees), places].sum(axis=1)
-        return self.constant + found
+        above = points[:, self.columns] > self.cuts  # points x trees x depth
+        leaf = above @ (1 << np.arange(depth, dtype=np.int64))
+        total: Vector = self.leaves[np.arange(trees), leaf].sum(axis=1)
+        return self.constant + total
 
 
 def fit_trees(
     points: Matrix, values: Vector, *, trees: int = TREES, depth: int = DEPTH, rate: float = RATE
 ) -> BoostedTrees:
-    """The trees that boosting finds for the values at the points. Requires: no NaN."""
+    """Fit trees to the values at the points. Requires: no NaN."""
     constant = float(values.mean()) if len(values) else 0.0
     cuts = _Cuts(points)
     left = values - constant
@@ -63,11 +63,11 @@ def fit_trees(
     leaves = np.zeros((trees, 1 << depth))
     least = LEAST_GAIN * float(left @ left)
     for tree in range(trees if len(cuts.columns) else 0):
-        asked, leaf = _grown(cuts, left, depth)
+        chosen, leaf = _grow(cuts, left, depth)
         count = np.bincount(leaf, minlength=1 << depth)
         total = np.bincount(leaf, weights=left, minlength=1 << depth)
         leaves[tree] = rate * total / (count + SMOOTHING)
-        columns[tree], places[tree] = cuts.columns[asked], cuts.places[asked]
+        columns[tree], places[tree] = cuts.columns[chosen], cuts.places[chosen]
         before = float(left @ left)
         left = left - leaves[tree][leaf]
         if before - float(left @ left) <= least:
@@ -76,11 +76,11 @@ def fit_trees(
 
 
 class _Cuts:
-    """Every question that a tree may ask of the points it is fitted to.
+    """Every comparison that a tree may make on the points that it is fitted to.
 
-    A column that is cut falls into bins; the bins of all columns stand side by side.
-    bins: of each point and cut column. columns, places: of each cut; at: its column among those of
-    `bins`; first, last: the bins there that are not above it.
+    The cuts of a column divide it into bins; the bins of all columns are numbered consecutively.
+    bins: of each point and column. columns, places: of each cut; at: its column among those of
+    `bins`; first, last: the bins of that column that are not above the cut.
     """
 
     def __init__(self, points: Matrix) -> None:
@@ -94,14 +94,14 @@ class _Cuts:
         self.size = 0  # bins in all
         for column in range(points.shape[1]):
             cuts = _between(points[:, column])
-            found = np.searchsorted(cuts, points[:, column])
-            told = found.tobytes()
-            if not len(cuts) or told in known:  # all points are one, or an earlier column says it
+            of_points = np.searchsorted(cuts, points[:, column])
+            data = of_points.tobytes()
+            if not len(cuts) or data in known:  # a constant column, or a copy of an earlier one
                 continue
-            known.add(told)
+            known.add(data)
             columns += [column] * len(cuts)
             at += [len(bins)] * len(cuts)
-            bins.append(self.size + found)
+            bins.append(self.size + of_points)
             places += cuts.tolist()
             first += [self.size] * len(cuts)
             last += range(self.size, self.size + len(cuts))
@@ -112,7 +112,7 @@ class _Cuts:
         self.first, self.last = np.array(first, np.int64), np.array(last, np.int64)
 
     def sums(self, chosen: Integers, node: Integers, nodes: int, weights: Vector) -> Matrix:
-        """Of the chosen points in each node and not above each cut: their number, their weight."""
+        """The number and the weight of the chosen points of each node not above each cut."""
         flat = (self.bins[chosen] + (node * self.size)[:, None]).ravel()
         repeated = np.repeat(weights, self.bins.shape[1])
         size = nodes * self.size
@@ -120,19 +120,17 @@ class _Cuts:
         of_bins = np.array(both, np.float64).reshape(2, nodes, self.size)
         up_to = np.cumsum(of_bins, axis=2)
         before = up_to[..., self.first] - of_bins[..., self.first]
-        found: Matrix = up_to[..., self.last] - before
-        return found
+        sums: Matrix = up_to[..., self.last] - before
+        return sums
 
     def is_above(self, cut: int) -> NDArray[np.bool_]:
         """Whether each point lies above a cut."""
-        found: NDArray[np.bool_] = self.bins[:, self.at[cut]] > self.last[cut]
-        return found
+        above: NDArray[np.bool_] = self.bins[:, self.at[cut]] > self.last[cut]
+        return above
 
 
 def _between(column: Vector) -> Vector:
-    """Where a column is cut: between neighbouring values, between quantiles where there are many
-    values.
-    """
+    """The cuts of a column: between neighbouring values, or quantiles where there are many."""
     values = np.unique(column)
     if len(values) > CUTS + 1:
         ranks = np.linspace(0, len(column) - 1, CUTS + 2).round().astype(np.int64)
@@ -141,26 +139,26 @@ def _between(column: Vector) -> Vector:
     return middle[middle < values[1:]]  # neighbours may have no number between them
 
 
-def _grown(cuts: _Cuts, left: Vector, depth: int) -> tuple[list[int], Integers]:
-    """The cut that each depth of one tree asks for, and the leaf of each point."""
+def _grow(cuts: _Cuts, left: Vector, depth: int) -> tuple[list[int], Integers]:
+    """The cut of each level of one tree, and the leaf of each point."""
     leaf = np.zeros(len(left), dtype=np.int64)
     whole = np.array([[len(left)], [left.sum()]])
     below = cuts.sums(np.arange(len(left)), leaf, 1, left)
-    asked: list[int] = []
+    chosen_cuts: list[int] = []
     for level in range(depth):
         gain = _explained(*below) + _explained(*(whole[..., None] - below))
         cut = int(np.argmax(gain.sum(axis=0)))
-        asked.append(cut)
+        chosen_cuts.append(cut)
         above = cuts.is_above(cut)
-        if level + 1 < depth:  # what lies below the cut needs no sums of its own
+        if level + 1 < depth:  # the points below the cut are the rest
             chosen = np.flatnonzero(above)
             part = cuts.sums(chosen, leaf[chosen], 1 << level, left[chosen])
             whole = np.concatenate([below[..., cut], whole - below[..., cut]], axis=1)
             below = np.concatenate([below - part, part], axis=1)
         leaf += (1 << level) * above
-    return asked, leaf
+    return chosen_cuts, leaf
 
 
 def _explained(count: Matrix, weight: Matrix) -> Matrix:
-    """By how much leaves of so many points, with these sums, lower the squared error."""
+    """The reduction of the squared error by leaves with these counts and sums."""
     return weight**2 / (count + SMOOTHING)

@@ -1,8 +1,8 @@
-"""What a scheduled nest fetches past each cache level, counted from its loops.
+"""The cache traffic of a scheduled nest: bytes that miss each cache level, counted from its loops.
 
 Where the data of one iteration of a loop fits a level, the loop fetches each line once; where it
-does not, each iteration fetches its own. This is the working set of a cache that replaces well
-(Denning, 1968): a figure to learn from, not a prediction.
+does not, every iteration fetches its own. This is the working set of an ideal cache (Denning,
+1968): a feature to learn from, not a prediction.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ LINE = 64  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """A load or a store of memory: its indices by the loops around it, and the loops that move
-    them.
+class MemoryAccess:
+    """A load or a store: its indices in terms of the loops around it, and the loops on which they
+    depend.
     """
 
     buffer: Buffer
@@ -33,14 +33,14 @@ class Access:
     moved_by: frozenset[Var]
 
     @staticmethod
-    def of(block: Block, access: Load | Store) -> Access:
-        """The access of a block."""
+    def of(block: Block, access: Load | Store) -> MemoryAccess:
+        """The access of a block in terms of its loops."""
         indices = [bound(block, index) for index in access.indices]
         moving = frozenset[Var]().union(*map(free_vars, indices))
-        return Access(access.buffer, tuple(map(linear, indices)), moving)
+        return MemoryAccess(access.buffer, tuple(map(linear, indices)), moving)
 
     def elements(self, inside: Mapping[Var, Interval]) -> tuple[int, ...]:
-        """For each axis, how far the index reaches while the loops `inside` run."""
+        """The extent of each index while the loops `inside` run."""
         held: dict[Var, Interval] = dict.fromkeys(self.moved_by, (0, 0))
         ranges = held | {var: inside[var] for var in self.moved_by & inside.keys()}
         sizes = []
@@ -51,7 +51,7 @@ class Access:
         return tuple(sizes)
 
     def bytes(self, inside: Mapping[Var, Interval]) -> int:
-        """Bytes of the lines that the access touches while the loops `inside` run."""
+        """Bytes of the cache lines that the access touches while the loops `inside` run."""
         sizes = self.elements(inside)
         run, rows = 1, math.prod(sizes)
         for size, whole in zip(reversed(sizes), reversed(self.buffer.shape), strict=True):
@@ -62,59 +62,60 @@ class Access:
 
 
 @dataclass
-class Traffic:
-    """What passes a cache of each size, in bytes, and what is needed to tell it for a loop around.
+class CacheTraffic:
+    """Bytes missed per cache level, composable over loops.
 
-    accesses: to memory; inside: the loops below, for which they are counted.
+    accesses: to memory; inside: the loops over which they are counted; footprint: bytes of their
+    cache lines; passed: the bytes that miss each level.
     """
 
-    accesses: tuple[Access, ...] = ()
+    accesses: tuple[MemoryAccess, ...] = ()
     inside: dict[Var, Interval] = field(default_factory=dict)
     footprint: int = 0
     passed: tuple[float, ...] = ()
 
 
-def traffic_of(stmt: Stmt, sizes: Sequence[int]) -> Traffic:
-    """The traffic of a statement past caches of `sizes` bytes."""
+def cache_traffic(stmt: Stmt, sizes: Sequence[int]) -> CacheTraffic:
+    """The traffic of a statement through caches of `sizes` bytes."""
     match stmt:
         case Block():
             found: Sequence[Load | Store] = (*loads(stmt.body), *stores(stmt.body))
-            kept = [Access.of(stmt, access) for access in found]
+            kept = [MemoryAccess.of(stmt, access) for access in found]
             memory = tuple(access for access in kept if access.buffer.scope != "register")
             lines = _lines(memory, {})
-            return Traffic(memory, {}, lines, (float(lines),) * len(sizes))
+            return CacheTraffic(memory, {}, lines, (float(lines),) * len(sizes))
         case For(var, extent, _, body):
-            below = traffic_of(body, sizes)
+            below = cache_traffic(body, sizes)
             inside = below.inside | {var: (0, extent - 1)}
-            often = [extent * once for once in below.passed]
-            return _fitted(below.accesses, inside, below.footprint, often, sizes)
-    parts = [traffic_of(child, sizes) for child in stmt.children() if isinstance(child, Stmt)]
+            repeated = [extent * once for once in below.passed]
+            return _combine(below.accesses, inside, below.footprint, repeated, sizes)
+    parts = [cache_traffic(child, sizes) for child in stmt.children() if isinstance(child, Stmt)]
     accesses = tuple(access for part in parts for access in part.accesses)
-    inside = {var: found for part in parts for var, found in part.inside.items()}
+    inside = {var: interval for part in parts for var, interval in part.inside.items()}
     once = [sum(part.passed[level] for part in parts) for level in range(len(sizes))]
-    return _fitted(accesses, inside, _lines(accesses, inside), once, sizes)
+    return _combine(accesses, inside, _lines(accesses, inside), once, sizes)
 
 
-def _fitted(
-    accesses: tuple[Access, ...],
+def _combine(
+    accesses: tuple[MemoryAccess, ...],
     inside: dict[Var, Interval],
     held: int,
     otherwise: Sequence[float],
     sizes: Sequence[int],
-) -> Traffic:
-    """What passes: each line once where the lines that are `held` until they are used again fit,
-    else what the parts fetch.
+) -> CacheTraffic:
+    """The traffic of parts that run one after the other: each line once for a level that holds the
+    bytes that are `held` until their next use, else the sum of the parts.
     """
     lines = _lines(accesses, inside)
     passed = [
         min(float(lines), parts) if held <= size else parts
         for size, parts in zip(sizes, otherwise, strict=True)
     ]
-    return Traffic(accesses, inside, lines, tuple(passed))
+    return CacheTraffic(accesses, inside, lines, tuple(passed))
 
 
-def _lines(accesses: Sequence[Access], inside: Mapping[Var, Interval]) -> int:
-    """Bytes of the lines that accesses touch; of one buffer the most that one of them touches."""
+def _lines(accesses: Sequence[MemoryAccess], inside: Mapping[Var, Interval]) -> int:
+    """Bytes of the cache lines that accesses touch; per buffer, those of its largest access."""
     largest: dict[Buffer, int] = {}
     for access in accesses:
         largest[access.buffer] = max(access.bytes(inside), largest.get(access.buffer, 0))

@@ -1,8 +1,9 @@
-"""The learned cost model of a search: what a candidate will take, from candidates that were timed.
+"""The learned cost model of a search: predicts the time of a candidate from those that were timed.
 
-Targets are logarithms of seconds, so that errors are shares of a time. Several members are fitted,
-each without another part of the points: what the members make of the points that they did not see
-says how far the model can be trusted, and what they disagree about is worth a trial.
+It predicts logarithms of seconds, so that errors are relative. The model is an ensemble for
+cross-validation: each member is fitted without another part of the points. The errors of members on
+points that they did not see measure how good the model is; where members disagree, a trial is
+informative.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from .boosted_trees import Matrix, Vector, fit_trees
 from .features import Features
 
 MEMBERS = 4
-ROUNDS = 100  # trees of the peer
-ABSENT = -1.0  # of a feature that a candidate does not have: no count is negative
+ROUNDS = 100  # trees of xgboost
+ABSENT = -1.0  # the value of a feature that a candidate lacks: counts are not negative
 
 
 class Regressor(Protocol):
-    """What was fitted to points."""
+    """A model that was fitted to points."""
 
     def predict(self, points: Matrix) -> Vector:
         """The value at each point."""
@@ -34,28 +35,31 @@ Fit = Callable[[Matrix, Vector], Regressor]
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """Members that were fitted to all points but a part each.
+    """An ensemble whose members were each fitted without a part of the points.
 
-    names: the features, in the order of the columns. unseen: what each point took over what the
-    members that did not see it expected, logarithms.
+    names: the features, in the order of the columns. unseen: of each point, the logarithm of its
+    time over the prediction of the member that did not see it.
     """
 
     names: tuple[str, ...]
     members: tuple[Regressor, ...]
     unseen: Vector
 
-    def predict(self, told: Sequence[Features]) -> Matrix:
-        """The logarithm of the seconds of each candidate, by each member: members x candidates."""
-        points = matrix(told, self.names)
+    def predict(self, candidates: Sequence[Features]) -> Matrix:
+        """The logarithms of the seconds that each member predicts: members x candidates."""
+        points = matrix(candidates, self.names)
         return np.stack([member.predict(points) for member in self.members])
 
 
 def fit_cost_model(
-    told: Sequence[Features], seconds: Sequence[float], fit: Fit = fit_trees, seed: int = 0
+    candidates: Sequence[Features],
+    seconds: Sequence[float],
+    fit: Fit = fit_trees,
+    seed: int = 0,
 ) -> CostModel:
-    """The model of candidates that were timed. Requires: at least two candidates."""
-    names = tuple(sorted({name for features in told for name in features}))
-    points, values = matrix(told, names), np.log(np.array(seconds, dtype=np.float64))
+    """Fit a model to candidates that were timed. Requires: at least two candidates."""
+    names = tuple(sorted({name for features in candidates for name in features}))
+    points, values = matrix(candidates, names), np.log(np.array(seconds, dtype=np.float64))
     count = min(MEMBERS, len(values))
     part = np.random.default_rng(seed).permutation(len(values)) % count
     members, unseen = [], np.zeros(len(values))
@@ -66,14 +70,14 @@ def fit_cost_model(
     return CostModel(names, tuple(members), unseen)
 
 
-def matrix(told: Sequence[Features], names: Sequence[str]) -> Matrix:
-    """The features as rows; those that a candidate lacks are `ABSENT`."""
-    rows = [[features.get(name, ABSENT) for name in names] for features in told]
+def matrix(candidates: Sequence[Features], names: Sequence[str]) -> Matrix:
+    """The features of candidates as rows; missing ones are `ABSENT`."""
+    rows = [[features.get(name, ABSENT) for name in names] for features in candidates]
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
 
 
 def xgboost_fit() -> Fit:
-    """How the peer of that name is fitted. Raises: TuneError where it is not installed."""
+    """The fit function of xgboost. Raises: TuneError where it is not installed."""
     try:
         import xgboost  # optional: the extra `cost`
     except ImportError:
@@ -85,8 +89,8 @@ def xgboost_fit() -> Fit:
         ) from None
 
     def fit(points: Matrix, values: Vector) -> Regressor:
-        told = {"max_depth": 4, "eta": 0.15, "lambda": 1.0, "nthread": 1, "verbosity": 0}
-        booster = xgboost.train(told, xgboost.DMatrix(points, values), ROUNDS)
+        parameters = {"max_depth": 4, "eta": 0.15, "lambda": 1.0, "nthread": 1, "verbosity": 0}
+        booster = xgboost.train(parameters, xgboost.DMatrix(points, values), ROUNDS)
         return _Boosted(lambda others: booster.predict(xgboost.DMatrix(others)))
 
     return fit

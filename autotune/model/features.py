@@ -1,11 +1,11 @@
-"""What a cost model is told of a candidate: numbers by name, of its scheduled nest and its
+"""The features of a candidate for the cost model: named numbers from its scheduled nest and its
 decisions.
 
-Everything that code generation will write stands in the nest: which loops become vectors and copies
-of code, what is kept in registers, which tails are cut. So the counts are those of the lowered
-program, and take a hundredth of the time that lowering takes. They follow Ansor (Zheng et al.,
-2020) and AutoTVM (Chen et al., "Learning to Optimize Tensor Programs", 2018): arithmetic, accesses,
-what passes each cache, the shape of the innermost tile, how the work is shared out.
+The nest determines the generated code: which loops are vectorized or unrolled, what is kept in
+registers, which tails are cut. So the counts match the lowered program, in a hundredth of the time
+of lowering. They follow Ansor (Zheng et al., 2020) and AutoTVM (Chen et al., "Learning to Optimize
+Tensor Programs", 2018): arithmetic, accesses, cache traffic, the shape of the innermost tile, and
+parallelism.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from ...tir.stmt import Alloc, Block, For, ForKind, Prefetch, Stmt, Store, Tail
 from ...tir.target import Target
 from ...tir.visit import blocks, loads, statements, stores
 from ...tir.work.work import expression_operations, points_of
-from ..space.decisions import answers_of, numbers
-from .cache_traffic import Access, traffic_of
+from ..space.decisions import decisions_of, encode
+from .cache_traffic import MemoryAccess, cache_traffic
 from .grid_features import grid_features
 
 Features = dict[str, float]
 
-INNER_LOOPS = 4  # of the busiest block that are told one by one
+INNER_LOOPS = 4  # of the busiest block that are features of their own
 _LANES = (ForKind.VECTORIZED, ForKind.TENSORIZED)
 
 
 def features(schedule: Schedule, target: Target) -> Features:
-    """What is known of a schedule without building it. Sizes and counts are told as logarithms."""
+    """The features of a schedule, without building it. Sizes and counts are logarithms."""
     func = schedule.func
     fixed = fixed_tensors(func)
     roots = [root for root in split_allocations(func.body)[1] if _is_run(root, fixed)]
-    around = [found for root in roots for found in _loops_around(root, ())]
+    around = [pair for root in roots for pair in _loops_around(root, ())]
     placed = [_Placed(stmt, loops, target) for stmt, loops in around if isinstance(stmt, Block)]
-    found = {"estimate": _log(1e9 * estimate(schedule, target))}
-    found |= _counts(placed) | _cache_traffic(roots, target) | _threads(roots, target)
-    found |= _registers(around, target) | _shape(func, around)
+    values = {"estimate": _log(1e9 * estimate(schedule, target))}
+    values |= _counts(placed) | _cache_traffic(roots, target) | _threads(roots, target)
+    values |= _registers(around, target) | _shape(func, around)
     if target.has_grid:
-        found |= grid_features([list(_loops_around(root, ())) for root in roots])
+        values |= grid_features([list(_loops_around(root, ())) for root in roots])
     if placed:
-        found |= _tile(max(placed, key=lambda one: one.operations + one.loaded))
-    return found | numbers(answers_of(schedule.trace))
+        values |= _tile(max(placed, key=lambda one: one.operations + one.loaded))
+    return values | encode(decisions_of(schedule.trace))
 
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A block among its loops, and how often what it does is done."""
+    """A block with the loops around it, and the instructions that it executes."""
 
     block: Block
     loops: tuple[For, ...]
@@ -61,7 +61,7 @@ class _Placed:
 
     @property
     def runs(self) -> int:
-        """How often its body runs, what a tail computes in vain among it."""
+        """How often its body runs, including what a padded tail computes and drops."""
         return math.prod(loop.extent for loop in self.loops)
 
     @property
@@ -73,7 +73,7 @@ class _Placed:
 
     @property
     def copies(self) -> float:
-        """Copies of the body in the code of one tile, in instructions."""
+        """Unrolled copies of the body in the code of one tile, in instructions."""
         return self.inside(ForKind.UNROLLED) * max(1.0, self.inside(*_LANES) / self.lanes)
 
     @property
@@ -85,14 +85,14 @@ class _Placed:
     @property
     def loaded(self) -> float:
         """Loads from memory; a tile loads once what its copies share."""
-        own, found = targets_of(self.block), 0.0
+        own, total = targets_of(self.block), 0.0
         for load in dict.fromkeys(loads(self.block.body)):
             if load.buffer.scope == "register" or load.buffer in own:
                 continue
-            moving = Access.of(self.block, load).moved_by
+            moving = MemoryAccess.of(self.block, load).moved_by
             kept = [x for x in self.loops if x.kind is ForKind.UNROLLED and x.var not in moving]
-            found += self.runs / self.lanes / math.prod(loop.extent for loop in kept)
-        return found
+            total += self.runs / self.lanes / math.prod(loop.extent for loop in kept)
+        return total
 
     @property
     def stored(self) -> float:
@@ -102,9 +102,9 @@ class _Placed:
 
     @property
     def scattered(self) -> float:
-        """Loads whose lanes do not lie side by side, nor are one element."""
+        """Loads whose lanes are neither contiguous nor one element (gathers)."""
         lanes = {x.var: (0, x.extent - 1) for x in self.loops if x.kind in _LANES}
-        accesses = [Access.of(self.block, load) for load in loads(self.block.body)]
+        accesses = [MemoryAccess.of(self.block, load) for load in loads(self.block.body)]
         apart = sum(math.prod(access.elements(lanes)[:-1]) > 1 for access in accesses)
         return apart * self.runs / self.lanes
 
@@ -129,17 +129,17 @@ def _counts(placed: Sequence[_Placed]) -> Features:
 
 
 def _cache_traffic(roots: Iterable[Stmt], target: Target) -> Features:
-    """Bytes that pass each cache level."""
+    """Bytes that miss each cache level."""
     sizes = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
-    passed = [traffic_of(root, sizes) for root in roots]
+    traffic = [cache_traffic(root, sizes) for root in roots]
     return {
-        f"bytes past level {level + 1}": _log(sum(found.passed[level] for found in passed))
+        f"bytes past level {level + 1}": _log(sum(one.passed[level] for one in traffic))
         for level in range(len(sizes))
-    } | {"footprint": _log(max((found.footprint for found in passed), default=0))}
+    } | {"footprint": _log(max((one.footprint for one in traffic), default=0))}
 
 
 def _threads(roots: Sequence[Stmt], target: Target) -> Features:
-    """How the work is shared out, of the statement at the root that shares most."""
+    """Parallelism, of the root statement with the most parallel iterations."""
     shares = [
         math.prod(
             x.extent for x in statements(root) if isinstance(x, For) and x.kind is ForKind.PARALLEL
@@ -157,7 +157,7 @@ def _threads(roots: Sequence[Stmt], target: Target) -> Features:
 
 
 def _registers(around: Iterable[tuple[Stmt, tuple[For, ...]]], target: Target) -> Features:
-    """Vector registers that the largest tile takes, and bytes that a thread keeps for itself."""
+    """Vector registers of the largest tile, and bytes that a thread keeps private."""
     registers, kept = 0.0, 0
     for stmt, _ in around:
         if not isinstance(stmt, Alloc):
@@ -178,28 +178,28 @@ def _reached(alloc: Alloc) -> int:
         found: Sequence[Load | Store] = (*loads(block.body), *stores(block.body))
         for access in found:
             if access.buffer is alloc.buffer:
-                sizes = Access.of(block, access).elements(inside)
+                sizes = MemoryAccess.of(block, access).elements(inside)
                 largest = max(largest, math.prod(sizes))
     return largest
 
 
 def _shape(func: PrimFunc, around: Sequence[tuple[Stmt, tuple[For, ...]]]) -> Features:
-    """What a nest looks like: loops, tails, requests ahead."""
+    """The shape of a nest: loops, tails, prefetches."""
     loops = [stmt for stmt, _ in around if isinstance(stmt, For)]
     tails = Counter(loop.tail for loop in loops)
-    ahead = [found for stmt, found in around if isinstance(stmt, Prefetch)]
+    prefetches = [loops for stmt, loops in around if isinstance(stmt, Prefetch)]
     return {
         "loops": float(len(loops)),
         **{f"tails: {tail.value}": float(tails[tail]) for tail in Tail},
-        "prefetches": _log(sum(math.prod(loop.extent for loop in found) for found in ahead)),
-        "kinds of prefetches": float(len(ahead)),
+        "prefetches": _log(sum(math.prod(loop.extent for loop in inner) for inner in prefetches)),
+        "kinds of prefetches": float(len(prefetches)),
         "streamed": float(any(("stream", 1) in loop.annotations for loop in loops)),
         "allocated bytes": _log(sum(buffer.bytes for buffer in func.allocations)),
     }
 
 
 def _tile(busiest: _Placed) -> Features:
-    """The innermost tile of the block that takes most, and the loops around it."""
+    """The innermost tile of the busiest block, and the loops around it."""
     serial = [loop.extent for loop in busiest.loops if loop.kind is ForKind.SERIAL][::-1]
     inner = (*serial[:INNER_LOOPS], *(1,) * (INNER_LOOPS - len(serial)))
     return {
@@ -214,7 +214,7 @@ def _tile(busiest: _Placed) -> Features:
 
 
 def _loops_around(stmt: Stmt, loops: tuple[For, ...]) -> Iterable[tuple[Stmt, tuple[For, ...]]]:
-    """Every statement below one, blocks whole, with the loops around it."""
+    """Every statement inside one, blocks as a whole, with the loops around it."""
     yield stmt, loops
     if not isinstance(stmt, Block):
         inner = (*loops, stmt) if isinstance(stmt, For) else loops
@@ -224,9 +224,7 @@ def _loops_around(stmt: Stmt, loops: tuple[For, ...]) -> Iterable[tuple[Stmt, tu
 
 
 def _is_run(root: Stmt, fixed: set[Buffer]) -> bool:
-    """Whether a statement at the root runs with each call: what depends on constants alone does
-    not.
-    """
+    """Whether a root statement runs in each call: one that depends only on constants does not."""
     written = {buffer for block in blocks(root) for buffer in targets_of(block)}
     return not written or not written <= fixed
 

@@ -1,4 +1,4 @@
-"""What a cost model is told of a schedule for a GPU: how its kernels fill a grid."""
+"""The features of a schedule for a GPU: grid, blocks, threads and memory of its kernels."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from ...tir.buffer import Buffer, Load
 from ...tir.expr import Var
 from ...tir.stmt import BLOCK_AXES, THREAD_AXES, Block, For, Stmt, Store
 from ...tir.visit import loads, stores
-from .cache_traffic import Access
+from .cache_traffic import MemoryAccess
 
 Around = Sequence[tuple[Stmt, tuple[For, ...]]]  # statements, with the loops around each
 
 
 def grid_features(kernels: Sequence[Around]) -> dict[str, float]:
-    """Of the kernel with the most threads: its blocks, the threads of one, what these share, what a
-    thread keeps for itself, and the points that a thread computes; and how many kernels there are.
-    Counts are told as logarithms.
+    """The features of the kernel with the most threads: blocks, threads per block, shared bytes per
+    block, private bytes and points per thread; and the number of kernels. Counts are logarithms.
     """
     largest = max(kernels, key=_threads, default=None)
     if largest is None:
@@ -47,22 +46,22 @@ def _points(loops: Sequence[For]) -> int:
 
 
 def _bytes(kernel: Around, scope: str) -> int:
-    """What the buffers of a scope hold at a time: what is touched of them inside of the loops that
-    are around all accesses.
+    """Bytes that the buffers of a scope hold at a time: those touched inside the loops that
+    are around all accesses of a buffer.
     """
-    found: dict[Buffer, list[tuple[Block, Load | Store, tuple[For, ...]]]] = {}
+    by_buffer: dict[Buffer, list[tuple[Block, Load | Store, tuple[For, ...]]]] = {}
     for block, loops in ((stmt, loops) for stmt, loops in kernel if isinstance(stmt, Block)):
         touching: Sequence[Load | Store] = (*loads(block.body), *stores(block.body))
         for access in touching:
             if access.buffer.scope == scope:
-                found.setdefault(access.buffer, []).append((block, access, loops))
+                by_buffer.setdefault(access.buffer, []).append((block, access, loops))
     total = 0
-    for buffer, accesses in found.items():
+    for buffer, accesses in by_buffer.items():
         common = set.intersection(*({*loops} for _, _, loops in accesses))
         touched = []
         for block, access, loops in accesses:
             own = (loop for loop in loops if loop not in common)
             inside: dict[Var, Interval] = {loop.var: (0, loop.extent - 1) for loop in own}
-            touched.append(math.prod(Access.of(block, access).elements(inside)))
+            touched.append(math.prod(MemoryAccess.of(block, access).elements(inside)))
         total += buffer.type.bytes * max(touched)
     return total

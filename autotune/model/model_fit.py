@@ -1,6 +1,4 @@
-"""How well the cost model of the search knows a function: what it expects of trials that it did not
-see, beside what they took.
-"""
+"""The fit of the cost model for a function: its predictions of unseen trials, and their times."""
 
 from __future__ import annotations
 
@@ -24,16 +22,14 @@ FEWEST = 4 * MEMBERS  # trials
 
 @dataclass(frozen=True, slots=True)
 class ModelFit:
-    """Seconds of trials, and those that were expected by members of the model that did not see
-    them.
-    """
+    """Seconds of trials, and the predictions of members of the model that did not see them."""
 
     measured: tuple[float, ...]
     expected: tuple[float, ...]
 
     @property
     def rank_correlation(self) -> float:
-        """Spearman's: 1 where the model orders the trials as their times do, 0 where by chance."""
+        """Spearman's: 1 where the model ranks the trials as their times do, about 0 by chance."""
         one, other = _ranks(self.measured), _ranks(self.expected)
         if not one.std() or not other.std():
             return 0.0
@@ -41,7 +37,7 @@ class ModelFit:
 
     @property
     def error(self) -> float:
-        """The median share by which the model is off."""
+        """The median relative error."""
         ratio = np.log(np.array(self.measured) / np.array(self.expected))
         return float(np.expm1(np.median(np.abs(ratio))))
 
@@ -49,11 +45,11 @@ class ModelFit:
 def model_fit(workload: Workload, trials: Sequence[Trial], seed: int = 0) -> ModelFit | None:
     """The fit of the model to the trials of a function in one setting; None where too few ran.
 
-    The schedules are made again from their traces; those that can no longer be are left out.
+    The schedules are replayed from their traces; traces that no longer replay are left out.
     Raises: IRError where text or target are of another version.
     """
     func = parse(workload.text)
-    told: list[Features] = []
+    candidates: list[Features] = []
     seconds: list[float] = []
     for trial in trials:
         if trial.seconds is None or trial.method.session:
@@ -63,17 +59,17 @@ def model_fit(workload: Workload, trials: Sequence[Trial], seed: int = 0) -> Mod
             schedule = Schedule.replay(func, trial.trace, target)
         except ScheduleError:  # the primitives have changed since
             continue
-        told.append(features(schedule, target))
+        candidates.append(features(schedule, target))
         seconds.append(trial.seconds)
     if len(seconds) < FEWEST:
         return None
-    unseen = fit_cost_model(told, seconds, seed=seed).unseen
+    unseen = fit_cost_model(candidates, seconds, seed=seed).unseen
     expected = np.array(seconds) / np.exp(unseen)
     return ModelFit(tuple(seconds), tuple(map(float, expected)))
 
 
 def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
-    """The place of each value in their order; equal ones share the middle of their places."""
+    """The rank of each value; equal values share the mean of their ranks."""
     array = np.array(values)
     below, equal = array[:, None] > array, array[:, None] == array
     return np.asarray(below.sum(axis=1) + (equal.sum(axis=1) - 1) / 2, np.float64)

@@ -1,4 +1,4 @@
-"""Where jobs are done: here, in worker processes, on a cluster."""
+"""Places that run jobs: this machine, an executor, a cluster."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

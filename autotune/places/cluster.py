@@ -1,4 +1,4 @@
-"""A scheduler of Dask as a place, by the package `distributed` (the extra `cluster`)."""
+"""A Dask scheduler as a place, with the package `distributed` (the extra `cluster`)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _CONNECT = "10s"
 
 
 class Cluster(Elsewhere):
-    """The workers of a scheduler: each process measures one job at a time, and has one in hand."""
+    """The workers of a Dask scheduler: each measures one job at a time and has one queued."""
 
     def __init__(self, client: Any) -> None:  # distributed has no types of its own
         super().__init__(client.get_executor(pure=False), lambda: 2 * len(client.nthreads()))
         self._client = client
 
     def close(self) -> None:
-        """Drop what is not done, and leave the scheduler."""
+        """Cancel the open jobs, and disconnect from the scheduler."""
         super().close()
         self._client.close()
 
 
 def cluster(text: str) -> Cluster:
-    """The place that a text names: "dask://HOST:PORT". Raises: TuneError."""
+    """The place with an address "dask://HOST:PORT". Raises: TuneError."""
     address = text.removeprefix(DASK)
     if address == text or not address:
         raise TuneError(

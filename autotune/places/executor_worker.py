@@ -1,4 +1,4 @@
-"""What an executor's worker runs: one job, on the machine that it finds itself on.
+"""The function that a worker of an executor runs: measure one job on its own machine.
 
 An executor is given the function `measured` by its name and a job as bytes; it answers with bytes.
 A process has one machine for each device, which lives on between jobs.
@@ -18,7 +18,7 @@ from ..measure.machine import Machine
 
 
 def measured(data: bytes) -> bytes:
-    """The reply to a job, or why there is none."""
+    """Measure a job; the reply, or the error text, as bytes."""
     try:
         job = Job.decode(data)
         return _machine(tuner_of(job.target).device).measure(job).encode()
@@ -27,7 +27,7 @@ def measured(data: bytes) -> bytes:
 
 
 def reply_of(data: bytes) -> Reply:
-    """What `measured` answered. Raises: TuneError where the worker cannot measure at all."""
+    """Decode the result of `measured`. Raises: TuneError where the worker cannot measure."""
     failed = whole(data).body.get("failed")
     if failed is not None:
         raise TuneError(

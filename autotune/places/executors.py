@@ -1,4 +1,4 @@
-"""Jobs done by workers of an executor: threads, processes, a cluster."""
+"""An executor as a place: its workers, threads or processes here or elsewhere, run the jobs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..log.record import Conditions
 from ..measure.jobs import Job, Reply
 from .executor_worker import measured, reply_of
 
-_TRIES = 3  # of a job whose worker is lost
-_SLOTS = 4  # jobs at a time, where an executor does not say how many workers it has
+_TRIES = 3  # for a job whose worker is lost
+_SLOTS = 4  # jobs at a time, for an executor whose number of workers is unknown
 
 Slots = Callable[[], int]
 
 
 @dataclass
 class _Sent:
-    """A job on its way."""
+    """A job that was submitted."""
 
     target: Target
     data: bytes
@@ -34,8 +34,8 @@ class _Sent:
 class Elsewhere:
     """The workers of an executor as a place. The executor stays open.
 
-    slots: how many jobs it is given at a time; None: twice as many as it says that it has workers,
-    so that none of them waits for the search.
+    slots: the number of jobs in flight; None: twice the number of workers, so that none of them
+    waits for the search.
     """
 
     def __init__(self, executor: Executor, slots: Slots | None = None) -> None:
@@ -43,29 +43,29 @@ class Elsewhere:
         self._executor = executor
         self._slots = slots or partial(_slots, executor)
         self._open: set[Future[bytes]] = set()
-        self._first: dict[Target, Conditions] = {}  # of the machine that answered first
+        self._first: dict[Target, Conditions] = {}  # of the first reply
 
     @property
     def slots(self) -> int:
-        """How many jobs it is given at a time."""
+        """The number of jobs in flight."""
         return max(1, self._slots())
 
     def conditions(self, target: Target) -> Conditions:
-        """What the first worker that answers measures for a target. Raises: TuneError."""
+        """The conditions of the first worker that replies. Raises: TuneError."""
         known = self._first.get(target)
         return known or self.submit(Job("", 0, target, 0, 0, ())).result().conditions
 
     def compile_ahead(self, artifact: Written) -> None:
-        """Nothing: the machine that measures compiles."""
+        """Do nothing: the machine that measures also compiles."""
 
     def submit(self, job: Job) -> Future[Reply]:
-        """Have a job done; again where its worker is lost. The future raises: TuneError."""
+        """Submit a job, again where its worker is lost. The future raises: TuneError."""
         sent = _Sent(job.target, job.encode())
         self._send(sent)
         return sent.reply
 
     def close(self) -> None:
-        """Drop what is not done."""
+        """Cancel the open jobs."""
         for sent in tuple(self._open):
             sent.cancel()
 
@@ -73,14 +73,14 @@ class Elsewhere:
         sent.tries += 1
         try:
             future = self._executor.submit(measured, sent.data)
-        except Exception as error:  # of any kind: an executor may be anybody's
+        except Exception as error:  # any class: executors are third-party code
             sent.reply.set_exception(_lost(error))
             return
         self._open.add(future)
         future.add_done_callback(partial(self._take, sent))
 
     def _take(self, sent: _Sent, future: Future[bytes]) -> None:
-        """Hand on what a worker said."""
+        """Pass on the reply of a worker."""
         self._open.discard(future)
         try:
             reply = reply_of(future.result())
@@ -90,7 +90,7 @@ class Elsewhere:
             sent.reply.set_exception(error)
         except CancelledError:
             sent.reply.cancel()
-        except Exception as error:  # of any kind: an executor may be anybody's
+        except Exception as error:  # any class: executors are third-party code
             if sent.tries < _TRIES:
                 self._send(sent)
             else:
@@ -110,7 +110,7 @@ class Elsewhere:
 
 
 def _slots(executor: Executor) -> int:
-    """Twice the workers of the executors of concurrent.futures, which keep their number so."""
+    """Twice the number of workers, an attribute of the executors of concurrent.futures."""
     return 2 * int(getattr(executor, "_max_workers", _SLOTS // 2))
 
 

@@ -1,4 +1,4 @@
-"""Where jobs are done."""
+"""Places: what runs the jobs of a search."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..log.record import Conditions
 from ..measure.jobs import Job, Reply
 from ..measure.machine import Machine
 
-_SLOTS_HERE = 2  # one is built while the other is checked; the lock keeps timing apart
+_SLOTS_HERE = 2  # one is built while the other is checked; the lock serialises timing
 
 
 class Place(Protocol):
-    """Does jobs. slots: how many it should be given at a time, at least one. clock: the seconds
-    that the parts of a search took; those of other machines are not among them.
+    """Runs jobs. slots: how many to submit at a time, at least one. clock: the seconds of the
+    stages of a search on this machine.
     """
 
     clock: Clock
@@ -27,16 +27,16 @@ class Place(Protocol):
     def slots(self) -> int: ...
 
     def conditions(self, target: Target) -> Conditions:
-        """What is measured there for a target."""
+        """The conditions under which it measures for a target."""
 
     def compile_ahead(self, artifact: Written) -> None:
-        """A candidate that a job will hold."""
+        """Announce a candidate of a later job."""
 
     def submit(self, job: Job) -> Future[Reply]:
-        """Have a job done, some time."""
+        """Submit a job."""
 
     def close(self) -> None:
-        """Give up what is not done."""
+        """Cancel the open jobs."""
 
 
 class Here:
@@ -50,18 +50,18 @@ class Here:
         self._thread = ThreadPoolExecutor(1, "tilewright-measure")
 
     def conditions(self, target: Target) -> Conditions:
-        """What is measured here for a target."""
+        """The conditions of this machine for a target."""
         return conditions(target)
 
     def compile_ahead(self, artifact: Written) -> None:
-        """Compile it while others are written."""
+        """Compile a candidate while others are written."""
         self._machine.compile_ahead(artifact)
 
     def submit(self, job: Job) -> Future[Reply]:
-        """Have a job done after those before it."""
+        """Queue a job behind those before it."""
         return self._thread.submit(self._machine.measure, job)
 
     def close(self) -> None:
-        """Drop what waits, and end what runs."""
+        """Cancel the queued jobs, and end the running one."""
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._machine.close()

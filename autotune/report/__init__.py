@@ -1,4 +1,4 @@
-"""What a search found, to be looked at."""
+"""Reports about searches: a progress table, HTML, figures."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

@@ -1,4 +1,4 @@
-"""The time that this machine needs at least for what a function must compute and move."""
+"""A lower bound of the time of a function on this machine, from its operations and bytes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...tir.func import PrimFunc
 from ...tir.work.work import bytes_moved, operations
 from ..log.record import Trial
 
-_MEMORY_BYTES = 1 << 28  # which no cache holds
+_MEMORY_BYTES = 1 << 28  # more than any cache
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """What a function must do: floating-point operations, bytes of constants that it reads, and
+class MachineBound:
+    """The work of a function: floating-point operations, bytes of constants that it reads, and
     other bytes that it reads and writes.
     """
 
@@ -26,21 +26,21 @@ class Bound:
     other_bytes: int
 
     @staticmethod
-    def of(func: PrimFunc) -> Bound:
+    def of(func: PrimFunc) -> MachineBound:
         """The bound of a function."""
         moved = bytes_moved(func)
         fixed = min(moved, sum(b.type.bytes * b.size for b in func.constants))
-        return Bound(operations(func), fixed, moved - fixed)
+        return MachineBound(operations(func), fixed, moved - fixed)
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte."""
+        """Operations per byte."""
         return self.operations / max(1, self.constant_bytes + self.other_bytes)
 
     def share(self, trial: Trial) -> float | None:
-        """The least time over the trial's: 1 is the best that the machine can do.
+        """The bound over the time of a trial: 1 is the best that the machine can do.
 
-        None where another machine ran it, whose limits are not known here.
+        None for a trial of another machine, whose limits are unknown here.
         """
         if trial.seconds is None or trial.conditions.cpu != host().model:
             return None
@@ -50,8 +50,8 @@ class Bound:
         return max(computing, self._moving(trial, count)) / trial.seconds
 
     def _moving(self, trial: Trial, threads: int) -> float:
-        """Seconds to move the bytes: constants from where copies in turn leave them, all others
-        from the cache that holds them.
+        """Seconds to move the bytes: constants from the level that holds all rotated copies, other
+        bytes from the cache that holds them.
         """
         machine = _machine()
         held = max(self.constant_bytes, trial.method.rotated)
@@ -61,8 +61,8 @@ class Bound:
 
 
 def peak_gflops(trials: Iterable[Trial], threads: int) -> float:
-    """Multiply-adds of this machine: as the probe beside one of the trials found, or as was found
-    before, whichever is more: other work can only slow a probe.
+    """The peak rate of multiply-adds of this machine: the largest result of a probe, those next to
+    the trials included, since other work can only slow a probe down.
     """
     probed = [trial.method.calibration or 0.0 for trial in trials]
     return max(_machine().gflops(threads), *probed)
@@ -76,5 +76,5 @@ def memory_gb_per_s(threads: int) -> dict[str, float]:
 
 @cache
 def _machine() -> Limits:
-    """The limits of this machine, asked for once."""
+    """The limits of this machine, measured once."""
     return limits()

@@ -1,5 +1,5 @@
-"""What a search found, as HTML for a notebook: a table with a curve for each function. The page's
-own colours are kept, nothing is loaded and no script runs.
+"""The result of a search as HTML for a notebook: a table with a curve for each function. It keeps
+the colours of the page, loads nothing and runs no script.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _WIDTH, _HEIGHT, _EDGE = 140, 22, 2  # pixels
 _LINE = 'fill="none" stroke-width="1.5"'
 _BEST, _DEFAULT = "#3f7ade", "currentColor"
 _GAIN = ' style="color:#1f8a54;font-weight:600"'
-_TELLING = 1.01  # the least gain that is coloured
+_SIGNIFICANT = 1.01  # the least gain that is coloured
 _MOST_ROWS = 60
-_LEAST_SCALE = log(1.5)  # the height of a curve stands for a gain of 1.5 at least
+_LEAST_SCALE = log(1.5)  # the least range of a curve, so that noise does not fill it
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A row: one function in one setting. places: None where they are not known."""
+class TableRow:
+    """A row: one function in one setting. places: in a model; None where unknown."""
 
     name: str
     places: int | None
@@ -34,12 +34,12 @@ class Shown:
 
     @property
     def gain(self) -> float:
-        """The default's time over the best one; 1 where one is not known."""
+        """The time of the default over that of the best trial; 1 where one is unknown."""
         return 1.0 if self.default is None or self.best is None else self.default / self.best
 
 
-def functions_html(rows: Iterable[Shown], title: str, below: str = "") -> str:
-    """A table of functions, below a title; those that gained most come first."""
+def functions_html(rows: Iterable[TableRow], title: str, below: str = "") -> str:
+    """A table of functions with a title, those with the largest gain first."""
     ordered = sorted(rows, key=lambda row: -row.gain)
     counted = any(row.places is not None for row in ordered)
     names = ("function", *(("places",) if counted else ()), "trials", "failed", "default", "best")
@@ -48,40 +48,42 @@ def functions_html(rows: Iterable[Shown], title: str, below: str = "") -> str:
     more = len(ordered) - _MOST_ROWS
     if more > 0:
         below = f"and {more} more functions\n{below}"
-    told = "".join(f"<p>{escape(line)}</p>" for line in below.splitlines())
-    return f"<p><b>{escape(title)}</b></p><table><tr>{heads}</tr>{body}</table>{told}"
+    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in below.splitlines())
+    return f"<p><b>{escape(title)}</b></p><table><tr>{heads}</tr>{body}</table>{paragraphs}"
 
 
 def curve_svg(trials: Sequence[Trial]) -> str:
-    """The best time after each trial, as a line on a scale of logarithms; dashes are the default's
-    time, red marks trials that failed. Empty where nothing ran.
+    """The least time after each trial, as a line on a logarithmic scale, with dashes at the time of
+    the default and red marks at failed trials. Empty where nothing ran.
     """
-    alone = [trial for trial in trials if not trial.method.session]
-    best = list(accumulate((t.seconds or inf for t in alone), min))
-    known = [seconds for seconds in best if seconds < inf]
+    searched = [trial for trial in trials if not trial.method.session]
+    least = list(accumulate((t.seconds or inf for t in searched), min))
+    known = [seconds for seconds in least if seconds < inf]
     if not known:
         return ""
-    default = next((t.seconds for t in alone if t.is_default and t.seconds is not None), known[0])
+    default = next(
+        (t.seconds for t in searched if t.is_default and t.seconds is not None), known[0]
+    )
     low, high = min(known), max(*known, default)
     scale = max(log(high / low), _LEAST_SCALE)
 
-    def up(seconds: float) -> float:
+    def y(seconds: float) -> float:
         return _EDGE + (_HEIGHT - 2 * _EDGE) * log(high / seconds) / scale
 
-    def along(place: float) -> float:
-        return place * _WIDTH / len(alone)
+    def x(number: float) -> float:
+        return number * _WIDTH / len(searched)
 
     steps = [
-        f"{along(n):.1f},{up(seconds):.1f} {along(n + 1):.1f},{up(seconds):.1f}"
-        for n, seconds in enumerate(best)
+        f"{x(n):.1f},{y(seconds):.1f} {x(n + 1):.1f},{y(seconds):.1f}"
+        for n, seconds in enumerate(least)
         if seconds < inf
     ]
     failed = "".join(
-        f'<path d="M{along(n + 0.5):.1f} {_HEIGHT}v-4" stroke="#c8392b" stroke-width="1.5"/>'
-        for n, trial in enumerate(alone)
+        f'<path d="M{x(n + 0.5):.1f} {_HEIGHT}v-4" stroke="#c8392b" stroke-width="1.5"/>'
+        for n, trial in enumerate(searched)
         if trial.seconds is None
     )
-    level = f"M0 {up(default):.1f}h{_WIDTH}"
+    level = f"M0 {y(default):.1f}h{_WIDTH}"
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="best time by trials">'
         f'<path d="{level}" {_LINE} stroke="{_DEFAULT}" stroke-dasharray="3 3" opacity="0.5"/>'
@@ -89,7 +91,7 @@ def curve_svg(trials: Sequence[Trial]) -> str:
     )
 
 
-def _row(row: Shown, counted: bool) -> str:
+def _row(row: TableRow, counted: bool) -> str:
     failed = sum(trial.outcome != "ok" for trial in row.trials)
     gain = "" if row.default is None or row.best is None else f"{row.gain:.2f}"
     cells = (
@@ -100,6 +102,6 @@ def _row(row: Shown, counted: bool) -> str:
         "" if row.default is None else seconds_text(row.default),
         "" if row.best is None else seconds_text(row.best),
     )
-    told = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    style = _GAIN if row.gain >= _TELLING else ""
-    return f"<tr>{told}<td{style}>{gain}</td><td>{curve_svg(row.trials)}</td></tr>"
+    text = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    style = _GAIN if row.gain >= _SIGNIFICANT else ""
+    return f"<tr>{text}<td{style}>{gain}</td><td>{curve_svg(row.trials)}</td></tr>"

@@ -1,5 +1,5 @@
-"""Pictures of what a log holds: how times fell, what the cost model expected, which decisions
-matter, and how near the machine's limits the kernels are. Needs the extra `plots`.
+"""Figures of a log: the progress of the search, the fit of the cost model, the importance of the
+questions, and a roofline. Needs the extra `plots`.
 """
 
 from __future__ import annotations
@@ -15,62 +15,62 @@ from ...tir.errors import TilewrightError
 from ...tir.parsing.parser import parse
 from ..log.file import Contents
 from ..log.record import Trial, Workload
-from ..log.summary import Standing, standings
+from ..log.summary import TuningSummary, summarise
 from ..model.importance import importances
 from ..model.model_fit import ModelFit, model_fit
-from .bound import Bound, memory_gb_per_s, peak_gflops
+from .bound import MachineBound, memory_gb_per_s, peak_gflops
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDE = 8.0  # times of the least one that an even scale can show
+_LINEAR_RANGE = 8.0  # the ratio of times beyond which a scale is logarithmic
 SIZE = (12.0, 8.5)  # inches
-_CURVES = 8  # functions with a curve of their own: those that save most
+_CURVES = 8  # at most, of the functions with the largest gains
 _BARS = 12  # questions
 _PLAIN, _LIMIT, _GRID = "0.6", "0.35", "0.9"  # grey
 _THIN = 0.8
 
 
 def draw(known: Contents, title: str = "") -> Figure:
-    """Four pictures of all functions of a log, or, where there is one, of its trials.
+    """Draw four plots of all functions of a log; of a single function, with every trial.
 
     Raises: TuneError where nothing ran, or matplotlib is missing.
     """
     figure_of = _figure_class()
-    found = [one for one in standings(known) if one.best is not None]
-    if not found:
+    summaries = [one for one in summarise(known) if one.best is not None]
+    if not summaries:
         raise TuneError("plot: the log holds no trial that ran.", code="plot-empty")
     texts = {workload.key: workload for workload in known.workloads}
     figure = figure_of(figsize=SIZE, layout="constrained")
     curve, fit, weight, roof = (figure.add_subplot(2, 2, n) for n in range(1, 5))
-    draw_curves(curve, found)
-    draw_fit(fit, _fits(found, texts))
-    draw_importance(weight, found)
-    draw_roofline(roof, found, texts)
-    figure.suptitle(title or _title(found), fontsize="medium")
+    draw_curves(curve, summaries)
+    draw_fit(fit, _fits(summaries, texts))
+    draw_importance(weight, summaries)
+    draw_roofline(roof, summaries, texts)
+    figure.suptitle(title or _title(summaries), fontsize="medium")
     return figure
 
 
-def draw_curves(axes: Axes, found: Sequence[Standing]) -> None:
-    """The best time after each trial. Of one function with every trial as a dot; of several as a
-    share of the default's, those that save most.
+def draw_curves(axes: Axes, summaries: Sequence[TuningSummary]) -> None:
+    """The least time after each trial: of one function with every trial as a dot, of several as a
+    share of the first trial that ran, for the functions with the largest gains.
     """
-    alone = {one.key: [t for t in one.trials if not t.method.session] for one in found}
-    if len(found) == 1:
-        (one,) = found
-        _draw_trials(axes, alone[one.key])
+    searched = {one.key: [t for t in one.trials if not t.method.session] for one in summaries}
+    if len(summaries) == 1:
+        (one,) = summaries
+        _draw_trials(axes, searched[one.key])
     else:
-        ranked = sorted(found, key=lambda one: one.gain or 1.0, reverse=True)
+        ranked = sorted(summaries, key=lambda one: one.gain or 1.0, reverse=True)
         for one in ranked[:_CURVES]:
-            best = _best_so_far(alone[one.key])
-            first = next((seconds for seconds in best if seconds is not None), None)
+            least = _least_so_far(searched[one.key])
+            first = next((seconds for seconds in least if seconds is not None), None)
             if first is None:
                 continue
-            shares = [None if seconds is None else seconds / first for seconds in best]
-            places = range(1, len(shares) + 1)
+            shares = [None if seconds is None else seconds / first for seconds in least]
+            numbers = range(1, len(shares) + 1)
             axes.step(
-                places, _floats(shares), where="post", label=one.name, markevery=[-1], marker="."
+                numbers, _floats(shares), where="post", label=one.name, markevery=[-1], marker="."
             )
         axes.set_ylabel("best time over the default's")
         axes.legend(fontsize="small", frameon=False)
@@ -80,7 +80,7 @@ def draw_curves(axes: Axes, found: Sequence[Standing]) -> None:
 
 
 def draw_fit(axes: Axes, fits: Sequence[ModelFit]) -> None:
-    """What the model expected of trials that it did not see, beside what they took."""
+    """The predictions of the model for unseen trials, against their times."""
     axes.set_title("cost model")
     if not fits:
         _say(axes, "too few trials for a model")
@@ -90,7 +90,7 @@ def draw_fit(axes: Axes, fits: Sequence[ModelFit]) -> None:
     every = [seconds for fit in fits for seconds in (*fit.measured, *fit.expected)]
     ends = _micro((min(every), max(every)))
     axes.plot(ends, ends, color=_LIMIT, linewidth=_THIN)
-    if ends[1] > _WIDE * ends[0]:
+    if ends[1] > _LINEAR_RANGE * ends[0]:
         axes.set_xscale("log")
         axes.set_yscale("log")
     correlations = sorted(fit.rank_correlation for fit in fits)
@@ -110,13 +110,11 @@ def draw_fit(axes: Axes, fits: Sequence[ModelFit]) -> None:
     axes.grid(color=_GRID, linewidth=_THIN)
 
 
-def draw_importance(axes: Axes, found: Sequence[Standing]) -> None:
-    """The share of the spread of times that each question explains, the mean over functions that
-    ask it.
-    """
+def draw_importance(axes: Axes, summaries: Sequence[TuningSummary]) -> None:
+    """The share of the variance that each question explains, as the mean over its functions."""
     axes.set_title("what matters")
     shares: dict[str, list[float]] = {}
-    for one in found:
+    for one in summaries:
         for each in importances(one.trials):
             shares.setdefault(each.question, []).append(each.share)
     means = {question: sum(each) / len(each) for question, each in shares.items()}
@@ -132,48 +130,50 @@ def draw_importance(axes: Axes, found: Sequence[Standing]) -> None:
     axes.set_axisbelow(True)
 
 
-def draw_roofline(axes: Axes, found: Sequence[Standing], texts: dict[str, Workload]) -> None:
-    """What the default (hollow) and the best schedule (full) reach, below what the multiply-add
-    probe beside them reached and, of this machine, what memory gives.
+def draw_roofline(
+    axes: Axes, summaries: Sequence[TuningSummary], texts: dict[str, Workload]
+) -> None:
+    """The rates of the default (hollow) and the best schedule (full), below the peak rate and, for
+    this machine, the bandwidth of its memory levels.
     """
     axes.set_title("roofline")
-    points = [(one, bound) for one in found if (bound := _bound(texts.get(one.key)))]
+    points = [(one, bound) for one in summaries if (bound := _bound(texts.get(one.key)))]
     points = [(one, bound) for one, bound in points if bound.operations]
     if not points:
         _say(axes, "no function computes with floats")
         return
     for one, bound in points:
-        place = bound.intensity
+        x = bound.intensity
         pair = [bound.operations / s / 1e9 for s in (one.default_seconds, one.seconds) if s]
-        axes.loglog([place] * len(pair), pair, color=_PLAIN, linewidth=_THIN)
-        axes.plot(place, pair[0], "o", markersize=4, color=_PLAIN, fillstyle="none")
-        axes.plot(place, pair[-1], "o", markersize=4, color="C0")
-    places = [bound.intensity for _, bound in points]
-    _draw_roofs(axes, [one for one, _ in points], (min(*places, 0.25) / 2, max(*places, 64.0) * 2))
+        axes.loglog([x] * len(pair), pair, color=_PLAIN, linewidth=_THIN)
+        axes.plot(x, pair[0], "o", markersize=4, color=_PLAIN, fillstyle="none")
+        axes.plot(x, pair[-1], "o", markersize=4, color="C0")
+    ends = [bound.intensity for _, bound in points]
+    _draw_roofs(axes, [one for one, _ in points], (min(*ends, 0.25) / 2, max(*ends, 64.0) * 2))
     axes.set_xlabel("operations for each byte")
     axes.set_ylabel("GFLOP/s")
     axes.grid(color=_GRID, linewidth=_THIN)
 
 
-def _draw_roofs(axes: Axes, found: Sequence[Standing], ends: tuple[float, float]) -> None:
-    """The limits of this machine; of another one, the most that its probes reached."""
+def _draw_roofs(axes: Axes, summaries: Sequence[TuningSummary], ends: tuple[float, float]) -> None:
+    """The limits of this machine; of another one, the largest result of its probes."""
     low, high = ends
-    setting = found[0].setting
+    setting = summaries[0].setting
     if setting.cpu != host().model:
-        probed = [trial.method.calibration or 0.0 for one in found for trial in one.trials]
-        peak, places = max(probed), [low, high]
+        probed = [trial.method.calibration or 0.0 for one in summaries for trial in one.trials]
+        peak, x = max(probed), [low, high]
         roof = [peak, peak]
     else:
-        peak = peak_gflops((t for one in found for t in one.trials), setting.threads)
-        places, roof = [low, high], [peak, peak]
+        peak = peak_gflops((t for one in summaries for t in one.trials), setting.threads)
+        x, roof = [low, high], [peak, peak]
         for level, speed in memory_gb_per_s(setting.threads).items():
             ends_of_ramp = [low, peak / speed]
             axes.plot(ends_of_ramp, [low * speed, peak], color=_LIMIT, linewidth=_THIN)
-            told = f"{level} {speed:.0f} GB/s"
-            axes.annotate(told, (low, low * speed), ha="left", va="bottom", fontsize="small")
-    axes.plot(places, roof, color=_LIMIT, linewidth=_THIN)
-    told = f"{peak:.0f} GFLOP/s"
-    axes.annotate(told, (high, peak), ha="right", va="bottom", fontsize="small")
+            text = f"{level} {speed:.0f} GB/s"
+            axes.annotate(text, (low, low * speed), ha="left", va="bottom", fontsize="small")
+    axes.plot(x, roof, color=_LIMIT, linewidth=_THIN)
+    text = f"{peak:.0f} GFLOP/s"
+    axes.annotate(text, (high, peak), ha="right", va="bottom", fontsize="small")
 
 
 def _draw_trials(axes: Axes, trials: Sequence[Trial]) -> None:
@@ -182,59 +182,61 @@ def _draw_trials(axes: Axes, trials: Sequence[Trial]) -> None:
     default = next((t.seconds for t in trials if t.is_default and t.seconds is not None), None)
     if default is not None:
         axes.axhline(1e6 * default, color=_LIMIT, linewidth=_THIN, linestyle="--")
-        told = f"default {seconds_text(default)}"
-        axes.annotate(told, (1, 1e6 * default), ha="left", va="bottom", fontsize="small")
-    best = _best_so_far(trials)
-    axes.step(range(1, len(best) + 1), [1e6 * s for s in _floats(best)], where="post")
+        text = f"default {seconds_text(default)}"
+        axes.annotate(text, (1, 1e6 * default), ha="left", va="bottom", fontsize="small")
+    least = _least_so_far(trials)
+    axes.step(range(1, len(least) + 1), [1e6 * s for s in _floats(least)], where="post")
     axes.margins(y=0.1)
     failed = [n for n, trial in enumerate(trials, 1) if trial.seconds is None]
     if failed:
         bottom = axes.get_ylim()[0]
         axes.plot(failed, [bottom] * len(failed), "x", color="C3", markersize=4, clip_on=False)
     times = [seconds for _, seconds in timed]
-    if max(times) > _WIDE * min(times):
+    if max(times) > _LINEAR_RANGE * min(times):
         axes.set_yscale("log")
     axes.set_ylabel("us (x: failed)" if failed else "us")
 
 
-def _best_so_far(trials: Iterable[Trial]) -> list[float | None]:
+def _least_so_far(trials: Iterable[Trial]) -> list[float | None]:
     """The least time after each trial; None before one ran."""
     seconds = (trial.seconds for trial in trials)
-    return list(accumulate(seconds, lambda best, s: min((x for x in (best, s) if x), default=None)))
+    return list(
+        accumulate(seconds, lambda one, other: min((x for x in (one, other) if x), default=None))
+    )
 
 
-def _fits(found: Sequence[Standing], texts: dict[str, Workload]) -> list[ModelFit]:
+def _fits(summaries: Sequence[TuningSummary], texts: dict[str, Workload]) -> list[ModelFit]:
     fits = []
-    for one in found:
+    for one in summaries:
         workload = texts.get(one.key)
         try:
             fit = None if workload is None else model_fit(workload, one.trials)
-        except TilewrightError:  # the log is of another version: its texts mean nothing now
+        except TilewrightError:  # the text of another version
             continue
         if fit is not None:
             fits.append(fit)
     return fits
 
 
-def _bound(workload: Workload | None) -> Bound | None:
+def _bound(workload: Workload | None) -> MachineBound | None:
     try:
-        return None if workload is None else Bound.of(parse(workload.text))
+        return None if workload is None else MachineBound.of(parse(workload.text))
     except TilewrightError:  # a text of another version
         return None
 
 
-def _title(found: Sequence[Standing]) -> str:
-    settings = list(dict.fromkeys(str(one.setting) for one in found))
+def _title(summaries: Sequence[TuningSummary]) -> str:
+    settings = list(dict.fromkeys(str(one.setting) for one in summaries))
     more = f" and {len(settings) - 1} more settings" if len(settings) > 1 else ""
-    if len(found) > 1:
-        return f"{len(found)} functions on {settings[0]}{more}"
-    (one,) = found
+    if len(summaries) > 1:
+        return f"{len(summaries)} functions on {settings[0]}{more}"
+    (one,) = summaries
     gain = "" if one.gain is None else f", gain {one.gain:.2f}"
     return f"{one.name}: {len(one.trials)} trials{gain}\n{settings[0]}"
 
 
 def _say(axes: Axes, text: str) -> None:
-    """A picture of nothing, and why."""
+    """An empty plot with a text."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=_LIMIT)
     axes.set_xticks([])
     axes.set_yticks([])

@@ -1,4 +1,4 @@
-"""Search strategies: what is tried next."""
+"""Search strategies: which candidates are tried next."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

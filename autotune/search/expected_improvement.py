@@ -1,11 +1,10 @@
-"""What a search still promises: how likely one of the next trials is to be better, and by how much
-on average.
+"""Expected improvement: how likely one of the next trials is to be better, and by how much on
+average.
 
-Two witnesses are heard, and the less hopeful one is believed. The cost model expects something of
-the candidates that it ranks first, and has erred by so much in the trials that it chose before
-(expected improvement: Mockus, 1975). The record of these trials says how many of them were better
-than all before; where none was, one more that is better is supposed to lie ahead, as Laplace's rule
-of succession does, but a quarter of one.
+There are two estimates, and the smaller one is taken. The cost model predicts the candidates that
+it ranks first, and its errors in earlier picks give the spread of a prediction (expected
+improvement: Mockus, 1975). The history of these picks says how many of them beat everything before;
+a prior of a quarter of one such pick keeps the estimate above zero (Laplace's rule of succession).
 """
 
 from __future__ import annotations
@@ -15,21 +14,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
-BETTER = 0.01  # the share of its time by which a candidate has to be faster to matter
+MIN_GAIN = 0.01  # the share of its time by which a candidate must be faster to matter
 HORIZON = 16  # trials that are looked ahead
-LEVEL = 0.05  # the chance below which a search ends
-HOPE = 0.3  # of its time that a function may lose by its first trial, before anything is known
-RECENT = 96  # the last trials, by which the next ones are judged
-LEAST = 16  # of them, all in vain, before the model is heard
-NOISE = 0.003  # by which a time is off at least
-SUPPOSED = 0.25  # of a better one beside those that were seen
-BY = 0.03  # the share of its time by which that one is supposed to be better
+MIN_CHANCE = 0.05  # a search ends below it
+FIRST_GAIN = 0.3  # of a function's time, expected of its first trial
+RECENT = 96  # the last picks, from which the next ones are estimated
+MIN_PICKS = 16  # that gained nothing, before the model's estimate is used
+NOISE = 0.003  # the least standard deviation of a prediction, a logarithm
+PRIOR_HITS = 0.25  # picks that were better, beside those that were observed
+PRIOR_GAIN = 0.03  # the share of the time that such a pick gains
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
-    """chance: that one of the next `HORIZON` trials is better by `BETTER`. gain: the share of its
-    time that the function is expected to lose by the next trial. is_exhausted: all was tried.
+class ExpectedImprovement:
+    """chance: that one of the next `HORIZON` trials is better by `MIN_GAIN`. gain: the share of its
+    time that the function is expected to lose by the next trial. is_exhausted: the whole space was
+    tried.
     """
 
     chance: float
@@ -37,67 +37,68 @@ class Outlook:
     is_exhausted: bool = False
 
     @property
-    def is_over(self) -> bool:
+    def is_negligible(self) -> bool:
         """Whether nothing better is likely."""
-        return self.chance < LEVEL
+        return self.chance < MIN_CHANCE
 
     def __str__(self) -> str:
         if self.is_exhausted:
             return "the space is exhausted"
         return (
-            f"nothing {BETTER:.0%} better is likely: the chance of it is {self.chance:.0%} in the "
-            f"next {HORIZON} trials"
+            f"an improvement of {MIN_GAIN:.0%} is unlikely: its chance within the next {HORIZON} "
+            f"trials is {self.chance:.0%}"
         )
 
 
-NOTHING_LEFT = Outlook(0.0, 0.0, is_exhausted=True)
+NOTHING_LEFT = ExpectedImprovement(0.0, 0.0, is_exhausted=True)
 
 
-def hope(tried: int) -> float:
-    """The share of its time that a function may lose by its next trial, by the number of trials
-    alone: half of what can be found is found by twice as many trials.
+def gain_by_count(tried: int) -> float:
+    """The expected gain of the next trial, from the number of trials alone: each doubling of the
+    trials finds half of what is left.
     """
-    return HOPE / (1 + tried) ** 2
+    return FIRST_GAIN / (1 + tried) ** 2
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A trial that the model chose. error: what it took over what was expected, gain: over the
-    best before it, both logarithms; a gain is above 0 where it was better.
+    """A trial that the model chose. error: the logarithm of its time over the prediction; gain: of
+    the best time before it over its own, above 0 where it was better.
     """
 
     error: float
     gain: float
 
 
-def outlook(expected: Sequence[float], picks: Sequence[Pick]) -> Outlook:
-    """What candidates promise: expected is, of each, the logarithm of its time over the best one's.
+def expected_improvement(expected: Sequence[float], picks: Sequence[Pick]) -> ExpectedImprovement:
+    """The improvement that a pool of candidates promises. expected: for each candidate, the
+    logarithm of its predicted time over the best time.
 
     picks: the trials that the model chose so far.
     """
     if not expected:
         return NOTHING_LEFT
     recent = picks[-RECENT:]
-    one, other = _by_record(recent), _by_model(sorted(expected)[:HORIZON], recent)
-    return Outlook(min(one.chance, other.chance), min(one.gain, other.gain))
+    one, other = _from_history(recent), _from_model(sorted(expected)[:HORIZON], recent)
+    return ExpectedImprovement(min(one.chance, other.chance), min(one.gain, other.gain))
 
 
-def _by_record(picks: Sequence[Pick]) -> Outlook:
-    hits = sum(pick.gain > BETTER for pick in picks)
-    each = (hits + SUPPOSED) / (len(picks) + SUPPOSED)
+def _from_history(picks: Sequence[Pick]) -> ExpectedImprovement:
+    hits = sum(pick.gain > MIN_GAIN for pick in picks)
+    each = (hits + PRIOR_HITS) / (len(picks) + PRIOR_HITS)
     gained = sum(max(0.0, pick.gain) for pick in picks)
-    gain = (gained + SUPPOSED * BY) / (len(picks) + SUPPOSED)
-    return Outlook(1.0 - (1.0 - each) ** HORIZON, gain)
+    gain = (gained + PRIOR_HITS * PRIOR_GAIN) / (len(picks) + PRIOR_HITS)
+    return ExpectedImprovement(1.0 - (1.0 - each) ** HORIZON, gain)
 
 
-def _by_model(expected: Sequence[float], picks: Sequence[Pick]) -> Outlook:
-    if len(picks) < LEAST or any(pick.gain > BETTER for pick in picks[-LEAST:]):
-        return Outlook(1.0, math.inf)
+def _from_model(expected: Sequence[float], picks: Sequence[Pick]) -> ExpectedImprovement:
+    if len(picks) < MIN_PICKS or any(pick.gain > MIN_GAIN for pick in picks[-MIN_PICKS:]):
+        return ExpectedImprovement(1.0, math.inf)
     errors = [pick.error for pick in picks]
-    usual = fmean(errors)
-    spread = math.sqrt(sum((error - usual) ** 2 for error in errors) / (len(errors) - 1))
+    bias = fmean(errors)
+    spread = math.sqrt(sum((error - bias) ** 2 for error in errors) / (len(errors) - 1))
     normal = NormalDist(0.0, max(spread, NOISE))
-    over = [ratio + usual for ratio in expected]
-    missed = math.prod(1.0 - normal.cdf(-BETTER - ratio) for ratio in over)
+    over = [ratio + bias for ratio in expected]
+    missed = math.prod(1.0 - normal.cdf(-MIN_GAIN - ratio) for ratio in over)
     gains = [normal.variance * normal.pdf(ratio) - ratio * normal.cdf(-ratio) for ratio in over]
-    return Outlook(1.0 - missed, fmean(gains))
+    return ExpectedImprovement(1.0 - missed, fmean(gains))

@@ -1,7 +1,8 @@
-"""Children of schedules: the answers of one, mixed with those of another or changed.
+"""Mutation: new decisions made from those of the best schedules, by crossover and by change.
 
-Making a schedule takes 10 to 50 ms, making up its answers takes none. So of each litter that one
-alone is made into a schedule which a first model, of the answers alone, expects to be fastest.
+Making a schedule takes 10 to 50 ms, drawing its decisions takes next to nothing. So mutants are
+drawn in batches, and of each batch only the one that a cheap model of the decisions ranks first is
+scheduled.
 """
 
 from __future__ import annotations
@@ -12,72 +13,74 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..model.cost_model import Fit, Regressor, matrix
-from ..space.decisions import Answer, chosen_in, key_of, numbers
+from ..space.decisions import Decision, decisions_in, encode, key_of
 from ..space.space import Walk
 
-LITTER = 24  # children of which one is made
-MIXED = 0.3  # the share of children that have two parents
-CHANGES = (1, 1, 1, 2, 2, 3)  # answers that are changed, with equal probability
+BATCH = 24  # mutants of which one is scheduled
+CROSSOVER = 0.3  # the share of mutants that have two parents
+MUTATIONS = (1, 1, 1, 2, 2, 3)  # decisions that change in a mutant, with equal probability
 
 
-class Breeder:
-    """Makes up children of the best schedules, none of them twice where there are others."""
+class Mutator:
+    """Draws mutants of the best schedules, none of them twice while there are others."""
 
     def __init__(self, source: random.Random, fit: Fit) -> None:
         self._random = source
         self._fit = fit
-        self._bred = set[str]()
+        self._seen = set[str]()
         self._names: tuple[str, ...] = ()
         self._model: Regressor | None = None
 
     def learn(self, walks: Sequence[Walk], seconds: Sequence[float]) -> None:
-        """What schedules took."""
-        told = [numbers(chosen_in(walk)) for walk in walks]
-        self._names = tuple(sorted({name for one in told for name in one}))
-        self._model = self._fit(matrix(told, self._names), np.log(np.array(seconds)))
+        """Fit the model of the decisions to schedules that were timed."""
+        rows = [encode(decisions_in(walk)) for walk in walks]
+        self._names = tuple(sorted({name for row in rows for name in row}))
+        self._model = self._fit(matrix(rows, self._names), np.log(np.array(seconds)))
 
-    def know(self, walk: Walk) -> None:
-        """A schedule that exists needs not be made again."""
-        self._bred.add(_text(chosen_in(walk)))
+    def exclude(self, walk: Walk) -> None:
+        """Do not draw a schedule that exists."""
+        self._seen.add(_text(decisions_in(walk)))
 
-    def child(self, parents: Sequence[Walk]) -> dict[str, Answer]:
-        """The answers of a child that promises most; parents stand in order, the best first."""
-        litter = [child_of(parents, self._random) for _ in range(LITTER)]
-        new = [child for child in litter if _text(child) not in self._bred] or litter[:1]
-        told = matrix([numbers(child) for child in new], self._names)
-        found = new[int(np.argmin(self._model.predict(told)))] if self._model else new[0]
-        self._bred.add(_text(found))
-        return found
-
-
-def _text(answers: dict[str, Answer]) -> str:
-    return repr(sorted((name, answer.value) for name, answer in answers.items()))
+    def mutant(self, parents: Sequence[Walk]) -> dict[str, Decision]:
+        """The decisions of the most promising mutant of a batch; parents in order, the best
+        first.
+        """
+        batch = [mutate(parents, self._random) for _ in range(BATCH)]
+        new = [mutant for mutant in batch if _text(mutant) not in self._seen] or batch[:1]
+        rows = matrix([encode(mutant) for mutant in new], self._names)
+        best = new[int(np.argmin(self._model.predict(rows)))] if self._model else new[0]
+        self._seen.add(_text(best))
+        return best
 
 
-def child_of(parents: Sequence[Walk], source: random.Random) -> dict[str, Answer]:
-    """The answers of a child; parents stand in order, the better the more often taken."""
+def _text(decisions: dict[str, Decision]) -> str:
+    return repr(sorted((name, decision.value) for name, decision in decisions.items()))
+
+
+def mutate(parents: Sequence[Walk], source: random.Random) -> dict[str, Decision]:
+    """The decisions of a mutant; parents in order, better ones are drawn more often."""
     one, other = _parent(parents, source), _parent(parents, source)
-    answers = chosen_in(one)
-    if one is not other and source.random() < MIXED:
-        taken = chosen_in(other).items()
-        answers |= {key: answer for key, answer in taken if source.random() < 0.5}
-    for _ in range(source.choice(CHANGES)):
-        _change(one, answers, source)
-    return answers
+    decisions = decisions_in(one)
+    if one is not other and source.random() < CROSSOVER:
+        taken = decisions_in(other).items()
+        decisions |= {key: decision for key, decision in taken if source.random() < 0.5}
+    for _ in range(source.choice(MUTATIONS)):
+        _change(one, decisions, source)
+    return decisions
 
 
 def _parent(parents: Sequence[Walk], source: random.Random) -> Walk:
     return parents[int(len(parents) * source.random() ** 2)]
 
 
-def _change(walk: Walk, answers: dict[str, Answer], source: random.Random) -> None:
-    """Answer one question of a walk in another way: beside the answer, or anyhow."""
-    wide = [n for n, question in enumerate(walk.questions) if len(question.candidates) > 1]
-    if not wide:
+def _change(walk: Walk, decisions: dict[str, Decision], source: random.Random) -> None:
+    """Change the decision of one question: to a neighbouring candidate, or to any other one."""
+    open_ = [n for n, question in enumerate(walk.questions) if len(question.candidates) > 1]
+    if not open_:
         return
-    number = source.choice(wide)
+    number = source.choice(open_)
     question, choice = walk.questions[number], walk.choices[number]
-    beside = [n for n in (choice - 1, choice + 1) if 0 <= n < len(question.candidates)]
+    neighbours = [n for n in (choice - 1, choice + 1) if 0 <= n < len(question.candidates)]
     others = [n for n in range(len(question.candidates)) if n != choice]
-    taken = source.choice(beside if source.random() < 0.5 else others)
-    answers[key_of(question, number)] = Answer(question.candidates[taken], place=taken)
+    taken = source.choice(neighbours if source.random() < 0.5 else others)
+    decisions[key_of(question, number)] = Decision(question.candidates[taken], index=taken)

@@ -1,4 +1,4 @@
-"""What is tried next: a strategy proposes candidates and is told what they took."""
+"""Search strategies: each proposes candidates and is told their times (ask and tell)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from ...schedule.errors import ScheduleError
-from ..space.space import Drawn, Point, Walk
-from .expected_improvement import NOTHING_LEFT, Outlook, hope
+from ..space.space import Point, RandomWalk, Walk
+from .expected_improvement import NOTHING_LEFT, ExpectedImprovement, gain_by_count
 
-TRIES = 24  # of a candidate that is new and legal, before the whole space is walked
+TRIES = 24  # draws of a new legal candidate, before the whole space is enumerated
 
 
-class Pointed(Protocol):
-    """What a search knows of a candidate."""
+class HasPoint(Protocol):
+    """What a search reads of a candidate."""
 
     @property
     def point(self) -> Point: ...
@@ -23,118 +23,119 @@ class Pointed(Protocol):
     def walk(self) -> Walk: ...
 
 
-Found = TypeVar("Found", bound=Pointed)
-Given = TypeVar("Given", bound=Pointed, covariant=True)
+CandidateT = TypeVar("CandidateT", bound=HasPoint)
+CandidateT_co = TypeVar("CandidateT_co", bound=HasPoint, covariant=True)
 
 
-class Space(Protocol[Given]):
-    """Where candidates come from. Raises: ScheduleError for one whose steps are refused."""
+class Space(Protocol[CandidateT_co]):
+    """Makes candidates. Raises: ScheduleError for one whose steps are refused."""
 
-    def walked(self, walk: Walk) -> Given: ...
+    def candidate_at(self, walk: Walk) -> CandidateT_co: ...
 
-    def points(self) -> Iterator[Given | ScheduleError]: ...
-
-
-class Strategy(Protocol[Found]):
-    """A way to search. Equal seeds and equal answers give equal candidates."""
-
-    def propose(self, count: int = 1) -> list[Found]:
-        """So many candidates that were not proposed before, the default first; fewer where there
-        are no more.
-        """
-
-    def tell(self, candidate: Found, seconds: float | None) -> None:
-        """What a candidate took; None where it failed."""
-
-    def best(self, count: int) -> list[Found]:
-        """The candidates that took the least, the best first."""
-
-    def outlook(self) -> Outlook:
-        """What more trials promise."""
+    def points(self) -> Iterator[CandidateT_co | ScheduleError]: ...
 
 
-class RandomSearch(Generic[Found]):
-    """Points drawn with equal probability at each question.
+class Strategy(Protocol[CandidateT]):
+    """A search algorithm. Equal seeds and equal times give equal candidates."""
 
-    early: candidates that are proposed behind the default, such as what was best elsewhere.
+    def propose(self, count: int = 1) -> list[CandidateT]:
+        """Up to `count` candidates that were not proposed before, the default first."""
+
+    def tell(self, candidate: CandidateT, seconds: float | None) -> None:
+        """Report the time of a candidate; None where it failed."""
+
+    def fastest(self, count: int) -> list[CandidateT]:
+        """The fastest candidates, in order."""
+
+    def expected_improvement(self) -> ExpectedImprovement:
+        """What further trials promise."""
+
+
+class RandomSearch(Generic[CandidateT]):
+    """Random search: each decision is drawn uniformly from its candidates.
+
+    early: walks that are proposed right after the default.
     """
 
-    def __init__(self, space: Space[Found], seed: int = 0, early: Sequence[Walk] = ()) -> None:
+    def __init__(self, space: Space[CandidateT], seed: int = 0, early: Sequence[Walk] = ()) -> None:
         self.random = random.Random(seed)
         self.timed: dict[Point, float] = {}
         self._space = space
         self._seen = set[Point]()
-        self._found: dict[Point, Found] = {}
+        self._candidates: dict[Point, CandidateT] = {}
         self._first = [Walk(()), *early]
-        self.is_exhausted = False  # whether each point was found
-        self._rest: Iterator[Found | ScheduleError] | None = None
+        self.is_exhausted = False  # whether every point was proposed
+        self._rest: Iterator[CandidateT | ScheduleError] | None = None
 
-    def propose(self, count: int = 1) -> list[Found]:
-        """So many candidates that were not proposed before; fewer where there are no more."""
-        found: list[Found] = []
-        while len(found) < count and (candidate := self._next()) is not None:
+    def propose(self, count: int = 1) -> list[CandidateT]:
+        """Up to `count` candidates that were not proposed before."""
+        proposed: list[CandidateT] = []
+        while len(proposed) < count and (candidate := self._next()) is not None:
             self._seen.add(candidate.point)
-            found.append(candidate)
-        return found
+            proposed.append(candidate)
+        return proposed
 
-    def tell(self, candidate: Found, seconds: float | None) -> None:
-        """What a candidate took; None where it failed."""
+    def tell(self, candidate: CandidateT, seconds: float | None) -> None:
+        """Report the time of a candidate; None where it failed."""
         self._seen.add(candidate.point)
         if seconds is not None:
             self.timed[candidate.point] = seconds
-            self._found[candidate.point] = candidate
+            self._candidates[candidate.point] = candidate
 
-    def best(self, count: int) -> list[Found]:
-        """The candidates that took the least, the best first."""
-        return [self._found[point] for point in self.ranked()[:count]]
+    def fastest(self, count: int) -> list[CandidateT]:
+        """The fastest candidates, in order."""
+        return [self._candidates[point] for point in self.ranked()[:count]]
 
     def ranked(self) -> list[Point]:
-        """The points that were timed, the best first."""
+        """The points that were timed, fastest first."""
         return sorted(self.timed, key=lambda point: self.timed[point])
 
-    def outlook(self) -> Outlook:
-        """What more trials promise: random ones have no more to say than their number."""
-        return NOTHING_LEFT if self.is_exhausted else Outlook(1.0, hope(len(self.timed)))
+    def expected_improvement(self) -> ExpectedImprovement:
+        """What further trials promise, by their number alone: there is no model."""
+        if self.is_exhausted:
+            return NOTHING_LEFT
+        return ExpectedImprovement(1.0, gain_by_count(len(self.timed)))
 
-    def _next(self) -> Found | None:
-        return self._early() or self.fresh(lambda: Drawn((), source=self.random))
+    def _next(self) -> CandidateT | None:
+        return self._next_early() or self.draw_new(lambda: RandomWalk((), source=self.random))
 
-    def _early(self) -> Found | None:
-        """The next of the candidates that stand at the start."""
+    def _next_early(self) -> CandidateT | None:
+        """The next of the candidates that are tried first."""
         while self._first:
-            found = self._new(self._first.pop(0))
-            if found is not None:
-                return found
+            candidate = self._try(self._first.pop(0))
+            if candidate is not None:
+                return candidate
         return None
 
-    def fresh(self, walk: Callable[[], Walk]) -> Found | None:
-        """A new candidate: by decisions that are made until they lead to one, else the next of the
-        whole space.
+    def draw_new(self, draw: Callable[[], Walk]) -> CandidateT | None:
+        """A new candidate: draw walks until one leads to it; after `TRIES` walks, the next point
+        of the whole space.
         """
         if self.is_exhausted:
             return None
         for _ in range(TRIES):
-            found = self._new(walk())
-            if found is not None:
-                return found
+            candidate = self._try(draw())
+            if candidate is not None:
+                return candidate
         self._rest = self._rest or self._space.points()
-        for one in self._rest:
-            if not isinstance(one, ScheduleError) and self.is_new(one.point):
-                return one
+        for entry in self._rest:
+            if not isinstance(entry, ScheduleError) and self.is_new(entry.point):
+                return entry
         self.is_exhausted = True
         return None
 
-    def _new(self, walk: Walk) -> Found | None:
+    def _try(self, walk: Walk) -> CandidateT | None:
+        """The candidate that a walk leads to; None where it is refused or known."""
         try:
-            found = self._space.walked(walk)
+            candidate = self._space.candidate_at(walk)
         except ScheduleError:
             return None
-        return found if self.is_new(found.point) else None
+        return candidate if self.is_new(candidate.point) else None
 
-    def forget(self) -> None:
-        """Points that were found are given up again: the space has more than was seen."""
+    def restart_enumeration(self) -> None:
+        """Enumerate the space again from its start: points were dropped, and are new again."""
         self.is_exhausted, self._rest = False, None
 
     def is_new(self, point: Point) -> bool:
-        """Whether a point was not proposed, or told, before."""
+        """Whether a point was neither proposed nor timed before."""
         return point not in self._seen

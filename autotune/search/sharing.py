@@ -1,21 +1,21 @@
-"""How functions share the trials of one search: the next ones go to that function which is expected
-to lose most seconds of a run of the model by its next trial, count x seconds x expected gain.
+"""How functions share the trials of one search: the next trials go to the function that is
+expected to save most seconds of a run of the model, count x seconds x expected gain.
 
-One that was tried and never seen to run promises nothing. Since the
-expected gain falls with every trial in vain (outlook.py), a function that counts much waits for the
-others when it has given what it has, and small ones get their turn (the gradient of the sum:
-Ansor's task scheduler, Zheng et al., 2020, with the gain that the model expects for the slope).
+The expected gain falls with every trial that gains nothing (expected_improvement.py), so small
+functions get their turn once the large ones no longer improve. A function none of whose trials ran
+promises nothing. This is Ansor's task scheduler (gradient descent on the sum of the times, Zheng et
+al., 2020) with the expected gain as the gradient.
 """
 
 from __future__ import annotations
 
-from .expected_improvement import Outlook
+from .expected_improvement import ExpectedImprovement
 
 
-def expected_saving(count: int, best: float | None, outlook: Outlook) -> float:
+def expected_saving(count: int, fastest: float | None, improvement: ExpectedImprovement) -> float:
     """Seconds of a run of the model that one more trial is expected to save.
 
-    count: how often the model runs the function; best: seconds of its best trial; None where none
-    ran.
+    count: how often the model runs the function; fastest: seconds of its fastest trial; None where
+    none ran.
     """
-    return count * (best or 0.0) * outlook.gain
+    return count * (fastest or 0.0) * improvement.gain

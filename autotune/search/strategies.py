@@ -14,7 +14,7 @@ from .evolutionary import EvolutionarySearch
 from .search import RandomSearch, Strategy
 
 DEFAULT = "evolutionary"
-# what ranks the offspring; None: nothing does, and points are drawn
+# how the cost model is fitted; None: no model, all points are random
 STRATEGIES: dict[str, Callable[[], Fit] | None] = {
     DEFAULT: lambda: fit_trees,
     "evolutionary-xgboost": xgboost_fit,
@@ -22,24 +22,24 @@ STRATEGIES: dict[str, Callable[[], Fit] | None] = {
 }
 
 
-def strategy(
+def make_strategy(
     space: TuningSpace, name: str = DEFAULT, *, seed: int = 0, early: Sequence[Walk] = ()
 ) -> Strategy[Candidate]:
-    """The search of a space by the strategy of that name.
+    """Make the strategy of that name for a space.
 
-    early: decisions that are tried behind the default.
-    Raises: TuneError for a name that is not known, or where it needs what is not installed.
+    early: walks that are tried right after the default.
+    Raises: TuneError for an unknown name, or a strategy whose package is not installed.
     """
     if name not in STRATEGIES:
         raise TuneError(
             f"tune: there is no strategy '{name}'; expected {known_names(name, STRATEGIES)}.",
             code="tune-strategy",
         )
-    ranked_by = STRATEGIES[name]
-    if ranked_by is None:
+    make_fit = STRATEGIES[name]
+    if make_fit is None:
         return RandomSearch(space, seed, early)
 
-    def told(candidate: Candidate) -> dict[str, float]:
+    def features_of(candidate: Candidate) -> dict[str, float]:
         return features(candidate.schedule, space.target)
 
-    return EvolutionarySearch(space, told, seed, early, ranked_by())
+    return EvolutionarySearch(space, features_of, seed, early, make_fit())

@@ -1,8 +1,8 @@
 """The space of a function's schedules: the decisions of a rule, or of a user's function over a
 Schedule.
 
-A point is the list of what was chosen at each sample_* step, as indices of the candidates. Which
-steps follow may depend on what was chosen before, so the space is a tree.
+A point lists the choice at each sample_* step, as an index of its candidates. Which steps follow
+may depend on earlier choices, so the space is a tree.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RuleFunction = Callable[[Schedule], object]
 
 @dataclass
 class Walk:
-    """Decisions that take the choices of a point, then the rule's own; it notes what it was asked.
+    """Takes the choices of a point, then the rule's own, and records the questions.
 
     questions: in order; choices: the index of a candidate for each of them.
     """
@@ -34,31 +34,31 @@ class Walk:
     questions: list[Question] = field(default_factory=list)
 
     def choose(self, question: Question) -> int:
-        """The next choice; one that is no longer there is the last that is."""
-        place = len(self.choices)
-        found = self.start[place] if place < len(self.start) else self.beyond(question)
-        self.choices.append(min(found, len(question.candidates) - 1))
+        """The next choice; an index past the last candidate becomes the last one."""
+        number = len(self.choices)
+        choice = self.start[number] if number < len(self.start) else self.beyond(question)
+        self.choices.append(min(choice, len(question.candidates) - 1))
         self.questions.append(question)
         return self.choices[-1]
 
     def beyond(self, question: Question) -> int:
-        """The choice where the point says nothing."""
+        """The choice for a question behind the end of the point."""
         return question.default
 
     @property
     def widths(self) -> list[int]:
-        """How many candidates each question had."""
+        """The number of candidates of each question."""
         return [len(question.candidates) for question in self.questions]
 
     @property
     def defaults(self) -> list[int]:
-        """What the rule would have taken."""
+        """The rule's own choices."""
         return [question.default for question in self.questions]
 
 
 @dataclass
-class Drawn(Walk):
-    """Decisions drawn with equal probability."""
+class RandomWalk(Walk):
+    """Draws each choice uniformly."""
 
     source: random.Random = field(default_factory=random.Random)
 
@@ -67,8 +67,8 @@ class Drawn(Walk):
 
 
 @dataclass
-class _First(Walk):
-    """Decisions that take the choices of a point, then the first candidates."""
+class _FirstWalk(Walk):
+    """Takes the choices of a point, then the first candidates."""
 
     def beyond(self, question: Question) -> int:
         return 0
@@ -76,25 +76,25 @@ class _First(Walk):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A point of a space: its schedule, and the questions that it answered."""
+    """A point of a space: its schedule, and the walk that led to it."""
 
     schedule: Schedule
     walk: Walk
 
     @property
     def point(self) -> Point:
-        """What was chosen."""
+        """The choices."""
         return tuple(self.walk.choices)
 
     @property
     def is_default(self) -> bool:
-        """Whether all choices are the rule's own."""
+        """Whether every choice is the rule's own."""
         return self.walk.choices == self.walk.defaults
 
 
 @dataclass(frozen=True, slots=True)
 class TuningSpace:
-    """What can be chosen for a function on a target.
+    """The schedules of a function on a target.
 
     rule: a function of a Schedule that asks with sch.sample_*; None: the rule that fits.
     """
@@ -112,33 +112,33 @@ class TuningSpace:
 
     def candidate(self, point: Point = ()) -> Candidate:
         """The schedule of a point; without one, the default. Raises: ScheduleError."""
-        return self.walked(Walk(point))
+        return self.candidate_at(Walk(point))
 
-    def drawn(self, source: random.Random) -> Candidate:
+    def draw(self, source: random.Random) -> Candidate:
         """A random point. Raises: ScheduleError where its steps are refused."""
-        return self.walked(Drawn((), source=source))
+        return self.candidate_at(RandomWalk((), source=source))
 
     def points(self) -> Iterator[Candidate | ScheduleError]:
-        """Every point in order, depth first: its candidate, or why its steps are refused."""
-        return (found for _, found in self.every())
+        """Every point depth-first, as its candidate or its refusal."""
+        return (point for _, point in self.walks())
 
-    def every(self) -> Iterator[tuple[Walk, Candidate | ScheduleError]]:
-        """The walk to each point in order, depth first, and what stands there."""
+    def walks(self) -> Iterator[tuple[Walk, Candidate | ScheduleError]]:
+        """The walk to every point depth-first, with its candidate or its refusal."""
         start: Point | None = ()
         while start is not None:
-            walk = _First(start)
-            yield walk, self.reached(walk)
+            walk = _FirstWalk(start)
+            yield walk, self.try_walk(walk)
             start = _next(walk)
 
-    def reached(self, walk: Walk) -> Candidate | ScheduleError:
-        """The point that decisions lead to, or why its steps are refused."""
+    def try_walk(self, walk: Walk) -> Candidate | ScheduleError:
+        """The candidate at the end of a walk, or why its steps are refused."""
         try:
-            return self.walked(walk)
+            return self.candidate_at(walk)
         except ScheduleError as error:
             return error
 
-    def walked(self, walk: Walk) -> Candidate:
-        """The point that decisions lead to. Raises: ScheduleError where its steps are refused."""
+    def candidate_at(self, walk: Walk) -> Candidate:
+        """The candidate at the end of a walk. Raises: ScheduleError where its steps are refused."""
         return Candidate(self._schedule(walk), walk)
 
     def _schedule(self, decisions: Decisions) -> Schedule:
@@ -149,7 +149,7 @@ class TuningSpace:
 
 def _next(walk: Walk) -> Point | None:
     """The start of the next point in depth-first order; None behind the last."""
-    for place in range(len(walk.choices) - 1, -1, -1):
-        if walk.choices[place] + 1 < walk.widths[place]:
-            return (*walk.choices[:place], walk.choices[place] + 1)
+    for n in range(len(walk.choices) - 1, -1, -1):
+        if walk.choices[n] + 1 < walk.widths[n]:
+            return (*walk.choices[:n], walk.choices[n] + 1)
     return None

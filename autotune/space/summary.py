@@ -1,9 +1,9 @@
-"""tw.tuning_space: how large the space of a function's schedules is, and what is asked in it.
+"""tw.tuning_space: the size of the space of a function's schedules, and its questions.
 
-A space is a tree that nobody has written down: which questions follow depends on what was answered.
-A small one is walked whole. The size of a large one is estimated from random points: the product of
-the widths on the way to a point has the size as its mean (Knuth, "Estimating the Efficiency of
-Backtrack Programs", 1975), and its deviation says how far the estimate may be off.
+A space is an implicit tree: which questions follow depends on earlier choices. A small one is
+enumerated. The size of a large one is estimated from random points: the product of the widths along
+a random path has the size as its mean (Knuth, "Estimating the Efficiency of Backtrack Programs",
+1975); its standard error is reported too.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ...schedule.trace.decisions import Question
 from ...tir.func import PrimFunc
 from ...tir.target import Target
 from .decisions import key_of
-from .space import Candidate, Drawn, RuleFunction, TuningSpace, Walk
+from .space import Candidate, RandomWalk, RuleFunction, TuningSpace, Walk
 
-DRAWN = 64  # points, whose widths give the size
-MOST_WALKED = 128  # points, about, of a space that is walked whole
-_SHOWN = 44  # characters of the candidates of a question
+SAMPLES = 64  # random points, from which the size is estimated
+MAX_ENUMERATED = 128  # estimated points of a space that is enumerated
+_SHOWN = 44  # characters for the candidates of a question
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionSummary:
     """A question of a space.
 
-    name: or its place where it has none. question: as it was asked first, by default before any
-    other point; share: of the points that were seen, how many ask it.
+    name: or its index where it has none. question: as it was asked first, at the default point
+    where that asks it. share: of the points visited, those that ask it.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Asked:
 
     @property
     def default(self) -> object:
-        """What the rule would take."""
+        """The rule's own choice."""
         return self.question.candidates[self.question.default]
 
     @property
-    def told(self) -> str:
-        """The candidates, as many as find room."""
+    def candidates_text(self) -> str:
+        """The candidates, as many as fit."""
         listed = [str(candidate) for candidate in self.question.candidates]
         fitting = len(listed)
         while fitting > 1 and len(", ".join(listed[:fitting])) > _SHOWN:
@@ -57,46 +57,46 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """What is known of a space.
+class SpaceSummary:
+    """Size, questions and refusals of a space.
 
-    size: points, those that are refused among them; error: the standard error of the size, 0.0 for
-    one that was counted. seen: points that were looked at; refused: why some of them were refused,
-    with the number of times. legal: the share of the points whose steps all apply.
+    size: points, those that are refused included; error: the standard error of the size, 0.0 where
+    it was counted. seen: points visited; refused: the codes of the refusals among them, with their
+    counts.
     """
 
     space: TuningSpace
     size: float
     error: float
-    questions: tuple[Asked, ...]
+    questions: tuple[QuestionSummary, ...]
     seen: int
     refused: tuple[tuple[str, int], ...]
 
     @property
     def is_counted(self) -> bool:
-        """Whether every point was looked at."""
+        """Whether every point was visited."""
         return self.seen == self.size and not self.error
 
     @property
     def legal(self) -> float:
-        """The share of the points that were seen whose steps all apply."""
+        """The share of the points visited whose steps all apply."""
         return 1 - sum(count for _, count in self.refused) / self.seen
 
     def __str__(self) -> str:
         func, rule = self.space.func.name, self.space.name
-        lines = [f"'{func}', rule {rule}, {self.space.target}: {self._told_size()}"]
+        lines = [f"'{func}', rule {rule}, {self.space.target}: {self._size_text()}"]
         lines += [f"  refused, {count} of {self.seen}: [{code}]" for code, count in self.refused]
         wide = max((len(asked.name) for asked in self.questions), default=0)
         for asked in self.questions:
             often = "" if asked.share == 1 else f"; in {asked.share:.0%} of the points"
             count = len(asked.question.candidates)
-            what = f"{asked.default}, of {count}: {asked.told}{often}"
+            what = f"{asked.default}, of {count}: {asked.candidates_text}{often}"
             lines.append(f"  {asked.name:{wide}}  {what}")
         return "\n".join(lines)
 
     __repr__ = __str__
 
-    def _told_size(self) -> str:
+    def _size_text(self) -> str:
         legal = f"{self.legal:.0%} of {self.seen} legal"
         if self.is_counted:
             return f"{self.size:.0f} points, {legal}"
@@ -110,68 +110,68 @@ def tuning_space(
     *,
     rule: RuleFunction | None = None,
     seed: int = 0,
-) -> Survey:
-    """What a tuner may choose for a function: how many schedules there are, what is asked, what the
-    rule itself takes, and which share of the points is legal.
+) -> SpaceSummary:
+    """The search space of a function: its size, its questions with their candidates and defaults,
+    and the share of its points that is legal.
 
     rule: a function of a Schedule that asks with sch.sample_*, a lambda too; by default the rule
-    that fits. seed: of the points that are looked at.
+    that fits. seed: of the random points.
     """
-    return survey(TuningSpace(func, resolve_target(target), rule), seed)
+    return summarise_space(TuningSpace(func, resolve_target(target), rule), seed)
 
 
-def survey(space: TuningSpace, seed: int = 0) -> Survey:
-    """Look at a space: at all of it, where it is small, else at random points."""
+def summarise_space(space: TuningSpace, seed: int = 0) -> SpaceSummary:
+    """Summarise a space: enumerate a small one, sample a large one."""
     first = Walk(())
-    space.reached(first)
+    space.try_walk(first)
     source = random.Random(seed)
-    drawn = [_drawn(space, source) for _ in range(DRAWN)]
-    sizes = [float(math.prod(walk.widths)) for walk, _ in drawn]
-    size, error = fmean(sizes), stdev(sizes) / math.sqrt(DRAWN)
-    if size <= MOST_WALKED:
-        every = list(islice(space.every(), 2 * MOST_WALKED + 1))
-        if len(every) <= 2 * MOST_WALKED:
-            return _surveyed(space, first, every, float(len(every)), 0.0)
-    return _surveyed(space, first, drawn, size, error)
+    sampled = [_sample(space, source) for _ in range(SAMPLES)]
+    sizes = [float(math.prod(walk.widths)) for walk, _ in sampled]
+    size, error = fmean(sizes), stdev(sizes) / math.sqrt(SAMPLES)
+    if size <= MAX_ENUMERATED:
+        every = list(islice(space.walks(), 2 * MAX_ENUMERATED + 1))
+        if len(every) <= 2 * MAX_ENUMERATED:
+            return _summary(space, first, every, float(len(every)), 0.0)
+    return _summary(space, first, sampled, size, error)
 
 
-def _drawn(space: TuningSpace, source: random.Random) -> tuple[Walk, Candidate | ScheduleError]:
-    walk = Drawn((), source=source)
-    return walk, space.reached(walk)
+def _sample(space: TuningSpace, source: random.Random) -> tuple[Walk, Candidate | ScheduleError]:
+    walk = RandomWalk((), source=source)
+    return walk, space.try_walk(walk)
 
 
-def _surveyed(
+def _summary(
     space: TuningSpace,
     first: Walk,
     seen: Sequence[tuple[Walk, Candidate | ScheduleError]],
     size: float,
     error: float,
-) -> Survey:
-    errors = (found for _, found in seen if isinstance(found, ScheduleError))
+) -> SpaceSummary:
+    errors = (point for _, point in seen if isinstance(point, ScheduleError))
     refused = Counter(error.code for error in errors)
-    return Survey(
+    return SpaceSummary(
         space,
         size,
         error,
-        tuple(_asked([first, *(walk for walk, _ in seen)])),
+        tuple(_question_summaries([first, *(walk for walk, _ in seen)])),
         len(seen),
         tuple(refused.most_common()),
     )
 
 
-def _asked(walks: Sequence[Walk]) -> Iterator[Asked]:
-    """The questions of walks, each by its name once; the first of them is that of the default."""
+def _question_summaries(walks: Sequence[Walk]) -> Iterator[QuestionSummary]:
+    """The questions of walks, each name once. Requires: the first walk is the default's."""
     known: dict[str, Question] = {}
     times: Counter[str] = Counter()
     for walk in walks:
-        keys = [key_of(question, place) for place, question in enumerate(walk.questions)]
+        keys = [key_of(question, n) for n, question in enumerate(walk.questions)]
         for key, question in zip(keys, walk.questions, strict=True):
             known.setdefault(key, question)
         times.update(keys if walk is not walks[0] else ())
     for key, question in known.items():
-        yield Asked(key, question, times[key] / max(1, len(walks) - 1))
+        yield QuestionSummary(key, question, times[key] / max(1, len(walks) - 1))
 
 
 def _rounded(size: float) -> int:
-    """A number with two digits that count."""
+    """A number rounded to two significant digits."""
     return int(float(f"{size:.1e}"))

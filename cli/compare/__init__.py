@@ -1,4 +1,4 @@
-"""A model timed beside other systems."""
+"""Comparing a model with other systems."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

@@ -1,5 +1,5 @@
-"""Our engine beside peers, on the same inputs in the same process: first their outputs must be
-equal to ours, then all are timed in interleaved rounds.
+"""Compare our engine with peers, on the same inputs in the same process: first the outputs must be
+equal, then all systems are timed in interleaved rounds.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from ...runtime.model.verification import Report, compare_outputs
 from ...runtime.toolchain.compile import CompileFailed
 from ...runtime.toolchain.compilers import CompilerNotFound
 from ...tir.errors import TilewrightError
-from .peers import Peer, Session, load_peer
+from .peers import Peer, PeerSession, load_peer
 
 OURS = "tilewright"
-SLACK = 10.0  # both sides round, each in its own order
+SLACK = 10.0  # both systems round, in different orders
 _MOST = 1000  # calls of a system in a round
 
 
 class PeerDiffers(TilewrightError, ArithmeticError):
-    """An output of a peer has another shape than ours."""
+    """An output of a peer has a different shape than ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """atol + rtol * |ours|, element by element; where neither is given, SLACK times what `verify`
-    allows, of the largest magnitude of an output, or what our engine was compiled to be off by,
-    where that is more.
+    """The allowed difference: atol + rtol * |ours| for each element. Where neither is given: SLACK
+    times the tolerance of `verify`, relative to the largest magnitude of an output, or the accepted
+    error of the engine, whichever is larger.
     """
 
     atol: float | None = None
@@ -41,9 +41,9 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is timed at each number of threads: `rounds` rounds after `warmup` runs, each round
-    of `calls` calls of each system, or as many as let all rounds last `seconds`. A machine that
-    is slow for the moment is given as long.
+    """The timing at each number of threads: `rounds` rounds after `warmup` runs, with `calls` calls
+    of each system per round, or as many as fit `seconds`. Rounds on a disturbed machine are
+    repeated for at most as long again.
     """
 
     rounds: int = 7
@@ -53,10 +53,10 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """What was found at one number of threads.
+class ThreadComparison:
+    """The comparison at one number of threads.
 
-    reports: each peer's outputs beside ours. rounds: None where nothing was timed.
+    reports: the outputs of each peer compared with ours. rounds: None where nothing was timed.
     """
 
     threads: int
@@ -70,7 +70,7 @@ class Block:
 
 
 def outcome(ratio: Ratio) -> str:
-    """What a peer's time over ours means for us; "disturbed" where the rounds cannot tell."""
+    """The outcome of a peer's time over ours; "disturbed" where the rounds are inconclusive."""
     if ratio.is_tie:
         return "disturbed" if ratio.is_disturbed else "tie"
     return "win" if ratio.median > 1 else "loss"
@@ -84,26 +84,28 @@ def compare_systems(
     threads: Sequence[int],
     tolerance: Tolerance,
     effort: Effort,
-) -> tuple[Block, ...]:
-    """A block for each number of threads. Nothing is timed where an output differs at any of them.
+) -> tuple[ThreadComparison, ...]:
+    """Compare at each number of threads; time nothing where an output differs at any of them.
 
-    One number's systems at a time are in memory, so all but the first's are loaded twice.
+    The systems of one number of threads are in memory at a time, so most are loaded twice.
     Raises: PeerFailed, PeerDiffers.
     """
-    systems: dict[str, Session] = {}
+    systems: dict[str, PeerSession] = {}
     reports: dict[int, tuple[Report, ...]] = {}
     for count in reversed(threads):
         systems.clear()
         systems.update(load_systems(engine, model, inputs, peers, count))
         reports[count] = tuple(output_reports(systems, tolerance))
     if effort.calls == 0 or not all(report for found in reports.values() for report in found):
-        return tuple(Block(count, reports[count], None) for count in threads)
+        return tuple(ThreadComparison(count, reports[count], None) for count in threads)
     blocks = []
     for number, count in enumerate(threads):
         if number:
             systems.clear()
             systems.update(load_systems(engine, model, inputs, peers, count))
-        blocks.append(Block(count, reports[count], _timed(engine, systems, count, effort)))
+        blocks.append(
+            ThreadComparison(count, reports[count], _timed(engine, systems, count, effort))
+        )
     return tuple(blocks)
 
 
@@ -113,8 +115,8 @@ def load_systems(
     inputs: Mapping[str, Array],
     peers: Sequence[Peer],
     threads: int,
-) -> dict[str, Session]:
-    """Every system on the inputs, ours first, each after a first run.
+) -> dict[str, PeerSession]:
+    """Load every system with the inputs, ours first, and run each once.
 
     Raises: PeerFailed.
     """
@@ -122,13 +124,13 @@ def load_systems(
     context.run()
     names = [spec.name for spec in engine.outputs]
     return {
-        OURS: Session(context.run, lambda: context.outputs),
+        OURS: PeerSession(context.run, lambda: context.outputs),
         **{peer.name: load_peer(peer, model, inputs, names, threads) for peer in peers},
     }
 
 
-def output_reports(sessions: Mapping[str, Session], tolerance: Tolerance) -> Iterator[Report]:
-    """Each peer's outputs beside ours. Raises: PeerDiffers where a shape differs."""
+def output_reports(sessions: Mapping[str, PeerSession], tolerance: Tolerance) -> Iterator[Report]:
+    """Compare the outputs of each peer with ours. Raises: PeerDiffers where a shape differs."""
     ours = sessions[OURS].outputs()
     for system, session in sessions.items():
         if system == OURS:
@@ -152,7 +154,9 @@ def output_reports(sessions: Mapping[str, Session], tolerance: Tolerance) -> Ite
         )
 
 
-def _timed(engine: Engine, sessions: Mapping[str, Session], threads: int, effort: Effort) -> Rounds:
+def _timed(
+    engine: Engine, sessions: Mapping[str, PeerSession], threads: int, effort: Effort
+) -> Rounds:
     calls = {system: session.call for system, session in sessions.items()}
     length = 0.0  # seconds of a call of each
     for call in calls.values():
@@ -164,8 +168,8 @@ def _timed(engine: Engine, sessions: Mapping[str, Session], threads: int, effort
 
 
 def _gate(engine: Engine, threads: int, patience: float) -> Gate | None:
-    """None where the probe cannot say what the machine should reach: for an interpreter, for more
-    threads than CPUs, and where no compiler can make it.
+    """The gate that repeats disturbed rounds; None where its probe cannot run: for an interpreter,
+    for more threads than CPUs, and without a compiler.
     """
     if engine.parts.code.c_program is None or threads > allowed_cpus():
         return None

@@ -1,7 +1,7 @@
-"""How long a run of an engine takes, at several thread counts, beside the machine's limit.
+"""The latency of an engine at several thread counts, relative to the machine's limit.
 
-All thread counts and the multiply-add probes take turns in the same rounds, so that a machine that
-drifts drifts for all of them alike.
+All thread counts and the multiply-add probes are interleaved in the same rounds, so that drift of
+the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ HEADS = ("threads", "median", "95 % interval", "runs/s", "GFLOP/s", "of the FMA 
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """How much is timed: runs to warm up; then `rounds` rounds, or as many as last `seconds`."""
+class TimingBudget:
+    """How long to time: `warmup` runs, then `rounds` rounds, or as many as fit `seconds`."""
 
     warmup: int = 3
     rounds: int | None = None
@@ -34,8 +34,8 @@ class Budget:
 class Latency:
     """Runs at one number of threads.
 
-    operations: of a run, None where not known. peak: fp32 GFLOP/s that the probe reached on as many
-    threads in the best of the same rounds; None where it cannot be measured.
+    operations: of a run; None where unknown. peak: fp32 GFLOP/s of the probe on as many threads, in
+    the best of the same rounds; None where it cannot be measured.
     """
 
     threads: int
@@ -45,12 +45,12 @@ class Latency:
 
     @property
     def gflops(self) -> float | None:
-        """G operations a second."""
+        """Operations per second, in 10**9."""
         return None if self.operations is None else self.operations / self.timing.median / 1e9
 
     @property
     def share(self) -> float | None:
-        """What is reached of the peak: 1 is the best that the machine can do."""
+        """The rate over the peak: 1 is the best that the machine can do."""
         gflops = self.gflops
         return None if gflops is None or not self.peak else gflops / self.peak
 
@@ -69,7 +69,7 @@ class Latency:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Every figure; seconds."""
+        """Every figure, times in seconds."""
         timing = self.timing
         return {
             "threads": self.threads,
@@ -88,10 +88,10 @@ def latencies(
     engine: Engine,
     inputs: Mapping[str, Array],
     threads: Sequence[int],
-    budget: Budget,
+    budget: TimingBudget,
     operations: int | None = None,
 ) -> tuple[Latency, ...]:
-    """Time runs on the inputs, warm, at each number of threads."""
+    """Time warm runs on the inputs at each number of threads."""
     probes = _probes(engine, threads)
     calls: dict[str, Callable[[], object]] = {}
     length = 0.0  # seconds of a round
@@ -114,7 +114,7 @@ def latencies(
 
 
 def latency_table(found: Sequence[Latency], indent: int = 0) -> str:
-    """One line per number of threads; columns that nobody could fill are left out."""
+    """One line per number of threads, without empty columns."""
     rows = [latency.row for latency in found]
     kept = [n for n in range(len(HEADS)) if any(row[n] for row in rows)]
     heads = [HEADS[n] for n in kept]
@@ -126,8 +126,8 @@ def _percent(share: float) -> str:
 
 
 def _probes(engine: Engine, threads: Sequence[int]) -> dict[int, Probe]:
-    """A multiply-add probe for each number of threads; none for an interpreter, or where no
-    compiler can make them.
+    """A multiply-add probe for each number of threads; none for an interpreter or without a
+    compiler.
     """
     if engine.parts.code.c_program is None:
         return {}

@@ -1,7 +1,7 @@
-"""A model as peers get it: with the sizes that it is compared at, and no weight among its inputs.
+"""The model for peers: with the sizes of the comparison, and without weights among its inputs.
 
-What is open costs a peer speed that nobody asked for, so a model that leaves a size open, or lets
-callers replace its weights, is written anew in memory; all others are read from their files.
+Dynamic sizes would slow a peer down, so a model with a dynamic size, or with weights that callers
+may replace, is rewritten in memory; peers read all others from their files.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ...runtime.model.interface import TensorSpec
 from ...runtime.model.report import bytes_text
 from ..errors import UsageError
 
-_MOST_BYTES = 2**31 - 1  # of a message
-_WEIGHTS_APART = 4  # since this version of the format weights are no inputs
+_MOST_BYTES = 2**31 - 1  # of a protobuf message
+_WEIGHTS_APART = 4  # the version of the format since which weights need not be inputs
 
 
 def peer_model(path: str, inputs: Sequence[TensorSpec]) -> str | bytes:
     """The file, or the bytes of the model with these inputs.
 
-    Raises: UsageError where that is too much for one message.
+    Raises: UsageError for a model that is too large for one message.
     """
     if _is_closed(onnx.load(path, load_external_data=False)):
         return path
@@ -52,7 +52,7 @@ def _is_closed(model: ModelProto) -> bool:
 
 
 def _close(model: ModelProto, shapes: dict[str, tuple[int, ...]]) -> None:
-    """State the sizes of the inputs; take the weights from among them."""
+    """Fix the sizes of the inputs, and remove the weights from them."""
     values = list(model.graph.input)
     if model.ir_version >= _WEIGHTS_APART:
         del model.graph.input[:]

@@ -1,7 +1,7 @@
-"""The systems that we are compared with: what each is called, how it is installed, how it runs a
-model in float32 on so many threads.
+"""The systems to compare with: their names, how to install them, and how they run a model in
+float32 on a number of threads.
 
-A peer is no dependency of ours: it is imported when a model is loaded into it, and not before.
+Peers are no dependencies: each is imported when it loads its first model.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from ...runtime.machine.timing import Call
 from ...tir.errors import TilewrightError, known_names
 from ..errors import UsageError
 
-_ERRORS_ONLY = 3  # of what ONNX Runtime logs
+_ERRORS_ONLY = 3  # the log level of ONNX Runtime
 
 
 class PeerMissing(TilewrightError, ImportError):
-    """A system to be compared with is not installed."""
+    """A peer is not installed."""
 
 
 class PeerFailed(TilewrightError, RuntimeError):
-    """A system to be compared with cannot run a model."""
+    """A peer cannot run a model."""
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """A model on inputs that are bound: `call` runs it, `outputs` gives those of the last run."""
+class PeerSession:
+    """A model with bound inputs: `call` runs it, `outputs` returns those of the last run."""
 
     call: Call
     outputs: Callable[[], dict[str, Array]]
 
 
 class Peer(Protocol):
-    """A system that runs ONNX models. requirement: what pip is to install."""
+    """A system that runs ONNX models. requirement: its package for pip."""
 
     @property
     def name(self) -> str: ...
@@ -50,7 +50,7 @@ class Peer(Protocol):
     def version(self) -> str: ...
 
     def settings(self, threads: int) -> Mapping[str, str]:
-        """What it is told, as its users would write it."""
+        """Its options, as its users would write them."""
 
     def load(
         self,
@@ -58,13 +58,13 @@ class Peer(Protocol):
         inputs: Mapping[str, Array],
         outputs: Sequence[str],
         threads: int,
-    ) -> Session:
-        """A model, from its file or its bytes, on inputs bound beforehand; raises what it likes."""
+    ) -> PeerSession:
+        """Load a model from its file or its bytes and bind the inputs. Raises: anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A peer that a package brings, which is imported under the name that pip knows."""
+    """A peer in a package whose import name is its name for pip."""
 
     name: str
     requirement: str
@@ -92,7 +92,7 @@ class OnnxRuntime(Package):
         inputs: Mapping[str, Array],
         outputs: Sequence[str],
         threads: int,
-    ) -> Session:
+    ) -> PeerSession:
         import onnxruntime  # an optional dependency
 
         options = onnxruntime.SessionOptions()
@@ -105,7 +105,7 @@ class OnnxRuntime(Package):
             binding.bind_cpu_input(name, array)
         for name in outputs:
             binding.bind_output(name)
-        return Session(
+        return PeerSession(
             lambda: session.run_with_iobinding(binding),
             lambda: dict(zip(outputs, binding.copy_outputs_to_cpu(), strict=True)),
         )
@@ -113,7 +113,7 @@ class OnnxRuntime(Package):
 
 @dataclass(frozen=True, slots=True)
 class OpenVino(Package):
-    """OpenVINO on its CPU plug-in, held to float32; inputs are bound, outputs are not copied."""
+    """OpenVINO on its CPU plug-in, in float32; inputs are bound, outputs are not copied."""
 
     name: str = "openvino"
     requirement: str = "openvino"
@@ -131,7 +131,7 @@ class OpenVino(Package):
         inputs: Mapping[str, Array],
         outputs: Sequence[str],
         threads: int,
-    ) -> Session:
+    ) -> PeerSession:
         import openvino  # an optional dependency
 
         core = openvino.Core()
@@ -139,7 +139,7 @@ class OpenVino(Package):
         request = compiled.create_infer_request()
         for name, array in inputs.items():
             request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
-        return Session(
+        return PeerSession(
             lambda: request.infer(share_outputs=True),
             lambda: {name: request.get_tensor(name).data for name in outputs},
         )
@@ -149,14 +149,14 @@ PEERS: dict[str, Peer] = {peer.name: peer for peer in (OnnxRuntime(), OpenVino()
 
 
 def installed() -> tuple[Peer, ...]:
-    """The peers that are here."""
+    """The peers that are installed."""
     return tuple(peer for peer in PEERS.values() if peer.is_installed())
 
 
-def chosen(names: Iterable[str]) -> tuple[Peer, ...]:
-    """The peers of these names, each once.
+def choose_peers(names: Iterable[str]) -> tuple[Peer, ...]:
+    """The peers of these names, without duplicates.
 
-    Raises: UsageError for a name that no peer has; PeerMissing.
+    Raises: UsageError for an unknown name; PeerMissing.
     """
     wanted = tuple(dict.fromkeys(names))
     for name in wanted:
@@ -187,15 +187,15 @@ def load_peer(
     inputs: Mapping[str, Array],
     outputs: Sequence[str],
     threads: int,
-) -> Session:
-    """A model in a peer, after a first run.
+) -> PeerSession:
+    """Load a model in a peer, and run it once.
 
     Raises: PeerFailed.
     """
     try:
         session = peer.load(model, inputs, outputs, threads)
         session.call()
-    except Exception as error:  # a peer raises what it likes
+    except Exception as error:  # of any class
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise PeerFailed(
             f"bench: {peer.name} {peer.version()} cannot run this model: {reason}",

@@ -1,4 +1,4 @@
-"""What `bench` says: a loss stands where a win would."""
+"""The output of `bench`, which reports losses like wins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...runtime.machine.timing import seconds_text
 from ...runtime.measure.rounds import Rounds
 from ...runtime.model.verification import Report
 from ..text import bad, good, paragraph, table
-from .comparison import OURS, Block, outcome
+from .comparison import OURS, ThreadComparison, outcome
 from .peers import Peer
 
 HEADS = ("system", "median", "95 % interval")
@@ -18,11 +18,11 @@ _PERCENTS = (50, 95, 99)
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """All that was found.
+class BenchReport:
+    """The results of all comparisons.
 
-    model, target: of our engine, as text. inputs: where they come from. allowed: the tolerance, in
-    words. conditions: the machine and the versions.
+    model, target: of our engine, as text. inputs: their source. allowed: the tolerance, in words.
+    conditions: the machine and the versions.
     """
 
     model: str
@@ -31,7 +31,7 @@ class Comparison:
     allowed: str
     conditions: Mapping[str, str]
     peers: tuple[Peer, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[ThreadComparison, ...]
 
     @property
     def is_equal(self) -> bool:
@@ -55,7 +55,7 @@ class Comparison:
         return "\n".join(parts)
 
     def to_json(self) -> dict[str, object]:
-        """Every figure; seconds."""
+        """Every figure, times in seconds."""
         return {
             "conditions": dict(self.conditions),
             "inputs_from": self.inputs,
@@ -65,12 +65,12 @@ class Comparison:
         }
 
     def _systems(self) -> Iterator[str]:
-        """Each with its version and what it was told; several numbers of threads as 1/2."""
+        """Each system with its version and options; for several numbers of threads as 1/2."""
         yield f"{OURS} {self.conditions[OURS]}"
         for peer in self.peers:
-            told = [peer.settings(block.threads) for block in self.blocks]
-            values = {key: dict.fromkeys(settings[key] for settings in told) for key in told[0]}
-            listed = ", ".join(f"{key} {'/'.join(found)}" for key, found in values.items())
+            options = [peer.settings(block.threads) for block in self.blocks]
+            values = {key: dict.fromkeys(one[key] for one in options) for key in options[0]}
+            listed = ", ".join(f"{key} {'/'.join(each)}" for key, each in values.items())
             yield f"{peer.name} {self.conditions[peer.name]}: {listed}"
 
     def _checks(self) -> Iterator[str]:
@@ -80,7 +80,7 @@ class Comparison:
         if not self.is_equal:
             yield "`tilewright run MODEL --check` compares ours with the model in float64."
 
-    def _block(self, block: Block) -> dict[str, object]:
+    def _block(self, block: ThreadComparison) -> dict[str, object]:
         return {
             "threads": block.threads,
             "settings": {peer.name: dict(peer.settings(block.threads)) for peer in self.peers},
@@ -97,7 +97,7 @@ def _machine(found: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _check(report: Report, threads: int) -> Iterator[str]:
-    """The output that is farthest from ours; where some are too far, all of them."""
+    """The output with the largest difference; where some differ too much, all of those."""
     head = f"{report.engine}, {_threads(threads)}"
     if report:
         farthest = max(report.outputs, key=lambda output: output.share)

@@ -1,4 +1,4 @@
-"""tilewright demo."""
+"""The verb `tilewright demo`."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

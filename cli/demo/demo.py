@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..arguments import Verbs
 
 MODEL = "squeezenet"
-WAYS = (  # to a C compiler
+WAYS = (  # to install a C compiler
     "Debian, Ubuntu: sudo apt install gcc libc6-dev",
     "macOS: xcode-select --install",
     "anywhere: {python} -m pip install ziglang",
@@ -42,7 +42,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The demo, on the fast path where a C compiler works."""
+    """Run the demo; without a working C compiler, in the interpreter."""
     from ...runtime.cpu.pool import pool_object
     from ...runtime.toolchain.compile import CompileFailed  # start-up
     from ...runtime.toolchain.compilers import CompilerNotFound
@@ -69,7 +69,7 @@ def _fast() -> int:
 
 
 def _without_compiler(reason: str) -> int:
-    """A small model in the interpreter; how to get the fast path stands first and last."""
+    """Run a small model in the interpreter; first and last say how to get the fast path."""
     from .demonstration import interpreted_demonstration  # start-up
     from .text import interpreted_lines
 

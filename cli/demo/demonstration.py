@@ -1,4 +1,4 @@
-"""What `demo` does, without its words: compile, check, time, save a kernel's source."""
+"""The work of `demo` without its output: compile, check, time, save the source of a kernel."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 from ...graph.compile import compile
 from ...graph.importers.onnx.importer import import_onnx
 from ...graph.reference.reference import evaluate
-from ...graph.samples.samples import Sample, tiny_model
+from ...graph.samples.samples import SampleModel, tiny_model
 from ...runtime.arrays import Array
 from ...runtime.engine.engine import Engine
 from ...runtime.machine.host import allowed_cpus
 from ...runtime.model.profile import StepTime
 from ...runtime.model.verification import Report, compare_outputs
 from ...runtime.toolchain.cache import user_cache
-from ..compare.latency import Budget, Latency, latencies
+from ..compare.latency import Latency, TimingBudget, latencies
 from ..engines import engine_operations, kernel_source
 from ..text import working
 
@@ -33,13 +33,13 @@ _PROFILE_ROUNDS = 5
 class Demonstration:
     """A sample model, compiled, checked and timed.
 
-    nodes, weights: of the model as imported; bytes of its weights. seconds: what compiling took.
-    report: the comparison with the reference. same_class: the largest output is the reference's.
-    slowest: the launch that takes longest; share: of a run on one thread; source: the C of its
-    kernel, in a file.
+    nodes, weights: of the imported model; weights in bytes. seconds: of compiling. report: the
+    comparison with the reference. same_class: whether the largest output is that of the reference.
+    slowest: the slowest launch; share: of a run on one thread; source: the file with the C of its
+    kernel.
     """
 
-    sample: Sample
+    sample: SampleModel
     engine: Engine
     nodes: int
     weights: int
@@ -53,8 +53,8 @@ class Demonstration:
     source: Path
 
     @staticmethod
-    def make(sample: Sample, *, timing: float = _SECONDS) -> Demonstration:
-        """Compile the model of a sample and do all the rest. timing: seconds of it."""
+    def make(sample: SampleModel, *, timing: float = _SECONDS) -> Demonstration:
+        """Compile, check and time the model of a sample. timing: seconds to spend on it."""
         with working(f"compiling {sample.name}") as tell:
             began = perf_counter()
             engine = compile(sample.model, progress=tell)
@@ -65,7 +65,7 @@ class Demonstration:
             report = compare_outputs(engine.name, got, expected)
         with working("timing"):
             threads = [count for count in _THREADS if count <= allowed_cpus()]
-            budget = Budget(seconds=timing)
+            budget = TimingBudget(seconds=timing)
             timed = latencies(engine, sample.inputs, threads, budget, engine_operations(engine))
             profile = engine.profile(sample.inputs, threads=1, rounds=_PROFILE_ROUNDS)
         slowest = max(profile.steps, key=lambda step: step.seconds)
@@ -87,7 +87,7 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interpreted:
-    """The tiny model, run by the interpreter and compared with the reference."""
+    """The tiny model in the interpreter, compared with the reference."""
 
     engine: Engine
     nodes: int
@@ -110,7 +110,7 @@ def interpreted_demonstration() -> Interpreted:
 
 
 def _relative_error(got: Mapping[str, Array], expected: Mapping[str, Array]) -> float:
-    """The largest |got - expected| over the largest |expected|, of all outputs."""
+    """The largest |got - expected| over the largest |expected| of all outputs."""
     errors = []
     for name, array in got.items():
         wanted = expected[name].astype(np.float64)
@@ -119,7 +119,7 @@ def _relative_error(got: Mapping[str, Array], expected: Mapping[str, Array]) -> 
 
 
 def _save(symbol: str, source: str) -> Path:
-    """Write a kernel's C where the user finds it: in the cache, or else in a temporary folder."""
+    """Write the C of a kernel to the cache, or else to a temporary folder."""
     folder = user_cache().private_folder("demo")
     file = (folder or Path(tempfile.mkdtemp(prefix="tilewright-demo-"))) / f"{symbol}.c"
     file.write_text(source, encoding="utf-8")

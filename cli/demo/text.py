@@ -1,4 +1,4 @@
-"""What `demo` says: labels, each with its lines."""
+"""The output of `demo`: labels, each with its lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .demonstration import Demonstration, Interpreted
 
 _MISSES = 3
 _LINE = 86
-_SHOWN = 0.05  # seconds; shorter parts of a build are not listed
+_SHOWN = 0.05  # seconds; shorter stages of a build are not listed
 _TITLES = {"squeezenet": "SqueezeNet 1.1"}
 
 Paragraph = tuple[str, ...]
@@ -63,7 +63,7 @@ def interpreted_lines(demo: Interpreted) -> tuple[Report, list[Paragraph]]:
 
 
 def _parts(report: EngineReport) -> str:
-    """What the parts of the build took, where that is known."""
+    """The times of the stages of the build, where known."""
     long = [(name, seconds) for name, seconds in report.seconds if seconds >= _SHOWN]
     parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in long)
     return f" ({parts})" if parts else ""

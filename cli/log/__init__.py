@@ -1,4 +1,4 @@
-"""tilewright log: what is in a tuning log."""
+"""The verb `tilewright log` and its actions."""
 
 if not __name__.startswith("tilewright."):
     raise ImportError(

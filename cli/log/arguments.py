@@ -1,4 +1,4 @@
-"""What the actions of `tilewright log` share: the logs that they read, and damaged lines."""
+"""What the actions of `tilewright log` share: their parsers, reading logs, damaged lines."""
 
 from __future__ import annotations
 
@@ -9,17 +9,33 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ...tir.text.display import printable
+from ..arguments import add_verb, described_by
 from ..errors import UsageError
 
 if TYPE_CHECKING:
     from ...autotune.log.file import Contents
+    from ..arguments import Verbs
 
 VERB = "log"
 KEY_DIGITS = 12  # that are shown of a key
 
 
+def add_action(
+    actions: Verbs, name: str, summary: str, documentation: str | None, examples: str, takes: str
+) -> argparse.ArgumentParser:
+    """Add the parser of an action; see `add_verb`."""
+    return add_verb(
+        actions, name, summary, described_by(documentation), examples, takes, below=VERB
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add `-o FILE`, the file to write."""
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help=help)
+
+
 def add_logs(parser: argparse.ArgumentParser, *, only: bool = True) -> None:
-    """LOG..., and which functions of theirs."""
+    """Add LOG..., and `--only` to select functions of them."""
     parser.add_argument(
         "logs", nargs="+", metavar="LOG", help="a file, or a folder of files; several are joined"
     )
@@ -32,20 +48,20 @@ def add_logs(parser: argparse.ArgumentParser, *, only: bool = True) -> None:
 
 
 def read(arguments: argparse.Namespace) -> Contents:
-    """The logs as one; damaged lines are told on stderr.
+    """Read and merge the logs; report damaged lines on stderr.
 
     Raises: LogError; UsageError where no function has the name.
     """
     from ...autotune.log.file import merge, read_log  # start-up
 
     known = merge(*map(read_log, arguments.logs))
-    tell_problems(known)
+    print_problems(known)
     wanted = getattr(arguments, "only", None)
     return known if wanted is None else _only(known, wanted)
 
 
-def tell_problems(known: Contents) -> None:
-    """Say on stderr which lines are no records."""
+def print_problems(known: Contents) -> None:
+    """Report the damaged lines on stderr."""
     for problem in known.problems:
         print(f"tilewright: {printable(str(problem))}", file=sys.stderr)
 
@@ -57,7 +73,7 @@ def _only(known: Contents, wanted: str) -> Contents:
         if fnmatchcase(workload.name, wanted) or workload.key.startswith(wanted)
     }
     if not keys:
-        from ...tir.errors import known_names  # nothing that goes well needs it
+        from ...tir.errors import known_names  # only for the error
 
         names = known_names(wanted, [workload.name for workload in known.workloads])
         raise UsageError(

@@ -1,6 +1,6 @@
-"""`tilewright log check`: say how much of a model a log covers, kernel by kernel: tuned, similar or
-default, and why. Lines of the log that are no records are named, without a model too. Exit code 1
-where a kernel is not tuned or a line is damaged.
+"""`tilewright log check`: report how much of a model a log covers, kernel by kernel: tuned, similar
+or default, and why. Damaged lines of the log are reported, also without a model. Exit code 1 where
+a kernel is not tuned or a line is damaged.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from ..arguments import add_compilation, add_json, add_verb, described_by, shapes_of
+from ..arguments import add_compilation, add_json, shapes_of
 from ..errors import MISMATCH, OK, UsageError
 from ..text import WIDTH, bad, good, paragraph, shortened, table, working
-from .arguments import VERB, tell_problems
+from .arguments import add_action, print_problems
 
 if TYPE_CHECKING:
     from ...autotune.tuning_log import TuningLog
@@ -25,19 +25,18 @@ _EXAMPLES = """\
   tilewright log check --log resnet50.jsonl                  its lines alone
 """
 _SUFFIX = ".jsonl"
-_WHY = 50  # columns beside the other cells
+_WHY = 50  # columns of the other cells
 
 
 def add_parser(actions: Verbs) -> None:
     """The action and its options."""
-    parser = add_verb(
+    parser = add_action(
         actions,
         "check",
-        "say how much of a model a log covers",
-        described_by(__doc__),
+        "report how much of a model a log covers",
+        __doc__,
         _EXAMPLES,
         "[MODEL] --log LOG",
-        below=VERB,
     )
     parser.add_argument("model", metavar="MODEL", nargs="?", help="an ONNX model")
     parser.add_argument("--log", required=True, metavar="LOG", help="a file, or a folder of files")
@@ -47,7 +46,7 @@ def add_parser(actions: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the log; plan the model, where one is given, without building it."""
+    """Read the log; plan the model, if one is given, without building it."""
     from ...autotune.tuning_log import TuningLog  # start-up
 
     if arguments.model is not None and arguments.model.endswith(_SUFFIX):
@@ -57,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             hints=(f"tilewright log check --log {arguments.model}",),
         )
     log = TuningLog(arguments.log)
-    tell_problems(log.contents)
+    print_problems(log.contents)
     coverage = None if arguments.model is None else _coverage(log, arguments)
     if arguments.json:
         print(json.dumps(_json(log, coverage), indent=1))
@@ -90,8 +89,8 @@ def _text(log: TuningLog, coverage: Coverage | None) -> str:
     lines = [paragraph("log", f"{len(known.workloads)} functions, {len(known.trials)} trials")]
     if known.problems:
         count = len(known.problems)
-        told = "1 line is no record" if count == 1 else f"{count} lines are no records"
-        lines.append(paragraph("damaged", bad(told)))
+        text = "1 line is no record" if count == 1 else f"{count} lines are no records"
+        lines.append(paragraph("damaged", bad(text)))
     if coverage is None:
         return "\n".join(lines)
     counts = str(coverage)
@@ -105,7 +104,7 @@ def _text(log: TuningLog, coverage: Coverage | None) -> str:
 
 def _json(log: TuningLog, coverage: Coverage | None) -> dict[str, object]:
     known = log.contents
-    told: dict[str, object] = {
+    body: dict[str, object] = {
         "functions": len(known.workloads),
         "trials": len(known.trials),
         "problems": [
@@ -114,9 +113,9 @@ def _json(log: TuningLog, coverage: Coverage | None) -> dict[str, object]:
         ],
     }
     if coverage is None:
-        return told
+        return body
     kernels = [
         {"kernel": one.name, "places": one.places, "schedule": one.said, "why": one.why}
         for one in coverage.kernels
     ]
-    return {**told, "coverage": dict(coverage.counts), "kernels": kernels}
+    return {**body, "coverage": dict(coverage.counts), "kernels": kernels}

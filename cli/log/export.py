@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..arguments import add_verb, described_by
 from ..errors import OK
-from .arguments import VERB, add_logs, read
+from .arguments import add_action, add_logs, read
 
 if TYPE_CHECKING:
     from ...autotune.log.flat import Row
@@ -31,14 +30,8 @@ _EXAMPLES = """\
 
 def add_parser(actions: Verbs) -> None:
     """The action and its options."""
-    parser = add_verb(
-        actions,
-        "export",
-        "write the trials as a table",
-        described_by(__doc__),
-        _EXAMPLES,
-        "LOG ...",
-        below=VERB,
+    parser = add_action(
+        actions, "export", "write the trials as a table", __doc__, _EXAMPLES, "LOG ..."
     )
     add_logs(parser)
     parser.add_argument(
@@ -51,7 +44,7 @@ def add_parser(actions: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the logs as one and write the rows."""
+    """Merge the logs and write the rows."""
     from ...autotune.log.flat import flat, names_of  # start-up
 
     known = read(arguments)
@@ -70,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _csv(rows: Sequence[Row]) -> str:
-    """Comma-separated values, the names of the columns first; nothing where there is no row."""
+    """Comma-separated values with a header line; empty where there are no rows."""
     stream = io.StringIO()
     if rows:
         writer = csv.DictWriter(stream, list(rows[0]), lineterminator=os.linesep)

@@ -23,7 +23,7 @@ _EXAMPLES = """\
 
 
 def add_parser(verbs: Verbs) -> None:
-    """The verb and its actions; each stands in its own file."""
+    """The verb and its actions."""
     parser = add_verb(
         verbs,
         VERB,

@@ -1,5 +1,5 @@
-"""`tilewright log merge`: join logs into one file. In what order they are given does not matter,
-nor how often one is; damaged lines are left behind.
+"""`tilewright log merge`: merge logs into one file. Neither their order nor duplicates matter;
+damaged lines are dropped.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..arguments import add_json, add_verb, described_by
+from ..arguments import add_json
 from ..errors import OK
 from ..text import paragraph
-from .arguments import VERB, add_logs, read
+from .arguments import add_action, add_logs, add_output, read
 
 if TYPE_CHECKING:
     from ..arguments import Verbs
@@ -25,25 +25,17 @@ _EXAMPLES = """\
 
 def add_parser(actions: Verbs) -> None:
     """The action and its options."""
-    parser = add_verb(
-        actions,
-        "merge",
-        "join logs into one",
-        described_by(__doc__),
-        _EXAMPLES,
-        "LOG ... -o FILE",
-        below=VERB,
+    parser = add_action(
+        actions, "merge", "join logs into one", __doc__, _EXAMPLES, "LOG ... -o FILE"
     )
     add_logs(parser)
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="the log that is written"
-    )
+    add_output(parser, "the log that is written")
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the logs as one and write that."""
+    """Merge the logs and write the result."""
     from ...autotune.log.file import write_log  # start-up
 
     known = read(arguments)

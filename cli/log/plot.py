@@ -1,5 +1,5 @@
-"""`tilewright log plot`: draw how times fell in a search, how well the cost model knew them, which
-decisions matter, and how near the machine's limits the kernels are.
+"""`tilewright log plot`: plot the progress of a search, the fit of the cost model, the importance
+of the decisions, and a roofline.
 """
 
 from __future__ import annotations
@@ -7,10 +7,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ..arguments import add_verb, described_by
 from ..errors import OK, UsageError
 from ..text import paragraph, working
-from .arguments import VERB, add_logs, read
+from .arguments import add_action, add_logs, add_output, read
 
 if TYPE_CHECKING:
     from ..arguments import Verbs
@@ -24,24 +23,16 @@ _EXAMPLES = """\
 
 def add_parser(actions: Verbs) -> None:
     """The action and its options."""
-    parser = add_verb(
-        actions,
-        "plot",
-        "draw what the logs hold",
-        described_by(__doc__),
-        _EXAMPLES,
-        "LOG ... -o FILE",
-        below=VERB,
+    parser = add_action(
+        actions, "plot", "draw what the logs hold", __doc__, _EXAMPLES, "LOG ... -o FILE"
     )
     add_logs(parser)
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help=f"{', '.join(_SUFFIXES)}"
-    )
+    add_output(parser, ", ".join(_SUFFIXES))
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the logs as one and draw."""
+    """Merge the logs and draw them."""
     from ...autotune.report.pictures import draw  # start-up
 
     output = arguments.output

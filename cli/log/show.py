@@ -1,5 +1,5 @@
-"""`tilewright log show`: list the functions that were tuned, and what was gained. Times of two
-settings (machine, threads, code generator, caches) stand in tables of their own.
+"""`tilewright log show`: list the functions that were tuned, and their gains, in a table for each
+setting (machine, threads, code generator, caches).
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from ..arguments import add_json, add_verb, described_by
+from ..arguments import add_json
 from ..errors import OK
-from .arguments import KEY_DIGITS, VERB, add_logs, read
+from .arguments import KEY_DIGITS, add_action, add_logs, read
 from .settings import in_tables, time_cell
 
 if TYPE_CHECKING:
-    from ...autotune.log.summary import Standing
+    from ...autotune.log.summary import TuningSummary
     from ..arguments import Verbs
 
 _EXAMPLES = """\
@@ -26,14 +26,8 @@ _HEADS = ("function", "key", "trials", "failed", "default", "best", "gain")
 
 def add_parser(actions: Verbs) -> None:
     """The action and its options."""
-    parser = add_verb(
-        actions,
-        "show",
-        "list the functions that were tuned",
-        described_by(__doc__),
-        _EXAMPLES,
-        "LOG ...",
-        below=VERB,
+    parser = add_action(
+        actions, "show", "list the functions that were tuned", __doc__, _EXAMPLES, "LOG ..."
     )
     add_logs(parser)
     add_json(parser)
@@ -41,18 +35,18 @@ def add_parser(actions: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the logs as one and tell what they hold."""
-    from ...autotune.log.summary import standings  # start-up
+    """Merge the logs and print their summaries."""
+    from ...autotune.log.summary import summarise  # start-up
 
-    found = standings(read(arguments))
+    summaries = summarise(read(arguments))
     if arguments.json:
-        print(json.dumps([one.to_json() for one in found], indent=1))
+        print(json.dumps([one.to_json() for one in summaries], indent=1))
     else:
-        print(in_tables(found, _HEADS, _row))
+        print(in_tables(summaries, _HEADS, _row))
     return OK
 
 
-def _row(one: Standing) -> tuple[str, ...]:
+def _row(one: TuningSummary) -> tuple[str, ...]:
     return (
         one.name,
         one.key[:KEY_DIGITS],

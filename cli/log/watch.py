@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...tir.text.display import printable
-from ..arguments import add_verb, described_by, seconds
+from ..arguments import seconds
 from ..errors import OK
 from ..guarded import unguarded
-from .arguments import VERB
+from .arguments import add_action
 
 if TYPE_CHECKING:
     from ...autotune.log.record import Record
@@ -32,17 +32,9 @@ _PAUSE = 0.5
 
 def add_parser(actions: Verbs) -> None:
     """The action and its options."""
-    parser = add_verb(
-        actions,
-        "watch",
-        "follow a log that grows",
-        described_by(__doc__),
-        _EXAMPLES,
-        "LOG",
-        below=VERB,
-    )
+    parser = add_action(actions, "watch", "follow a log that grows", __doc__, _EXAMPLES, "LOG")
     parser.add_argument(
-        "log", metavar="LOG", help="a file, or a folder of files, that need not be there yet"
+        "log", metavar="LOG", help="a file, or a folder of files, which may not exist yet"
     )
     parser.add_argument(
         "--seconds", type=seconds, metavar="S", help="end after so long (default: at Ctrl-C)"
@@ -52,22 +44,22 @@ def add_parser(actions: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look at the log again and again."""
+    """Poll the log and show new records."""
     from ...autotune.log.follow import Follower  # start-up
 
     follower = Follower(Path(arguments.log))
     ends = float("inf") if arguments.seconds is None else time.monotonic() + arguments.seconds
     if not follower.path.exists():
         print(f"tilewright: waiting for '{printable(str(follower.path))}'", file=sys.stderr)
-    told = 0
+    reported = 0
     try:
         with _shown(as_json=arguments.json) as show:
             while True:
                 for record in follower.read():
                     show(record)
-                for problem in follower.problems[told:]:
+                for problem in follower.problems[reported:]:
                     print(f"tilewright: {printable(str(problem))}", file=sys.stderr)
-                told = len(follower.problems)
+                reported = len(follower.problems)
                 if time.monotonic() >= ends:
                     return OK
                 time.sleep(min(_PAUSE, max(0.0, ends - time.monotonic())))
@@ -77,14 +69,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _shown(*, as_json: bool) -> Iterator[Callable[[Record], object]]:
-    """What becomes of the records."""
+    """A function that shows a record."""
     if as_json:
         yield _Lines()
         return
-    from ...autotune.report.progress_table import Board  # start-up
+    from ...autotune.report.progress_table import ProgressTable  # start-up
     from ..tuning_progress import Progress
 
-    with Progress(Board(), unguarded(sys.stdout)) as progress:
+    with Progress(ProgressTable(), unguarded(sys.stdout)) as progress:
         yield progress
 
 
@@ -95,7 +87,7 @@ class _Lines:
         self._names: dict[str, str] = {}
 
     def __call__(self, record: Record) -> None:
-        """Print a trial; learn a name."""
+        """Print a trial; note the name of a workload."""
         from ...autotune.log.flat import flat  # start-up
         from ...autotune.log.record import Workload
 

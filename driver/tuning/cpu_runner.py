@@ -1,4 +1,4 @@
-"""The CPU, as a worker uses it."""
+"""The CPU as the device of a worker."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ...tir.errors import TilewrightError
 from ...tir.parsing.json_reader import Reader
 from .runner import Call, Data
 
-_PROBED = 3  # calls of the probe, the fastest of which counts
+_PROBED = 3  # calls of the probe; the fastest counts
 
 
 class CpuRunner:
-    """Threads of this process, whose memory is limited."""
+    """Runs candidates on threads of this process, whose memory is limited."""
 
     def __init__(self) -> None:
         self._threads = 1
@@ -32,22 +32,22 @@ class CpuRunner:
         self._probe = fma_peak(threads)
 
     def load(self, body: Reader, binary: bytes, data: Data) -> Kernel:
-        """A kernel of a shared object. Raises: TilewrightError, MemoryError."""
+        """Load a shared object. Raises: TilewrightError, MemoryError."""
         artifact = kernel_from_json(body)
         place, needs = Path(body["path"].text()), artifact.target.instructions
         return Kernel.load(artifact, SharedObject(binary, place, "", 0.0, needs), data.constants)
 
     def bind(self, kernel: Kernel, data: Data) -> Call:
-        """A call that takes copies of the constants in turn."""
+        """A call that rotates over copies of the constants."""
         return kernel.bind_copies(*data.inputs, threads=self._threads, rotated=data.copies)
 
     def rate(self) -> float:
-        """GFLOP/s of the fastest of some calls: others may take a CPU from one of them."""
+        """GFLOP/s of the fastest of some calls, since other processes may slow one down."""
         assert self._probe is not None
         return self._probe.rate(min(sample(self._probe, 1) for _ in range(_PROBED)))
 
     def sampler(self, call: Call, data: Data) -> Sampler:
-        """Samples of as many calls as last a millisecond."""
+        """Take samples of as many calls as last a millisecond."""
         repeats = calibrate(call)
         return Sampler(partial(sample, call, repeats), repeats)
 
@@ -56,12 +56,12 @@ class CpuRunner:
         return data.rotated
 
     def is_lost(self, error: TilewrightError) -> bool:
-        """No: an error refuses a candidate before it runs, and nothing else is told by one."""
+        """The outcome of an error: on a CPU always one before the candidate runs."""
         return False
 
 
 def _limit_memory(more: int) -> None:
-    """Let this process take so many bytes beside what it has."""
+    """Limit the memory of this process to so many bytes more than it has."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + more
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -1,5 +1,5 @@
-"""A GPU, as a worker uses it: this process has its context, and loses it to a candidate that reads
-or writes where it may not.
+"""A GPU as the device of a worker. The context belongs to this process, and is lost when a
+candidate accesses invalid memory.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .runner import Call, Data
 
 
 class GpuRunner:
-    """The first GPU. Where a function has constants, its data comes from the device's memory at
-    each call, as it does in a model that is larger than the caches.
+    """The first GPU. For a function with constants the caches are flushed before each call, as in a
+    model that is larger than the caches.
 
     Raises: NoDevice, DeviceError.
     """
@@ -33,19 +33,19 @@ class GpuRunner:
         self._probe = DeviceProbe(self._context)
 
     def begin(self, memory: int, threads: int) -> None:
-        """Nothing: the device says itself when its memory is spent, and the address space of a
-        process with a GPU is no measure.
+        """Do nothing: the driver reports when device memory is exhausted, and the address space of
+        a process with a GPU does not measure its memory.
         """
 
     def load(self, body: Reader, binary: bytes, data: Data) -> Kernel:
-        """A kernel of a cubin. Raises: TilewrightError, MemoryError."""
+        """Load a cubin. Raises: TilewrightError, MemoryError."""
         artifact = cuda_from_json(body)
         compiler = body["compiler"].text()
         cubin = Cubin(artifact.name, artifact.target.isa, binary, None, compiler, 0.0)
         return Kernel(artifact, DeviceCode(artifact, data.constants, cubin))
 
     def bind(self, kernel: Kernel, data: Data) -> Call:
-        """A call on data that lies on the device. Raises: TilewrightError, MemoryError."""
+        """A call on data in device memory. Raises: TilewrightError, MemoryError."""
         return kernel.bind_copies(*data.inputs, threads=1)
 
     def rate(self) -> float:
@@ -53,7 +53,7 @@ class GpuRunner:
         return self._probe.gflops()
 
     def sampler(self, call: Call, data: Data) -> Sampler:
-        """Samples by the device's clock. Raises: DeviceError."""
+        """Take samples with the clock of the device. Raises: DeviceError."""
         assert isinstance(call, DeviceCall)
         return call.sampler("cold" if data.constants else "warm")
 
@@ -62,5 +62,5 @@ class GpuRunner:
         return evicted_bytes(self._context) if data.constants else 0
 
     def is_lost(self, error: TilewrightError) -> bool:
-        """Whether the context is lost."""
+        """The outcome of an error: a crash where the context is lost."""
         return isinstance(error, DeviceError) and error.sticky

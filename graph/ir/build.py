@@ -8,7 +8,7 @@ from ..errors import ModelError
 from ..ops.base import Operator
 from ..ops.movement import Identity
 from ..types import Constant, TensorType, type_of
-from .ir import Graph, Node, make_graph
+from .ir import Graph, GraphNode, make_graph
 
 
 class GraphBuilder:
@@ -24,7 +24,7 @@ class GraphBuilder:
         self.name = name
         self.inputs: dict[str, TensorType] = {}
         self.constants: dict[str, Constant] = {}
-        self.nodes: list[Node] = []
+        self.nodes: list[GraphNode] = []
         self.types: dict[str, TensorType] = {}
         self.reserved: frozenset[str] = frozenset()
         self._numbers: dict[str, int] = {}  # base of a name -> the last number appended to it
@@ -56,10 +56,10 @@ class GraphBuilder:
         several is a matter for `add_node`.
         """
         value = output or self.fresh(op.title.lower())
-        self.add_node(Node(op, inputs, (value,), name))
+        self.add_node(GraphNode(op, inputs, (value,), name))
         return value
 
-    def add_node(self, node: Node) -> None:
+    def add_node(self, node: GraphNode) -> None:
         """A node as it is. Raises: ModelError when its inputs do not fit or a name is taken."""
         for value in node.inputs:
             if value not in self.types:
@@ -90,20 +90,20 @@ class GraphBuilder:
         pairs = outputs if isinstance(outputs, Mapping) else {name: name for name in outputs}
         computed = {value for node in self.nodes for value in node.outputs} | set(self.constants)
         renames: dict[str, str] = {}
-        copies: list[Node] = []
+        copies: list[GraphNode] = []
         for name, value in pairs.items():
             if name == value:
                 continue
             if value in computed and value not in pairs and value not in renames:
                 renames[value] = name
             else:
-                copies.append(Node(Identity(), (value,), (name,)))
+                copies.append(GraphNode(Identity(), (value,), (name,)))
 
         def final(value: str) -> str:
             return renames.get(value, value)
 
         nodes = [
-            Node(
+            GraphNode(
                 node.op, tuple(map(final, node.inputs)), tuple(map(final, node.outputs)), node.name
             )
             for node in (*self.nodes, *copies)

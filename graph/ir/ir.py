@@ -19,7 +19,7 @@ from ..types import Constant, Splat, TensorType, type_of
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """One operation: `outputs` are the values that `op` computes from the values `inputs`, all of
     them together, whether somebody reads them or not.
 
@@ -46,7 +46,9 @@ class Node:
                     f"graph: {self.title} defines {len(self.outputs)} of {len(made)} outputs; "
                     "expected a value for each, read or not.",
                     code="graph-outputs",
-                    hints=("GraphBuilder.add_node(Node(op, inputs, outputs)) names them all.",),
+                    hints=(
+                        "GraphBuilder.add_node(GraphNode(op, inputs, outputs)) names them all.",
+                    ),
                 )
             return made
         except ModelError as error:
@@ -67,7 +69,7 @@ class Graph:
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     constants: Mapping[str, Constant]
     types: Mapping[str, TensorType]
 
@@ -81,14 +83,14 @@ class Graph:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     @property
-    def producers(self) -> dict[str, Node]:
+    def producers(self) -> dict[str, GraphNode]:
         """The node that computes each value."""
         return {value: node for node in self.nodes for value in node.outputs}
 
     @property
-    def consumers(self) -> dict[str, list[Node]]:
+    def consumers(self) -> dict[str, list[GraphNode]]:
         """The nodes that read each value; one that reads it twice stands there twice."""
-        readers: dict[str, list[Node]] = {value: [] for value in self.types}
+        readers: dict[str, list[GraphNode]] = {value: [] for value in self.types}
         for node in self.nodes:
             for value in node.inputs:
                 readers[value].append(node)
@@ -106,7 +108,7 @@ def make_graph(
     name: str,
     inputs: Mapping[str, TensorType],
     outputs: Iterable[str],
-    nodes: Iterable[Node],
+    nodes: Iterable[GraphNode],
     constants: Mapping[str, Constant],
 ) -> Graph:
     """A Graph whose types are inferred.
@@ -127,7 +129,7 @@ def make_graph(
     return Graph(name, tuple(inputs), tuple(outputs), listed, dict(constants), types)
 
 
-def rebuilt(graph: Graph, nodes: Iterable[Node], constants: Mapping[str, Constant]) -> Graph:
+def rebuilt(graph: Graph, nodes: Iterable[GraphNode], constants: Mapping[str, Constant]) -> Graph:
     """`graph` with other nodes and constants; `graph` itself when they are the ones that it has."""
     listed = tuple(nodes)
     same = len(constants) == len(graph.constants) and all(

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..types import TensorType
-from .ir import Graph, Node
+from .ir import Graph, GraphNode
 
 
-def is_view(node: Node, types: Mapping[str, TensorType]) -> bool:
+def is_view(node: GraphNode, types: Mapping[str, TensorType]) -> bool:
     """Whether the result of `node` has the bytes of its input."""
     return node.op.is_view(tuple(types[value] for value in node.inputs))
 

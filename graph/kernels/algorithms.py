@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...tir.target import Target
 from .collapse import as_matrix_product
-from .form import Form
+from .form import FusedKernel
 from .online_attention import as_online
 from .winograd import as_winograd, expected_error
 
@@ -25,14 +25,14 @@ class Algorithm:
 
     name: str
     words: str
-    rewrite: Callable[[Form], Form | None]
+    rewrite: Callable[[FusedKernel], FusedKernel | None]
     keeps_order: bool = False
-    expected_error: Callable[[Form], float] | None = None
+    expected_error: Callable[[FusedKernel], float] | None = None
     gpu: bool = False
 
     def admit(
-        self, form: Form, target: Target, strict: bool, tolerance: float | None
-    ) -> Form | None:
+        self, form: FusedKernel, target: Target, strict: bool, tolerance: float | None
+    ) -> FusedKernel | None:
         """A form by the algorithm; None where it cannot be computed so, or must not be."""
         if (strict and not self.keeps_order) or (self.gpu and not target.has_grid):
             return None
@@ -43,7 +43,7 @@ class Algorithm:
             return None
         return made if self.expected_error(made) <= tolerance else None
 
-    def error(self, form: Form) -> float:
+    def error(self, form: FusedKernel) -> float:
         """What to expect of a form that `rewrite` made; 0 where it rounds no more."""
         return 0.0 if self.expected_error is None else self.expected_error(form)
 

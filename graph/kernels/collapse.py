@@ -15,22 +15,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ops.arithmetic import Add
-from ..ops.base import JoinableAxes, Role, Runs
+from ..ops.base import JoinableAxes, OperatorRole, Runs
 from ..ops.convolution import Conv
 from ..ops.matmul import MatMul
 from ..types import TensorType
-from .form import Form, Operand, Step
+from .form import FusedKernel, KernelOperand, KernelStep
 
 Shape = tuple[int, ...]
 
 
-def collapsed(form: Form) -> Form:
+def collapsed(form: FusedKernel) -> FusedKernel:
     """The form with as few axes as it can have; the same object when it has them."""
     if len(form.results) > 1:
         return form
     first, *rest = (step.op for step in form.steps)
     axes = first.joinable_axes(form.result.shape)
-    if axes is None or any(op.role is not Role.ELEMENTWISE for op in rest):
+    if axes is None or any(op.role is not OperatorRole.ELEMENTWISE for op in rest):
         return form
     shape = form.result.shape
     aligned = _aligned_operands(form)
@@ -41,15 +41,17 @@ def collapsed(form: Form) -> Form:
     )
     if operands == form.operands:
         return form
-    return Form(operands, (replace(form.steps[0], op=first.join_axes(runs)), *form.steps[1:]))
+    return FusedKernel(
+        operands, (replace(form.steps[0], op=first.join_axes(runs)), *form.steps[1:])
+    )
 
 
-def _aligned_operands(form: Form) -> tuple[int, ...]:
+def _aligned_operands(form: FusedKernel) -> tuple[int, ...]:
     """The operands that broadcast to the result: all but those of a first operator that is not
     elementwise.
     """
     first = form.steps[0]
-    own = set() if first.op.role is Role.ELEMENTWISE else set(first.inputs)
+    own = set() if first.op.role is OperatorRole.ELEMENTWISE else set(first.inputs)
     return tuple(n for n in range(len(form.operands)) if n not in own)
 
 
@@ -75,7 +77,7 @@ def _aligned(shape: Shape, rank: int) -> Shape:
     return (1,) * (rank - len(shape)) + shape
 
 
-def _joined(operand: Operand, shape: Shape, runs: Runs) -> Operand:
+def _joined(operand: KernelOperand, shape: Shape, runs: Runs) -> KernelOperand:
     """An operand that broadcasts to the result."""
     sizes = _aligned(operand.type.shape, len(shape))
     return _reshaped(operand, _without_lead([math.prod(sizes[d] for d in run) for run in runs]))
@@ -87,20 +89,20 @@ def _without_lead(sizes: Sequence[int]) -> Shape:
     return tuple(sizes[lead:])
 
 
-def _reshaped(operand: Operand, shape: Shape) -> Operand:
+def _reshaped(operand: KernelOperand, shape: Shape) -> KernelOperand:
     if operand.type.shape == shape:
         return operand
     return replace(operand, type=TensorType(operand.type.dtype, shape))
 
 
-def _moved(operand: Operand, axes: JoinableAxes, runs: Runs) -> Operand:
+def _moved(operand: KernelOperand, axes: JoinableAxes, runs: Runs) -> KernelOperand:
     """An operand of a first operator that is not elementwise."""
     source = sorted(tuple(axes.source[d] for d in run) for run in runs)
     sizes = operand.type.shape
     return _reshaped(operand, tuple(math.prod(sizes[d] for d in run) for run in source))
 
 
-def as_matrix_product(form: Form) -> Form | None:
+def as_matrix_product(form: FusedKernel) -> FusedKernel | None:
     """A form that begins with a 1x1 convolution of stride 1, as a matrix product; None where it is
     none.
 
@@ -125,14 +127,14 @@ def as_matrix_product(form: Form) -> Form | None:
     names = {first.inputs[0]: "a", first.inputs[1]: "b"}
     named = tuple(replace(o, name=names.get(n, o.name)) for n, o in enumerate(operands))
     product = len(operands)
-    steps = [Step(MatMul(), first.inputs[:2])]
+    steps = [KernelStep(MatMul(), first.inputs[:2])]
     if len(first.inputs) == 3:
-        steps.append(Step(Add(), (product, first.inputs[2])))
+        steps.append(KernelStep(Add(), (product, first.inputs[2])))
     shift = len(steps) - 1  # what read the convolution now reads the last of these
     for step in rest:
         inputs = tuple(n + shift if n >= product else n for n in step.inputs)
-        steps.append(Step(step.op, inputs))
-    return Form(named, tuple(steps))
+        steps.append(KernelStep(step.op, inputs))
+    return FusedKernel(named, tuple(steps))
 
 
 def _is_pointwise_conv(op: Conv, w: TensorType) -> bool:

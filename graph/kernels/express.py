@@ -1,4 +1,4 @@
-"""A Form as a PrimFunc: the tensor expressions of its operators, one reading the other.
+"""A FusedKernel as a PrimFunc: the tensor expressions of its operators, one reading the other.
 
 What is of a type that is stored and not computed in, such as float16, is computed in float32:
 widened where it is read, rounded once where the result is stored.
@@ -16,15 +16,15 @@ from ...tir.func import PrimFunc
 from ...tir.node import Node
 from ...tir.te import te
 from ...tir.visit import transform
-from ..ops.base import Role
-from .form import Form, Operand
+from ..ops.base import OperatorRole
+from .form import FusedKernel, KernelOperand
 
 
-def express(form: Form) -> PrimFunc:
+def express(form: FusedKernel) -> PrimFunc:
     """The function that computes a form: operands first, in order, without the scalars; the results
     last.
     """
-    moves = all(step.op.role is Role.MOVEMENT for step in form.steps)
+    moves = all(step.op.role is OperatorRole.MOVEMENT for step in form.steps)
     kinds = [dtype(operand.type.dtype) for operand in form.operands]
     tensors = [
         _tensor(operand, FLOAT32 if kind.is_storage and not moves else kind)
@@ -44,7 +44,7 @@ def express(form: Form) -> PrimFunc:
     return _narrowed(te.func(*parameters, *results, name=form.name), [kinds[n] for n in listed])
 
 
-def _tensor(operand: Operand, kind: DType) -> te.Tensor:
+def _tensor(operand: KernelOperand, kind: DType) -> te.Tensor:
     shape = operand.type.shape
     if operand.scalar is None:
         return te.placeholder(shape, kind, name=operand.name, constant=operand.constant)

@@ -1,6 +1,6 @@
-"""A Form: what a group of nodes computes, without the names that a model gave it.
+"""A FusedKernel: what a group of nodes computes, without the names that a model gave it.
 
-Equal groups have equal forms.
+Equal groups have equal fused kernels.
 
 `operands` are what the group reads; `steps` are its operators in order, each of which reads
 operands and results of earlier steps by number; those of the last step are the results. A constant
@@ -16,13 +16,13 @@ from keyword import iskeyword
 import numpy as np
 
 from ..ir.ir import Graph
-from ..ops.base import Operator, Role
+from ..ops.base import Operator, OperatorRole
 from ..types import TensorType, array_of
-from .groups import Group
+from .groups import FusionGroup
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class KernelOperand:
     """One tensor that a group reads.
 
     constant: bound when the model is compiled. scalar: the bits of its only element, where that
@@ -43,7 +43,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class KernelStep:
     """One operator. `inputs`: n names operand n; the results of the steps, in order, have the
     numbers from len(operands) on.
     """
@@ -53,11 +53,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class FusedKernel:
     """What a group computes."""
 
-    operands: tuple[Operand, ...]
-    steps: tuple[Step, ...]
+    operands: tuple[KernelOperand, ...]
+    steps: tuple[KernelStep, ...]
 
     @property
     def types(self) -> tuple[TensorType, ...]:
@@ -88,28 +88,28 @@ class Form:
         return f"{name}_" if iskeyword(name) else name
 
 
-def form_of(graph: Graph, group: Group) -> tuple[Form, tuple[str, ...]]:
+def form_of(graph: Graph, group: FusionGroup) -> tuple[FusedKernel, tuple[str, ...]]:
     """The form of a group, and the value of the graph that each operand is."""
     values = group.inputs
     numbers = {value: n for n, value in enumerate(values)}
     operands = tuple(_operand(graph, group, value) for value in values)
     steps = []
     for node in group.nodes:
-        steps.append(Step(node.op, tuple(numbers[value] for value in node.inputs)))
+        steps.append(KernelStep(node.op, tuple(numbers[value] for value in node.inputs)))
         for value in node.outputs:
             numbers[value] = len(numbers)
-    return Form(operands, tuple(steps)), values
+    return FusedKernel(operands, tuple(steps)), values
 
 
-def _operand(graph: Graph, group: Group, value: str) -> Operand:
+def _operand(graph: Graph, group: FusionGroup, value: str) -> KernelOperand:
     type_ = graph.types[value]
     readers = [node for node in group.nodes if value in node.inputs]
     names = readers[0].op.operand_names
     position = readers[0].inputs.index(value)
     constant = value in graph.constants
     name = names[position] if position < len(names) else "c" if constant else "y"
-    inline = all(node.op.role is Role.ELEMENTWISE for node in readers)
+    inline = all(node.op.role is OperatorRole.ELEMENTWISE for node in readers)
     if constant and type_.elements == 1 and inline:
         element = array_of(graph.constants[value]).reshape(1)
-        return Operand("scalar", type_, True, np.ascontiguousarray(element).tobytes())
-    return Operand(name, type_, constant)
+        return KernelOperand("scalar", type_, True, np.ascontiguousarray(element).tobytes())
+    return KernelOperand(name, type_, constant)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir.ir import Node
+from ..ir.ir import GraphNode
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FusionGroup:
     """Nodes in order; each but the last is read by later ones, and by nobody outside. At most one,
     the anchor, is not elementwise; what stands before it is computed row by row, as the anchor is.
     Only the last one may have several outputs, all of which are stored.
@@ -16,7 +16,7 @@ class Group:
     algorithm: the name of one of graph/kernels/algorithms.py, or "direct", as the operators say.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     algorithm: str = "direct"
 
     @property
@@ -32,8 +32,8 @@ class Group:
         return tuple(dict.fromkeys(value for value in read if value not in own))
 
     def cuts(self) -> tuple[int, ...]:
-        """The sizes of the beginnings that end with the only value that the rest reads of them,
-        largest first; the whole is the first.
+        """The lengths of the prefixes of which only the last value is read behind them, largest
+        first, beginning with the whole group.
         """
         found = []
         for size in range(len(self.nodes), 0, -1):

@@ -19,7 +19,7 @@ from ..ops.attention import Attention, Heads
 from ..ops.base import tensor_type
 from ..ops.elementwise import broadcast_read
 from ..ops.softmax import exponential, power
-from .form import Form, Step
+from .form import FusedKernel, KernelStep
 
 TILE = 64  # keys
 FEWEST_ROWS = 8  # of queries, for which tiles of keys pay
@@ -133,7 +133,7 @@ def _whole(tensor: Tensor, heads: Heads, count: int, places: int, name: str) -> 
     return te.compute((batch, count, places, depth), element, name=name)
 
 
-def as_online(form: Form) -> Form | None:
+def as_online(form: FusedKernel) -> FusedKernel | None:
     """A form that begins with an attention of several rows, tile by tile of its keys; None where it
     does not.
     """
@@ -148,4 +148,6 @@ def as_online(form: Form) -> Form | None:
         return None
     tile = min(TILE, max(16, 1 << (places - 1).bit_length()))
     values = {field.name: getattr(op, field.name) for field in fields(op)}
-    return replace(form, steps=(Step(OnlineAttention(**values, tile=tile), first.inputs), *rest))
+    return replace(
+        form, steps=(KernelStep(OnlineAttention(**values, tile=tile), first.inputs), *rest)
+    )

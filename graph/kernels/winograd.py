@@ -33,7 +33,7 @@ from ..ops.convolution import Conv
 from ..ops.window import Axis, check_spatial, pad_stage
 from ..types import TensorType
 from .cook_toom import Matrices, cook_toom
-from .form import Form, Step
+from .form import FusedKernel, KernelStep
 
 TAPS = 3
 FEW_TILES, FEW_OUTPUTS = 3, 16  # along an axis, and channels, of the data that tells an error
@@ -161,7 +161,7 @@ class Winograd(Conv):
         )
 
 
-def as_winograd(form: Form, results: int = 2) -> Form | None:
+def as_winograd(form: FusedKernel, results: int = 2) -> FusedKernel | None:
     """A form that begins with a 3x3 convolution of stride 1 of constant weights, by Winograd's
     algorithm with so many results of a tile along an axis; None where it is none.
     """
@@ -172,10 +172,12 @@ def as_winograd(form: Form, results: int = 2) -> Form | None:
     if not _is_plain(op, form.operands[first.inputs[1]].type) or not form.result.elements:
         return None
     values = {field.name: getattr(op, field.name) for field in fields(op)}
-    return replace(form, steps=(Step(Winograd(**values, results=results), first.inputs), *rest))
+    return replace(
+        form, steps=(KernelStep(Winograd(**values, results=results), first.inputs), *rest)
+    )
 
 
-def expected_error(form: Form) -> float:
+def expected_error(form: FusedKernel) -> float:
     """The largest error that the algorithm of a form which `as_winograd` made shows on a few tiles
     of random numbers, as a share of the largest result. It is the spread that the tolerance rule
     (tir/reference/error_bound.py) finds for the same stages.

@@ -17,8 +17,8 @@ from ...tir.te.te import Tensor
 from ..types import Array, TensorType
 from .base import (
     Operator,
-    Role,
-    Work,
+    OperatorRole,
+    ReferenceWork,
     check_arity,
     check_float,
     listed,
@@ -76,7 +76,7 @@ class Attention(Operator):
     guarded: bool = False
     outer: bool = False
 
-    role = Role.GENERAL
+    role = OperatorRole.GENERAL
     operand_names = ("q", "k", "v", "mask")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -104,13 +104,13 @@ class Attention(Operator):
         middle = (self.heads, rows) if self.outer else (rows, self.heads)
         return (TensorType(types[0].dtype, (batch, *middle, depth)),)
 
-    def work(self, types: tuple[TensorType, ...]) -> Work:
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         (batch, _, rows, depth), (*_, places, width) = (
             heads.shape(type_.shape)
             for heads, type_ in zip((self.query, self.value), (types[0], types[2]), strict=True)
         )
         scores, base = batch * self.heads * rows * places, Operator.work(self, types)
-        held = Work(base.held + 4 * scores, base.steps + 4 * scores)
+        held = ReferenceWork(base.held + 4 * scores, base.steps + 4 * scores)
         return product_work(held, scores * (depth + width))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:

@@ -31,7 +31,7 @@ Permutation = tuple[int, ...]
 Runs = tuple[tuple[int, ...], ...]
 
 
-class Role(Enum):
+class OperatorRole(Enum):
     """Of which elements of the inputs an operator makes one element of its result. One with several
     outputs is GENERAL: what the other roles promise is a promise about the only result.
     """
@@ -44,15 +44,15 @@ class Role(Enum):
 
 
 # what a class of each role has besides
-_NEEDED: dict[Role, tuple[str, ...]] = {
-    Role.ELEMENTWISE: ("element",),
-    Role.MOVEMENT: ("rearranges",),
-    Role.SPATIAL: ("layout", "channels_last", "operands_last", "in_place"),
+_NEEDED: dict[OperatorRole, tuple[str, ...]] = {
+    OperatorRole.ELEMENTWISE: ("element",),
+    OperatorRole.MOVEMENT: ("rearranges",),
+    OperatorRole.SPATIAL: ("layout", "channels_last", "operands_last", "in_place"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ReferenceWork:
     """What NumPy has to do for `reference`, counted before it is done.
 
     held: elements that lie in memory at once, at most. steps: elements that are touched one by one;
@@ -108,7 +108,7 @@ class Operator(ABC):
     difference of a small one, though it gives floats.
     """
 
-    role: ClassVar[Role]
+    role: ClassVar[OperatorRole]
     output_count: ClassVar[int] = 1
     operand_names: ClassVar[tuple[str, ...]] = ("x",)
     rearranges: ClassVar[bool]
@@ -124,7 +124,7 @@ class Operator(ABC):
                 "what graph/ops/base.py asks of every operator of its role.",
                 code="operator-undeclared",
             )
-        if cls.output_count > 1 and role is not Role.GENERAL:
+        if cls.output_count > 1 and role is not OperatorRole.GENERAL:
             raise InternalError(
                 f"operators: {cls.__name__} has {cls.output_count} outputs; expected one, or the "
                 "role GENERAL.",
@@ -145,13 +145,13 @@ class Operator(ABC):
         `name` begins the name of every stage.
         """
 
-    def work(self, types: tuple[TensorType, ...]) -> Work:
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         """What `reference` takes on inputs of these types, which `infer` accepts: by default the
         inputs, the outputs, and as much as these for what lies between.
         """
         given = sum(type_.elements for type_ in types)
         made = sum(type_.elements for type_ in self.infer(types))
-        return Work(given + 2 * made, given + made)
+        return ReferenceWork(given + 2 * made, given + made)
 
     @property
     def title(self) -> str:
@@ -178,7 +178,7 @@ class Operator(ABC):
         """The number everywhere in the result where each input is a splat; None where there is
         none, or where that is not known.
         """
-        same = self.role is Role.MOVEMENT and self.rearranges
+        same = self.role is OperatorRole.MOVEMENT and self.rearranges
         return splats[0].value if same and len({splat.value for splat in splats}) == 1 else None
 
     def at_precision(self, dtype: str) -> Operator:
@@ -269,9 +269,9 @@ def normal_axis(operator: Operator, axis: int, rank: int) -> int:
     refuse(operator, f"axis {axis} lies outside {-rank} .. {rank - 1}", code="op-axis")
 
 
-def product_work(base: Work, multiply_adds: int) -> Work:
+def product_work(base: ReferenceWork, multiply_adds: int) -> ReferenceWork:
     """`base` with a matrix product."""
-    return Work(base.held, base.steps + multiply_adds // 16)
+    return ReferenceWork(base.held, base.steps + multiply_adds // 16)
 
 
 def lowest(dtype: str) -> float | int:

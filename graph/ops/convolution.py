@@ -15,7 +15,7 @@ from .base import (
     Layout,
     Operator,
     Permutation,
-    Work,
+    ReferenceWork,
     check_arity,
     check_float,
     listed,
@@ -108,7 +108,7 @@ class Conv(Spatial):
         """The windows over spatial axes of `sizes`."""
         return window_axes(self, sizes, kernel, self.strides, self.pads, self.dilations)
 
-    def work(self, types: tuple[TensorType, ...]) -> Work:
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         x, w = types[:2]
         (result,) = self.infer(types)
         _, inputs, kernel = self.split_weights(w.shape)
@@ -117,7 +117,8 @@ class Conv(Spatial):
         taps = x.shape[0] * inputs * self.groups
         taps *= math.prod(axis.windows * axis.kernel for axis in axes)  # side by side, as rows
         return product_work(
-            Work(base.held + taps, base.steps), result.elements * inputs * math.prod(kernel)
+            ReferenceWork(base.held + taps, base.steps),
+            result.elements * inputs * math.prod(kernel),
         )
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:

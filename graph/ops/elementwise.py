@@ -25,7 +25,7 @@ from .base import (
     JoinableAxes,
     Number,
     Operator,
-    Role,
+    OperatorRole,
     check_arity,
     check_bool,
     check_float,
@@ -56,7 +56,7 @@ class Elementwise(Operator):
     the other.
     """
 
-    role = Role.ELEMENTWISE
+    role = OperatorRole.ELEMENTWISE
     arity: ClassVar[tuple[int, int | None]] = (2, 2)
     takes: ClassVar[Takes] = "number"
     gives: ClassVar[Literal["", "bool"]] = ""

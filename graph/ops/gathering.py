@@ -16,7 +16,7 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, Role, check_arity, normal_axis, refuse, tensor_type
+from .base import Operator, OperatorRole, check_arity, normal_axis, refuse, tensor_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Gather(Operator):
 
     axis: int
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -62,7 +62,7 @@ class GatherElements(Operator):
 
     axis: int
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -103,7 +103,7 @@ class GatherND(Operator):
 
     batch: int = 0
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

@@ -17,7 +17,7 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Floats, TensorType
-from .base import Operator, Role, check_arity, check_float, listed, refuse
+from .base import Operator, OperatorRole, check_arity, check_float, listed, refuse
 from .elementwise import broadcast, broadcast_read
 from .reduction import counted, reduced, row
 
@@ -33,7 +33,7 @@ class LayerNormalization(Operator):
     axis: int
     epsilon: float = 1e-5
 
-    role = Role.ROWWISE
+    role = OperatorRole.ROWWISE
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 3)
@@ -80,7 +80,7 @@ class RMSNormalization(Operator):
     axis: int
     epsilon: float = 1e-5
 
-    role = Role.ROWWISE
+    role = OperatorRole.ROWWISE
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 2, 2)

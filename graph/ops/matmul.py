@@ -12,8 +12,8 @@ from ...tir.te.te import Tensor
 from ..types import Array, TensorType
 from .base import (
     Operator,
-    Role,
-    Work,
+    OperatorRole,
+    ReferenceWork,
     check_arity,
     check_float,
     listed,
@@ -28,7 +28,7 @@ from .elementwise import broadcast, broadcast_read
 class MatMul(Operator):
     """y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]; other axes broadcast."""
 
-    role = Role.GENERAL
+    role = OperatorRole.GENERAL
     operand_names = ("a", "b")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -45,7 +45,7 @@ class MatMul(Operator):
         stack = broadcast(self, stacks).shape
         return (TensorType(a.dtype, (*stack, a.shape[-2], b.shape[-1])),)
 
-    def work(self, types: tuple[TensorType, ...]) -> Work:
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         (result,) = self.infer(types)
         return product_work(Operator.work(self, types), result.elements * types[0].shape[-1])
 
@@ -75,7 +75,7 @@ class Gemm(Operator):
     trans_a: bool = False
     trans_b: bool = False
 
-    role = Role.GENERAL
+    role = OperatorRole.GENERAL
     operand_names = ("a", "b", "bias")
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -97,7 +97,7 @@ class Gemm(Operator):
             refuse(self, f"expected C to broadcast to {result}, got {types[2]}", code="gemm-bias")
         return (result,)
 
-    def work(self, types: tuple[TensorType, ...]) -> Work:
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         (result,), inner = self.infer(types), types[0].shape[0 if self.trans_a else 1]
         return product_work(Operator.work(self, types), result.elements * inner)
 

@@ -15,9 +15,9 @@ from ..types import Array, TensorType, composed, inverse, permuted
 from .base import (
     JoinableAxes,
     Operator,
+    OperatorRole,
     Permutation,
     Permuted,
-    Role,
     Runs,
     check_arity,
     check_same_dtype,
@@ -34,7 +34,7 @@ _CHAINED = 32  # pieces of a Concat that are asked for one after the other; of m
 class Identity(Operator):
     """The input itself."""
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -61,7 +61,7 @@ class Reshape(Operator):
 
     shape: tuple[int, ...]
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -107,7 +107,7 @@ class Transpose(Operator):
 
     permutation: tuple[int, ...]
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -152,7 +152,7 @@ class Concat(Operator):
 
     axis: int
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

@@ -11,7 +11,7 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
-from .base import Layout, Operator, Work, check_arity, check_float, listed, refuse
+from .base import Layout, Operator, ReferenceWork, check_arity, check_float, listed, refuse
 from .spatial import Spatial
 from .window import channel_axis
 
@@ -104,10 +104,10 @@ class LRN(Spatial):
         before, most = (self.size - 1) // 2, max(0, channels - 1)
         return min(before, most), min(self.size - 1 - before, most)
 
-    def work(self, types: tuple[TensorType, ...]) -> Work:
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         (x,), base = types, Operator.work(self, types)
         window = 1 + sum(self.reach(x.shape[channel_axis(self.layout, x.rank)]))
-        return Work(3 * base.held, base.steps + x.elements * window)
+        return ReferenceWork(3 * base.held, base.steps + x.elements * window)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays

@@ -17,7 +17,7 @@ from ..types import Array, TensorType
 from .base import (
     Layout,
     Operator,
-    Work,
+    ReferenceWork,
     check_arity,
     check_float,
     check_number,
@@ -91,7 +91,7 @@ class MaxPool(Spatial):
         check_number(self, types)
         return (pooled_type(types[0], self.axes(types[0]), self.layout),)
 
-    def work(self, types: tuple[TensorType, ...]) -> Work:
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         return windows_work(Operator.work(self, types), types[0], self.layout, self.axes(types[0]))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -143,7 +143,7 @@ class AveragePool(Spatial):
             return 0, axis.before + axis.size + axis.after
         return axis.before, axis.before + axis.size
 
-    def work(self, types: tuple[TensorType, ...]) -> Work:
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         return windows_work(Operator.work(self, types), types[0], self.layout, self.axes(types[0]))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:

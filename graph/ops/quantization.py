@@ -13,7 +13,7 @@ from ...tir.reference.arithmetic import convert_array
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Floats, TensorType
-from .base import Operator, Role, check_arity, check_float
+from .base import Operator, OperatorRole, check_arity, check_float
 
 LEVELS = 255.0  # the largest uint8
 
@@ -27,7 +27,7 @@ class DynamicQuantizeLinear(Operator):
     the nearest number. Where an element is NaN, so is the scale, and all integers are 0.
     """
 
-    role = Role.GENERAL
+    role = OperatorRole.GENERAL
     output_count = 3
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

@@ -11,7 +11,16 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, Role, Work, check_arity, check_number, normal_axis, refuse, tensor_type
+from .base import (
+    Operator,
+    OperatorRole,
+    ReferenceWork,
+    check_arity,
+    check_number,
+    normal_axis,
+    refuse,
+    tensor_type,
+)
 from .reduction import reduced_shape
 
 
@@ -27,7 +36,7 @@ class ArgReduction(Operator):
     keepdims: bool = True
     last: bool = False
 
-    role = Role.GENERAL
+    role = OperatorRole.GENERAL
 
     @abstractmethod
     def place(self, element: Expr, axis: te.ReduceAxis) -> Expr:
@@ -107,7 +116,7 @@ class TopK(Operator):
     count: int
     largest: bool = True
 
-    role = Role.GENERAL
+    role = OperatorRole.GENERAL
     output_count = 2
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -122,9 +131,9 @@ class TopK(Operator):
         shape = (*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])
         return TensorType(x.dtype, shape), TensorType("int64", shape)
 
-    def work(self, types: tuple[TensorType, ...]) -> Work:
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         base, (x,) = Operator.work(self, types), types
-        return Work(3 * base.held, base.steps + x.elements * x.elements.bit_length())
+        return ReferenceWork(3 * base.held, base.steps + x.elements * x.elements.bit_length())
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays

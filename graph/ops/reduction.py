@@ -15,9 +15,9 @@ from ...tir.te.te import Tensor
 from ..types import Array, Floats, TensorType
 from .base import (
     Operator,
+    OperatorRole,
     Permutation,
     Permuted,
-    Role,
     check_arity,
     check_float,
     check_number,
@@ -38,7 +38,7 @@ class Reduction(Operator):
     axes: tuple[int, ...]
     keepdims: bool = True
 
-    role = Role.GENERAL
+    role = OperatorRole.GENERAL
 
     @abstractmethod
     def combine(self, element: Expr, axes: te.Axes) -> Expr:

@@ -10,7 +10,7 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, Role, check_arity, refuse
+from .base import Operator, OperatorRole, check_arity, refuse
 from .elementwise import broadcast, broadcast_read
 
 
@@ -20,7 +20,7 @@ class Expand(Operator):
 
     shape: tuple[int, ...]
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -44,7 +44,7 @@ class Tile(Operator):
 
     repeats: tuple[int, ...]
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

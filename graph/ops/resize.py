@@ -16,7 +16,7 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, Role, Work, check_arity, check_float, refuse
+from .base import Operator, OperatorRole, ReferenceWork, check_arity, check_float, refuse
 
 Sampling = Literal["linear", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"]
 
@@ -45,7 +45,7 @@ class Resize(Operator):
     places: tuple[Places, ...]
     sampling: Sampling
 
-    role = Role.GENERAL
+    role = OperatorRole.GENERAL
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -59,11 +59,11 @@ class Resize(Operator):
             refuse(self, f"{x} has no elements to make {self.sizes} of", code="resize-empty")
         return (TensorType(x.dtype, self.sizes),)
 
-    def work(self, types: tuple[TensorType, ...]) -> Work:
+    def work(self, types: tuple[TensorType, ...]) -> ReferenceWork:
         """Axis by axis: what lies between may be larger than the ends."""
         shape, base = types[0].shape, Operator.work(self, types)
         between = [math.prod((*self.sizes[:axis], *shape[axis:])) for axis in range(len(shape) + 1)]
-        return Work(base.held + 5 * max(between), base.steps + 5 * sum(between))
+        return ReferenceWork(base.held + 5 * max(between), base.steps + 5 * sum(between))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         (x,) = arrays

@@ -11,7 +11,7 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
-from .base import Operator, Role, check_arity, refuse, tensor_type
+from .base import Operator, OperatorRole, check_arity, refuse, tensor_type
 
 PadMode = Literal["constant", "edge", "reflect", "wrap"]
 
@@ -26,7 +26,7 @@ class Slice(Operator):
     sizes: tuple[int, ...]
     steps: tuple[int, ...]
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = True
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -79,7 +79,7 @@ class Pad(Operator):
     mode: PadMode = "constant"
     value: float | int | bool = 0
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -137,7 +137,7 @@ class Spread(Operator):
 
     steps: tuple[int, ...]
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

@@ -15,9 +15,9 @@ from ..types import Array, Floats, TensorType
 from .base import (
     JoinableAxes,
     Operator,
+    OperatorRole,
     Permutation,
     Permuted,
-    Role,
     Runs,
     check_arity,
     check_float,
@@ -51,7 +51,7 @@ class Softmax(Operator):
 
     axes: tuple[int, ...]
 
-    role = Role.ROWWISE
+    role = OperatorRole.ROWWISE
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)
@@ -97,7 +97,7 @@ class LogSoftmax(Operator):
 
     axes: tuple[int, ...]
 
-    role = Role.ROWWISE
+    role = OperatorRole.ROWWISE
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_arity(self, types, 1, 1)

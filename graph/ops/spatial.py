@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
 from ..types import permutation_to_last
-from .base import Layout, Operator, Permutation, Role
+from .base import Layout, Operator, OperatorRole, Permutation
 
 S = TypeVar("S", bound="Spatial")
 
@@ -18,7 +18,7 @@ S = TypeVar("S", bound="Spatial")
 class Spatial(Operator):
     """An operator whose first input has channels, on axis 1 ("NCHW") or last ("NHWC")."""
 
-    role = Role.SPATIAL
+    role = OperatorRole.SPATIAL
 
     @property
     @abstractmethod
@@ -42,4 +42,4 @@ class Spatial(Operator):
 
 def is_spatial(operator: Operator) -> TypeGuard[Spatial]:
     """Whether an operator's data has channels."""
-    return operator.role is Role.SPATIAL
+    return operator.role is OperatorRole.SPATIAL

@@ -12,7 +12,7 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, Floats, TensorType
-from .base import Operator, Role, check_arity, check_number, normal_axis, refuse
+from .base import Operator, OperatorRole, check_arity, check_number, normal_axis, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Trilu(Operator):
     upper: bool = True
     diagonal: int = 0
 
-    role = Role.MOVEMENT
+    role = OperatorRole.MOVEMENT
     rearranges = False
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -50,7 +50,7 @@ class Trilu(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class Running(Operator):
+class RunningTotal(Operator):
     """The total of the elements up to each along `axis`, which is not negative: a scan.
 
     exclusive: without the element itself; reverse: from the end. start: the total of no elements.
@@ -61,7 +61,7 @@ class Running(Operator):
     exclusive: bool = False
     reverse: bool = False
 
-    role = Role.GENERAL
+    role = OperatorRole.GENERAL
     start: ClassVar[int]
 
     @abstractmethod
@@ -111,7 +111,7 @@ class Running(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class CumSum(Running):
+class CumSum(RunningTotal):
     """Running sums."""
 
     start = 0
@@ -124,7 +124,7 @@ class CumSum(Running):
 
 
 @dataclass(frozen=True, slots=True)
-class CumProd(Running):
+class CumProd(RunningTotal):
     """Running products."""
 
     start = 1

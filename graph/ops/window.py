@@ -19,7 +19,7 @@ from ...tir.expr import Expr
 from ...tir.te import te
 from ...tir.te.te import Tensor
 from ..types import Array, TensorType
-from .base import Layout, Operator, Work, refuse
+from .base import Layout, Operator, ReferenceWork, refuse
 
 T = TypeVar("T")
 
@@ -148,12 +148,14 @@ def windows_of(array: Array, axes: Sequence[Axis], fill: float) -> Array:
     return views[(slice(None), slice(None), *starts, *taps)]
 
 
-def windows_work(base: Work, type_: TensorType, layout: Layout, axes: Sequence[Axis]) -> Work:
+def windows_work(
+    base: ReferenceWork, type_: TensorType, layout: Layout, axes: Sequence[Axis]
+) -> ReferenceWork:
     """`base` with `windows_of` a tensor of `type_`, and a step for each tap of each window."""
     outer = type_.shape[0] * type_.shape[channel_axis(layout, type_.rank)]
     padded = outer * math.prod(axis.padded for axis in axes)
     taps = outer * math.prod(axis.windows * axis.kernel for axis in axes)
-    return Work(base.held + padded, base.steps + padded + taps)
+    return ReferenceWork(base.held + padded, base.steps + padded + taps)
 
 
 def pad_stage(x: Tensor, axes: Sequence[Axis], layout: Layout, fill: float, name: str) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, Node
+from ..ir.ir import Graph, GraphNode
 from ..ops.arithmetic import Add
 from ..ops.attention import Attention
 from ..ops.logic import IsNaN, Where
@@ -50,7 +50,7 @@ class _Spelled:
     whether its result has the heads in front of the places.
     """
 
-    last: Node
+    last: GraphNode
     inside: frozenset[str]
     parts: tuple[Located, Located, Located]
     mask: str
@@ -73,7 +73,7 @@ class _Spelled:
 class _Scores:
     """What a softmax is taken of: scale * (a @ b) + mask. inside: the values on the way."""
 
-    product: Node
+    product: GraphNode
     scale: float
     mask: str
     inside: frozenset[str]
@@ -115,8 +115,8 @@ def _spelled(graph: Graph) -> Iterator[_Spelled]:
 
 
 def _softmax(
-    graph: Graph, makers: Mapping[str, Node], value: str
-) -> tuple[Node | None, frozenset[str]]:
+    graph: Graph, makers: Mapping[str, GraphNode], value: str
+) -> tuple[GraphNode | None, frozenset[str]]:
     """The Softmax of rows that `value` is, and what replaces its NaN by 0, where that is done."""
     guard: set[str] = set()
     node = makers.get(value)
@@ -133,7 +133,9 @@ def _softmax(
     return (node if same and node and node.op == Softmax((3,)) else None), frozenset(guard)
 
 
-def _scores(graph: Graph, makers: Mapping[str, Node], value: str, mask: str = "") -> _Scores | None:
+def _scores(
+    graph: Graph, makers: Mapping[str, GraphNode], value: str, mask: str = ""
+) -> _Scores | None:
     """The product, scale and mask that `value` is made of."""
     node = makers.get(value)
     if node is None:
@@ -156,7 +158,7 @@ def _scores(graph: Graph, makers: Mapping[str, Node], value: str, mask: str = ""
 
 
 def _parts(
-    graph: Graph, makers: Mapping[str, Node], scores: _Scores, values: str
+    graph: Graph, makers: Mapping[str, GraphNode], scores: _Scores, values: str
 ) -> tuple[Located, Located, Located] | None:
     """Where queries, keys and values lie; the scale of the scores is that of the queries."""
     queries, turned = scores.product.inputs
@@ -172,7 +174,7 @@ def _parts(
     return Located(q.array, q.shape, q.heads, q.scale * k.scale * scores.scale), k, v
 
 
-def _turned(graph: Graph, readers: Mapping[str, list[Node]], node: Node) -> Node:
+def _turned(graph: Graph, readers: Mapping[str, list[GraphNode]], node: GraphNode) -> GraphNode:
     """The Transpose that alone reads the product of a node and brings its heads behind the places;
     the node itself where there is none.
     """
@@ -193,4 +195,4 @@ def _write(builder: GraphBuilder, one: _Spelled) -> None:
     q, k, v = one.parts
     op = Attention(one.heads, q.scale, q.heads, k.heads, v.heads, one.guarded, one.outer)
     mask = (one.mask,) if one.mask else ()
-    builder.add_node(Node(op, (*inputs, *mask), one.last.outputs, one.last.name))
+    builder.add_node(GraphNode(op, (*inputs, *mask), one.last.outputs, one.last.name))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, Node, rebuilt
+from ..ir.ir import Graph, GraphNode, rebuilt
 from ..ops.arithmetic import Add, Mul
 from ..ops.convolution import Conv
 from ..ops.normalisation import BatchNormalization
@@ -20,12 +20,12 @@ Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Affine:
+class ChannelAffine:
     """A node that computes value * factor[c] + shift[c] from one value, channel by channel (axis
     1).
     """
 
-    node: Node
+    node: GraphNode
     value: str
     factor: Doubles
     shift: Doubles
@@ -71,10 +71,13 @@ class BatchNormFolding:
 
 
 def _chain(
-    graph: Graph, node: Node, steps: Mapping[str, Affine], consumers: Mapping[str, list[Node]]
-) -> tuple[Affine, ...]:
+    graph: Graph,
+    node: GraphNode,
+    steps: Mapping[str, ChannelAffine],
+    consumers: Mapping[str, list[GraphNode]],
+) -> tuple[ChannelAffine, ...]:
     """The steps after `node`, each the only reader of the one before."""
-    chain: list[Affine] = []
+    chain: list[ChannelAffine] = []
     value = node.outputs[0]
     while value not in graph.outputs and len(consumers[value]) == 1:
         step = steps.get(consumers[value][0].outputs[0])
@@ -85,7 +88,7 @@ def _chain(
     return tuple(chain)
 
 
-def _affine(graph: Graph, node: Node) -> Affine | None:
+def _affine(graph: Graph, node: GraphNode) -> ChannelAffine | None:
     """What `node` does per channel; None when it does something else."""
     x = graph.types[node.inputs[0]]
     if 0 in x.shape:
@@ -96,13 +99,13 @@ def _affine(graph: Graph, node: Node) -> Affine | None:
                 return None
             scale, bias, mean, variance = (_doubles(graph, value) for value in node.inputs[1:])
             factor = scale / np.sqrt(variance + epsilon)
-            return Affine(node, node.inputs[0], factor, bias - mean * factor)
+            return ChannelAffine(node, node.inputs[0], factor, bias - mean * factor)
         case Add() | Mul():
             return _scale_or_shift(graph, node)
     return None
 
 
-def _scale_or_shift(graph: Graph, node: Node) -> Affine | None:
+def _scale_or_shift(graph: Graph, node: GraphNode) -> ChannelAffine | None:
     """An Add or Mul of a value and a constant that has at most one number per channel."""
     fixed = [value for value in node.inputs if value in graph.constants]
     if len(fixed) != 1:
@@ -116,15 +119,15 @@ def _scale_or_shift(graph: Graph, node: Node) -> Affine | None:
         return None
     numbers = np.broadcast_to(_doubles(graph, fixed[0]).reshape(-1), (x.shape[1],))
     if isinstance(node.op, Mul):
-        return Affine(node, value, numbers, np.zeros(x.shape[1]))
-    return Affine(node, value, np.ones(x.shape[1]), numbers)
+        return ChannelAffine(node, value, numbers, np.zeros(x.shape[1]))
+    return ChannelAffine(node, value, np.ones(x.shape[1]), numbers)
 
 
 def _doubles(graph: Graph, value: str) -> Doubles:
     return array_of(graph.constants[value]).astype(np.float64)
 
 
-def _foldable(graph: Graph, node: Node) -> bool:
+def _foldable(graph: Graph, node: GraphNode) -> bool:
     return (
         isinstance(node.op, Conv)
         and node.op.layout == "NCHW"
@@ -132,13 +135,13 @@ def _foldable(graph: Graph, node: Node) -> bool:
     )
 
 
-def _shortens(chain: tuple[Affine, ...]) -> bool:
+def _shortens(chain: tuple[ChannelAffine, ...]) -> bool:
     """Whether one Mul and one Add are less than the chain."""
     kinds = [type(step.node.op) for step in chain]
     return BatchNormalization in kinds or len(kinds) > len(set(kinds))
 
 
-def _total(chain: tuple[Affine, ...]) -> tuple[Doubles, Doubles]:
+def _total(chain: tuple[ChannelAffine, ...]) -> tuple[Doubles, Doubles]:
     """Factor and shift of all steps together."""
     factor, shift = chain[0].factor, chain[0].shift
     for step in chain[1:]:
@@ -146,7 +149,7 @@ def _total(chain: tuple[Affine, ...]) -> tuple[Doubles, Doubles]:
     return factor, shift
 
 
-def _fold_into(builder: GraphBuilder, node: Node, chain: tuple[Affine, ...]) -> None:
+def _fold_into(builder: GraphBuilder, node: GraphNode, chain: tuple[ChannelAffine, ...]) -> None:
     factor, shift = _total(chain)
     x, weights = node.inputs[:2]
     if len(node.inputs) == 3:
@@ -158,10 +161,10 @@ def _fold_into(builder: GraphBuilder, node: Node, chain: tuple[Affine, ...]) -> 
     bias = builder.constant(
         builder.fresh(f"{weights}.bias"), _per_channel(shift, dtype, (len(shift),))
     )
-    builder.add_node(Node(node.op, (x, folded, bias), chain[-1].node.outputs, node.name))
+    builder.add_node(GraphNode(node.op, (x, folded, bias), chain[-1].node.outputs, node.name))
 
 
-def _scale_and_shift(builder: GraphBuilder, graph: Graph, chain: tuple[Affine, ...]) -> None:
+def _scale_and_shift(builder: GraphBuilder, graph: Graph, chain: tuple[ChannelAffine, ...]) -> None:
     factor, shift = _total(chain)
     first, last = chain[0], chain[-1].node
     x = graph.types[first.value]

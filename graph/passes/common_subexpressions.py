@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from ..ir.ir import Graph, Node, rebuilt
+from ..ir.ir import Graph, GraphNode, rebuilt
 from ..ops.base import Operator
 from ..types import Constant, bits_of
 
@@ -41,8 +41,8 @@ class CommonSubexpressions:
                 same[name] = original
             else:
                 constants[name] = constant
-        seen: dict[_Key, Node] = {}
-        nodes: list[Node] = []
+        seen: dict[_Key, GraphNode] = {}
+        nodes: list[GraphNode] = []
         for node in graph.nodes:
             inputs = tuple(same.get(value, value) for value in node.inputs)
             original_node = seen.setdefault(_Key(node.op, inputs), node)
@@ -50,6 +50,8 @@ class CommonSubexpressions:
                 same.update(zip(node.outputs, original_node.outputs, strict=True))
                 continue
             nodes.append(
-                node if inputs == node.inputs else Node(node.op, inputs, node.outputs, node.name)
+                node
+                if inputs == node.inputs
+                else GraphNode(node.op, inputs, node.outputs, node.name)
             )
         return rebuilt(graph, nodes, constants)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir.ir import Graph, Node, rebuilt
+from ..ir.ir import Graph, GraphNode, rebuilt
 from ..reference.reference import apply
 from ..types import Constant, Splat, TensorType, array_of, owned
 
@@ -25,7 +25,7 @@ class ConstantFolding:
 
     def __call__(self, graph: Graph) -> Graph:
         constants = dict(graph.constants)
-        kept: list[Node] = []
+        kept: list[GraphNode] = []
         budget, steps = self.max_bytes, self.max_steps
         for node in graph.nodes:
             if not node.inputs or any(value not in constants for value in node.inputs):
@@ -52,12 +52,12 @@ def _stored(operands: tuple[Constant, ...]) -> int:
     return sum(operand.size for operand in operands if not isinstance(operand, Splat))
 
 
-def _computed(node: Node, operands: tuple[Constant, ...]) -> tuple[Constant, ...]:
+def _computed(node: GraphNode, operands: tuple[Constant, ...]) -> tuple[Constant, ...]:
     return tuple(owned(array) for array in apply(node.op, *map(array_of, operands)))
 
 
 def _splat(
-    node: Node, operands: tuple[Constant, ...], types: tuple[TensorType, ...]
+    node: GraphNode, operands: tuple[Constant, ...], types: tuple[TensorType, ...]
 ) -> Splat | None:
     """The only result as a splat; None when it is not one, or not seen to be one."""
     splats = [operand for operand in operands if isinstance(operand, Splat)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..ir.ir import Graph, Node, rebuilt
+from ..ir.ir import Graph, GraphNode, rebuilt
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class DeadCode:
     keeps_rounding: ClassVar[bool] = True
 
     def __call__(self, graph: Graph) -> Graph:
-        needed, kept = set(graph.outputs), list[Node]()
+        needed, kept = set(graph.outputs), list[GraphNode]()
         for node in reversed(graph.nodes):
             if not needed.isdisjoint(node.outputs):
                 kept.append(node)

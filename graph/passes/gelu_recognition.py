@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, Node
+from ..ir.ir import Graph, GraphNode
 from ..ops.activation import Gelu
 from ..ops.arithmetic import Add, Div, Mul, Pow
 from ..ops.functions import Erf, Tanh
 from .exchange import exchanged
-from .pattern import Found, Made, Number, Pattern, Value, matched
+from .pattern import Made, Number, Pattern, PatternMatch, Value, matched
 
 _NUMBERS = {
     "root_two": math.sqrt(2.0),
@@ -72,7 +72,7 @@ class GeluRecognition:
         return exchanged(graph, found, gone, _write)
 
 
-def _spelled(graph: Graph) -> Iterator[tuple[Node, Found]]:
+def _spelled(graph: Graph) -> Iterator[tuple[GraphNode, PatternMatch]]:
     """The last node of each Gelu that is spelled out, and what it is made of."""
     makers, readers = graph.producers, graph.consumers
     for node in graph.nodes:
@@ -89,7 +89,7 @@ def _spelled(graph: Graph) -> Iterator[tuple[Node, Found]]:
             yield node, found
 
 
-def _is_gelu(graph: Graph, node: Node, found: Found) -> bool:
+def _is_gelu(graph: Graph, node: GraphNode, found: PatternMatch) -> bool:
     """Whether the numbers are those of Gelu, and none of them makes the result of another shape."""
     same = graph.types[node.outputs[0]] == graph.types[found.values["x"]]
     return same and all(
@@ -98,7 +98,7 @@ def _is_gelu(graph: Graph, node: Node, found: Found) -> bool:
     )
 
 
-def _write(builder: GraphBuilder, one: tuple[Node, Found]) -> None:
+def _write(builder: GraphBuilder, one: tuple[GraphNode, PatternMatch]) -> None:
     node, found = one
     op = Gelu("approximate" in found.nodes)
-    builder.add_node(Node(op, (found.values["x"],), node.outputs, node.name))
+    builder.add_node(GraphNode(op, (found.values["x"],), node.outputs, node.name))

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, Node
+from ..ir.ir import Graph, GraphNode
 from ..ops.arithmetic import Add
 from ..ops.attention import Attention, Heads
 from ..ops.matmul import MatMul
@@ -53,7 +53,7 @@ class _Part:
 class _Merged:
     """An attention with the products of its queries, keys and values."""
 
-    node: Node
+    node: GraphNode
     parts: tuple[_Part, ...]
 
     @property
@@ -80,7 +80,10 @@ def _merged(graph: Graph) -> Iterator[_Merged]:
 
 
 def _part(
-    graph: Graph, makers: Mapping[str, Node], readers: Mapping[str, list[Node]], value: str
+    graph: Graph,
+    makers: Mapping[str, GraphNode],
+    readers: Mapping[str, list[GraphNode]],
+    value: str,
 ) -> _Part | None:
     """The product that is reshaped to `value`; None where it is something else or read twice."""
     inside: list[str] = []
@@ -125,4 +128,6 @@ def _write(builder: GraphBuilder, graph: Graph, one: _Merged) -> None:
     batch, places, heads, depth = graph.types[node.inputs[0]].shape
     view = builder.add(Reshape((batch, places, 3 * heads, depth)), value)
     placed = replace(op, key=Heads(heads), value=Heads(2 * heads))
-    builder.add_node(Node(placed, (view, view, view, *node.inputs[3:]), node.outputs, node.name))
+    builder.add_node(
+        GraphNode(placed, (view, view, view, *node.inputs[3:]), node.outputs, node.name)
+    )

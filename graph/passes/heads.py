@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..ir.ir import Graph, Node
+from ..ir.ir import Graph, GraphNode
 from ..ops.arithmetic import Div, Mul
 from ..ops.attention import Heads
 from ..ops.movement import Reshape, Transpose
@@ -31,7 +31,7 @@ class Located:
 
 
 def located(
-    graph: Graph, makers: Mapping[str, Node], value: str, order: str, *, scaled: bool
+    graph: Graph, makers: Mapping[str, GraphNode], value: str, order: str, *, scaled: bool
 ) -> Located | None:
     """The array in which the elements of `value` were before they were moved; None where none has
     its depth innermost.
@@ -49,7 +49,7 @@ def located(
     return found
 
 
-def factor(graph: Graph, node: Node) -> tuple[str, float] | None:
+def factor(graph: Graph, node: GraphNode) -> tuple[str, float] | None:
     """The value that a node multiplies with a number, and the number; None where it does
     something else.
     """
@@ -95,7 +95,7 @@ class _Walk:
         return None
 
 
-def _before(graph: Graph, node: Node, walk: _Walk, scaled: bool) -> _Walk | None:
+def _before(graph: Graph, node: GraphNode, walk: _Walk, scaled: bool) -> _Walk | None:
     """What a node made `walk` of; None where it does more than move or scale."""
     source = node.inputs[0]
     shape = graph.types[source].shape

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, Node, rebuilt
+from ..ir.ir import Graph, GraphNode, rebuilt
 from ..ops.movement import Identity
 from ..types import Splat
 
@@ -32,20 +32,20 @@ class IdentityRemoval:
         ends = set(graph.inputs) | set(graph.outputs)
         for node in graph.nodes:
             inputs = tuple(same.get(value, value) for value in node.inputs)
-            joined = _joined(Node(node.op, inputs, node.outputs, node.name), producers)
+            joined = _joined(GraphNode(node.op, inputs, node.outputs, node.name), producers)
             value = _passed_on(joined, builder)
             if value is not None:
                 if joined.outputs[0] not in graph.outputs or value not in ends:
                     same[joined.outputs[0]] = value
                     continue
-                joined = Node(Identity(), (value,), joined.outputs, joined.name)
+                joined = GraphNode(Identity(), (value,), joined.outputs, joined.name)
             producers.update(dict.fromkeys(joined.outputs, joined))
             builder.add_node(joined)
         result = builder.finish({name: same.get(name, name) for name in graph.outputs})
         return rebuilt(graph, result.nodes, result.constants)
 
 
-def _passed_on(node: Node, builder: GraphBuilder) -> str | None:
+def _passed_on(node: GraphNode, builder: GraphBuilder) -> str | None:
     """The input that the result of a node equals; None when there is none."""
 
     def is_all(position: int, number: int) -> bool:
@@ -69,7 +69,7 @@ def _is_all(builder: GraphBuilder, value: str, number: int) -> bool:
     return bool(np.all(np.equal(first, number)) and np.all(np.equal(constant, number)))
 
 
-def _joined(node: Node, producers: dict[str, Node]) -> Node:
+def _joined(node: GraphNode, producers: dict[str, GraphNode]) -> GraphNode:
     """A node that also does what the one before it does, and reads that one's input, where there is
     such an operator: of two Reshapes, of two Transposes.
     """
@@ -79,4 +79,4 @@ def _joined(node: Node, producers: dict[str, Node]) -> Node:
     both = node.op.absorb(before.op)
     if both is None:
         return node
-    return Node(both, before.inputs, node.outputs, node.name)
+    return GraphNode(both, before.inputs, node.outputs, node.name)

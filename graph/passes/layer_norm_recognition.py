@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, Node, rebuilt
+from ..ir.ir import Graph, GraphNode, rebuilt
 from ..ops.arithmetic import Add, Div, Mul, Pow, Sub
 from ..ops.functions import Sqrt
 from ..ops.layer_norm import LayerNormalization, RMSNormalization
 from ..ops.reduction import ReduceMean
 from ..types import Splat
-from .pattern import Found, Made, Number, Pattern, Value, matched
+from .pattern import Made, Number, Pattern, PatternMatch, Value, matched
 
 
 def _over_root_mean_square(value: Pattern, square: Pattern) -> Pattern:
@@ -93,7 +93,7 @@ def _normalisations(graph: Graph) -> Iterator[_Spelled]:
             yield spelled
 
 
-def _axis(graph: Graph, found: Found) -> int | None:
+def _axis(graph: Graph, found: PatternMatch) -> int | None:
     """The first axis of the means; None where they are not all over the same last axes."""
     rank = graph.types[found.values["x"]].rank
     ops = {node.op for node in found.nodes.values()}
@@ -104,7 +104,7 @@ def _axis(graph: Graph, found: Found) -> int | None:
     return axis if ops == {wanted} and found.numbers.get("two", 2.0) == 2.0 else None
 
 
-def _spelled(graph: Graph, node: Node, found: Found) -> _Spelled:
+def _spelled(graph: Graph, node: GraphNode, found: PatternMatch) -> _Spelled:
     axis = _axis(graph, found)
     assert axis is not None
     source, epsilon = found.values["x"], found.numbers["epsilon"]
@@ -112,7 +112,9 @@ def _spelled(graph: Graph, node: Node, found: Found) -> _Spelled:
     return _Spelled(node.outputs[0], found.inside, source, axis, epsilon, centred)
 
 
-def _with_affine(graph: Graph, readers: Mapping[str, list[Node]], spelled: _Spelled) -> _Spelled:
+def _with_affine(
+    graph: Graph, readers: Mapping[str, list[GraphNode]], spelled: _Spelled
+) -> _Spelled:
     """With a constant scale and, behind it, a constant bias, where these are the only readers."""
     scaled = _constant_behind(graph, readers, spelled, Mul)
     if scaled is None:
@@ -127,7 +129,7 @@ def _with_affine(graph: Graph, readers: Mapping[str, list[Node]], spelled: _Spel
 
 
 def _constant_behind(
-    graph: Graph, readers: Mapping[str, list[Node]], spelled: _Spelled, kind: type[Mul | Add]
+    graph: Graph, readers: Mapping[str, list[GraphNode]], spelled: _Spelled, kind: type[Mul | Add]
 ) -> tuple[str, str] | None:
     """The value and the constant of the product or sum that alone reads what is spelled so far."""
     value = spelled.value
@@ -141,7 +143,7 @@ def _constant_behind(
     return node.outputs[0], other
 
 
-def _write(builder: GraphBuilder, spelled: _Spelled, node: Node) -> None:
+def _write(builder: GraphBuilder, spelled: _Spelled, node: GraphNode) -> None:
     """Add the one operator in the place of `node`, the last of its nodes."""
     x = builder.types[spelled.source]
     scale = spelled.scale or builder.constant(
@@ -149,4 +151,6 @@ def _write(builder: GraphBuilder, spelled: _Spelled, node: Node) -> None:
     )
     kind = LayerNormalization if spelled.centred else RMSNormalization
     inputs = (spelled.source, scale, *([spelled.bias] if spelled.bias else []))
-    builder.add_node(Node(kind(spelled.axis, spelled.epsilon), inputs, node.outputs, node.name))
+    builder.add_node(
+        GraphNode(kind(spelled.axis, spelled.epsilon), inputs, node.outputs, node.name)
+    )

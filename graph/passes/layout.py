@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, Node, rebuilt
-from ..ops.base import Operator, Permutation, Role
+from ..ir.ir import Graph, GraphNode, rebuilt
+from ..ops.base import Operator, OperatorRole, Permutation
 from ..ops.movement import Identity, Reshape, Transpose, keeps_order, reshape_groups
 from ..ops.spatial import Spatial, is_spatial
 from ..types import (
@@ -81,7 +81,7 @@ class _Mover:
         self.made: dict[View, str] = {}
         self.alignments: dict[View, str] = {}
 
-    def take(self, node: Node) -> None:
+    def take(self, node: GraphNode) -> None:
         """Copy a node, as what its operator says of permuted axes."""
         match node.op:
             case Identity():
@@ -93,7 +93,7 @@ class _Mover:
                 self.reshape(node, shape)
             case op if is_spatial(op):
                 self.spatial(node, op)
-            case op if op.role is Role.ELEMENTWISE:
+            case op if op.role is OperatorRole.ELEMENTWISE:
                 self.elementwise(node)
             case _:
                 self.carry(node)
@@ -133,22 +133,22 @@ class _Mover:
         return self.builder.add(op, base, output=name)
 
     def emit(
-        self, node: Node, op: Operator, inputs: tuple[str, ...], permutation: Permutation
+        self, node: GraphNode, op: Operator, inputs: tuple[str, ...], permutation: Permutation
     ) -> None:
         """Compute the value of `node` in the new graph, `permutation` away from what it was."""
         (value,) = node.outputs
         view = View(value, permutation)
         if not view.plain:
             view = View(self.builder.fresh(f"{value}.last"), permutation)
-        self.builder.add_node(Node(op, inputs, (view.base,), node.name))
+        self.builder.add_node(GraphNode(op, inputs, (view.base,), node.name))
         self.views[value] = view
 
-    def fixed(self, node: Node) -> None:
+    def fixed(self, node: GraphNode) -> None:
         """An operator that wants its inputs as they were; its outputs are what they were, too."""
         inputs = tuple(map(self.old, node.inputs))
-        self.builder.add_node(Node(node.op, inputs, node.outputs, node.name))
+        self.builder.add_node(GraphNode(node.op, inputs, node.outputs, node.name))
 
-    def spatial(self, node: Node, op: Spatial) -> None:
+    def spatial(self, node: GraphNode, op: Spatial) -> None:
         """An operator that is rewritten to NHWC."""
         rank = self.graph.types[node.outputs[0]].rank
         if op.layout == "NHWC" or rank < 3:
@@ -169,7 +169,7 @@ class _Mover:
         moves = not keeps_order(shape, permutation_to_last(len(shape)))
         return view.plain and shape[1] <= FEW_CHANNELS and moves
 
-    def elementwise(self, node: Node) -> None:
+    def elementwise(self, node: GraphNode) -> None:
         """The same operation on permuted operands; constants are aligned with them."""
         rank = self.graph.types[node.outputs[0]].rank
         constants = self.builder.constants
@@ -186,7 +186,7 @@ class _Mover:
         inputs = tuple(map(operand, node.inputs))
         self.emit(node, node.op, inputs, permutation)
 
-    def carry(self, node: Node) -> None:
+    def carry(self, node: GraphNode) -> None:
         """An operator on operands of one rank that are permuted alike, as what it becomes then."""
         ranks = {self.graph.types[value].rank for value in node.inputs}
         if len(ranks) != 1 or len(node.outputs) > 1:
@@ -200,7 +200,7 @@ class _Mover:
         inputs = tuple(self.moved(value, inverse(permutation)) for value in node.inputs)
         self.emit(node, moved.operator, inputs, moved.permutation)
 
-    def reshape(self, node: Node, shape: tuple[int, ...]) -> None:
+    def reshape(self, node: GraphNode, shape: tuple[int, ...]) -> None:
         """Split and join axes where they are now; those to be joined are brought together first."""
         view = self.view(node.inputs[0])
         base = self.builder.types[view.base].shape

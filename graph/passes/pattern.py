@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..ir.ir import Graph, Node
+from ..ir.ir import Graph, GraphNode
 from ..ops.base import Operator
 from ..types import array_of
 
@@ -49,26 +49,28 @@ Pattern = Value | Number | Made
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PatternMatch:
     """What a pattern's names stand for; `inside` are the values of all its nodes."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
-    nodes: Mapping[str, Node] = field(default_factory=dict)
+    nodes: Mapping[str, GraphNode] = field(default_factory=dict)
     inside: frozenset[str] = frozenset()
 
 
-def matched(graph: Graph, makers: Mapping[str, Node], value: str, pattern: Pattern) -> Found | None:
+def matched(
+    graph: Graph, makers: Mapping[str, GraphNode], value: str, pattern: Pattern
+) -> PatternMatch | None:
     """The pattern found at `value`; None where it is something else. makers: of the graph."""
-    return _Matcher(graph, makers).match(value, pattern, Found())
+    return _Matcher(graph, makers).match(value, pattern, PatternMatch())
 
 
 @dataclass(frozen=True, slots=True)
 class _Matcher:
     graph: Graph
-    makers: Mapping[str, Node]
+    makers: Mapping[str, GraphNode]
 
-    def match(self, value: str, pattern: Pattern, found: Found) -> Found | None:
+    def match(self, value: str, pattern: Pattern, found: PatternMatch) -> PatternMatch | None:
         match pattern:
             case Value(name):
                 if found.values.get(name, value) != value:
@@ -90,12 +92,12 @@ class _Matcher:
                     return None
                 return self._inputs(node, pattern, found)
 
-    def _inputs(self, node: Node, pattern: Made, found: Found) -> Found | None:
+    def _inputs(self, node: GraphNode, pattern: Made, found: PatternMatch) -> PatternMatch | None:
         orders = [node.inputs]
         if pattern.kind.commutative:
             orders.append(node.inputs[::-1])
         for order in orders:
-            result: Found | None = found
+            result: PatternMatch | None = found
             for value, inner in zip(order, pattern.inputs, strict=True):
                 result = self.match(value, inner, result) if result is not None else None
             if result is not None:

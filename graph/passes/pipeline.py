@@ -12,8 +12,8 @@ import numpy as np
 from ...tir.errors import InternalError
 from ..ir.ir import Graph
 from ..ir.verify import verify
-from ..ops.base import Work
-from ..reference.compare import Comparison, compare
+from ..ops.base import ReferenceWork
+from ..reference.compare import GraphDifference, compare
 from ..reference.effort import TooLarge, check_limits
 from .attention_recognition import AttentionRecognition
 from .batch_norm_folding import BatchNormFolding
@@ -30,7 +30,7 @@ from .reshape_motion import ReshapeMotion
 Verdict = Literal["unchanged", "equal", "unchecked", "undone"]
 
 
-class Pass(Protocol):
+class GraphPass(Protocol):
     """A frozen value that turns a Graph into an equal one, the same object if nothing is to do.
 
     keeps_rounding: whether what it makes rounds where the operators of the model do, and sums in
@@ -42,7 +42,7 @@ class Pass(Protocol):
     def __call__(self, graph: Graph) -> Graph: ...
 
 
-PIPELINE: tuple[Pass, ...] = (
+PIPELINE: tuple[GraphPass, ...] = (
     # first, so that the passes below see producers and consumers and no copies between them
     IdentityRemoval(),
     # constants in full before anybody looks for them; splats stay splats
@@ -75,7 +75,7 @@ PIPELINE: tuple[Pass, ...] = (
 )
 
 
-STRICT_PIPELINE: tuple[Pass, ...] = tuple(one for one in PIPELINE if one.keeps_rounding)
+STRICT_PIPELINE: tuple[GraphPass, ...] = tuple(one for one in PIPELINE if one.keeps_rounding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class PassReport:
     verdict: Verdict
     operators: tuple[tuple[str, int, int], ...] = ()
     seconds: float = 0.0
-    comparison: Comparison | None = None
+    comparison: GraphDifference | None = None
     problem: str = ""
     check_seconds: float = 0.0
 
@@ -105,10 +105,10 @@ class PassReport:
 
 def optimise(
     graph: Graph,
-    passes: tuple[Pass, ...] = PIPELINE,
+    passes: tuple[GraphPass, ...] = PIPELINE,
     *,
     check: bool = True,
-    limits: Work | None = None,
+    limits: ReferenceWork | None = None,
     seed: int = 0,
 ) -> tuple[Graph, tuple[PassReport, ...]]:
     """Run `passes` in order and report each.
@@ -127,7 +127,9 @@ def optimise(
     return graph, tuple(reports)
 
 
-def _run(one: Pass, graph: Graph, limits: Work | None, seed: int) -> tuple[Graph, PassReport]:
+def _run(
+    one: GraphPass, graph: Graph, limits: ReferenceWork | None, seed: int
+) -> tuple[Graph, PassReport]:
     """Run one pass; limits: what checking it may take, None where it is not checked."""
     name, start = type(one).__name__, time.perf_counter()
     with np.errstate(all="ignore"):  # what has no value is NaN, as in the model; nobody is warned
@@ -153,7 +155,7 @@ def _run(one: Pass, graph: Graph, limits: Work | None, seed: int) -> tuple[Graph
     return graph if verdict == "undone" else after, report
 
 
-def _difference(comparison: Comparison) -> str:
+def _difference(comparison: GraphDifference) -> str:
     return (
         f"'{comparison.worst}' differs by {comparison.error:.3g} of its largest element; "
         f"rounding explains {comparison.allowed:.3g}"

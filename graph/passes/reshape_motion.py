@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..ir.build import GraphBuilder
-from ..ir.ir import Graph, Node, rebuilt
+from ..ir.ir import Graph, GraphNode, rebuilt
 from ..ir.views import is_view, storage
-from ..ops.base import Role
+from ..ops.base import OperatorRole
 from ..ops.movement import Reshape, reshape_groups
 from ..types import Constant, Splat, owned
 
@@ -65,18 +65,18 @@ class _Mover:
         self.moved = False
         self.stored = set(_stored(graph))
 
-    def take(self, node: Node) -> None:
+    def take(self, node: GraphNode) -> None:
         """Copy a node, in another shape where that is better."""
         (value, *others) = node.outputs
         if is_view(node, self.graph.types):
             self.bases[value] = self.base(node.inputs[0])
             return
         number = len(self.computed)
-        if node.op.role is Role.ELEMENTWISE and self._elementwise(node):
+        if node.op.role is OperatorRole.ELEMENTWISE and self._elementwise(node):
             self.computed[self.bases[value]] = number
             return
         self.builder.add_node(
-            Node(node.op, tuple(map(self.old, node.inputs)), node.outputs, node.name)
+            GraphNode(node.op, tuple(map(self.old, node.inputs)), node.outputs, node.name)
         )
         self.computed.update(dict.fromkeys((value, *others), number))
 
@@ -109,7 +109,7 @@ class _Mover:
             other = owned(constant.reshape(shape))
         return self.builder.constant(name, other)
 
-    def _elementwise(self, node: Node) -> bool:
+    def _elementwise(self, node: GraphNode) -> bool:
         """Compute `node` in the shape of its last operand; False where that is its own."""
         (value,) = node.outputs
         shape = self.graph.types[value].shape
@@ -125,7 +125,7 @@ class _Mover:
         pairs = zip(map(self.base, node.inputs), shapes, strict=True)
         inputs = tuple(self.under(base, own) for base, own in pairs)
         name = self.builder.fresh(f"{value}.moved")
-        self.builder.add_node(Node(node.op, inputs, (name,), node.name))
+        self.builder.add_node(GraphNode(node.op, inputs, (name,), node.name))
         self.bases[value] = name
         if value in self.stored:
             self.stored.add(name)
@@ -160,5 +160,5 @@ def _stored(graph: Graph) -> Iterator[str]:
     roots = storage(graph)
     yield from (roots[value] for value in graph.outputs)
     for node in graph.nodes:
-        if node.op.role is not Role.ELEMENTWISE and not is_view(node, graph.types):
+        if node.op.role is not OperatorRole.ELEMENTWISE and not is_view(node, graph.types):
             yield from (roots[value] for value in node.inputs)

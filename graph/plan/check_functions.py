@@ -27,13 +27,13 @@ from ...tir.reference.evaluate import evaluate as evaluate_function
 from ...tir.reference.evaluate import is_contraction
 from ...tir.visit import transform
 from ..ir.ir import Graph, make_graph
-from ..kernels.groups import Group
-from ..ops.base import Work
+from ..kernels.groups import FusionGroup
+from ..ops.base import ReferenceWork
 from ..reference.compare import ALLOWED_FLOAT64, ROUNDINGS, half_last_place, relative_error
 from ..reference.effort import TooLarge, check_limits, check_within, effort
 from ..reference.reference import evaluate
 from ..types import Array, TensorType
-from .choose import Part
+from .choose import KernelChoice
 
 _SMALL = 100
 _DYADIC = 4096  # constants below _WHOLE that are a multiple of its inverse are held as they are
@@ -54,7 +54,7 @@ class FunctionChecker:
         self._seed = seed
         self.verdicts: dict[str, str] = {}
 
-    def wrong(self, parts: Sequence[Part]) -> dict[Group, str]:
+    def wrong(self, parts: Sequence[KernelChoice]) -> dict[FusionGroup, str]:
         """The groups whose function does not compute what their operators do, and how far off it
         is.
         """
@@ -72,7 +72,7 @@ class FunctionChecker:
             f"their operators, in float64{large}"
         )
 
-    def _verdict(self, part: Part) -> str:
+    def _verdict(self, part: KernelChoice) -> str:
         try:
             check_within(effort(part.group.nodes, self._graph.types), check_limits())
             check_within(_effort_of(part.kernel.func), check_limits())
@@ -92,7 +92,7 @@ class FunctionChecker:
         return "equal"
 
     def _differences(
-        self, part: Part, rng: np.random.Generator, positive: bool
+        self, part: KernelChoice, rng: np.random.Generator, positive: bool
     ) -> tuple[list[tuple[float, float]], bool]:
         """How far each result of the function is from the operators', and how far it may be, as
         shares of its largest element; whether all elements are finite.
@@ -120,7 +120,7 @@ class FunctionChecker:
             return list(zip(errors, allowed, strict=True)), finite
 
 
-def _effort_of(func: PrimFunc) -> Work:
+def _effort_of(func: PrimFunc) -> ReferenceWork:
     """What evaluating a function takes beside its tensors; one that counts who is smaller, say,
     takes far more than NumPy's sort.
     """
@@ -128,7 +128,7 @@ def _effort_of(func: PrimFunc) -> Work:
     for definition in definitions(func):
         points = math.prod(axis.extent for axis in (*definition.axes, *definition.reduced))
         steps += points * (1 if is_contraction(definition) else _ALONE)
-    return Work(0, steps)
+    return ReferenceWork(0, steps)
 
 
 def _results(func: PrimFunc, arrays: Sequence[Array], count: int) -> list[Array]:

@@ -18,21 +18,21 @@ from dataclasses import dataclass, replace
 from ..ir.ir import Graph
 from ..kernels.algorithms import ALGORITHMS, Algorithm
 from ..kernels.collapse import collapsed
-from ..kernels.form import Form, form_of
-from ..kernels.groups import Group
-from ..ops.base import Role
+from ..kernels.form import FusedKernel, form_of
+from ..kernels.groups import FusionGroup
+from ..ops.base import OperatorRole
 from .fusion import ordered
-from .pricing import Kernel, Pricer
+from .pricing import PricedKernel, Pricer
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KernelChoice:
     """One kernel of an alternative. values: what of the graph each operand of the form is."""
 
-    group: Group
-    form: Form
+    group: FusionGroup
+    form: FusedKernel
     values: tuple[str, ...]
-    kernel: Kernel
+    kernel: PricedKernel
 
     @property
     def title(self) -> str:
@@ -46,7 +46,7 @@ class Part:
 class Alternative:
     """One way to compute a group: kernels one after the other."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[KernelChoice, ...]
 
     @property
     def seconds(self) -> float:
@@ -77,24 +77,26 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class GroupDecision:
     """The alternatives for one group, and the one that was taken."""
 
-    group: Group
+    group: FusionGroup
     alternatives: tuple[Alternative, ...]
     chosen: Alternative
 
 
-def choose(graph: Graph, groups: tuple[Group, ...], pricer: Pricer) -> tuple[Decision, ...]:
+def choose(
+    graph: Graph, groups: tuple[FusionGroup, ...], pricer: Pricer
+) -> tuple[GroupDecision, ...]:
     """A decision for each group, in order."""
     decisions = []
     for group in groups:
         found = tuple(alternatives(graph, group, pricer))
-        decisions.append(Decision(group, found, _cheapest(found)))
+        decisions.append(GroupDecision(group, found, _cheapest(found)))
     return tuple(decisions)
 
 
-def without(decision: Decision, algorithms: Collection[str]) -> Decision:
+def without(decision: GroupDecision, algorithms: Collection[str]) -> GroupDecision:
     """The decision, had there not been some algorithms; a group can always be computed directly."""
     left = [
         one
@@ -108,33 +110,33 @@ def _cheapest(found: Sequence[Alternative]) -> Alternative:
     return min(found, key=lambda one: (one.seconds, len(one.parts)))
 
 
-def chosen_parts(graph: Graph, decisions: tuple[Decision, ...]) -> tuple[Part, ...]:
+def chosen_parts(graph: Graph, decisions: tuple[GroupDecision, ...]) -> tuple[KernelChoice, ...]:
     """The kernels to launch, in an order in which each finds what it reads."""
     parts = {part.group: part for decision in decisions for part in decision.chosen.parts}
     return tuple(parts[group] for group in ordered(graph, tuple(parts)))
 
 
-def alternatives(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Alternative]:
+def alternatives(graph: Graph, group: FusionGroup, pricer: Pricer) -> Iterator[Alternative]:
     """Every way to compute a group; the whole group, as its operators say, comes first."""
     roles = {node.op.role for node in group.nodes}
-    whole = roles <= {Role.ELEMENTWISE, Role.MOVEMENT}
+    whole = roles <= {OperatorRole.ELEMENTWISE, OperatorRole.MOVEMENT}
     sizes = (len(group.nodes),) if whole else group.cuts()
     for size in sizes:
         rest = group.nodes[size:]
-        tail = (_direct(graph, Group(rest), pricer),) if rest else ()
-        for first in _versions(graph, Group(group.nodes[:size]), pricer):
+        tail = (_direct(graph, FusionGroup(rest), pricer),) if rest else ()
+        for first in _versions(graph, FusionGroup(group.nodes[:size]), pricer):
             yield Alternative((first, *tail))
 
 
-def taken_apart(graph: Graph, group: Group, pricer: Pricer) -> Alternative:
+def taken_apart(graph: Graph, group: FusionGroup, pricer: Pricer) -> Alternative:
     """A kernel for each node of a group."""
-    return Alternative(tuple(_direct(graph, Group((node,)), pricer) for node in group.nodes))
+    return Alternative(tuple(_direct(graph, FusionGroup((node,)), pricer) for node in group.nodes))
 
 
-def _versions(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Part]:
+def _versions(graph: Graph, group: FusionGroup, pricer: Pricer) -> Iterator[KernelChoice]:
     """A group by each algorithm that it may be computed by."""
     form, values = form_of(graph, group)
-    found: list[tuple[Algorithm, Form]] = []
+    found: list[tuple[Algorithm, FusedKernel]] = []
     for algorithm in ALGORITHMS.values():
         other = algorithm.admit(form, pricer.target, pricer.strict, pricer.tolerance)
         if other is not None:
@@ -142,10 +144,12 @@ def _versions(graph: Graph, group: Group, pricer: Pricer) -> Iterator[Part]:
     if not any(algorithm.gpu for algorithm, _ in found):
         yield _direct(graph, group, pricer)
     for algorithm, other in found:
-        yield Part(Group(group.nodes, algorithm.name), other, values, pricer.kernel(other))
+        yield KernelChoice(
+            FusionGroup(group.nodes, algorithm.name), other, values, pricer.kernel(other)
+        )
 
 
-def _direct(graph: Graph, group: Group, pricer: Pricer) -> Part:
+def _direct(graph: Graph, group: FusionGroup, pricer: Pricer) -> KernelChoice:
     form, values = form_of(graph, group)
     small = collapsed(form)
-    return Part(group, small, values, pricer.kernel(small))
+    return KernelChoice(group, small, values, pricer.kernel(small))

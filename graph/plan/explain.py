@@ -8,8 +8,8 @@ from ...tir.program.program import Copy
 from ..ir.ir import Graph, megabytes
 from ..ir.views import is_view, storage
 from ..kernels.algorithms import ALGORITHMS
-from ..ops.base import Role
-from .choose import Decision, Part
+from ..ops.base import OperatorRole
+from .choose import GroupDecision, KernelChoice
 from .plan import Planned, rounding_more
 
 
@@ -55,18 +55,18 @@ def _lines(planned: Planned) -> Iterator[str]:
     yield from str(planned.lowered.plan).splitlines()
 
 
-def _choice(decision: Decision) -> str:
+def _choice(decision: GroupDecision) -> str:
     others = [str(one) for one in decision.alternatives if one is not decision.chosen]
     return f"priced: {decision.group.label}: took {decision.chosen}; not {'; '.join(others)}"
 
 
-def _rounding(part: Part) -> str:
+def _rounding(part: KernelChoice) -> str:
     """The line of a kernel whose algorithm was taken because a tolerance allows it."""
     error = ALGORITHMS[part.group.algorithm].error(part.form)
     return f"rounds more: {part.group.label}: expected error {error:.1e} of its largest result"
 
 
-def _apart(decision: Decision) -> str:
+def _apart(decision: GroupDecision) -> str:
     """The line of a fusion that is possible and was not made."""
     whole = decision.alternatives[0]
     return (
@@ -93,8 +93,8 @@ def _moves(planned: Planned) -> Iterator[str]:
             )
 
 
-def _only_moves(part: Part) -> bool:
-    return all(node.op.role is Role.MOVEMENT for node in part.group.nodes)
+def _only_moves(part: KernelChoice) -> bool:
+    return all(node.op.role is OperatorRole.MOVEMENT for node in part.group.nodes)
 
 
 def _wanted(graph: Graph, names: list[str]) -> str:

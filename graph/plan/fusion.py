@@ -16,8 +16,8 @@ kernel.
 A node with several outputs is a group of its own, which stores them all, read or not: a group
 stores what its last node computes, so no reader of one output can take the node in.
 
-Each pair of kernels that could have been one is a `Miss`, with what stands in the way and the edit
-that would remove it.
+Each pair of kernels that could have been one is a `MissedFusion`, with what prevents it and the
+edit that would allow it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ import networkx as nx
 
 from ...tir.analysis.expr_size import MOST_HEIGHT
 from ...tir.errors import InternalError
-from ..ir.ir import Graph, Node
+from ..ir.ir import Graph, GraphNode
 from ..ir.views import is_view, storage
-from ..kernels.groups import Group
-from ..ops.base import InlineCost, Role
+from ..kernels.groups import FusionGroup
+from ..ops.base import InlineCost, OperatorRole
 from ..types import TensorType
 
 MOST_NODES = 64
@@ -43,7 +43,7 @@ MOST_COPIES = 4  # of an expression within another: x*x of x*x of x*x would hold
 
 
 @dataclass(frozen=True, slots=True)
-class Miss:
+class MissedFusion:
     """Two nodes, one reading the other, in two kernels: why, and what to change in the model to
     have one.
     """
@@ -62,8 +62,8 @@ class Miss:
 class Fusion:
     """The groups of a graph, as large as they may be, in an order of execution; the misses."""
 
-    groups: tuple[Group, ...]
-    misses: tuple[Miss, ...]
+    groups: tuple[FusionGroup, ...]
+    misses: tuple[MissedFusion, ...]
 
 
 def fuse(graph: Graph, most_nodes: int = MOST_NODES) -> Fusion:
@@ -71,7 +71,7 @@ def fuse(graph: Graph, most_nodes: int = MOST_NODES) -> Fusion:
     return _Fuser(graph, most_nodes).run()
 
 
-def ordered(graph: Graph, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+def ordered(graph: Graph, groups: tuple[FusionGroup, ...]) -> tuple[FusionGroup, ...]:
     """The groups so that each stands behind those that it reads, else in the order of their last
     nodes.
 
@@ -80,7 +80,7 @@ def ordered(graph: Graph, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     roots = storage(graph)
     position = {value: n for n, node in enumerate(graph.nodes) for value in node.outputs}
     maker = {value: group for group in groups for node in group.nodes for value in node.outputs}
-    flow: nx.DiGraph[Group] = nx.DiGraph()
+    flow: nx.DiGraph[FusionGroup] = nx.DiGraph()
     flow.add_nodes_from(groups)
     for group in groups:
         for value in group.inputs:
@@ -108,23 +108,23 @@ class _Fuser:
         self.producers = graph.producers
         self.order = {value: n for n, node in enumerate(graph.nodes) for value in node.outputs}
         # first value that a group stores -> its nodes
-        self.members: dict[str, tuple[Node, ...]] = {}
-        self.misses: dict[tuple[str, str], Miss] = {}  # of the two nodes' values
+        self.members: dict[str, tuple[GraphNode, ...]] = {}
+        self.misses: dict[tuple[str, str], MissedFusion] = {}  # of the two nodes' values
 
     def run(self) -> Fusion:
         """Walk the nodes once."""
         for node in self.graph.nodes:
             if not is_view(node, self.graph.types):
                 self._place(node)
-        groups = tuple(Group(nodes) for nodes in self.members.values())
+        groups = tuple(FusionGroup(nodes) for nodes in self.members.values())
         home = {value: group for group in groups for node in group.nodes for value in node.outputs}
         misses = [miss for (a, b), miss in self.misses.items() if home.get(a) is not home[b]]
         return Fusion(ordered(self.graph, groups), tuple(misses))
 
-    def _place(self, node: Node) -> None:
+    def _place(self, node: GraphNode) -> None:
         result = node.outputs[0]
         computed = [v for v in dict.fromkeys(node.inputs) if v in self.producers]
-        if node.op.role is not Role.ELEMENTWISE:
+        if node.op.role is not OperatorRole.ELEMENTWISE:
             before = tuple(filter(lambda value: self._is_prologue(node, value), computed))
             self._miss_prologues(node, [value for value in computed if value not in before])
             nodes = self._merged(node, before)
@@ -146,7 +146,7 @@ class _Fuser:
             del self.members[value]
         self.members[result] = nodes
 
-    def _taken(self, node: Node, computed: list[str]) -> tuple[str, ...]:
+    def _taken(self, node: GraphNode, computed: list[str]) -> tuple[str, ...]:
         """What the groups store that `node` takes in, in order."""
         types, shape = self.graph.types, self.graph.types[node.outputs[0]].shape
 
@@ -161,7 +161,9 @@ class _Fuser:
         free = [value for value in computed if self._obstacle(node, value) is None]
         return (max(free, key=self.order.__getitem__),) if free else ()
 
-    def _feeding(self, node: Node, computed: list[str], open_: Callable[[str], bool]) -> list[str]:
+    def _feeding(
+        self, node: GraphNode, computed: list[str], open_: Callable[[str], bool]
+    ) -> list[str]:
         """What the groups store that feed `node` and nobody but it and each other, last ones first;
         cut short where they are more than fit. A reader stands behind what it reads, so that it is
         known whether it is among them.
@@ -179,16 +181,16 @@ class _Fuser:
             found.append(value)
             members = self.members[value]
             count += len(members)
-            inside.update(m.outputs[0] for m in members if m.op.role is Role.ELEMENTWISE)
+            inside.update(m.outputs[0] for m in members if m.op.role is OperatorRole.ELEMENTWISE)
             for inner in {v for member in members for v in member.inputs if open_(v)}:
                 heappush(waiting, (-self.order[inner], inner))
         return found
 
-    def _closed(self, node: Node, found: list[str]) -> list[str]:
+    def _closed(self, node: GraphNode, found: list[str]) -> list[str]:
         """Without what others read, an anchor among them, and with one anchor."""
         while True:
             members = [node, *(member for value in found for member in self.members[value])]
-            inside = {m.outputs[0] for m in members if m.op.role is Role.ELEMENTWISE}
+            inside = {m.outputs[0] for m in members if m.op.role is OperatorRole.ELEMENTWISE}
             kept = [v for v in found if all(r.outputs[0] in inside for r in self.consumers[v])]
             if len(kept) == len(found):
                 anchors = [v for v in found if not self._is_elementwise(v)]
@@ -197,10 +199,10 @@ class _Fuser:
                 kept.remove(min(anchors, key=self.order.__getitem__))
             found = kept
 
-    def _is_prologue(self, node: Node, value: str) -> bool:
+    def _is_prologue(self, node: GraphNode, value: str) -> bool:
         """Whether `node` computes row by row what it reads as `value`."""
         open_ = value in self.members and value not in self.stored
-        rows = node.op.role is Role.ROWWISE
+        rows = node.op.role is OperatorRole.ROWWISE
         if not open_ or not rows or not self._is_elementwise(value):
             return False
         alone = len(self.consumers[value]) == 1 and node.inputs.index(value) == 0
@@ -209,26 +211,26 @@ class _Fuser:
 
     def _is_elementwise(self, value: str) -> bool:
         """Whether the group that stores `value` has no anchor."""
-        return all(member.op.role is Role.ELEMENTWISE for member in self.members[value])
+        return all(member.op.role is OperatorRole.ELEMENTWISE for member in self.members[value])
 
-    def _merged(self, node: Node, taken: Iterable[str]) -> tuple[Node, ...]:
+    def _merged(self, node: GraphNode, taken: Iterable[str]) -> tuple[GraphNode, ...]:
         """What the anchor reads, the anchor, then the others in the graph's order, `node` last."""
         nodes = [member for value in taken for member in self.members[value]]
         makers = {member.outputs[0]: member for member in nodes}
-        first = [member for member in nodes if member.op.role is not Role.ELEMENTWISE]
+        first = [member for member in nodes if member.op.role is not OperatorRole.ELEMENTWISE]
         for member in first:  # grows: what feeds these
             first += [makers[v] for v in member.inputs if v in makers and makers[v] not in first]
         nodes.sort(key=lambda member: (member not in first, self.order[member.outputs[0]]))
         return (*nodes, node)
 
-    def _fits(self, node: Node, taken: Iterable[str]) -> bool:
+    def _fits(self, node: GraphNode, taken: Iterable[str]) -> bool:
         """Whether the kernel is small enough."""
         nodes = self._merged(node, taken)
         if len(nodes) > self.most_nodes or self._copies(nodes) > MOST_COPIES:
             return False
         return self._levels(nodes) <= MOST_HEIGHT and self._reads(nodes) <= MOST_READS
 
-    def _copies(self, nodes: tuple[Node, ...]) -> int:
+    def _copies(self, nodes: tuple[GraphNode, ...]) -> int:
         """How often, at most, the expression of one node stands in that of the last."""
         copies = Counter(nodes[-1].outputs)
         for member in reversed(nodes):
@@ -236,11 +238,11 @@ class _Fuser:
                 copies[value] += copies[member.outputs[0]]
         return max(copies[member.outputs[0]] for member in nodes)
 
-    def _cost(self, member: Node) -> InlineCost:
+    def _cost(self, member: GraphNode) -> InlineCost:
         """What a node adds to the expression of the one that reads it."""
         return member.op.inline_cost(tuple(self.graph.types[v].dtype for v in member.inputs))
 
-    def _levels(self, nodes: tuple[Node, ...]) -> int:
+    def _levels(self, nodes: tuple[GraphNode, ...]) -> int:
         """How high the expression of the last node is with those of the others in it."""
         levels: dict[str, int] = {}
         for member in nodes:
@@ -248,7 +250,7 @@ class _Fuser:
             levels[member.outputs[0]] = below + self._cost(member).levels
         return levels[nodes[-1].outputs[0]]
 
-    def _reads(self, nodes: tuple[Node, ...]) -> int:
+    def _reads(self, nodes: tuple[GraphNode, ...]) -> int:
         """How often, at most, one element of a node stands in the expression of the last."""
         reads = Counter(nodes[-1].outputs)
         for member in reversed(nodes):
@@ -256,13 +258,13 @@ class _Fuser:
                 reads[value] += reads[member.outputs[0]] * count
         return max(reads[member.outputs[0]] for member in nodes)
 
-    def _obstacle(self, node: Node, value: str) -> Miss | None:
+    def _obstacle(self, node: GraphNode, value: str) -> MissedFusion | None:
         """Why `node` cannot run in the kernel that computes `value`; None when it can."""
         producer, types = self.producers[value], self.graph.types
         readers = [reader for reader in self.consumers[value] if reader is not node]
 
-        def miss(condition: str, edit: str) -> Miss:
-            return Miss(producer.title, node.title, condition, edit)
+        def miss(condition: str, edit: str) -> MissedFusion:
+            return MissedFusion(producer.title, node.title, condition, edit)
 
         if is_view(producer, types):
             return miss(
@@ -306,9 +308,9 @@ class _Fuser:
             )
         return None
 
-    def _miss_second(self, node: Node, value: str, taken: tuple[str, ...]) -> Miss:
+    def _miss_second(self, node: GraphNode, value: str, taken: tuple[str, ...]) -> MissedFusion:
         other = self.producers[taken[-1]]
-        return Miss(
+        return MissedFusion(
             self.producers[value].title,
             node.title,
             f"it runs in the kernel of {other.title}, and a kernel has one anchor",
@@ -316,22 +318,22 @@ class _Fuser:
             "in one operator",
         )
 
-    def _miss_prologues(self, node: Node, computed: list[str]) -> None:
+    def _miss_prologues(self, node: GraphNode, computed: list[str]) -> None:
         """An elementwise producer whose only reader is `node`, which is no elementwise operator, or
         whose rows it could compute.
         """
         for value in computed:
             producer = self.producers[value]
-            rows = node.op.role is Role.ROWWISE and value == node.inputs[0]
+            rows = node.op.role is OperatorRole.ROWWISE and value == node.inputs[0]
             open_ = rows and value in self.members and self._is_elementwise(value)
             reason = self._obstacle(node, value) if open_ else None
             if reason is not None:
                 self.misses[value, node.outputs[0]] = reason
                 continue
             alone = len(self.consumers[value]) == 1 and value not in self.stored
-            inline = producer.op.role is Role.ELEMENTWISE and alone
+            inline = producer.op.role is OperatorRole.ELEMENTWISE and alone
             if inline and len(self.members[value]) == 1:
-                self.misses[value, node.outputs[0]] = Miss(
+                self.misses[value, node.outputs[0]] = MissedFusion(
                     producer.title,
                     node.title,
                     _why_no_prologue(node, self.graph.types[node.outputs[0]]),
@@ -339,7 +341,7 @@ class _Fuser:
                 )
 
 
-def _why_no_prologue(node: Node, result: TensorType) -> str:
+def _why_no_prologue(node: GraphNode, result: TensorType) -> str:
     return (
         f"{node.op.title} reads each element more than once or elsewhere for its {result}, "
         "and what stands before an anchor is not computed inside it"

@@ -21,9 +21,9 @@ from ...tir.stmt import Parameter
 from ..ir.ir import Graph
 from ..ir.views import storage
 from ..types import Array, TensorType, array_of
-from .choose import Part
+from .choose import KernelChoice
 from .memory_check import check_memory
-from .memory_plan import MemoryPlan, Use, plan_memory
+from .memory_plan import ArenaPlan, StepUse, plan_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class LoweredModel:
 
     program: Program
     constants: Mapping[str, Array]
-    plan: MemoryPlan
-    uses: tuple[Use, ...]
+    plan: ArenaPlan
+    uses: tuple[StepUse, ...]
     sizes: Mapping[str, int]
 
 
-def lower(graph: Graph, parts: Sequence[Part], *, in_place: bool = False) -> LoweredModel:
+def lower(graph: Graph, parts: Sequence[KernelChoice], *, in_place: bool = False) -> LoweredModel:
     """The Program of a graph, computed by `parts` in order.
 
     in_place: let a result take the place of an input that nobody needs afterwards. Each launch of
@@ -54,7 +54,7 @@ def lower(graph: Graph, parts: Sequence[Part], *, in_place: bool = False) -> Low
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, parts: Sequence[Part], in_place: bool) -> None:
+    def __init__(self, graph: Graph, parts: Sequence[KernelChoice], in_place: bool) -> None:
         self.graph = graph
         self.in_place = in_place
         self.parts = [
@@ -129,13 +129,13 @@ class _Lowering:
         fixed = root in self.inputs or root in self.graph.constants
         return not fixed and root not in self.homes and self.graph.types[value].elements > 0
 
-    def _use(self, part: Part) -> Use:
+    def _use(self, part: KernelChoice) -> StepUse:
         read = tuple(dict.fromkeys(self.roots[v] for v in part.values if self._in_arena(v)))
         stored = tuple(value for value in part.group.outputs if self._in_arena(value))
         reusable = self._reusable(part) if self.in_place and stored else ()
-        return Use(read, stored, reusable)
+        return StepUse(read, stored, reusable)
 
-    def _reusable(self, part: Part) -> tuple[str, ...]:
+    def _reusable(self, part: KernelChoice) -> tuple[str, ...]:
         """Tensors of the arena that the kernel reads at the element it computes, under all their
         names.
         """
@@ -148,11 +148,11 @@ class _Lowering:
         kept = {root for buffer, root in read if buffer not in free}
         return tuple(root for _, root in read if root not in kept and self._in_arena(root))
 
-    def _copy_use(self, name: str) -> Use:
+    def _copy_use(self, name: str) -> StepUse:
         root = self.roots[name]
-        return Use((root,) if self._in_arena(root) else ())
+        return StepUse((root,) if self._in_arena(root) else ())
 
-    def _slice(self, value: str, type_: TensorType, plan: MemoryPlan) -> Slice:
+    def _slice(self, value: str, type_: TensorType, plan: ArenaPlan) -> Slice:
         root = self.roots[value]
         kind = dtype(type_.dtype)
         if root in self.inputs:
@@ -163,7 +163,7 @@ class _Lowering:
             return Slice("output", self.outputs[self.homes[root]], kind, type_.shape)
         return Slice("arena", plan.offsets.get(root, 0), kind, type_.shape)
 
-    def _launch(self, part: Part, plan: MemoryPlan) -> Launch:
+    def _launch(self, part: KernelChoice, plan: ArenaPlan) -> Launch:
         arguments = [
             self._slice(value, operand.type, plan)
             for value, operand in zip(part.values, part.form.operands, strict=True)
@@ -181,7 +181,7 @@ class _Lowering:
         name = self.functions[part.kernel.key].name
         return Launch(name, tuple(arguments), part.group.label)
 
-    def _word(self, check: Parameter, plan: MemoryPlan) -> Slice:
+    def _word(self, check: Parameter, plan: ArenaPlan) -> Slice:
         """Memory for the result of a check of indices, behind everything that is planned: it is
         read when the run is over.
         """
@@ -190,13 +190,13 @@ class _Lowering:
         self.words.append(Slice("arena", end, check.dtype, check.buffer.shape))
         return self.words[-1]
 
-    def _copy(self, name: str, plan: MemoryPlan) -> Copy:
+    def _copy(self, name: str, plan: ArenaPlan) -> Copy:
         type_ = self.graph.types[name]
         target = Slice("output", self.outputs[name], dtype(type_.dtype), type_.shape)
         return Copy(self._slice(self.roots[name], type_, plan), target)
 
 
-def _arguments(part: Part) -> tuple[str, ...]:
+def _arguments(part: KernelChoice) -> tuple[str, ...]:
     """The values that a kernel is called with: a scalar stands in its code."""
     pairs = zip(part.values, part.form.operands, strict=True)
     return tuple(value for value, operand in pairs if operand.scalar is None)

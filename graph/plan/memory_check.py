@@ -17,12 +17,12 @@ from ...tir.program.byte_owners import ByteOwners
 from ...tir.program.program import Copy, Launch, Program, Slice, Sync
 from ..ir.ir import Graph
 from ..ir.views import storage
-from .choose import Part
+from .choose import KernelChoice
 
 ALIGNMENT = 64
 
 
-def check_memory(graph: Graph, parts: Sequence[Part], program: Program) -> None:
+def check_memory(graph: Graph, parts: Sequence[KernelChoice], program: Program) -> None:
     """Raise InternalError unless every launch of `program`, and who reads the outputs when it has
     run, find what the graph says that they read.
 
@@ -45,7 +45,7 @@ class _Walk:
         for tensor in program.outputs:
             self.starts.append(self.starts[-1] + tensor.bytes)
 
-    def run(self, parts: Sequence[Part]) -> None:
+    def run(self, parts: Sequence[KernelChoice]) -> None:
         """Walk through all steps, then look at the outputs."""
         steps = [step for step in self.program.body if not isinstance(step, Sync)]
         if len(self.program.launches) != len(parts):
@@ -61,7 +61,7 @@ class _Walk:
             item = Slice("output", position, tensor.dtype, tensor.shape)
             self._read("whoever called it", item, self.roots[name])
 
-    def _launch(self, number: int, step: Launch, part: Part) -> None:
+    def _launch(self, number: int, step: Launch, part: KernelChoice) -> None:
         func = self.program.function(step.function)
         free = overwritable_inputs(func)
         pairs = list(zip(func.parameters, step.arguments, strict=True))
@@ -89,7 +89,7 @@ class _Walk:
             self._write(number, item, f"a check of step {number}", item.bytes)
 
     @staticmethod
-    def _operands(part: Part) -> list[str]:
+    def _operands(part: KernelChoice) -> list[str]:
         """The values that a launch reads, in order: a scalar stands in its code."""
         pairs = zip(part.values, part.form.operands, strict=True)
         return [value for value, operand in pairs if operand.scalar is None]

@@ -21,7 +21,7 @@ MOST_MEETINGS = 1 << 22  # of two tensors, looked at in all those attempts; beyo
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class StepUse:
     """What one step does with tensors of the arena.
 
     reads: names, in any order; writes: the names that it defines, none for a step that stores
@@ -46,7 +46,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPlan:
+class ArenaPlan:
     """The arena of a model.
 
     arena_bytes: its size; lower_bound: no packing of these tensors is smaller. packing: how the
@@ -90,8 +90,8 @@ class MemoryPlan:
 
 
 def plan_memory(
-    uses: Sequence[Use], sizes: Mapping[str, int], *, weight_bytes: int = 0
-) -> MemoryPlan:
+    uses: Sequence[StepUse], sizes: Mapping[str, int], *, weight_bytes: int = 0
+) -> ArenaPlan:
     """The smallest packing found for the tensors that `uses`, in order of execution, write and
     read.
 
@@ -109,7 +109,7 @@ def plan_memory(
             for name in t.names
         )
         listed = tuple(sorted(placements, key=lambda item: (item.first, item.name)))
-        plans.append(MemoryPlan(arena, bound, packing, listed, pairs, weight_bytes))
+        plans.append(ArenaPlan(arena, bound, packing, listed, pairs, weight_bytes))
     return min(plans, key=lambda plan: plan.arena_bytes)
 
 
@@ -203,7 +203,7 @@ def _pack(order: Sequence[_Tenant], best_fit: bool) -> int:
     return max((t.offset + t.size for t in order), default=0)
 
 
-def _lives(uses: Sequence[Use]) -> Iterator[tuple[str, tuple[int, int]]]:
+def _lives(uses: Sequence[StepUse]) -> Iterator[tuple[str, tuple[int, int]]]:
     """First and last step of each tensor."""
     last = {name: step for step, use in enumerate(uses) for name in use.reads}
     for step, use in enumerate(uses):
@@ -212,7 +212,7 @@ def _lives(uses: Sequence[Use]) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _tenants(
-    uses: Sequence[Use], sizes: Mapping[str, int], in_place: bool
+    uses: Sequence[StepUse], sizes: Mapping[str, int], in_place: bool
 ) -> tuple[list[_Tenant], tuple[tuple[str, str], ...]]:
     lives = dict(_lives(uses))
     home: dict[str, _Tenant] = {}

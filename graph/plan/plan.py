@@ -14,9 +14,9 @@ from ...tir.errors import InternalError
 from ...tir.target import Target
 from ..ir.ir import Graph
 from ..kernels.algorithms import ALGORITHMS, ROUNDING_MORE
-from ..passes.pipeline import PIPELINE, STRICT_PIPELINE, Pass, PassReport, optimise
+from ..passes.pipeline import PIPELINE, STRICT_PIPELINE, GraphPass, PassReport, optimise
 from .check_functions import FunctionChecker
-from .choose import Decision, Part, choose, chosen_parts, taken_apart, without
+from .choose import GroupDecision, KernelChoice, choose, chosen_parts, taken_apart, without
 from .fusion import Fusion, fuse
 from .lowering import LoweredModel, lower
 from .pricing import Pricer
@@ -36,7 +36,7 @@ class Planned:
     graph: Graph
     passes: tuple[PassReport, ...]
     fusion: Fusion
-    decisions: tuple[Decision, ...]
+    decisions: tuple[GroupDecision, ...]
     lowered: LoweredModel
     pricer: Pricer
     checker: FunctionChecker | None
@@ -49,7 +49,7 @@ def plan_model(
     target: Target,
     source: ScheduleSource | None = None,
     *,
-    passes: tuple[Pass, ...] | None = None,
+    passes: tuple[GraphPass, ...] | None = None,
     check: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
@@ -83,10 +83,10 @@ def plan_model(
 
 def _checked(
     graph: Graph,
-    decisions: Sequence[Decision],
+    decisions: Sequence[GroupDecision],
     pricer: Pricer,
     checker: FunctionChecker | None,
-) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
+) -> tuple[tuple[GroupDecision, ...], tuple[str, ...]]:
     """The decisions, each group whose function is wrong taken apart, and a note of each.
 
     Raises: InternalError where the function of one operator is wrong.
@@ -144,12 +144,12 @@ def divisible(planned: Planned) -> frozenset[str]:
     return frozenset(func.name for func in program.functions if func.name not in kept)
 
 
-def _is_single(part: Part) -> bool:
+def _is_single(part: KernelChoice) -> bool:
     """Whether a part is one operator, computed as that says."""
     return len(part.group.nodes) == 1 and part.group.algorithm not in ALGORITHMS
 
 
-def rounding_more(planned: Planned) -> tuple[Part, ...]:
+def rounding_more(planned: Planned) -> tuple[KernelChoice, ...]:
     """The kernels whose algorithm rounds more than the operators' own."""
     return tuple(
         part
@@ -164,7 +164,7 @@ def closer(planned: Planned) -> Planned:
     return _decided(planned, [without(decision, ROUNDING_MORE) for decision in planned.decisions])
 
 
-def _decided(planned: Planned, decisions: Sequence[Decision]) -> Planned:
+def _decided(planned: Planned, decisions: Sequence[GroupDecision]) -> Planned:
     checked, notes = _checked(planned.graph, decisions, planned.pricer, planned.checker)
     lowered = lower(planned.graph, chosen_parts(planned.graph, checked))
     return replace(planned, decisions=checked, lowered=lowered, notes=(*planned.notes, *notes))

@@ -16,7 +16,7 @@ from ...tir.func import PrimFunc
 from ...tir.target import Target
 from ...tir.text.canonical import workload_key
 from ..kernels.express import express
-from ..kernels.form import Form
+from ..kernels.form import FusedKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class PricedKernel:
     """The function of a form, its workload key and its price."""
 
     func: PrimFunc
@@ -70,16 +70,16 @@ class Pricer:
         self.source = source
         self.strict = strict
         self.tolerance = tolerance
-        self._kernels: dict[Form, Kernel] = {}
-        self._by_key: dict[str, Kernel] = {}
+        self._kernels: dict[FusedKernel, PricedKernel] = {}
+        self._by_key: dict[str, PricedKernel] = {}
 
-    def kernel(self, form: Form) -> Kernel:
+    def kernel(self, form: FusedKernel) -> PricedKernel:
         """The kernel of a form; forms with the same workload share one."""
         if form not in self._kernels:
             func = express(form)
             key = workload_key(func)
             if key not in self._by_key:
-                self._by_key[key] = Kernel(func, key, self._price(func))
+                self._by_key[key] = PricedKernel(func, key, self._price(func))
             self._kernels[form] = self._by_key[key]
         return self._kernels[form]
 

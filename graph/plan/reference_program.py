@@ -10,25 +10,25 @@ from ...tir.text.canonical import workload_key
 from ..ir.ir import Graph
 from ..ir.views import is_view
 from ..kernels.express import express
-from ..kernels.form import Form, form_of
-from ..kernels.groups import Group
-from .choose import Part
+from ..kernels.form import FusedKernel, form_of
+from ..kernels.groups import FusionGroup
+from .choose import KernelChoice
 from .lowering import lower
-from .pricing import Kernel, Price
+from .pricing import Price, PricedKernel
 
 
 def reference_model(graph: Graph) -> Model:
     """The nodes of a graph, each a launch of its own, with the constants that they read."""
-    kernels: dict[Form, Kernel] = {}
+    kernels: dict[FusedKernel, PricedKernel] = {}
     parts = []
     for node in graph.nodes:
         if is_view(node, graph.types):
             continue
-        group = Group((node,))
+        group = FusionGroup((node,))
         form, values = form_of(graph, group)
         if form not in kernels:
             func = express(form)
-            kernels[form] = Kernel(func, workload_key(func), Price(0.0))
-        parts.append(Part(group, form, values, kernels[form]))
+            kernels[form] = PricedKernel(func, workload_key(func), Price(0.0))
+        parts.append(KernelChoice(group, form, values, kernels[form]))
     lowered = lower(graph, parts)
     return Model(place_syncs(lowered.program), lowered.constants)

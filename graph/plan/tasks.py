@@ -18,7 +18,7 @@ from ..passes.pipeline import optimise
 from .choose import choose
 from .fusion import fuse
 from .plan import plan_model
-from .pricing import Kernel, Pricer
+from .pricing import PricedKernel, Pricer
 
 
 def tasks(
@@ -38,7 +38,7 @@ def tasks(
     check_tolerance(tolerance, strict=False)
     graph, _ = optimise(_imported(model, shapes), check=False)
     counts: dict[str, int] = {}
-    kernels: dict[str, Kernel] = {}
+    kernels: dict[str, PricedKernel] = {}
     pricer = Pricer(resolve_target(target), tolerance=tolerance)
     for decision in choose(graph, fuse(graph).groups, pricer):
         used = {p.kernel.key: p.kernel for one in decision.alternatives for p in one.parts}

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..ir.ir import Graph, Node, make_graph
-from ..ops.base import Operator, Work
+from ..ir.ir import Graph, GraphNode, make_graph
+from ..ops.base import Operator, ReferenceWork
 from ..types import Array, TensorType, array_of, bits_of
 from .effort import check_within, effort
 from .reference import computed
@@ -34,7 +34,7 @@ _PIECE = 1 << 20  # elements that are compared at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class GraphDifference:
     """How far two graphs differ.
 
     values: number of values compared; error: the largest |before - after| / max|before|, inf where
@@ -54,8 +54,8 @@ class Comparison:
 
 
 def compare(
-    before: Graph, after: Graph, *, seed: int = 0, limits: Work | None = None
-) -> Comparison:
+    before: Graph, after: Graph, *, seed: int = 0, limits: ReferenceWork | None = None
+) -> GraphDifference:
     """Evaluate the nodes in which two graphs differ and compare what both compute.
 
     limits: what that may take. Raises: TooLarge where it takes more.
@@ -65,7 +65,7 @@ def compare(
         for name in after.types
         if before.types.get(name, after.types[name]) != after.types[name]
     ]:
-        return Comparison(len(retyped), float("inf"), 0.0, retyped[0])
+        return GraphDifference(len(retyped), float("inf"), 0.0, retyped[0])
     region = _differing(before, after)
     while True:
         if limits is not None:
@@ -77,20 +77,20 @@ def compare(
         region = wider
 
 
-def _effort(before: Graph, after: Graph, region: Region) -> Work:
+def _effort(before: Graph, after: Graph, region: Region) -> ReferenceWork:
     """What evaluating a region takes on both sides, value by value in turns."""
     sides = [effort(_inside(graph, region), graph.types) for graph in (before, after)]
-    return Work(max(side.held for side in sides), sum(side.steps for side in sides))
+    return ReferenceWork(max(side.held for side in sides), sum(side.steps for side in sides))
 
 
 class _Side(NamedTuple):
     """The nodes of one graph that are in the region, and the graph that defines what they read."""
 
     graph: Graph
-    nodes: list[Node]
+    nodes: list[GraphNode]
 
 
-def _compared(before: Graph, after: Graph, region: Region, seed: int) -> Comparison:
+def _compared(before: Graph, after: Graph, region: Region, seed: int) -> GraphDifference:
     old, new = (_Side(graph, _inside(graph, region)) for graph in (before, after))
     names = [value for node in old.nodes for value in node.outputs if value in after.types]
     feeds = _feeds(before, after, region, seed)
@@ -102,7 +102,7 @@ def _compared(before: Graph, after: Graph, region: Region, seed: int) -> Compari
         allowed = max([ALLOWED_FLOAT64, *halves])
         if allowed < error < np.inf:
             allowed += ROUNDINGS * _rounding(new, made, feeds, names, seed)
-    return Comparison(len(names), error, allowed, worst)
+    return GraphDifference(len(names), error, allowed, worst)
 
 
 def _made(before: Graph, new: _Side, names: list[str]) -> dict[str, Array]:
@@ -160,7 +160,7 @@ class _Signature(NamedTuple):
 Region = frozenset[_Signature]
 
 
-def _signature(graph: Graph, node: Node) -> _Signature:
+def _signature(graph: Graph, node: GraphNode) -> _Signature:
     inputs = tuple(
         bits_of(graph.constants[value]) if value in graph.constants else value
         for value in node.inputs
@@ -190,7 +190,7 @@ def _widened(before: Graph, after: Graph, region: Region) -> Region:
     return region
 
 
-def _inside(graph: Graph, region: Region) -> list[Node]:
+def _inside(graph: Graph, region: Region) -> list[GraphNode]:
     return [node for node in graph.nodes if _signature(graph, node) in region]
 
 

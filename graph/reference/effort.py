@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...runtime.machine.memory import process_memory
-from ..ir.ir import Node
-from ..ops.base import Work
+from ..ir.ir import GraphNode
+from ..ops.base import ReferenceWork
 from ..types import TensorType
 
 _BYTES = 8  # of an element, at most: references compute in float64
@@ -20,7 +20,7 @@ class TooLarge(Exception):
     """What was asked for takes more than it may; the text says how much of what."""
 
 
-def effort(nodes: Iterable[Node], types: Mapping[str, TensorType]) -> Work:
+def effort(nodes: Iterable[GraphNode], types: Mapping[str, TensorType]) -> ReferenceWork:
     """What evaluating the nodes takes, at most: all their values at once, and the largest of what
     one of them needs besides.
     """
@@ -32,15 +32,15 @@ def effort(nodes: Iterable[Node], types: Mapping[str, TensorType]) -> Work:
         besides = max(besides, work.held - sum(types[value].elements for value in own))
         steps += work.steps
         values.update(own)
-    return Work(sum(types[value].elements for value in values) + besides, steps)
+    return ReferenceWork(sum(types[value].elements for value in values) + besides, steps)
 
 
-def check_limits() -> Work:
+def check_limits() -> ReferenceWork:
     """What comparing two graphs may take on this machine."""
-    return Work(min(_CHECK_BYTES, process_memory() // 4) // _BYTES, _STEPS)
+    return ReferenceWork(min(_CHECK_BYTES, process_memory() // 4) // _BYTES, _STEPS)
 
 
-def check_within(work: Work, limits: Work) -> None:
+def check_within(work: ReferenceWork, limits: ReferenceWork) -> None:
     """Raise TooLarge where `work` is more than `limits`."""
     if work.held > limits.held:
         raise TooLarge(

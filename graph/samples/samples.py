@@ -42,7 +42,7 @@ Array = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class SampleModel:
     """A model, inputs by name, and the outputs by name that are known for them (may be none).
 
     `logits` names the tensor before the final Softmax, or the output where there is no Softmax.
@@ -55,7 +55,7 @@ class Sample:
     logits: str
 
 
-def light_model(name: str) -> Sample:
+def light_model(name: str) -> SampleModel:
     """One of `LIGHT_MODELS` as shipped, with arange(n) / n as input and the output stored for it.
 
     Raises ModelError for another name.
@@ -64,20 +64,20 @@ def light_model(name: str) -> Sample:
     path = _folder() / f"light_{name}_output_0.pb"
     stored = numpy_helper.to_array(onnx.load_tensor(path))
     outputs = {model.graph.output[0].name: stored}
-    return Sample(name, model, ramp_inputs(model), outputs, logits(model))
+    return SampleModel(name, model, ramp_inputs(model), outputs, logits(model))
 
 
-def random_model(name: str, *, seed: int = 0) -> Sample:
+def random_model(name: str, *, seed: int = 0) -> SampleModel:
     """One of `LIGHT_MODELS` with random weights and a random input of standard normal values.
 
     The tensor before the final Softmax has a standard deviation of 1 to 10 over the 1000 classes.
     Raises ModelError for another name.
     """
     model = randomize(_load(name), seed=seed, deviation=_DEVIATION[name])
-    return Sample(name, model, normal_inputs(model, seed=seed), {}, logits(model))
+    return SampleModel(name, model, normal_inputs(model, seed=seed), {}, logits(model))
 
 
-def tiny_model(*, seed: int = 0) -> Sample:
+def tiny_model(*, seed: int = 0) -> SampleModel:
     """Conv, Relu, MaxPool, Reshape, Gemm, Softmax on a 1x3x8x8 image: 10 classes, 762 weights."""
     image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 8, 8])
     classes = helper.make_tensor_value_info("classes", TensorProto.FLOAT, [1, 10])
@@ -98,7 +98,7 @@ def tiny_model(*, seed: int = 0) -> Sample:
     opset = helper.make_operatorsetid("", 13)
     plain = helper.make_model(graph, opset_imports=[opset], ir_version=8)
     model = randomize(plain, seed=seed, deviation=2.0)
-    return Sample("tiny", model, normal_inputs(model, seed=seed), {}, logits(model))
+    return SampleModel("tiny", model, normal_inputs(model, seed=seed), {}, logits(model))
 
 
 def ramp_inputs(model: ModelProto) -> dict[str, Array]:

@@ -12,7 +12,7 @@ from ..machine.host import default_threads
 from ..toolchain.library import Library, Pointer, SharedObject, ffi
 from .pages import side_by_side
 from .pool import pool_run
-from .workspace import Workspace, workspace
+from .workspace import ScratchMemory, workspace
 
 _POINTER = ffi.typeof("void *")
 _POINTERS = ffi.typeof("void *[]")
@@ -48,12 +48,12 @@ class NativeEntry:
         return int(pool_run()(self._function, ffi.new(_POINTERS, pointers), threads))
 
     def bind(
-        self, arrays: Sequence[Array], threads: int, scratch: Workspace | None = None
+        self, arrays: Sequence[Array], threads: int, scratch: ScratchMemory | None = None
     ) -> Callable[[], int]:
         """A call that runs on these arrays again and again, with scratch memory of its own, or with
         that of other calls that never run beside it.
         """
-        scratch = scratch or Workspace(self.workspace_bytes(threads))
+        scratch = scratch or ScratchMemory(self.workspace_bytes(threads))
         pointers = [*self._pointers_to(arrays), scratch.pointer]
         return _Bound(self._function, pointers, threads, (self, scratch))
 
@@ -122,7 +122,7 @@ class NativeCode(Code):
         """A call that runs on these arrays again and again, by turns with so many copies of the
         constants; scratch memory is the same for all of them, as it is for an engine's kernels.
         """
-        scratch = Workspace(self._run.workspace_bytes(threads))
+        scratch = ScratchMemory(self._run.workspace_bytes(threads))
         entries = [self._run, *(self._run_apart() for _ in range(rotated - 1))]
         turns = cycle([entry.bind(arrays, threads, scratch) for entry in entries])
         return (lambda: next(turns)()) if rotated > 1 else next(turns)

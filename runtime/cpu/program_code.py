@@ -21,7 +21,7 @@ from ..toolchain.library import Library, Pointer, SharedObject, ffi
 from .native import NativeEntry
 from .pages import side_by_side
 from .pool import pool_run
-from .workspace import Workspace
+from .workspace import ScratchMemory
 
 if TYPE_CHECKING:
     from ..model.profile import Profile
@@ -157,7 +157,7 @@ class Frame:
             self._reserve(needed)
 
     def _reserve(self, size: int) -> None:
-        self._scratch = Workspace(size + 2 * self._fence)
+        self._scratch = ScratchMemory(size + 2 * self._fence)
         self._base = ffi.cast(_CHARS, self._scratch.pointer) + self._fence
         self._arguments[self._scratch_at] = self._base
 

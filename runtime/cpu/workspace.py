@@ -18,7 +18,7 @@ from .pages import large_memory
 _PAGE = 4096
 
 
-class Workspace:
+class ScratchMemory:
     """One block of scratch memory, aligned to 64 bytes, uninitialised."""
 
     def __init__(self, size: int, memory: Array | None = None) -> None:
@@ -33,7 +33,7 @@ class _OfThread(threading.local):
     """The block of the calling thread."""
 
     def __init__(self) -> None:
-        self.block = Workspace(0)
+        self.block = ScratchMemory(0)
 
 
 _of_thread = _OfThread()
@@ -45,7 +45,7 @@ def workspace(size: int) -> Pointer:
     """
     block = _of_thread.block
     if block.size < size:
-        block = _of_thread.block = Workspace(-(-size // _PAGE) * _PAGE)
+        block = _of_thread.block = ScratchMemory(-(-size // _PAGE) * _PAGE)
     return block.pointer
 
 
@@ -53,7 +53,7 @@ def workspace(size: int) -> Pointer:
 def lend_workspace(memory: Array) -> Iterator[None]:
     """Let these bytes, aligned to 64, be the calling thread's scratch memory meanwhile."""
     own = _of_thread.block
-    _of_thread.block = Workspace(memory.size, memory)
+    _of_thread.block = ScratchMemory(memory.size, memory)
     try:
         yield
     finally:

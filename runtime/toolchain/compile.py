@@ -26,7 +26,7 @@ from ..files.temporary import temporary_folder
 from ..log import log
 from ..machine.host import allowed_cpus, is_foreign
 from .cache import Cache, cache_key, user_cache
-from .compilers import C, Compiler, Language, compile_flags, find_compiler, link_flags
+from .compilers import C, Compiler, SourceLanguage, compile_flags, find_compiler, link_flags
 from .excerpt import excerpt, file_name
 from .headers import discard_header, precompiled_header
 from .library import SharedObject
@@ -96,7 +96,7 @@ class Units:
         self,
         name: str,
         *,
-        language: Language = C,
+        language: SourceLanguage = C,
         flags: tuple[str, ...] = (),
         cache: Cache | None = None,
     ) -> None:

@@ -41,7 +41,7 @@ _FAMILY_FLAGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class SourceLanguage:
     """A language that we compile.
 
     variable: of the environment, names a compiler. commands: looked for otherwise, in order. zig:
@@ -62,7 +62,7 @@ class Language:
         return self.name
 
 
-C = Language(
+C = SourceLanguage(
     "C",
     C_VARIABLE,
     C_COMMANDS,
@@ -72,7 +72,7 @@ C = Language(
     package="gcc",
     without=('without one: target="python" runs everything in the interpreter, slowly.',),
 )
-CPP = Language(
+CPP = SourceLanguage(
     "C++",
     "CXX",
     ("c++", "g++", "clang++"),
@@ -101,7 +101,7 @@ class Compiler:
     executable's path, size and time; a part of every cache key.
     """
 
-    language: Language
+    language: SourceLanguage
     command: tuple[str, ...]
     version: str
     family: str
@@ -118,7 +118,7 @@ class Compiler:
         return {**os.environ, "LC_ALL": "C"}
 
 
-def find_compiler(language: Language = C) -> Compiler:
+def find_compiler(language: SourceLanguage = C) -> Compiler:
     """The first that runs of the one that the language's variable names ($CC), its usual commands
     (cc, gcc, clang) and the ziglang wheel.
 
@@ -136,7 +136,7 @@ def isa_flags(target: Target) -> tuple[str, ...]:
     return (*_ISA_FLAGS[named(target).isa], *(_FEATURE_FLAGS[name] for name in target.features))
 
 
-def compile_flags(target: Target, language: Language = C) -> tuple[str, ...]:
+def compile_flags(target: Target, language: SourceLanguage = C) -> tuple[str, ...]:
     """Every flag for a translation unit of a shared object.
 
     There is never one that lets the compiler change a result.
@@ -159,7 +159,7 @@ def link_flags() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16)
-def _find(language: Language, named: str, path: str) -> Compiler:
+def _find(language: SourceLanguage, named: str, path: str) -> Compiler:
     usual = f"{', '.join(language.commands)} and the ziglang wheel"
     if named:
         command = command_words(named)
@@ -194,7 +194,7 @@ def _find(language: Language, named: str, path: str) -> Compiler:
     )
 
 
-def _probe(language: Language, command: tuple[str, ...], path: str) -> Compiler | None:
+def _probe(language: SourceLanguage, command: tuple[str, ...], path: str) -> Compiler | None:
     """Ask a command for its version; None where it does not run."""
     executable = shutil.which(command[0], path=path) if command else None
     if executable is None:

@@ -15,7 +15,7 @@ _MAGIC = b"\x7fELF\x02\x01"
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class ElfSymbol:
     """A named place. address: where it lies, counted from where the object is loaded."""
 
     name: str
@@ -42,7 +42,7 @@ def section(binary: bytes, name: str) -> bytes:
     return b""
 
 
-def symbols(binary: bytes) -> dict[str, Symbol]:
+def symbols(binary: bytes) -> dict[str, ElfSymbol]:
     """Every symbol by its name."""
     found = {}
     sections = _sections(binary)
@@ -51,7 +51,7 @@ def symbols(binary: bytes) -> dict[str, Symbol]:
             names = _content(binary, sections[table.link])
             for entry in _SYMBOL.iter_unpack(_content(binary, table)):
                 name = _text(names, entry[0])
-                found[name] = Symbol(name, entry[4], entry[5])
+                found[name] = ElfSymbol(name, entry[4], entry[5])
     return found
 
 

@@ -27,7 +27,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.finals = list[str]()
+        self.confirmed = list[str]()
         self._defaults = dict[str, str]()
 
     def __call__(self) -> float:
@@ -39,7 +39,7 @@ class Clock:
             return right(job)
         self.seconds += 1.0
         if job.is_final:
-            self.finals.append(job.func)
+            self.confirmed.append(job.func)
         default = self._defaults.setdefault(job.func, job.candidates[0].source)
         rival = 0.8 if "[64]" in job.func else 0.5
         shares = [1.0 if one.source == default else rival for one in job.candidates]
@@ -64,30 +64,30 @@ def search(clock: Clock, seconds: float, sizes: Sequence[int] = SIZES) -> TuneRe
     return tune(pairs, TARGET, rule=in_parts, seconds=seconds, executor=Instant(clock.answer))
 
 
-def test_the_search_leaves_time_for_the_finals(clock: Clock) -> None:
+def test_the_search_leaves_time_for_confirmation(clock: Clock) -> None:
     result = search(clock, 8.5, range(64, 76))
-    assert result.stopped_because.startswith("8.5 seconds are over, too soon for the finals of ")
-    assert len(clock.finals) == 2  # of a budget of which a search alone would leave nothing
+    assert result.stopped_because.startswith("8.5 seconds are over, no time left to re-measure ")
+    assert len(clock.confirmed) == 2  # of a budget of which a search alone would leave nothing
 
 
-def test_all_finals_are_held_where_there_is_time(clock: Clock) -> None:
+def test_every_function_is_confirmed_where_there_is_time(clock: Clock) -> None:
     result = search(clock, seconds=100.0)
     assert result.stopped_because == "the space is exhausted"
-    assert len(clock.finals) == len(SIZES) * 7
+    assert len(clock.confirmed) == len(SIZES) * 7
 
 
-def test_finals_end_with_the_budget_and_those_left_out_are_told(clock: Clock) -> None:
+def test_confirmation_ends_with_the_budget_and_functions_left_out_are_counted(clock: Clock) -> None:
     result = search(clock, 14.0, SIZES[::-1])
     assert 14.0 <= clock.seconds <= 15.0  # what was under way has ended
     assert (
-        result.stopped_because == "the space is exhausted, too soon for the finals of 2 functions"
+        result.stopped_because == "the space is exhausted, no time left to re-measure 2 functions"
     )
-    assert "[64]" not in clock.finals[0]  # most is saved elsewhere
+    assert "[64]" not in clock.confirmed[0]  # most is saved elsewhere
 
 
-def test_a_function_whose_default_is_far_ahead_has_no_finals(
+def test_a_function_whose_default_is_far_ahead_is_not_confirmed(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tilewright.autotune.task.NEAR", 0.1)
     assert search(clock, seconds=100.0).stopped_because == "the space is exhausted"
-    assert not clock.finals
+    assert not clock.confirmed

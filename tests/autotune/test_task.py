@@ -52,7 +52,7 @@ def sizes_next(task: Task) -> list[object]:
 def test_what_was_tried_before_is_known_and_not_proposed() -> None:
     task = resumed(made(0), made(2, seconds=5e-7))
     assert task.tried == 2
-    assert [one.point for one in task.search.best(2)] == [(2,), (0,)]
+    assert [one.point for one in task.search.fastest(2)] == [(2,), (0,)]
     assert sorted(map(str, sizes_next(task))) == ["32", "8"]
 
 
@@ -70,11 +70,11 @@ def test_what_was_best_for_a_function_alike_is_tried_behind_the_default() -> Non
 
 def test_a_function_that_was_not_tried_goes_first_and_one_without_hope_last() -> None:
     task = resumed()
-    assert task.expected_gain == float("inf")
+    assert task.expected_saving == float("inf")
     task = resumed(*map(made, range(4)))
     assert task.search.propose() == []
-    assert task.outlook.is_over
-    assert task.expected_gain == 0.0
+    assert task.expected_improvement.is_negligible
+    assert task.expected_saving == 0.0
 
 
 def test_a_defect_of_ours_costs_a_record(monkeypatch: pytest.MonkeyPatch) -> None:

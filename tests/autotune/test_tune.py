@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.autotune.log.file import read_log
 from tilewright.autotune.log.record import Trial
-from tilewright.autotune.places import playoff as finals
+from tilewright.autotune.places import confirmation
 from tilewright.autotune.tune import tune
 from tilewright.driver.tuning.errors import TuneError
 from tilewright.runtime.machine.host import host_target
@@ -25,8 +25,8 @@ TARGET = replace(host_target(), threads=1)
 
 @pytest.fixture(autouse=True)
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finals take one process here, to be short."""
-    monkeypatch.setattr(finals, "PROCESSES", 1)
+    """A confirmation round takes one process here, to be short."""
+    monkeypatch.setattr(confirmation, "PROCESSES", 1)
 
 
 def in_parts(sch: Schedule) -> None:
@@ -137,7 +137,7 @@ def without_effect(sch: Schedule) -> None:
 def test_a_search_ends_when_nothing_better_is_likely() -> None:
     result = tune(scaled(), TARGET, rule=without_effect, trials=600)
     assert re.fullmatch(
-        r"nothing 1% better is likely: the chance of it is \d+% in the next 16 trials",
+        r"an improvement of 1% is unlikely: its chance within the next 16 trials is \d+%",
         result.stopped_because,
     )
     assert 20 < len(tried(result.history)) < 120

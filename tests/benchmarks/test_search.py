@@ -37,14 +37,14 @@ def tiny() -> RecordedSpace:
 
 def test_a_walk_leads_to_the_point_that_was_timed() -> None:
     space = tiny()
-    assert space.walked(Walk(())).point == (0, 5)
-    found = space.walked(Walk((3, 2, 0)))
+    assert space.candidate_at(Walk(())).point == (0, 5)
+    found = space.candidate_at(Walk((3, 2, 0)))
     assert found.timed.seconds == pytest.approx(1.25e-6)
     assert [question.name for question in found.walk.questions] == ["rows", "columns", "unroll"]
     assert len(list(space.points())) == 66
     fewer = RecordedSpace(space.about, QUESTIONS, space.timed[:-1])
     with pytest.raises(ScheduleError):
-        fewer.walked(Walk((5, 5, 1)))
+        fewer.candidate_at(Walk((5, 5, 1)))
 
 
 def test_a_table_that_was_written_is_read(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_a_table_that_was_written_is_read(tmp_path: Path) -> None:
 
 
 def test_random_defaults_lead_to_points_that_run() -> None:
-    starts = {tiny().from_random_default(seed).walked(Walk(())).point for seed in range(20)}
+    starts = {tiny().from_random_default(seed).candidate_at(Walk(())).point for seed in range(20)}
     assert len(starts) > 10
-    assert all(tiny().walked(Walk(start)).timed.seconds is not None for start in starts)
+    assert all(tiny().candidate_at(Walk(start)).timed.seconds is not None for start in starts)
 
 
 def test_a_replay_tells_the_worth_of_each_strategy() -> None:
@@ -79,5 +79,5 @@ def test_searches_of_one_seed_are_one() -> None:
 def test_recorded_spaces_are_read_and_small(path: Path) -> None:
     space = RecordedSpace.load(path)
     assert path.stat().st_size < 300_000
-    assert space.walked(Walk(())).timed.seconds is not None
+    assert space.candidate_at(Walk(())).timed.seconds is not None
     assert len(space.timed) == len({one.point for one in space.timed})

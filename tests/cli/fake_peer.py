@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.cli.compare.peers import Session
+from tilewright.cli.compare.peers import PeerSession
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.reference.reference import evaluate
 from tilewright.runtime.arrays import Array
@@ -43,12 +43,12 @@ class FakePeer:
         inputs: Mapping[str, Array],
         outputs: Sequence[str],
         threads: int,
-    ) -> Session:
+    ) -> PeerSession:
         self.loads.append((threads, inputs))
         if self.refusal is not None:
             raise self.refusal
         found = evaluate(import_onnx(model), inputs)
-        return Session(self._run, lambda: {name: self._off(found[name]) for name in outputs})
+        return PeerSession(self._run, lambda: {name: self._off(found[name]) for name in outputs})
 
     def _run(self) -> None:
         self.runs += 1

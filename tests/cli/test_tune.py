@@ -17,9 +17,9 @@ from rich.console import Console
 from tests.autotune.samples import scaled, trial, workload
 from tilewright.autotune.log.file import read_log
 from tilewright.autotune.log.record import Trial
-from tilewright.autotune.report.progress_table import Board
+from tilewright.autotune.report.progress_table import ProgressTable
 from tilewright.cli.tune import duration
-from tilewright.cli.tuning_progress import Budget, Progress
+from tilewright.cli.tuning_progress import Progress, TrialBudget
 from tilewright.driver.tuning import cuda_tuner
 from tilewright.runtime.cuda.device.availability import Unavailable
 
@@ -111,8 +111,8 @@ def test_a_time_is_seconds_minutes_or_hours() -> None:
 
 def test_a_pipe_gets_a_line_for_each_gain() -> None:
     stream = io.StringIO()
-    board = Board.of({workload().key: (scaled(), 3)})
-    with Progress(board, stream, Budget(trials=4)) as progress:
+    table = ProgressTable.of({workload().key: (scaled(), 3)})
+    with Progress(table, stream, TrialBudget(trials=4)) as progress:
         progress(trial(0, seconds=4e-6))
         progress(trial(1, seconds=2e-6))
         progress(trial(2, outcome="crashed"))
@@ -124,19 +124,20 @@ def test_a_pipe_gets_a_line_for_each_gain() -> None:
 def test_a_pipe_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     stream, clock = io.StringIO(), iter(range(0, 10_000, 25))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    with Progress(Board.of({workload().key: (scaled(), 3)}), stream) as progress:
+    with Progress(ProgressTable.of({workload().key: (scaled(), 3)}), stream) as progress:
         for number in range(4):
             progress(trial(number, seconds=(1 + number) * 1e-6))
     assert "no gain since" in stream.getvalue()
 
 
 def test_a_terminal_shows_a_table() -> None:
-    board = Board.of({workload().key: (scaled(), 3)}, [trial(0, seconds=4e-6)])
-    progress = Progress(board, io.StringIO(), Budget(seconds=600.0))
+    table = ProgressTable.of({workload().key: (scaled(), 3)})
+    table.resume([trial(0, seconds=4e-6)], 1)
+    progress = Progress(table, io.StringIO(), TrialBudget(seconds=600.0))
     progress(trial(1, seconds=2e-6))
     progress(trial(2, outcome="crashed"))
     console = Console(file=io.StringIO(), width=100, record=True)
-    console.print(progress.table())
+    console.print(progress.renderable())
     title, heads, row = (line.rstrip() for line in console.export_text().splitlines())
     assert title == "3 trials, 1 failed, 0 s, at most 10 min 00 s left"
     assert heads.split() == [
@@ -146,12 +147,12 @@ def test_a_terminal_shows_a_table() -> None:
 
 
 def test_time_left_is_that_of_the_nearest_limit() -> None:
-    board = Board(began=time.monotonic() - 10.0, now=5)
-    assert Budget().left(board) is None
-    assert Budget(seconds=30.0).left(board) == pytest.approx(20.0, abs=1.0)
-    assert Budget(trials=6, seconds=30.0).left(board) == pytest.approx(2.0, abs=1.0)
-    assert Budget(trials=3).left(board) == 0.0
-    assert Budget(trials=3).left(Board()) is None
+    table = ProgressTable(began=time.monotonic() - 10.0, now=5)
+    assert TrialBudget().left(table) is None
+    assert TrialBudget(seconds=30.0).left(table) == pytest.approx(20.0, abs=1.0)
+    assert TrialBudget(trials=6, seconds=30.0).left(table) == pytest.approx(2.0, abs=1.0)
+    assert TrialBudget(trials=3).left(table) == 0.0
+    assert TrialBudget(trials=3).left(ProgressTable()) is None
 
 
 def test_without_a_gpu_a_search_for_one_does_not_begin(

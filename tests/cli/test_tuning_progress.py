@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 
-from tilewright.autotune.report.progress_table import Board
+from tilewright.autotune.report.progress_table import ProgressTable
 from tilewright.cli.tuning_progress import Progress
 
 from ..autotune.samples import trial
@@ -10,7 +10,7 @@ from ..autotune.samples import trial
 
 def test_what_a_search_waits_for_is_told_until_the_next_record() -> None:
     stream = io.StringIO()
-    with Progress(Board.of({}), stream) as progress:
+    with Progress(ProgressTable.of({}), stream) as progress:
         progress.note("process 7 uses the CPU for tuning; waiting for it")
         progress(trial())
     (line,) = stream.getvalue().splitlines()
@@ -23,8 +23,8 @@ def test_a_terminal_has_the_note_above_its_table() -> None:
         def isatty(self) -> bool:
             return True
 
-    with Progress(Board.of({}), Terminal()) as progress:
+    with Progress(ProgressTable.of({}), Terminal()) as progress:
         progress.note("waiting")
-        assert str(progress.table().title).endswith(", waiting")
+        assert str(progress.renderable().title).endswith(", waiting")
         progress(trial())
-        assert not str(progress.table().title).endswith(", waiting")
+        assert not str(progress.renderable().title).endswith(", waiting")

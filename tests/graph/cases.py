@@ -18,7 +18,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tilewright.graph.compile import compile
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.ir.ir import Graph, Node
+from tilewright.graph.ir.ir import Graph, GraphNode
 from tilewright.graph.ir.verify import verify
 from tilewright.graph.ops.base import tensor_type
 from tilewright.graph.passes.pipeline import optimise
@@ -106,7 +106,7 @@ def check_expressions(graph: Graph, feeds: Mapping[str, Array]) -> None:
         _check_expression(graph, node, [np.array(values[name]) for name in node.inputs])
 
 
-def _check_expression(graph: Graph, node: Node, arrays: list[Array]) -> None:
+def _check_expression(graph: Graph, node: GraphNode, arrays: list[Array]) -> None:
     types = [graph.types[name] for name in node.inputs]
     tensors = [te.placeholder(t.shape, t.dtype, name=f"x{n}") for n, t in enumerate(types)]
     outputs = node.op.express(*tensors, name="y")

@@ -14,7 +14,7 @@ from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph, Node
+from tilewright.graph.ir.ir import Graph, GraphNode
 from tilewright.graph.ir.verify import verify
 from tilewright.graph.ops.base import Operator, tensor_type
 from tilewright.graph.passes.layout import ChannelsLast
@@ -97,7 +97,7 @@ def check_node(
     return graph
 
 
-def check_expression(graph: Graph, node: Node) -> None:
+def check_expression(graph: Graph, node: GraphNode) -> None:
     """Compare the expression of `node` with its reference, watching every access."""
     types = [graph.types[name] for name in node.inputs]
     arrays = [

@@ -13,7 +13,7 @@ import pytest
 from tilewright.driver.check.ways import Ways
 from tilewright.graph.compile import compile
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph, Node
+from tilewright.graph.ir.ir import Graph, GraphNode
 from tilewright.graph.ops.activation import Softplus
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.functions import Abs, Cast, Log
@@ -77,7 +77,7 @@ def add(builder: GraphBuilder, number: int, chain: Chain) -> str:
     for operator in operators:
         made = [builder.fresh(operator.title.lower())]
         made += [f"{made[0]}.{n}" for n in range(1, operator.output_count)]
-        builder.add_node(Node(operator, (value,), tuple(made)))
+        builder.add_node(GraphNode(operator, (value,), tuple(made)))
         value = made[0]
     return value
 

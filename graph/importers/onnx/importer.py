@@ -20,11 +20,11 @@ from ....runtime.files.regular_file import open_regular
 from ....tir.errors import InternalError
 from ...errors import ModelError, ModelFileError, UnsupportedNode, UnsupportedOperator
 from ...ir.build import GraphBuilder
-from ...ir.ir import Graph, Node
-from ...types import Symbol
-from .limits import Limits, checked_type
+from ...ir.ir import Graph, GraphNode
+from ...types import SymbolicSize
+from .limits import ImportLimits, checked_type
 from .node import NodeReader, NotSupported, attribute_names, node_name
-from .rules.rule import Rule, Several
+from .rules.rule import ImportRule, Several
 from .rules.table import RULES
 from .symbols import Declared, Shapes, resolve, unnamed
 from .tensors import TensorReader, dtype_name
@@ -35,7 +35,7 @@ Source = str | os.PathLike[str] | bytes | ModelProto
 
 
 def import_onnx(
-    model: Source, *, shapes: Shapes | None = None, limits: Limits | None = None
+    model: Source, *, shapes: Shapes | None = None, limits: ImportLimits | None = None
 ) -> Graph:
     """The Graph of an ONNX model.
 
@@ -45,12 +45,12 @@ def import_onnx(
     Raises: ModelFileError when a file cannot be read, UnsupportedOperator with every node that we
     cannot import, ModelError for everything else that is wrong with the model.
     """
-    bounds = limits or Limits()
+    bounds = limits or ImportLimits()
     proto, folder = _parsed(model, bounds)
     return _Importer(proto, TensorReader(folder, bounds)).graph(shapes)
 
 
-def _parsed(model: Source, limits: Limits) -> tuple[ModelProto, Path | None]:
+def _parsed(model: Source, limits: ImportLimits) -> tuple[ModelProto, Path | None]:
     """The model and the folder that its external data may lie in."""
     folder = None
     if isinstance(model, ModelProto):
@@ -69,7 +69,7 @@ def _parsed(model: Source, limits: Limits) -> tuple[ModelProto, Path | None]:
     return proto, folder
 
 
-def _read(path: Path, limits: Limits) -> bytes:
+def _read(path: Path, limits: ImportLimits) -> bytes:
     """The bytes of a regular file of at most `limits.file_bytes`."""
     try:
         with open_regular(path) as file:
@@ -226,7 +226,7 @@ class _Importer:
             self.failures.append(failure)
         self.lost.update(proto.output)
 
-    def _build(self, proto: NodeProto, rule: Rule, version: int) -> None:
+    def _build(self, proto: NodeProto, rule: ImportRule, version: int) -> None:
         reader = NodeReader(proto, version, self.builder, self.tensors)
         if not proto.output or not proto.output[0]:
             raise ModelError(f"model: {reader.title} has no output.", code="onnx-no-output")
@@ -238,12 +238,12 @@ class _Importer:
             if isinstance(result, tuple):
                 op, inputs = result
                 reader.check_present(inputs)
-                reader.define(Node(op, inputs, reader.outputs(op.output_count), proto.name))
+                reader.define(GraphNode(op, inputs, reader.outputs(op.output_count), proto.name))
                 return
             for output, (op, inputs) in zip(proto.output, result.results, strict=False):
                 reader.check_present(inputs)
                 if output:
-                    reader.define(Node(op, inputs, (output,), proto.name))
+                    reader.define(GraphNode(op, inputs, (output,), proto.name))
         except ModelError as error:
             if reader.title not in error.message:
                 error.where = error.where or f"in {reader.title}"
@@ -257,7 +257,7 @@ class _Importer:
             ) from error
 
 
-def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[Rule, int]:
+def _rule(proto: NodeProto, opset: int, used: set[str]) -> tuple[ImportRule, int]:
     """The rule for a node and its operator's version. Raises: NotSupported when there is none."""
     if proto.domain not in ("", "ai.onnx") or proto.op_type not in RULES:
         raise NotSupported("there is no such core operator")
@@ -301,13 +301,13 @@ def _declared(item: ValueInfoProto) -> Declared:
     tensor = item.type.tensor_type
     if not tensor.HasField("shape"):
         return Declared(item.name, dtype_name(tensor.elem_type), None)
-    dims: list[int | Symbol] = []
+    dims: list[int | SymbolicSize] = []
     for axis, dim in enumerate(tensor.shape.dim):
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             dims.append(dim.dim_value)
         else:
-            dims.append(Symbol(dim.dim_param) if dim.dim_param else unnamed(item.name, axis))
+            dims.append(SymbolicSize(dim.dim_param) if dim.dim_param else unnamed(item.name, axis))
     return Declared(item.name, dtype_name(tensor.elem_type), tuple(dims))
 
 
-__all__ = ["Limits", "import_onnx"]
+__all__ = ["ImportLimits", "import_onnx"]

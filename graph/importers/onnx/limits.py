@@ -30,7 +30,7 @@ def _memory() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ImportLimits:
     """Upper bounds; all but the numbers of nodes, dimensions and characters are in bytes."""
 
     nodes: int = 200_000
@@ -46,7 +46,7 @@ class Limits:
 class Account:
     """What one model has taken of its limits so far."""
 
-    limits: Limits
+    limits: ImportLimits
     stored: int = 0
     computed: int = 0
 
@@ -75,7 +75,7 @@ class Account:
             )
 
 
-def checked_type(what: str, dtype: str, shape: tuple[int, ...], limits: Limits) -> TensorType:
+def checked_type(what: str, dtype: str, shape: tuple[int, ...], limits: ImportLimits) -> TensorType:
     """The type of `what`.
 
     Raises: ModelError for an unknown element type, a negative size, or a limit exceeded.

@@ -11,7 +11,7 @@ from onnx import AttributeProto, NodeProto, TensorProto
 
 from ...errors import ModelError
 from ...ir.build import GraphBuilder
-from ...ir.ir import Node
+from ...ir.ir import GraphNode
 from ...ops.base import Operator
 from ...reference.reference import apply
 from ...types import Array, Splat, TensorType, array_of, owned
@@ -93,10 +93,10 @@ class NodeReader:
         """
         self.check_present(inputs)
         name = self.builder.fresh(f"{node_name(self.proto)}.{op.title.lower()}")
-        self.define(Node(op, inputs, (name,), self.proto.name))
+        self.define(GraphNode(op, inputs, (name,), self.proto.name))
         return name
 
-    def define(self, node: Node) -> None:
+    def define(self, node: GraphNode) -> None:
         """Add a node, or the constants that it is where the model computes with shapes."""
         types = node.infer(self.builder.types)
         for output, type_ in zip(node.outputs, types, strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....tir.errors import known_names
 from ...errors import ModelError
-from ...types import Symbol
+from ...types import SymbolicSize
 
 Shapes = Mapping[str, Sequence[int] | int]
 
@@ -18,16 +18,16 @@ class Declared:
 
     name: str
     dtype: str
-    dims: tuple[int | Symbol, ...] | None
+    dims: tuple[int | SymbolicSize, ...] | None
 
     def __str__(self) -> str:
         dims = "?" if self.dims is None else ", ".join(map(str, self.dims))
         return f"'{self.name}' {self.dtype}[{dims}]"
 
 
-def unnamed(name: str, axis: int) -> Symbol:
+def unnamed(name: str, axis: int) -> SymbolicSize:
     """The symbol of a dimension that has neither size nor name; no model can use its name."""
-    return Symbol(f"{name}[{axis}]")
+    return SymbolicSize(f"{name}[{axis}]")
 
 
 def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, tuple[int, ...]]:
@@ -38,10 +38,10 @@ def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, tu
     """
     given = dict(shapes or {})
     _check_names(declared, given)
-    sizes: dict[Symbol, int] = {}
+    sizes: dict[SymbolicSize, int] = {}
     for name, size in given.items():
         if isinstance(size, int):
-            sizes[Symbol(name)] = _size(name, size)
+            sizes[SymbolicSize(name)] = _size(name, size)
     for item in declared:
         shape = given.get(item.name)
         if shape is not None and not isinstance(shape, int):
@@ -50,17 +50,17 @@ def resolve(declared: Sequence[Declared], shapes: Shapes | None) -> dict[str, tu
     return {item.name: _shape(item, given, sizes) for item in declared}
 
 
-def _symbols(item: Declared) -> list[Symbol]:
-    return [dim for dim in item.dims or () if isinstance(dim, Symbol)]
+def _symbols(item: Declared) -> list[SymbolicSize]:
+    return [dim for dim in item.dims or () if isinstance(dim, SymbolicSize)]
 
 
-def _shape(item: Declared, given: Shapes, sizes: Mapping[Symbol, int]) -> tuple[int, ...]:
+def _shape(item: Declared, given: Shapes, sizes: Mapping[SymbolicSize, int]) -> tuple[int, ...]:
     shape = given.get(item.name)
     if item.dims is None:
         assert shape is not None
         assert not isinstance(shape, int)
         return tuple(shape)
-    return tuple(sizes[dim] if isinstance(dim, Symbol) else dim for dim in item.dims)
+    return tuple(sizes[dim] if isinstance(dim, SymbolicSize) else dim for dim in item.dims)
 
 
 def _check_names(declared: Sequence[Declared], given: Shapes) -> None:
@@ -86,7 +86,7 @@ def _size(name: str, size: int) -> int:
     )
 
 
-def _bind(item: Declared, shape: tuple[int, ...], sizes: dict[Symbol, int]) -> None:
+def _bind(item: Declared, shape: tuple[int, ...], sizes: dict[SymbolicSize, int]) -> None:
     if item.dims is None:
         return
     if len(shape) != len(item.dims):
@@ -95,7 +95,7 @@ def _bind(item: Declared, shape: tuple[int, ...], sizes: dict[Symbol, int]) -> N
             code="shapes-rank",
         )
     for axis, (dim, size) in enumerate(zip(item.dims, shape, strict=True)):
-        expected = sizes.setdefault(dim, size) if isinstance(dim, Symbol) else dim
+        expected = sizes.setdefault(dim, size) if isinstance(dim, SymbolicSize) else dim
         if expected != size:
             raise ModelError(
                 f"shapes: axis {axis} of input {item} is {expected}, got {size}.",
@@ -103,7 +103,9 @@ def _bind(item: Declared, shape: tuple[int, ...], sizes: dict[Symbol, int]) -> N
             )
 
 
-def _check_closed(declared: Sequence[Declared], given: Shapes, sizes: Mapping[Symbol, int]) -> None:
+def _check_closed(
+    declared: Sequence[Declared], given: Shapes, sizes: Mapping[SymbolicSize, int]
+) -> None:
     open_inputs = [
         item
         for item in declared
@@ -129,8 +131,8 @@ def _check_closed(declared: Sequence[Declared], given: Shapes, sizes: Mapping[Sy
     )
 
 
-def _example(item: Declared, sizes: Mapping[Symbol, int]) -> str:
+def _example(item: Declared, sizes: Mapping[SymbolicSize, int]) -> str:
     if item.dims is None:
         return "..."
-    values = [sizes.get(dim, 1) if isinstance(dim, Symbol) else dim for dim in item.dims]
+    values = [sizes.get(dim, 1) if isinstance(dim, SymbolicSize) else dim for dim in item.dims]
     return ", ".join(map(str, values)) + ("," if len(values) == 1 else "")

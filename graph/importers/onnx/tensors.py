@@ -17,7 +17,7 @@ from onnx import TensorProto
 
 from ...errors import ModelError, ModelFileError
 from ...types import Array, TensorType, frozen
-from .limits import Account, Limits, checked_type
+from .limits import Account, ImportLimits, checked_type
 
 DTYPES: dict[int, str] = {
     TensorProto.BOOL: "bool",
@@ -57,7 +57,7 @@ class TensorReader:
     folder: where external data may lie; None when there is no such place.
     """
 
-    def __init__(self, folder: Path | None, limits: Limits) -> None:
+    def __init__(self, folder: Path | None, limits: ImportLimits) -> None:
         self.folder = folder
         self.limits = limits
         self.account = Account(limits)

@@ -15,7 +15,7 @@ from ...arrays import Array
 from ..driver.errors import DeviceUseError
 from . import dlpack
 from .context import Context, Memory, Stream
-from .dlpack import CUDA, CUDA_MANAGED, NoCapsule, Tensor, UnknownType
+from .dlpack import CUDA, CUDA_MANAGED, DlpackTensor, NoCapsule, UnknownType
 
 _READY = -1  # of DLPack's `stream`: nobody has to wait
 
@@ -129,7 +129,7 @@ class DeviceArray:
         if stream != _READY:
             self.memory.context.synchronize()
         device = self.__dlpack_device__()
-        tensor = Tensor(self.pointer, self.shape, None, self.dtype, device, False, self)
+        tensor = DlpackTensor(self.pointer, self.shape, None, self.dtype, device, False, self)
         try:
             return dlpack.export(tensor, max_version)
         except UnknownType as unknown:
@@ -139,7 +139,7 @@ class DeviceArray:
         return CUDA, self.memory.context.device.index
 
 
-def _taken(array: Any, index: int) -> Tensor:
+def _taken(array: Any, index: int) -> DlpackTensor:
     """What an array of another library says of itself; index: of the device where it says none."""
     if hasattr(array, "__dlpack__"):
         capsule = array.__dlpack__()
@@ -166,10 +166,10 @@ def _taken(array: Any, index: int) -> Tensor:
     strides = shown.get("strides")
     steps = None if strides is None else tuple(step // dtype.itemsize for step in strides)
     device = (CUDA, int(getattr(getattr(array, "device", None), "id", index)))
-    return Tensor(pointer or 0, tuple(shown["shape"]), steps, dtype, device, read_only, array)
+    return DlpackTensor(pointer or 0, tuple(shown["shape"]), steps, dtype, device, read_only, array)
 
 
-def _is_row_major(tensor: Tensor) -> bool:
+def _is_row_major(tensor: DlpackTensor) -> bool:
     """Whether it has no gaps; what an axis of one item steps over is of no matter."""
     if tensor.strides is None or 0 in tensor.shape:
         return True

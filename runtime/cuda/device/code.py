@@ -124,7 +124,7 @@ class DeviceCode(Code):
         return Loaded(context, {name: module.kernel(name) for name in names})
 
     def _prepared(self, loaded: Loaded) -> Loaded:
-        """It with its constants, and what is prepared of them."""
+        """Upload the constants and run `prepare`."""
         context, artifact = loaded.context, self.artifact
         fixed = {name: DeviceArray.of(context, array) for name, array in self.constants.items()}
         for parameter in artifact.parameters:

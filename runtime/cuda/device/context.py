@@ -338,12 +338,12 @@ class Module:
             self.handle = driver.load(cubin.image)
         weakref.finalize(self, _release, context, driver.unload, self.handle)
 
-    def kernel(self, name: str) -> Kernel:
+    def kernel(self, name: str) -> DeviceKernel:
         """One of its kernels by its name in the source."""
-        return Kernel(self, name)
+        return DeviceKernel(self, name)
 
 
-class Kernel:
+class DeviceKernel:
     """A kernel on the device; attributes: what it takes."""
 
     def __init__(self, module: Module, name: str) -> None:

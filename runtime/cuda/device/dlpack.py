@@ -73,7 +73,7 @@ class _Versioned(ctypes.Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class DlpackTensor:
     """What a capsule says.
 
     device: its kind and number. strides: in items; None: row-major without gaps. owner: keeps the
@@ -97,7 +97,7 @@ class UnknownType(Exception):
     """A dtype that DLPack, or NumPy, does not have."""
 
 
-def export(tensor: Tensor, max_version: tuple[int, int] | None) -> object:
+def export(tensor: DlpackTensor, max_version: tuple[int, int] | None) -> object:
     """A capsule of a tensor, for one who knows DLPack up to `max_version`; None: before 1.0.
 
     Raises: UnknownType.
@@ -116,7 +116,7 @@ def export(tensor: Tensor, max_version: tuple[int, int] | None) -> object:
 class _Shown:
     """A tensor as NumPy sees it: items of its size, and kept by the array that is made of it."""
 
-    def __init__(self, tensor: Tensor) -> None:
+    def __init__(self, tensor: DlpackTensor) -> None:
         size = tensor.dtype.itemsize
         strides = tensor.strides
         self.owner = tensor.owner
@@ -129,7 +129,7 @@ class _Shown:
         }
 
 
-def take(capsule: object) -> Tensor:
+def take(capsule: object) -> DlpackTensor:
     """The tensor of a capsule, which is used up by it.
 
     Raises: UnknownType; NoCapsule.
@@ -139,7 +139,7 @@ def take(capsule: object) -> Tensor:
     dtype = _dtype(tensor.dtype)
     versioned = isinstance(managed, _Versioned)
     _rename(capsule, _TAKEN[_VERSIONED if versioned else _LEGACY])
-    return Tensor(
+    return DlpackTensor(
         pointer=(tensor.data or 0) + tensor.offset,
         shape=tuple(tensor.shape[: tensor.rank]),
         strides=tuple(tensor.strides[: tensor.rank]) if tensor.strides else None,

@@ -23,7 +23,7 @@ from ...machine.timing import CacheState, Timing
 from ...model.profile import Profile, step_time
 from .array import DeviceArray
 from .context import Event, Memory, Stream
-from .graph import Graph, Recording
+from .graph import DeviceGraph, Recording
 from .loaded_program import LoadedProgram
 from .timing import measure_on, sampler_on
 
@@ -56,7 +56,7 @@ class DeviceFrame:
         count = 1 + max((placed.stream for placed in program.placed), default=0)
         self._streams = [context.stream() for _ in range(count)]
         self._arrays: dict[str, Sequence[Array | DeviceArray]] = {}
-        self._graph: Graph | None = None
+        self._graph: DeviceGraph | None = None
         self._recorded_for: tuple[int | None, ...] = ()
         self._marks: list[Event] = []  # of the graph, while it is recorded
 
@@ -171,7 +171,7 @@ class DeviceFrame:
 
     # -- recording -------------------------------------------------------------------------------
 
-    def _ready(self) -> Graph:
+    def _ready(self) -> DeviceGraph:
         """The graph for the arrays pointed to."""
         wanted = tuple(
             array.pointer if isinstance(array, DeviceArray) else None
@@ -183,7 +183,7 @@ class DeviceFrame:
             self._recorded_for = wanted
         return self._graph
 
-    def _record(self) -> Graph:
+    def _record(self) -> DeviceGraph:
         main = self._streams[0]
         recording = Recording(main)
         with recording:

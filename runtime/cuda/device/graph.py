@@ -20,7 +20,7 @@ from .context import Context, Stream
 _RELAXED = 2  # capture: other threads may do what they like meanwhile
 
 
-class Graph:
+class DeviceGraph:
     """Recorded work, ready to run; nodes: how many launches, copies and fills it holds."""
 
     def __init__(self, context: Context, recorded: Pointer) -> None:
@@ -49,10 +49,10 @@ class Recording:
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self._handle = ffi.cast("void *", stream.pointer)
-        self._graph: Graph | None = None
+        self._graph: DeviceGraph | None = None
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> DeviceGraph:
         """What was recorded."""
         if self._graph is None:
             raise DeviceUseError(
@@ -77,7 +77,7 @@ class Recording:
             return
         with self.stream.context.during("ending a recording"):
             libcuda().check("StreamEndCapture", self._handle, recorded)
-        self._graph = Graph(self.stream.context, recorded[0])
+        self._graph = DeviceGraph(self.stream.context, recorded[0])
 
 
 def _destroy(context: Context, graph: Pointer) -> None:

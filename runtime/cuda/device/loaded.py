@@ -10,7 +10,7 @@ import numpy as np
 
 from ....codegen.cuda.artifact import Launch, Part
 from .array import DeviceArray
-from .context import Context, Kernel, Stream
+from .context import Context, DeviceKernel, Stream
 from .launch import Argument, check_aligned, pack
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
@@ -23,7 +23,7 @@ class Bound:
     arrays: those that the launches read and write, kept here.
     """
 
-    launches: tuple[tuple[Kernel, Launch, bytes], ...]
+    launches: tuple[tuple[DeviceKernel, Launch, bytes], ...]
     arrays: Mapping[str, DeviceArray]
 
     def put(self, stream: Stream | None = None) -> None:
@@ -43,7 +43,7 @@ class Loaded:
     """An artifact on a device: its kernels by name, and the arrays that stay there."""
 
     context: Context
-    kernels: Mapping[str, Kernel]
+    kernels: Mapping[str, DeviceKernel]
     fixed: Mapping[str, DeviceArray] = field(default_factory=dict)
 
     def bound(

@@ -11,7 +11,7 @@ from ....codegen.cuda.streams import place_on_streams
 from ....tir.program.program import Launch, Slice
 from ...arrays import Array
 from ..toolchain.compile import Cubin
-from .context import Context, Kernel, Memory, Stream
+from .context import Context, DeviceKernel, Memory, Stream
 from .launch import pack
 
 
@@ -34,7 +34,7 @@ class LoadedProgram:
         self._poison = poison
         self.artifact = artifact
         self.placed = place_on_streams(artifact)
-        self._kernels: dict[tuple[str, str], Kernel] = {}
+        self._kernels: dict[tuple[str, str], DeviceKernel] = {}
         for kernel, cubin in zip(artifact.kernels, cubins, strict=True):
             module = context.load(cubin)
             for part in (kernel.run, kernel.prepare):

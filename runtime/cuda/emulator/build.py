@@ -10,7 +10,7 @@ from ....tir.errors import TargetError
 from ...machine.host import host_target
 from ...toolchain.compile import SOURCE_FILE, Units
 from ...toolchain.compilers import CPP, find_compiler
-from ...toolchain.elf import Symbol, symbols
+from ...toolchain.elf import ElfSymbol, symbols
 from ...toolchain.library import Library, Pointer, ffi
 from ...toolchain.line_table import LineTable
 from .source import MOST_SHARED, EmulatedSource, device_text, read_source
@@ -76,7 +76,7 @@ class Emulation:
             return None, ""
         return line, self._texts[line - 1].strip()
 
-    def shared(self, kernel: str) -> list[Symbol]:
+    def shared(self, kernel: str) -> list[ElfSymbol]:
         """The arrays of shared memory that a kernel declares with their size, where they lie."""
         start = f"_ZZ{len(kernel)}{kernel}E"
         found = []
@@ -85,13 +85,13 @@ class Emulation:
                 digits = re.match(r"\d+", rest := name[len(start) :])
                 assert digits is not None
                 plain = rest[digits.end() :][: int(digits[0])]  # a number may follow it
-                found.append(Symbol(plain, self._base + symbol.address, symbol.bytes))
+                found.append(ElfSymbol(plain, self._base + symbol.address, symbol.bytes))
         return found
 
-    def dynamic(self) -> list[Symbol]:
+    def dynamic(self) -> list[ElfSymbol]:
         """The arrays whose size comes with the launch."""
         places = [(name, self._symbols[name].address) for name in self.source.dynamic]
-        return [Symbol(name, self._base + address, MOST_SHARED) for name, address in places]
+        return [ElfSymbol(name, self._base + address, MOST_SHARED) for name, address in places]
 
 
 def _check_machine(checked: bool) -> None:

@@ -30,7 +30,7 @@ from ...arrays import Array
 from .build import Emulation, emulation
 from .launch import FencedArrays, LaunchRun, pack_arguments
 from .report import EmulationReport
-from .source import MOST_SHARED, EmulationError, Kernel
+from .source import MOST_SHARED, EmulationError, SourceKernel
 
 Given = Mapping[str, Array | int | float]
 
@@ -110,7 +110,7 @@ def _check_overlap(arrays: Mapping[str, Array]) -> None:
             )
 
 
-def _check_shape(launch: Launch, kernel: Kernel) -> None:
+def _check_shape(launch: Launch, kernel: SourceKernel) -> None:
     grid, block = launch.grid, launch.block
     most = kernel.most_threads or _MOST_THREADS
     fits = all(0 < n <= top for n, top in zip(grid, _MOST_GRID, strict=True))

@@ -15,7 +15,7 @@ from ....codegen.cuda.artifact import Launch
 from ...arrays import ALIGNMENT, Array, memory
 from ...toolchain.library import Pointer, ffi
 from .build import Emulation
-from .report import Barrier, EmulationReport, Finding, Index, Party, Site
+from .report import AccessSite, BarrierReport, EmulationReport, EmulatorFinding, Index, Party
 from .source import FENCE
 
 GLOBAL, SHARED, CONSTANT = range(3)
@@ -40,7 +40,7 @@ _GRANULE = 4  # bytes: the most that two threads share without being told apart
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryRange:
     """A range that a kernel may touch. written: the address of a byte for each of its bytes, not 0
     where a kernel wrote; 0: all count as written.
     """
@@ -81,22 +81,22 @@ class FencedArrays:
         """An argument, an array by the address of its copy."""
         return self._copies[name].ctypes.data if isinstance(given, np.ndarray) else given
 
-    def memory(self, made: Emulation, kernel: str, shared_bytes: int) -> list[Memory]:
+    def memory(self, made: Emulation, kernel: str, shared_bytes: int) -> list[MemoryRange]:
         """Every range that a launch may touch."""
         found = []
         for name, copy in self._copies.items():
             kind = GLOBAL if self._arrays[name].flags.writeable else CONSTANT
             written = self._written[name].ctypes.data if name in self._written else 0
-            place = Memory(name, copy.ctypes.data, copy.nbytes, copy.itemsize, kind, written)
+            place = MemoryRange(name, copy.ctypes.data, copy.nbytes, copy.itemsize, kind, written)
             found.append(place)
         items = made.source.items
         for array in made.shared(kernel):
             item = items.get(array.name, _GRANULE)
-            found.append(Memory(array.name, array.address, array.bytes, item, SHARED))
-        found += [Memory(a.name, a.address, shared_bytes, 1, SHARED) for a in made.dynamic()]
+            found.append(MemoryRange(array.name, array.address, array.bytes, item, SHARED))
+        found += [MemoryRange(a.name, a.address, shared_bytes, 1, SHARED) for a in made.dynamic()]
         return found
 
-    def faults(self, kernel: str) -> list[Finding]:
+    def faults(self, kernel: str) -> list[EmulatorFinding]:
         """What a kernel that has run wrote where it may not, as far as bytes have changed."""
         found, at, before = [], 0, ""
         for name, copy in self._copies.items():
@@ -106,17 +106,17 @@ class FencedArrays:
             array = self._arrays[name]
             if not array.flags.writeable and not np.array_equal(_bytes(copy), _bytes(array)):
                 note = f"it wrote into '{name}', which it may only read"
-                found.append(Finding("read-only", kernel, (), note=note))
+                found.append(EmulatorFinding("read-only", kernel, (), note=note))
         return found + self._beside(kernel, slice(at, None), before, before)
 
-    def _beside(self, kernel: str, fence: slice, before: str, behind: str) -> list[Finding]:
+    def _beside(self, kernel: str, fence: slice, before: str, behind: str) -> list[EmulatorFinding]:
         """A finding where a fence has changed: beside the nearer of two arrays."""
         changed = np.flatnonzero(self._arena[fence] != _POISON)
         if not changed.size:
             return []
         first = changed[0] < self._arena[fence].size - changed[-1]
         note = f"it wrote outside of '{before if first else behind}'"
-        return [Finding("out-of-bounds", kernel, (), note=note)]
+        return [EmulatorFinding("out-of-bounds", kernel, (), note=note)]
 
     def copy_back(self) -> None:
         """Write what may be written."""
@@ -145,7 +145,7 @@ class LaunchRun:
         self,
         made: Emulation,
         launch: Launch,
-        memories: Sequence[Memory],
+        memories: Sequence[MemoryRange],
     ) -> None:
         self._made = made
         self._kernel = launch.kernel
@@ -177,35 +177,35 @@ class LaunchRun:
             tuple(self._barrier(row) for row in places if row[1] == _AT_BARRIER),
         )
 
-    def _finding(self, row: tuple[int, ...]) -> Finding:
+    def _finding(self, row: tuple[int, ...]) -> EmulatorFinding:
         kind, times, where, offset = _KINDS[row[0]], *row[1:4]
         parts = [part for part in (row[4:8], row[8:12]) if part[0] >= 0]
         parties = tuple(self._party(*part) for part in parts)
         note = ffi.string(ffi.cast("char *", row[12])).decode() if row[12] else ""
         if where < 0:
-            return Finding(kind, self._kernel, parties, None, None, times, note)
+            return EmulatorFinding(kind, self._kernel, parties, None, None, times, note)
         place = self._memories[where]
         element = offset // place.item
-        return Finding(kind, self._kernel, parties, place.name, element, times, note)
+        return EmulatorFinding(kind, self._kernel, parties, place.name, element, times, note)
 
     def _party(self, block: int, thread: int, site: int, action: int) -> Party:
         grid, extent = self._shape
         line, text = self._made.line(site)
         return Party(_index(block, grid), _index(thread, extent), _ACTIONS[action], line, text)
 
-    def _site(self, row: tuple[int, ...]) -> Site:
+    def _site(self, row: tuple[int, ...]) -> AccessSite:
         site, action, where, size, requests, parts, least, worst = row
         place = self._memories[where]
         line, text = self._made.line(site)
         space = "shared" if place.kind == SHARED else "global"
-        return Site(
+        return AccessSite(
             *(self._kernel, line, text, place.name, space, _ACTIONS[action], size),
             *(requests, parts, least, worst),
         )
 
-    def _barrier(self, row: tuple[int, ...]) -> Barrier:
+    def _barrier(self, row: tuple[int, ...]) -> BarrierReport:
         line, text = self._made.line(row[0])
-        return Barrier(self._kernel, line, text, passed=row[4], needed=row[5])
+        return BarrierReport(self._kernel, line, text, passed=row[4], needed=row[5])
 
 
 def _index(number: int, extent: Index) -> Index:

@@ -28,7 +28,7 @@ class Party:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class EmulatorFinding:
     """One fault of a kernel, as often as it was seen.
 
     kind: "race", "out-of-bounds", "unwritten", "barrier", "warp", "early", "misaligned",
@@ -53,7 +53,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class AccessSite:
     """What the warps asked for at one place of a source, in all.
 
     space: "shared" or "global". action: as of a Party. bytes: of one thread's access. requests: of
@@ -94,7 +94,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class BarrierReport:
     """A barrier of a block. passed: by how many blocks, how often each. needed: how often two
     threads' accesses, one just before it and one just after it, would clash without it; 0: on these
     arrays nothing needs it.
@@ -116,9 +116,9 @@ class EmulationReport:
     place of the source asked of memory, and which barriers something needed.
     """
 
-    findings: tuple[Finding, ...]
-    sites: tuple[Site, ...] = ()
-    barriers: tuple[Barrier, ...] = ()
+    findings: tuple[EmulatorFinding, ...]
+    sites: tuple[AccessSite, ...] = ()
+    barriers: tuple[BarrierReport, ...] = ()
 
     def __bool__(self) -> bool:
         return not self.findings
@@ -134,8 +134,8 @@ class EmulationReport:
     @staticmethod
     def of_launches(reports: Sequence[EmulationReport]) -> EmulationReport:
         """What was seen in all; what stands on one line and does the same to one buffer is one."""
-        sites: dict[tuple[object, ...], Site] = {}
-        barriers: dict[tuple[object, ...], Barrier] = {}
+        sites: dict[tuple[object, ...], AccessSite] = {}
+        barriers: dict[tuple[object, ...], BarrierReport] = {}
         for report in reports:
             for site in report.sites:
                 key = (site.kernel, site.line, site.buffer, site.action, site.bytes)
@@ -155,7 +155,7 @@ class EmulationReport:
         )
 
 
-def _both_sites(one: Site, other: Site) -> Site:
+def _both_sites(one: AccessSite, other: AccessSite) -> AccessSite:
     return replace(
         one,
         requests=one.requests + other.requests,
@@ -165,5 +165,5 @@ def _both_sites(one: Site, other: Site) -> Site:
     )
 
 
-def _place(seen: Site | Barrier) -> tuple[str, int]:
+def _place(seen: AccessSite | BarrierReport) -> tuple[str, int]:
     return seen.kernel, seen.line or 0

@@ -34,7 +34,7 @@ class EmulationError(TilewrightError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class SourceKernel:
     """A kernel of a source. most_threads: what its launch bounds say, None where it has none."""
 
     name: str
@@ -48,7 +48,7 @@ class EmulatedSource:
     """
 
     text: str
-    kernels: dict[str, Kernel]
+    kernels: dict[str, SourceKernel]
     items: dict[str, int]
     dynamic: dict[str, str]
     shared_lines: dict[int, bool]
@@ -75,7 +75,7 @@ def read_source(text: str) -> EmulatedSource:
     """Read a source. Raises: EmulationError."""
     plain = _COMMENT.sub(_blank, text)
     threads = {match["name"]: match["threads"] for match in _KERNEL.finditer(plain)}
-    kernels = {name: Kernel(name, int(n) if n else None) for name, n in threads.items()}
+    kernels = {name: SourceKernel(name, int(n) if n else None) for name, n in threads.items()}
     dynamic = {match["name"]: match["type"].strip() for match in _DYNAMIC.finditer(plain)}
     lines = {
         number: _is_dynamic(line, number)

@@ -24,7 +24,7 @@ FUNC = scaled(4096)
 
 
 def alone(trials: tuple[Trial, ...]) -> list[Trial]:
-    """Those that are no finals."""
+    """The jobs that are no confirmation rounds."""
     return [trial for trial in trials if not trial.method.session]
 
 
@@ -61,7 +61,7 @@ def test_a_search_finds_the_fastest_and_a_build_takes_it(
 
 
 def test_a_search_goes_on_where_its_log_ends(plan: Callable[..., None], tmp_path: Path) -> None:
-    """The default is fastest by far, so there are no finals."""
+    """The default is fastest by far, so nothing is confirmed."""
     plan(before="*microseconds += threads == 64 ? 0 : 40;")
     log = tmp_path / "gpu.jsonl"
     first = tw.tune(FUNC, "cuda:sm_90a", rule=on_grid, trials=2, log=log)

@@ -124,5 +124,5 @@ def test_who_spills_is_not_run_at_all_but_for_the_default(
     found = machine.measure(job(spilling(default), spilling(other), third)).results
     assert [result.outcome for result in found] == ["ok", "build-failed", "ok"]
     assert found[1].text == (
-        "a thread keeps 256 bytes in local memory, for want of registers; another candidate 0"
+        "spills 256 bytes per thread to local memory; the best candidate spills 0"
     )

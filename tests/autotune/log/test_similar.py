@@ -6,7 +6,7 @@ from tilewright.autotune.log.file import contents
 from tilewright.autotune.log.record import Trial, Workload
 from tilewright.autotune.log.setting import Setting
 from tilewright.autotune.log.similar import similar_walks
-from tilewright.autotune.space.decisions import Answer, Answering, answers_of, nearest
+from tilewright.autotune.space.decisions import Decision, GuidedWalk, decisions_of, nearest
 from tilewright.autotune.space.space import TuningSpace
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target import Target
@@ -24,8 +24,8 @@ def parts(sch: Schedule) -> None:
     sch.sample_categorical(["a", "b"], 1, name="another")
 
 
-def chose(walk: Answering) -> object:
-    return walk.answers["question 0"].value
+def chose(walk: GuidedWalk) -> object:
+    return walk.decisions["question 0"].value
 
 
 def test_the_nearest_candidate_is_that_of_the_nearest_numbers() -> None:
@@ -40,13 +40,13 @@ def test_the_nearest_candidate_is_that_of_the_nearest_numbers() -> None:
 
 def test_answers_are_taken_over_by_name_and_the_rules_own_stay_its_own() -> None:
     space = TuningSpace(scaled(48), Target.parse("c:avx512"), parts)
-    default = Answering((), answers={"question 0": Answer(16, is_default=True)})
-    assert space.walked(default).is_default
-    found = space.walked(Answering((), answers={"question 0": Answer(16)}))
+    default = GuidedWalk((), decisions={"question 0": Decision(16, is_default=True)})
+    assert space.candidate_at(default).is_default
+    found = space.candidate_at(GuidedWalk((), decisions={"question 0": Decision(16)}))
     assert found.point == (3, 1)
-    assert answers_of(found.schedule.trace) == {
-        "question 0": Answer(12),
-        "another": Answer("b", is_default=True),
+    assert decisions_of(found.schedule.trace) == {
+        "question 0": Decision(12),
+        "another": Decision("b", is_default=True),
     }
 
 

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from tilewright.autotune.model.cache_traffic import traffic_of
+from tilewright.autotune.model.cache_traffic import cache_traffic
 from tilewright.autotune.model.features import features
-from tilewright.autotune.space.decisions import answers_of, numbers
+from tilewright.autotune.space.decisions import decisions_of, encode
 from tilewright.autotune.space.space import TuningSpace
 from tilewright.schedule.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
@@ -75,7 +75,7 @@ def test_what_fits_a_cache_passes_it_once_and_what_does_not_as_often_as_it_is_us
     space = TuningSpace(product(64, 64, 64), TARGET, plain)
     body = space.candidate().schedule.func.body
     matrix = 64 * 64 * 4
-    small, middle, large = traffic_of(body, (1 << 10, 20 << 10, 1 << 20)).passed
+    small, middle, large = cache_traffic(body, (1 << 10, 20 << 10, 1 << 20)).passed
     assert large == 3 * matrix
     assert middle == 3 * matrix
     assert small == pytest.approx(64 * 64 * 64 * 64, rel=0.1)
@@ -88,7 +88,7 @@ def test_answers_are_told_by_name_and_by_parts() -> None:
         sch.sample_categorical([0.5, 2])
 
     trace = TuningSpace(copied(8), TARGET, asks).candidate().schedule.trace
-    assert numbers(answers_of(trace)) == {"tile[0]": 3, "tile[1]": 4, "kind": 1, "question 2": 0.5}
+    assert encode(decisions_of(trace)) == {"tile[0]": 3, "tile[1]": 4, "kind": 1, "question 2": 0.5}
 
 
 def row_sums() -> PrimFunc:
@@ -147,7 +147,7 @@ def test_features_are_finite_and_tell_points_apart(func: PrimFunc, target: str) 
     seen = {}
     for _ in range(4):
         try:
-            candidate = space.drawn(source)
+            candidate = space.draw(source)
         except ScheduleError:
             continue
         found = features(candidate.schedule, resolved)

@@ -34,7 +34,7 @@ def test_what_decides_the_time_is_told_first() -> None:
         trials.append(asked(seconds, idle=idle, rows=rows, width=width, same=3))
     first, *others = importances(trials)
     assert first.question == "rows"
-    assert first.answers == 3
+    assert first.choices == 3
     assert first.share == pytest.approx(0.99, abs=0.02)
     assert {one.question for one in others} == {"idle", "width"}
     assert all(one.share < 0.1 for one in others)
@@ -42,7 +42,7 @@ def test_what_decides_the_time_is_told_first() -> None:
 
 def test_parts_of_an_answer_are_questions_of_their_own() -> None:
     trials = [asked(1e-6 * n, tile=(n, 8 - n % 2)) for n in range(1, 5) for _ in range(3)]
-    assert [(one.question, one.answers) for one in importances(trials)] == [
+    assert [(one.question, one.choices) for one in importances(trials)] == [
         ("tile[0]", 4),
         ("tile[1]", 2),
     ]

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.autotune.log.record import Trial
-from tilewright.autotune.places import cluster
-from tilewright.autotune.places import playoff as finals
+from tilewright.autotune.places import cluster, confirmation
 from tilewright.autotune.places.cluster import DASK
 from tilewright.autotune.tune import tune
 from tilewright.driver.tuning.errors import TuneError
@@ -68,7 +67,7 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 def test_a_scheduler_of_dask_measures_though_a_worker_is_killed(
     dask: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finals, "PROCESSES", 1)
+    monkeypatch.setattr(confirmation, "PROCESSES", 1)
 
     def kill(trial: Trial) -> None:
         if dask.workers[0].poll() is None:

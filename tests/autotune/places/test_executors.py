@@ -13,7 +13,7 @@ import pytest
 from tilewright.autotune.log.file import read_log
 from tilewright.autotune.measure.frames import encode
 from tilewright.autotune.measure.jobs import Job, Reply, Result
-from tilewright.autotune.places import playoff as finals
+from tilewright.autotune.places import confirmation
 from tilewright.autotune.places.cluster import cluster
 from tilewright.autotune.places.executors import Elsewhere
 from tilewright.autotune.tune import tune
@@ -51,7 +51,7 @@ def right(job: Job) -> bytes:
 
 @pytest.fixture(autouse=True)
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finals, "PROCESSES", 1)
+    monkeypatch.setattr(confirmation, "PROCESSES", 1)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from tilewright.autotune.report.html import Shown, curve_svg, functions_html
+from tilewright.autotune.report.html import TableRow, curve_svg, functions_html
 
 from ..samples import trial
 
@@ -36,9 +36,9 @@ def test_a_trial_that_failed_is_marked_and_one_in_turns_is_left_out() -> None:
 
 def test_those_that_gained_most_come_first() -> None:
     rows = [
-        Shown("same", 1, [trial(0)], 2e-6, 2e-6),
-        Shown("a<b", None, [trial(0), trial(1, outcome="wrong")], 4e-6, 2e-6),
-        Shown("none", 2, [], None, None),
+        TableRow("same", 1, [trial(0)], 2e-6, 2e-6),
+        TableRow("a<b", None, [trial(0), trial(1, outcome="wrong")], 4e-6, 2e-6),
+        TableRow("none", 2, [], None, None),
     ]
     page = parsed(functions_html(rows, "t & u", "ended: <now>"))
     table = [[cell.text or "" for cell in row] for row in page.iter("tr")]
@@ -51,7 +51,7 @@ def test_those_that_gained_most_come_first() -> None:
 
 
 def test_a_long_table_is_cut_and_says_so() -> None:
-    page = functions_html([Shown(f"f{n}", 1, [], None, None) for n in range(70)], "many")
+    page = functions_html([TableRow(f"f{n}", 1, [], None, None) for n in range(70)], "many")
     assert page.count("<tr>") == 61
     assert "<p>and 10 more functions</p>" in page
 
@@ -62,5 +62,5 @@ def test_a_small_gain_looks_small() -> None:
 
 
 def test_places_are_shown_where_they_are_known() -> None:
-    assert "places" in functions_html([Shown("f", 1, [], None, None)], "t")
-    assert "places" not in functions_html([Shown("f", None, [], None, None)], "t")
+    assert "places" in functions_html([TableRow("f", 1, [], None, None)], "t")
+    assert "places" not in functions_html([TableRow("f", None, [], None, None)], "t")

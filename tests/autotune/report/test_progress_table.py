@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
-from tilewright.autotune.report.bound import Bound
-from tilewright.autotune.report.progress_table import Board
+from tilewright.autotune.log.file import contents
+from tilewright.autotune.log.record import Trial
+from tilewright.autotune.log.summary import summarise
+from tilewright.autotune.report.bound import MachineBound
+from tilewright.autotune.report.progress_table import ProgressTable
 from tilewright.runtime.machine.host import host
 
 from ..samples import scaled, trial, workload
@@ -14,52 +18,53 @@ KEY = workload().key
 
 
 def test_rows_follow_the_trials() -> None:
-    board = Board.of({KEY: (scaled(), 3)})
-    assert board.add(trial(0, seconds=4e-6)) is not None
-    assert board.add(trial(1, outcome="crashed")) is None
-    assert board.add(trial(2, seconds=8e-6)) is None
-    (row,) = board.all_rows
-    assert board.add(trial(4, seconds=2e-6)) is row
+    table = ProgressTable.of({KEY: (scaled(), 3)})
+    assert table.add(trial(0, seconds=4e-6)) is not None
+    assert table.add(trial(1, outcome="crashed")) is None
+    assert table.add(trial(2, seconds=8e-6)) is None
+    (row,) = table.all_rows
+    assert table.add(trial(4, seconds=2e-6)) is row
     assert (row.name, row.places, row.trials, row.failed) == ("scaled", 3, 4, 1)
     assert (row.default, row.best, row.gain) == (6e-6, 3e-6, 2.0)
-    assert (board.trials, board.now) == (4, 4)
+    assert (table.trials, table.now) == (4, 4)
 
 
 def test_what_was_known_before_is_no_trial_of_now() -> None:
-    board = Board.of({KEY: (scaled(), 1)}, [trial(0), replace(trial(1), workload="other")])
-    assert (board.trials, board.now) == (1, 0)
+    table = ProgressTable.of({KEY: (scaled(), 1)})
+    table.resume([trial(0)], 1)
+    assert (table.trials, table.now) == (1, 0)
 
 
 def test_another_setting_has_a_row_of_its_own() -> None:
-    board = Board.of({KEY: (scaled(), 3)})
+    table = ProgressTable.of({KEY: (scaled(), 3)})
     other = trial(1, seconds=1e-7)
     other = replace(other, conditions=replace(other.conditions, cpu="another CPU"))
     for one in (trial(2, outcome="wrong"), trial(0), other, trial(4)):
-        board.add(one)
-    assert [(row.trials, row.name, row.places) for row in reversed(board.all_rows)] == [
+        table.add(one)
+    assert [(row.trials, row.name, row.places) for row in reversed(table.all_rows)] == [
         (1, "scaled", 3),
         (3, "scaled", 3),
     ]
     warm = replace(trial(1), method=replace(trial(1).method, cache="warm"))
-    board.add(warm)
-    assert len(board.all_rows) == 3
+    table.add(warm)
+    assert len(table.all_rows) == 3
 
 
 def test_a_function_gets_its_name_when_its_record_comes() -> None:
-    board = Board()
-    board.add(trial(0))
-    assert board.all_rows[0].name == "unnamed"
-    board.add(workload())
-    (row,) = board.all_rows
+    table = ProgressTable()
+    table.add(trial(0))
+    assert table.all_rows[0].name == "unnamed"
+    table.add(workload())
+    (row,) = table.all_rows
     assert row.name == "scaled"
-    assert row.bound == Bound.of(scaled())
-    board.add(replace(workload(32), text="no function"))
-    assert len(board.all_rows) == 2
+    assert row.bound == MachineBound.of(scaled())
+    table.add(replace(workload(32), text="no function"))
+    assert len(table.all_rows) == 2
 
 
 @pytest.mark.needs_cc
 def test_the_share_of_the_limit_is_that_of_this_machine_alone() -> None:
-    bound = Bound.of(scaled(1 << 20))
+    bound = MachineBound.of(scaled(1 << 20))
     assert (bound.operations, bound.constant_bytes, bound.other_bytes) == (1 << 20, 0, 1 << 23)
     assert bound.intensity == 0.125
     made = trial(0, seconds=1.0)
@@ -73,3 +78,25 @@ def test_the_share_of_the_limit_is_that_of_this_machine_alone() -> None:
     computing = replace(bound, operations=10**14, other_bytes=4)
     assert computing.share(probed) == pytest.approx(0.1 / 1.5)
     assert bound.share(trial(0, outcome="wrong")) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_of_a_row_is_that_of_the_log(seed: int) -> None:
+    """Trials alone and in sessions, in any order: the table and `log best` agree after each."""
+    source = random.Random(seed)
+    table, known = ProgressTable.of({KEY: (scaled(), 1)}), list[Trial]()
+    for number in range(30):
+        made = trial(source.randrange(4), seconds=source.uniform(1.0, 3.0) * 1e-6)
+        outcome = source.choice(("ok", "ok", "ok", "crashed"))
+        session = source.choice(("", "", "one", "two"))
+        made = replace(
+            made,
+            outcome=outcome,
+            samples=made.samples if outcome == "ok" else (),
+            method=replace(made.method, session=session),
+            time=f"2026-11-22T12:00:00.{number:06d}Z",
+        )
+        known.append(made)
+        table.add(made)
+        (row,), (entry,) = table.all_rows, summarise(contents(known))
+        assert (row.best, row.default) == (entry.seconds, entry.default_seconds)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tilewright.autotune.search.search import Strategy
-from tilewright.autotune.search.strategies import strategy
+from tilewright.autotune.search.strategies import make_strategy
 from tilewright.autotune.space.space import Candidate, Point, TuningSpace, Walk
 from tilewright.driver.tuning.errors import TuneError
 from tilewright.schedule.errors import ScheduleError
@@ -53,7 +53,7 @@ def test_the_point_without_choices_is_the_default() -> None:
 
 
 def test_a_point_gives_the_same_schedule_again() -> None:
-    drawn = SPACE.drawn(random.Random(3))
+    drawn = SPACE.draw(random.Random(3))
     assert SPACE.candidate(drawn.point).schedule.trace == drawn.schedule.trace
 
 
@@ -72,23 +72,23 @@ def walk_of(search: Strategy[Candidate], seconds: Seconds, most: int = 10_000) -
 
 @pytest.mark.parametrize("name", ["evolutionary", "random"])
 def test_a_search_proposes_the_default_first_and_each_point_once(name: str) -> None:
-    search = strategy(SPACE, name)
+    search = make_strategy(SPACE, name)
     points = walk_of(search, lambda candidate: 1.0 + sum(candidate.point))
     assert points[0] == (1,)
     assert sorted(points) == [(0,), (1,), (2, 0), (2, 1), (3, 0), (3, 1)]
-    assert search.outlook().is_over
-    assert str(search.outlook()) == "the space is exhausted"
+    assert search.expected_improvement().is_negligible
+    assert str(search.expected_improvement()) == "the space is exhausted"
 
 
 def test_the_best_are_those_that_took_least_and_failures_are_none() -> None:
-    search = strategy(SPACE)
+    search = make_strategy(SPACE)
     for point, seconds in (((0,), 3.0), ((1,), 1.0), ((2, 0), None), ((3, 1), 2.0)):
         search.tell(SPACE.candidate(point), seconds)
-    assert [candidate.point for candidate in search.best(2)] == [(1,), (3, 1)]
+    assert [candidate.point for candidate in search.fastest(2)] == [(1,), (3, 1)]
 
 
 def test_early_candidates_are_tried_behind_the_default() -> None:
-    search = strategy(SPACE, early=(Walk((2, 1)), Walk((4,)), Walk((3, 0))))
+    search = make_strategy(SPACE, early=(Walk((2, 1)), Walk((4,)), Walk((3, 0))))
     assert [candidate.point for candidate in search.propose(3)] == [(1,), (2, 1), (3, 0)]
 
 
@@ -112,9 +112,9 @@ def landscape(candidate: Candidate) -> float:
 
 def tried(name: str, seed: int, trials: int) -> float:
     """How much more than the best the best of some trials takes."""
-    search = strategy(WIDE, name, seed=seed)
+    search = make_strategy(WIDE, name, seed=seed)
     walk_of(search, landscape, trials)
-    return landscape(search.best(1)[0]) / 1e-3 - 1.0
+    return landscape(search.fastest(1)[0]) / 1e-3 - 1.0
 
 
 def test_an_evolution_finds_what_a_random_search_misses() -> None:
@@ -131,33 +131,35 @@ def test_a_search_is_over_when_nothing_better_is_likely() -> None:
         rows, depth = candidate.point[0], candidate.point[2]
         return None if depth == 5 else 2.0 if rows else 1.0
 
-    search = strategy(WIDE)
+    search = make_strategy(WIDE)
     walk_of(search, flat, 12)
-    assert not search.outlook().is_over
+    assert not search.expected_improvement().is_negligible
     walk_of(search, flat, 100)
-    assert search.outlook().is_over
-    assert str(search.outlook()).startswith("nothing 1% better is likely: the chance of it is ")
+    assert search.expected_improvement().is_negligible
+    assert str(search.expected_improvement()).startswith(
+        "an improvement of 1% is unlikely: its chance within the next 16 trials is "
+    )
 
 
 def test_a_search_that_goes_on_finding_is_not_over() -> None:
-    search = strategy(WIDE)
+    search = make_strategy(WIDE)
     for trial in range(20):
         for candidate in search.propose(4):
             search.tell(candidate, 1.0 - 0.02 * trial)
-        assert not search.outlook().is_over
+        assert not search.expected_improvement().is_negligible
 
 
 @pytest.mark.parametrize("name", ["evolutionary", "random"])
 def test_equal_seeds_and_answers_give_equal_points(name: str) -> None:
-    one, other = (walk_of(strategy(WIDE, name, seed=5), landscape, 30) for _ in range(2))
+    one, other = (walk_of(make_strategy(WIDE, name, seed=5), landscape, 30) for _ in range(2))
     assert one == other
-    assert one != walk_of(strategy(WIDE, name, seed=6), landscape, 30)
+    assert one != walk_of(make_strategy(WIDE, name, seed=6), landscape, 30)
 
 
 def test_a_strategy_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(TuneError) as refused:
-        strategy(WIDE, "evolutionary-xgboost")
+        make_strategy(WIDE, "evolutionary-xgboost")
     assert str(refused.value) == (
         "TuneError: tune: the strategy 'evolutionary-xgboost' needs the package xgboost, which is "
         "not there. [tune-xgboost]\n"
@@ -167,7 +169,7 @@ def test_a_strategy_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyP
 
 def test_strategies_are_known_by_name() -> None:
     with pytest.raises(TuneError) as refused:
-        strategy(SPACE, "evolution")
+        make_strategy(SPACE, "evolution")
     assert str(refused.value) == (
         "TuneError: tune: there is no strategy 'evolution'; expected 'evolutionary', "
         "'evolutionary-xgboost', 'random'. [tune-strategy]"
@@ -176,7 +178,7 @@ def test_strategies_are_known_by_name() -> None:
 
 def test_the_peer_of_the_trees_ranks_as_they_do() -> None:
     pytest.importorskip("xgboost", reason="the extra 'cost' is not installed")
-    search, drawn = (strategy(WIDE, n, seed=1) for n in ("evolutionary-xgboost", "random"))
+    search, drawn = (make_strategy(WIDE, n, seed=1) for n in ("evolutionary-xgboost", "random"))
     walk_of(search, landscape, 36)
     walk_of(drawn, landscape, 36)
-    assert landscape(search.best(1)[0]) < 0.95 * landscape(drawn.best(1)[0])
+    assert landscape(search.fastest(1)[0]) < 0.95 * landscape(drawn.fastest(1)[0])

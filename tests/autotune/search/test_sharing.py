@@ -9,10 +9,10 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.autotune.search.expected_improvement import NOTHING_LEFT, Outlook
+from tilewright.autotune.search.expected_improvement import NOTHING_LEFT, ExpectedImprovement
 from tilewright.autotune.search.search import Strategy
 from tilewright.autotune.search.sharing import expected_saving
-from tilewright.autotune.search.strategies import strategy
+from tilewright.autotune.search.strategies import make_strategy
 from tilewright.autotune.space.space import Candidate, TuningSpace
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target import Target
@@ -21,9 +21,9 @@ from ..samples import scaled
 
 
 def test_a_saving_is_count_times_seconds_times_gain() -> None:
-    assert expected_saving(3, 2.0, Outlook(1.0, 0.1)) == 3 * 2.0 * 0.1
+    assert expected_saving(3, 2.0, ExpectedImprovement(1.0, 0.1)) == 3 * 2.0 * 0.1
     assert expected_saving(3, 2.0, NOTHING_LEFT) == 0.0
-    assert expected_saving(9, None, Outlook(1.0, 0.1)) == 0.0
+    assert expected_saving(9, None, ExpectedImprovement(1.0, 0.1)) == 0.0
 
 
 def five_questions(sch: Schedule) -> None:
@@ -72,7 +72,7 @@ def model(seed: int) -> list[Function]:
             least,
             slope,
             tuple(source.randrange(5) for _ in range(5)),
-            strategy(SPACE, seed=source.randrange(1000)),
+            make_strategy(SPACE, seed=source.randrange(1000)),
         )
         for count, least, slope in shapes
     ]
@@ -89,7 +89,7 @@ def tuned(functions: Sequence[Function], turns: int, choose: Callable[[int], Fun
 def promising(functions: Sequence[Function]) -> Function:
     def saving(one: Function) -> float:
         best = one.best if one.took else 1e9
-        return expected_saving(one.count, best, one.search.outlook())
+        return expected_saving(one.count, best, one.search.expected_improvement())
 
     return max(functions, key=saving)
 

@@ -8,7 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.autotune.space.space import TuningSpace
-from tilewright.autotune.space.summary import survey
+from tilewright.autotune.space.summary import summarise_space
 from tilewright.runtime.machine.host import host_target
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.target import Target
@@ -21,7 +21,7 @@ TARGET = replace(Target.parse("c:avx512"), threads=1)
 
 
 def test_a_small_space_is_counted_whole_with_what_is_refused() -> None:
-    found = survey(SPACE)
+    found = summarise_space(SPACE)
     assert str(found) == (
         "'scaled', rule split_twice, c:avx512: 7 points, 86% of 7 legal\n"
         "  refused, 1 of 7: [split-tail]\n"
@@ -58,7 +58,7 @@ def bits(sch: Schedule) -> None:
 
 
 def test_the_size_of_a_space_as_wide_everywhere_is_known_without_walking_it() -> None:
-    found = survey(TuningSpace(scaled(), TARGET, bits))
+    found = summarise_space(TuningSpace(scaled(), TARGET, bits))
     assert (found.size, found.error, found.seen) == (1024.0, 0.0, 64)
     assert not found.is_counted
     assert "about 1,000 points, 100% of 64 legal\n  bit 0  0, of 2: 0, 1\n" in str(found)
@@ -71,15 +71,15 @@ def uneven(sch: Schedule) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_size_of_an_uneven_space_is_told_with_its_error(seed: int) -> None:
-    found = survey(TuningSpace(scaled(), TARGET, uneven), seed)
+def test_the_size_of_an_uneven_space_is_reported_with_its_error(seed: int) -> None:
+    found = summarise_space(TuningSpace(scaled(), TARGET, uneven), seed)
     size = sum(3**n for n in range(6))
     assert found.error > 0
     assert abs(found.size - size) < 3 * found.error
-    assert str(survey(TuningSpace(scaled(), TARGET, uneven), seed)) == str(found)
+    assert str(summarise_space(TuningSpace(scaled(), TARGET, uneven), seed)) == str(found)
 
 
-def test_the_questions_of_a_rule_are_told_with_its_own_answers() -> None:
+def test_the_questions_of_a_rule_are_listed_with_its_own_choices() -> None:
     found = tw.tuning_space(KERNELS["transpose"](), TARGET)
     assert str(found).splitlines()[1:] == [
         "  tile of Y          (16, 16), of 14: (8, 8), (8, 16), (8, 32), (16, 8), (16, 16), ...",

@@ -9,9 +9,9 @@ import pytest
 
 from tilewright.cli.compare.comparison import (
     OURS,
-    Block,
     Effort,
     PeerDiffers,
+    ThreadComparison,
     Tolerance,
     compare_systems,
     load_systems,
@@ -47,7 +47,7 @@ def blocks(
     threads: tuple[int, ...] = (1,),
     effort: Effort = UNTIMED,
     tolerance: Tolerance = Tolerance(),  # noqa: B008  # it is frozen
-) -> list[Block]:
+) -> list[ThreadComparison]:
     return list(compare_systems(engine, str(tiny), inputs, peers, threads, tolerance, effort))
 
 

@@ -16,7 +16,7 @@ from tilewright.cli.compare.peers import (
     PEERS,
     PeerFailed,
     PeerMissing,
-    chosen,
+    choose_peers,
     installed,
     load_peer,
 )
@@ -35,12 +35,12 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakePeer]:
 
 def test_the_peers_are_chosen_by_name_in_that_order_each_once(peers: dict[str, FakePeer]) -> None:
     peers["far"].here = True
-    assert chosen(["far", "near", "far"]) == (peers["far"], peers["near"])
+    assert choose_peers(["far", "near", "far"]) == (peers["far"], peers["near"])
 
 
 def test_a_name_that_no_peer_has_is_a_usage_error_that_lists_the_peers() -> None:
     with pytest.raises(UsageError) as caught:
-        chosen(["onnxruntime", "openvin"])
+        choose_peers(["onnxruntime", "openvin"])
     assert str(caught.value) == (
         "UsageError: --against: there is no peer 'openvin'; the peers are: 'openvino', "
         "'onnxruntime'. [cli-peer]"
@@ -51,7 +51,7 @@ def test_a_missing_peer_is_named_with_the_command_that_installs_it(
     peers: dict[str, FakePeer],
 ) -> None:
     with pytest.raises(PeerMissing) as caught:
-        chosen(["near", "far"])
+        choose_peers(["near", "far"])
     assert str(caught.value) == (
         "PeerMissing: bench: 'far' is not installed. [cli-peer-missing]\n"
         "  Hint: python -m pip install far-peer\n"
@@ -59,7 +59,7 @@ def test_a_missing_peer_is_named_with_the_command_that_installs_it(
     )
     peers["near"].here = False
     with pytest.raises(PeerMissing, match=r"'near', 'far' are not installed(.|\n)*fake-peer far-p"):
-        chosen(["near", "far"])
+        choose_peers(["near", "far"])
 
 
 def test_installed_peers_are_those_that_are_here(peers: dict[str, FakePeer]) -> None:

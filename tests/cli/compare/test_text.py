@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tilewright.cli.compare.comparison import Block
+from tilewright.cli.compare.comparison import ThreadComparison
 from tilewright.cli.compare.peers import PEERS
-from tilewright.cli.compare.text import Comparison
+from tilewright.cli.compare.text import BenchReport
 from tilewright.runtime.measure.rounds import Rounds
 from tilewright.runtime.model.verification import OutputReport, Report
 
@@ -56,8 +56,8 @@ def report(system: str, *shares: float) -> Report:
     return Report(system, tuple(outputs))
 
 
-def comparison(*blocks: Block) -> Comparison:
-    return Comparison(
+def comparison(*blocks: ThreadComparison) -> BenchReport:
+    return BenchReport(
         "small(x: float32[1, 8]) -> y0: float32[1, 4], y1: float32[1, 4]",
         "c:avx512",
         "random, seed 0",
@@ -74,9 +74,9 @@ DIFFERENT = (report("onnxruntime", 0.01, 0.02), report("openvino", 2.5, 0.5))
 
 def test_the_page_shows_a_win_a_loss_and_a_tie_alike(golden: Callable[[str, str], None]) -> None:
     found = comparison(
-        Block(1, EQUAL, rounds(1.25, 0.9)),
-        Block(2, EQUAL, rounds(1.005, 1.1, repeated=3)),
-        Block(4, EQUAL, rounds(0.8, 0.801)),
+        ThreadComparison(1, EQUAL, rounds(1.25, 0.9)),
+        ThreadComparison(2, EQUAL, rounds(1.005, 1.1, repeated=3)),
+        ThreadComparison(4, EQUAL, rounds(0.8, 0.801)),
     )
     assert found.is_equal
     golden("cli/bench.txt", str(found))
@@ -94,7 +94,7 @@ def test_the_page_shows_a_win_a_loss_and_a_tie_alike(golden: Callable[[str, str]
 
 def latency_of(found: Rounds) -> list[list[str]]:
     """The cells of the page's table of times and of that of ratios."""
-    page = str(comparison(Block(1, EQUAL, found)))
+    page = str(comparison(ThreadComparison(1, EQUAL, found)))
     return [line.split() for line in page.partition("latency")[2].splitlines()[1:]]
 
 
@@ -119,7 +119,7 @@ def test_a_ratio_of_disturbed_rounds_is_not_told() -> None:
 
 
 def test_the_page_fits_its_width() -> None:
-    page = str(comparison(Block(128, EQUAL, rounds(123.4, 0.001))))
+    page = str(comparison(ThreadComparison(128, EQUAL, rounds(123.4, 0.001))))
     assert max(map(len, page.splitlines())) <= 100
     heads = [line for line in page.splitlines() if "95 % interval" in line]
     assert len(heads) == 2
@@ -128,7 +128,7 @@ def test_the_page_fits_its_width() -> None:
 def test_outputs_that_differ_are_named_and_nothing_was_timed(
     golden: Callable[[str, str], None],
 ) -> None:
-    found = comparison(Block(1, EQUAL, None), Block(2, DIFFERENT, None))
+    found = comparison(ThreadComparison(1, EQUAL, None), ThreadComparison(2, DIFFERENT, None))
     assert not found.is_equal
     page = str(found)
     golden("cli/bench_different.txt", page)
@@ -139,7 +139,9 @@ def test_outputs_that_differ_are_named_and_nothing_was_timed(
 
 
 def test_json_holds_every_figure() -> None:
-    found = json.loads(json.dumps(comparison(Block(1, EQUAL, rounds(1.25, 0.9, 2))).to_json()))
+    found = json.loads(
+        json.dumps(comparison(ThreadComparison(1, EQUAL, rounds(1.25, 0.9, 2))).to_json())
+    )
     assert list(found) == ["conditions", "inputs_from", "allowed", "equal", "blocks"]
     assert found["conditions"] == CONDITIONS
     (block,) = found["blocks"]
@@ -173,6 +175,6 @@ def test_json_holds_every_figure() -> None:
 
 
 def test_json_of_what_was_not_timed() -> None:
-    found = comparison(Block(1, DIFFERENT, None)).to_json()
+    found = comparison(ThreadComparison(1, DIFFERENT, None)).to_json()
     assert found["equal"] is False
     assert json.loads(json.dumps(found))["blocks"][0]["timing"] is None

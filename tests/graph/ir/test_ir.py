@@ -11,7 +11,7 @@ import pytest
 
 from tilewright.graph.errors import ModelError
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph, Node, make_graph, rebuilt
+from tilewright.graph.ir.ir import Graph, GraphNode, make_graph, rebuilt
 from tilewright.graph.ir.verify import verify
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add
@@ -111,7 +111,7 @@ def test_the_builder_refuses_names_that_are_taken_or_unknown() -> None:
     expected = "graph: node 'r' (Relu) reads 'z', which is not defined yet. [build-undefined]"
     assert str(caught.value) == f"ModelError: {expected}"
     with pytest.raises(ModelError) as caught:
-        make_graph("g", {"x": X}, ("y",), (Node(Relu(), ("z",), ("y",)),), {})
+        make_graph("g", {"x": X}, ("y",), (GraphNode(Relu(), ("z",), ("y",)),), {})
     expected = (
         "graph: node 'y' (Relu) reads 'z', which nothing before it defines. [graph-undefined]"
     )
@@ -141,9 +141,9 @@ def test_a_node_defines_a_value_for_each_output_of_its_operator() -> None:
         "read or not. [graph-outputs]\n"
         "  in node 'top' (TopK):\n"
         "    'x': float32[1, 4, 8, 8]\n"
-        "  Hint: GraphBuilder.add_node(Node(op, inputs, outputs)) names them all."
+        "  Hint: GraphBuilder.add_node(GraphNode(op, inputs, outputs)) names them all."
     )
-    b.add_node(Node(TopK(1, 2), (x,), ("top", "at")))
+    b.add_node(GraphNode(TopK(1, 2), (x,), ("top", "at")))
     graph = b.finish(("at",))
     verify(graph)
     (node,) = graph.nodes
@@ -173,7 +173,7 @@ def _broken() -> dict[str, Graph]:
             graph, constants={**graph.constants, "w": Splat(0.0, "float32", (1,))}
         ),
         "node 'relu' (Unknown) is not one of the core operators": replace(
-            graph, nodes=(first, Node(Unknown(), second.inputs, second.outputs), *rest)
+            graph, nodes=(first, GraphNode(Unknown(), second.inputs, second.outputs), *rest)
         ),
         "node 'relu' (Relu) reads 'conv' before it is defined": replace(
             graph, nodes=(second, first, *rest)
@@ -181,7 +181,7 @@ def _broken() -> dict[str, Graph]:
         "node 'first' (Conv) defines 'conv' again": replace(graph, nodes=(first, *graph.nodes)),
         "node 'relu' (Softmax) does not fit its inputs: Softmax: axes (9,) are not ascending axes "
         "of float32[1, 4, 8, 8].": replace(
-            graph, nodes=(first, Node(Softmax((9,)), second.inputs, second.outputs), *rest)
+            graph, nodes=(first, GraphNode(Softmax((9,)), second.inputs, second.outputs), *rest)
         ),
         "node 'first' (Conv) computes 'conv' as float32[1, 4, 8, 8] and not float32[1]": replace(
             graph, types={**graph.types, "conv": TensorType("float32", (1,))}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tilewright.graph.kernels.algorithms import ALGORITHMS, ROUNDING_MORE, Algorithm
-from tilewright.graph.kernels.form import Form, Operand, Step
+from tilewright.graph.kernels.form import FusedKernel, KernelOperand, KernelStep
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.types import TensorType
 from tilewright.tir.target import Target
 
 CPU, GPU = Target.parse("c:avx512"), Target.parse("cuda:sm_90a")
-RELU = Form((Operand("x", TensorType("float32", (4, 5))),), (Step(Relu(), (0,)),))
+RELU = FusedKernel(
+    (KernelOperand("x", TensorType("float32", (4, 5))),), (KernelStep(Relu(), (0,)),)
+)
 
 
-def same(what: Form) -> Form | None:
+def same(what: FusedKernel) -> FusedKernel | None:
     return what
 
 

@@ -10,8 +10,8 @@ import pytest
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.kernels.collapse import as_matrix_product, collapsed
 from tilewright.graph.kernels.express import express
-from tilewright.graph.kernels.form import Form, form_of
-from tilewright.graph.kernels.groups import Group
+from tilewright.graph.kernels.form import FusedKernel, form_of
+from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul, Sum
 from tilewright.graph.ops.base import Operator
@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 def form(
     op: Operator, *shapes: Shape, rest: tuple[tuple[Operator, Shape | None], ...] = ()
-) -> Form:
+) -> FusedKernel:
     """`op` of tensors of `shapes`, then operators of one more operand of the given shape, or of
     none.
     """
@@ -40,10 +40,10 @@ def form(
     for step, shape in rest:
         value = builder.add(step, value, *(() if shape is None else (tensor(shape),)))
     graph = builder.finish((value,))
-    return form_of(graph, Group(graph.nodes))[0]
+    return form_of(graph, FusionGroup(graph.nodes))[0]
 
 
-def result(what: Form, seed: int = 0) -> np.ndarray:
+def result(what: FusedKernel, seed: int = 0) -> np.ndarray:
     """The flat result on random numbers that depend on the operands' sizes alone."""
     rng = np.random.default_rng(seed)
     arrays = [rng.standard_normal(o.type.elements).astype("float32") for o in what.operands]
@@ -52,7 +52,7 @@ def result(what: Form, seed: int = 0) -> np.ndarray:
     return y.reshape(-1)
 
 
-def shapes(what: Form) -> list[Shape]:
+def shapes(what: FusedKernel) -> list[Shape]:
     return [operand.type.shape for operand in what.operands]
 
 
@@ -93,7 +93,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("original", "expected"), CASES)
-def test_axes_that_are_treated_alike_are_joined(original: Form, expected: list[Shape]) -> None:
+def test_axes_that_are_treated_alike_are_joined(
+    original: FusedKernel, expected: list[Shape]
+) -> None:
     small = collapsed(original)
     assert shapes(small) == expected
     np.testing.assert_array_equal(result(small), result(original))
@@ -130,7 +132,7 @@ def test_a_convolution_added_to_its_own_input_is_a_matrix_product() -> None:
     w = builder.input("w", TensorType("float32", (1, 1, 6, 6)))
     y = builder.add(Add(), builder.add(Conv(layout="NHWC"), x, w), x)
     graph = builder.finish((y,))
-    original, _ = form_of(graph, Group(graph.nodes))
+    original, _ = form_of(graph, FusionGroup(graph.nodes))
     product = as_matrix_product(original)
     assert product is not None
     assert len(product.operands) == 2
@@ -149,5 +151,5 @@ def test_a_convolution_added_to_its_own_input_is_a_matrix_product() -> None:
         form(Relu(), (3, 4)),
     ],
 )
-def test_other_convolutions_are_not(original: Form) -> None:
+def test_other_convolutions_are_not(original: FusedKernel) -> None:
     assert as_matrix_product(original) is None

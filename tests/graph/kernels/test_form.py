@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.kernels.form import Form, form_of
-from tilewright.graph.kernels.groups import Group
+from tilewright.graph.kernels.form import FusedKernel, form_of
+from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
@@ -16,7 +16,7 @@ from tilewright.graph.types import Splat, TensorType
 X = TensorType("float32", (1, 4, 4, 8))
 
 
-def scaled(prefix: str, factor: float = 0.5) -> tuple[Form, tuple[str, ...]]:
+def scaled(prefix: str, factor: float = 0.5) -> tuple[FusedKernel, tuple[str, ...]]:
     """relu(x * factor) + x, under names that begin with `prefix`."""
     builder = GraphBuilder("g")
     x = builder.input(f"{prefix}x", X)
@@ -25,7 +25,7 @@ def scaled(prefix: str, factor: float = 0.5) -> tuple[Form, tuple[str, ...]]:
     b = builder.add(Relu(), a, output=f"{prefix}b")
     builder.add(Add(), b, x, output=f"{prefix}y")
     graph = builder.finish((f"{prefix}y",))
-    return form_of(graph, Group(graph.nodes))
+    return form_of(graph, FusionGroup(graph.nodes))
 
 
 def test_names_do_not_matter_and_scalars_do() -> None:
@@ -53,7 +53,7 @@ def test_a_form_has_the_type_of_its_last_step() -> None:
     x = builder.input("x", X)
     builder.add(Cast("int32"), builder.add(Relu(), x), output="y")
     graph = builder.finish(("y",))
-    assert form_of(graph, Group(graph.nodes))[0].result == TensorType("int32", X.shape)
+    assert form_of(graph, FusionGroup(graph.nodes))[0].result == TensorType("int32", X.shape)
 
 
 def test_a_long_chain_is_named_by_its_first_two_operators_and_its_last() -> None:
@@ -64,7 +64,7 @@ def test_a_long_chain_is_named_by_its_first_two_operators_and_its_last() -> None
         value = builder.add(Mul(), value, x)
     builder.add(Add(), value, x, output="y")
     graph = builder.finish(("y",))
-    assert form_of(graph, Group(graph.nodes))[0].name == "mul_relu_2_more_add"
+    assert form_of(graph, FusionGroup(graph.nodes))[0].name == "mul_relu_2_more_add"
 
 
 def test_operands_are_named_by_what_they_are_for() -> None:
@@ -75,7 +75,7 @@ def test_operands_are_named_by_what_they_are_for() -> None:
     y = builder.add(Conv(layout="NHWC"), x, w, b)
     builder.add(Add(), y, r, output="y")
     graph = builder.finish(("y",))
-    form, values = form_of(graph, Group(graph.nodes))
+    form, values = form_of(graph, FusionGroup(graph.nodes))
     assert [(o.name, o.constant) for o in form.operands] == [
         ("x", False),
         ("w", True),
@@ -91,4 +91,4 @@ def test_the_name_of_a_long_chain_is_cut() -> None:
     for _ in range(9):
         value = builder.add(Relu(), value)
     graph = builder.finish((value,))
-    assert form_of(graph, Group(graph.nodes))[0].name == "relu_relu_6_more_relu"
+    assert form_of(graph, FusionGroup(graph.nodes))[0].name == "relu_relu_6_more_relu"

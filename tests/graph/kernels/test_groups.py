@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.kernels.groups import Group
+from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.ops.activation import Relu, Sigmoid
 from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
@@ -11,7 +11,7 @@ from tilewright.graph.plan.fusion import fuse
 from tilewright.graph.types import Splat, TensorType
 
 
-def swish_group() -> Group:
+def swish_group() -> FusionGroup:
     """conv(x) + r, times its sigmoid, then relu: one group."""
     net = GraphBuilder("net")
     x = net.input("x", TensorType("float32", (1, 4, 4, 8)))

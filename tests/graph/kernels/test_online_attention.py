@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.kernels.form import Form, Operand, Step
+from tilewright.graph.kernels.form import FusedKernel, KernelOperand, KernelStep
 from tilewright.graph.kernels.online_attention import OnlineAttention, as_online
 from tilewright.graph.ops.attention import Attention, Heads
 from tilewright.graph.plan.choose import choose
@@ -63,10 +63,12 @@ def test_rows_and_tiles_without_a_finite_largest_score(guarded: bool, value: flo
     assert np.isnan(expected[:, 2]).all() is np.bool_(not guarded)
 
 
-def form(rows: int, places: int) -> Form:
+def form(rows: int, places: int) -> FusedKernel:
     shapes = (2, rows, 3, 4), (2, places, 3, 4), (2, places, 3, 5)
-    operands = (Operand(n, TensorType("float32", s)) for n, s in zip("qkv", shapes, strict=True))
-    return Form(tuple(operands), (Step(Attention(3, 0.5, Heads()), (0, 1, 2)),))
+    operands = (
+        KernelOperand(n, TensorType("float32", s)) for n, s in zip("qkv", shapes, strict=True)
+    )
+    return FusedKernel(tuple(operands), (KernelStep(Attention(3, 0.5, Heads()), (0, 1, 2)),))
 
 
 def test_a_tile_holds_no_more_keys_than_there_are() -> None:

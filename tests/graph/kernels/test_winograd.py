@@ -16,8 +16,8 @@ from tilewright.graph.compile import compile
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.kernels.express import express
-from tilewright.graph.kernels.form import Form, form_of
-from tilewright.graph.kernels.groups import Group
+from tilewright.graph.kernels.form import FusedKernel, form_of
+from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.kernels.winograd import TRANSFORMS, as_winograd, expected_error
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Sub
@@ -63,8 +63,8 @@ def network(
     return builder.finish((builder.add(Relu(), builder.add(Add(), y, r)),))
 
 
-def form_in(graph: Graph) -> Form:
-    return form_of(graph, Group(graph.nodes))[0]
+def form_in(graph: Graph) -> FusedKernel:
+    return form_of(graph, FusionGroup(graph.nodes))[0]
 
 
 def function(data: Sequence[int], outputs: int, op: Conv = PLAIN, *, results: int = 2) -> PrimFunc:

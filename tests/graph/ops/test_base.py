@@ -9,10 +9,10 @@ import pytest
 
 from tests.graph.ops.operators import Sample, samples
 from tilewright.graph.kernels.collapse import collapsed
-from tilewright.graph.kernels.form import Form, Operand, Step
+from tilewright.graph.kernels.form import FusedKernel, KernelOperand, KernelStep
 from tilewright.graph.kernels.winograd import Winograd
 from tilewright.graph.ops.arithmetic import Add, Sub
-from tilewright.graph.ops.base import InlineCost, Operator, Permutation, Permuted, Role
+from tilewright.graph.ops.base import InlineCost, Operator, OperatorRole, Permutation, Permuted
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.functions import Cast, Exp, Floor
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
@@ -36,7 +36,7 @@ def those(chosen: Callable[[Sample], object]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("sample", found, ids=str)
 
 
-def of(role: Role) -> pytest.MarkDecorator:
+def of(role: OperatorRole) -> pytest.MarkDecorator:
     """For each sample of a role."""
     return those(lambda sample: sample.op.role is role)
 
@@ -55,9 +55,9 @@ def permuted(sample: Sample) -> Iterator[tuple[Permutation, Permuted]]:
                 yield permutation, moved
 
 
-def form_of(sample: Sample) -> Form:
-    operands = tuple(Operand(f"x{n}", type_) for n, type_ in enumerate(sample.types))
-    return Form(operands, (Step(sample.op, tuple(range(len(operands)))),))
+def form_of(sample: Sample) -> FusedKernel:
+    operands = tuple(KernelOperand(f"x{n}", type_) for n, type_ in enumerate(sample.types))
+    return FusedKernel(operands, (KernelStep(sample.op, tuple(range(len(operands)))),))
 
 
 def result(op: Operator, *arrays: Array) -> Array:
@@ -90,12 +90,14 @@ def test_an_operator_that_declares_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("role", "lacking"),
     [
-        (Role.ELEMENTWISE, "element"),
-        (Role.MOVEMENT, "rearranges"),
-        (Role.SPATIAL, "layout, channels_last, operands_last, in_place"),
+        (OperatorRole.ELEMENTWISE, "element"),
+        (OperatorRole.MOVEMENT, "rearranges"),
+        (OperatorRole.SPATIAL, "layout, channels_last, operands_last, in_place"),
     ],
 )
-def test_an_operator_that_lacks_what_its_role_needs_is_refused(role: Role, lacking: str) -> None:
+def test_an_operator_that_lacks_what_its_role_needs_is_refused(
+    role: OperatorRole, lacking: str
+) -> None:
     with pytest.raises(InternalError) as caught:
         type("Half", (Operator,), {"role": role})
     assert caught.value.message == (
@@ -106,7 +108,7 @@ def test_an_operator_that_lacks_what_its_role_needs_is_refused(role: Role, lacki
 
 def test_an_operator_with_several_outputs_promises_nothing_about_one() -> None:
     with pytest.raises(InternalError) as caught:
-        type("Two", (Operator,), {"role": Role.ROWWISE, "output_count": 2})
+        type("Two", (Operator,), {"role": OperatorRole.ROWWISE, "output_count": 2})
     assert str(caught.value) == (
         "InternalError: operators: Two has 2 outputs; expected one, or the role GENERAL. "
         "[operator-outputs]\n"
@@ -121,18 +123,18 @@ def test_each_says_how_many_outputs_it_has(sample: Sample) -> None:
 
 
 def test_what_is_made_of_an_operator_inherits_what_it_declares() -> None:
-    assert Winograd.role is Role.SPATIAL
+    assert Winograd.role is OperatorRole.SPATIAL
     assert Winograd.operand_names == Conv.operand_names == ("x", "w", "bias")
 
 
-@of(Role.ELEMENTWISE)
+@of(OperatorRole.ELEMENTWISE)
 def test_an_elementwise_operator_works_in_any_order_of_elements(sample: Sample) -> None:
     y = result(sample.op, *sample.arrays)
     whole = [np.broadcast_to(array, y.shape).reshape(-1) for array in sample.arrays]
     np.testing.assert_array_equal(result(sample.op, *whole), y.reshape(-1))
 
 
-@of(Role.ROWWISE)
+@of(OperatorRole.ROWWISE)
 def test_a_rowwise_operator_gives_each_row_of_its_first_input_alone(sample: Sample) -> None:
     x, *rest = sample.arrays
     other = x.copy()
@@ -143,7 +145,7 @@ def test_a_rowwise_operator_gives_each_row_of_its_first_input_alone(sample: Samp
     assert not np.array_equal(before[0], after[0])
 
 
-@of(Role.MOVEMENT)
+@of(OperatorRole.MOVEMENT)
 def test_a_movement_gives_elements_of_its_input_or_the_same_in_every_call(sample: Sample) -> None:
     x, *rest = sample.arrays
     y, doubled = result(sample.op, x, *rest), result(sample.op, 2 * x, *rest)
@@ -155,7 +157,7 @@ def test_a_movement_gives_elements_of_its_input_or_the_same_in_every_call(sample
         assert moved.all()
 
 
-@of(Role.SPATIAL)
+@of(OperatorRole.SPATIAL)
 def test_a_spatial_operator_gives_the_same_with_channels_last(sample: Sample) -> None:
     op = sample.op
     assert is_spatial(op)

@@ -13,7 +13,7 @@ from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError
 from tilewright.graph.importers.onnx.importer import import_onnx
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Node
+from tilewright.graph.ir.ir import GraphNode
 from tilewright.graph.ops.base import Operator
 from tilewright.graph.ops.ranking import ArgMax, ArgMin, TopK
 from tilewright.graph.passes.pipeline import optimise
@@ -124,7 +124,7 @@ def test_top_kernels_do_what_the_reference_does(target: str | None, largest: boo
     for n, (array, axis, count) in enumerate((*TOP, (ODD, 1, 3), (tied(0, 3), 0, 0))):
         x = builder.input(f"x{n}", TensorType(array.dtype.name, array.shape))
         made = (f"value{n}", f"place{n}")
-        builder.add_node(Node(TopK(axis % array.ndim, count, largest), (x,), made))
+        builder.add_node(GraphNode(TopK(axis % array.ndim, count, largest), (x,), made))
         outputs += made
         feeds[x] = array
     graph = builder.finish(tuple(outputs))

@@ -10,7 +10,7 @@ import pytest
 from tests.graph.cases import Case, check_case, check_compiled
 from tilewright.graph.errors import ModelError
 from tilewright.graph.ops.base import Operator
-from tilewright.graph.ops.triangle import CumProd, CumSum, Running, Trilu
+from tilewright.graph.ops.triangle import CumProd, CumSum, RunningTotal, Trilu
 from tilewright.graph.types import Array, TensorType
 
 Check = Callable[..., object]
@@ -63,14 +63,14 @@ def test_compiled_cumulative_products_agree_with_onnx(random_array: Random) -> N
 
 
 @pytest.mark.parametrize("kind", [CumSum, CumProd])
-def test_no_elements_have_no_totals(kind: type[Running]) -> None:
+def test_no_elements_have_no_totals(kind: type[RunningTotal]) -> None:
     empty = np.zeros((2, 0), np.float32)
     for op in (kind(1), kind(1, True, True)):
         assert op.reference(empty)[0].shape == (2, 0)
 
 
 @pytest.mark.parametrize("kind", [CumSum, CumProd])
-def test_truth_values_have_no_totals(kind: type[Running]) -> None:
+def test_truth_values_have_no_totals(kind: type[RunningTotal]) -> None:
     with pytest.raises(ModelError) as caught:
         kind(0).infer((TensorType("bool", (3,)),))
     assert (

@@ -9,11 +9,11 @@ import pytest
 
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ir.verify import verify
-from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.passes.pipeline import GraphPass
 from tilewright.graph.reference.reference import evaluate
 
 
-def apply(one: Pass, graph: Graph) -> Graph:
+def apply(one: GraphPass, graph: Graph) -> Graph:
     """The rewritten graph, after it was checked against the old one on random inputs."""
     text = str(graph)
     after = one(graph)
@@ -31,7 +31,7 @@ def apply(one: Pass, graph: Graph) -> Graph:
 
 
 @pytest.fixture(name="apply")
-def _apply() -> Callable[[Pass, Graph], Graph]:
+def _apply() -> Callable[[GraphPass, Graph], Graph]:
     return apply
 
 

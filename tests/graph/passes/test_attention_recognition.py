@@ -18,10 +18,10 @@ from tilewright.graph.ops.slicing import Slice
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.passes.attention_recognition import AttentionRecognition
 from tilewright.graph.passes.dead_code import DeadCode
-from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.passes.pipeline import GraphPass
 from tilewright.graph.types import Splat, TensorType
 
-Apply = Callable[[Pass, Graph], Graph]
+Apply = Callable[[GraphPass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
 STEPS, HEADS, DEPTH = 5, 2, 4
 WIDTH = HEADS * DEPTH

@@ -15,10 +15,10 @@ from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.normalisation import BatchNormalization
 from tilewright.graph.passes.batch_norm_folding import BatchNormFolding
-from tilewright.graph.passes.pipeline import Pass, optimise
+from tilewright.graph.passes.pipeline import GraphPass, optimise
 from tilewright.graph.types import Splat, TensorType, array_of
 
-Apply = Callable[[Pass, Graph], Graph]
+Apply = Callable[[GraphPass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
 
 

@@ -12,10 +12,10 @@ from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Pow
 from tilewright.graph.ops.functions import Erf, Tanh
 from tilewright.graph.passes.gelu_recognition import GeluRecognition
-from tilewright.graph.passes.pipeline import PIPELINE, STRICT_PIPELINE, Pass
+from tilewright.graph.passes.pipeline import PIPELINE, STRICT_PIPELINE, GraphPass
 from tilewright.graph.types import Splat, TensorType
 
-Apply = Callable[[Pass, Graph], Graph]
+Apply = Callable[[GraphPass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
 ORDERS = ("x grown half", "x half grown", "half grown x", "grown x half")
 

@@ -15,10 +15,10 @@ from tilewright.graph.ops.attention import Attention, Heads
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.passes.head_merging import HeadMerging
-from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.passes.pipeline import GraphPass
 from tilewright.graph.types import TensorType
 
-Apply = Callable[[Pass, Graph], Graph]
+Apply = Callable[[GraphPass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
 STEPS, HEADS, DEPTH = 5, 2, 4
 WIDTH = HEADS * DEPTH

@@ -14,10 +14,10 @@ from tilewright.graph.ops.arithmetic import Add, Div, Mul, Pow, Sub
 from tilewright.graph.ops.functions import Sqrt
 from tilewright.graph.ops.reduction import ReduceMean
 from tilewright.graph.passes.layer_norm_recognition import LayerNormRecognition
-from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.passes.pipeline import GraphPass
 from tilewright.graph.types import Splat, TensorType
 
-Apply = Callable[[Pass, Graph], Graph]
+Apply = Callable[[GraphPass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
 X = TensorType("float32", (2, 3, 8))
 

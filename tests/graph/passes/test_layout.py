@@ -23,11 +23,11 @@ from tilewright.graph.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
 from tilewright.graph.ops.reduction import ReduceMean
 from tilewright.graph.ops.softmax import Softmax
 from tilewright.graph.passes.layout import ChannelsLast
-from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.passes.pipeline import GraphPass
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Splat, TensorType
 
-Apply = Callable[[Pass, Graph], Graph]
+Apply = Callable[[GraphPass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
 
 

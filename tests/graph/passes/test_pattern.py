@@ -5,13 +5,13 @@ from __future__ import annotations
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ops.activation import Sigmoid
 from tilewright.graph.ops.arithmetic import Add, Mul, Sub
-from tilewright.graph.passes.pattern import Found, Made, Number, Pattern, Value, matched
+from tilewright.graph.passes.pattern import Made, Number, Pattern, PatternMatch, Value, matched
 from tilewright.graph.types import Splat, TensorType
 
 X = Value("x")
 
 
-def found(pattern: Pattern, value: str) -> Found | None:
+def found(pattern: Pattern, value: str) -> PatternMatch | None:
     b = GraphBuilder("net")
     x, z = (b.input(name, TensorType("float32", (4,))) for name in "xz")
     two = b.constant("two", Splat(2.0, "float32", ()))

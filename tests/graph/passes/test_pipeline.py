@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph, Node, rebuilt
+from tilewright.graph.ir.ir import Graph, GraphNode, rebuilt
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
-from tilewright.graph.ops.base import Work
+from tilewright.graph.ops.base import ReferenceWork
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.movement import Identity
 from tilewright.graph.ops.normalisation import BatchNormalization
@@ -32,7 +32,7 @@ class SwapAdd:
 
     def __call__(self, graph: Graph) -> Graph:
         nodes = (
-            Node(Mul(), node.inputs, node.outputs) if node.op == Add() else node
+            GraphNode(Mul(), node.inputs, node.outputs) if node.op == Add() else node
             for node in graph.nodes
         )
         return rebuilt(graph, nodes, graph.constants)
@@ -135,8 +135,8 @@ def test_checks_are_left_out_when_asked_or_too_large() -> None:
     graph, reasons = network(), []
     for after, (report,) in (
         optimise(graph, (SwapAdd(),), check=False),
-        optimise(graph, (SwapAdd(),), limits=Work(125, 1 << 40)),
-        optimise(graph, (SwapAdd(),), limits=Work(1 << 40, 10)),
+        optimise(graph, (SwapAdd(),), limits=ReferenceWork(125, 1 << 40)),
+        optimise(graph, (SwapAdd(),), limits=ReferenceWork(1 << 40, 10)),
     ):
         assert Mul() in [node.op for node in after.nodes]
         assert (report.verdict, report.comparison) == ("unchecked", None)

@@ -18,13 +18,13 @@ from tilewright.graph.ops.logic import Where
 from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.movement import Concat, Identity, Reshape, Transpose
 from tilewright.graph.ops.softmax import Softmax
-from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.passes.pipeline import GraphPass
 from tilewright.graph.passes.reshape_motion import ReshapeMotion, aligned
 from tilewright.graph.plan.fusion import fuse
 from tilewright.graph.reference.reference import evaluate
 from tilewright.graph.types import Constant, Splat, TensorType
 
-Apply = Callable[[Pass, Graph], Graph]
+Apply = Callable[[GraphPass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
 ROWS, WIDTH = 6, 8
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph, Node
+from tilewright.graph.ir.ir import Graph, GraphNode
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Div, Max, Min, Mul, Pow, Sub, Sum
 from tilewright.graph.ops.base import Operator
@@ -23,10 +23,10 @@ from tilewright.graph.passes.common_subexpressions import CommonSubexpressions
 from tilewright.graph.passes.constant_folding import ConstantFolding
 from tilewright.graph.passes.dead_code import DeadCode
 from tilewright.graph.passes.identity_removal import IdentityRemoval
-from tilewright.graph.passes.pipeline import Pass
+from tilewright.graph.passes.pipeline import GraphPass
 from tilewright.graph.types import Constant, Splat, TensorType
 
-Apply = Callable[[Pass, Graph], Graph]
+Apply = Callable[[GraphPass, Graph], Graph]
 Lines = Callable[[Graph], list[str]]
 X = TensorType("float32", (2, 3, 4))
 
@@ -223,7 +223,7 @@ def test_an_output_takes_the_name_of_the_identity_that_made_it(apply: Apply, lin
 
 def top(b: GraphBuilder, value: str, name: str) -> tuple[str, str]:
     made = (f"{name}_values", f"{name}_places")
-    b.add_node(Node(TopK(2, 3), (value,), made))
+    b.add_node(GraphNode(TopK(2, 3), (value,), made))
     return made
 
 

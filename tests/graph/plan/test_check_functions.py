@@ -9,12 +9,12 @@ import pytest
 
 from tilewright.graph.compile import compile
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph, Node
+from tilewright.graph.ir.ir import Graph, GraphNode
 from tilewright.graph.kernels.express import express
-from tilewright.graph.kernels.form import Form
+from tilewright.graph.kernels.form import FusedKernel
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sub
-from tilewright.graph.ops.base import Operator, Work
+from tilewright.graph.ops.base import Operator, ReferenceWork
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.functions import Cast, Log, Sqrt
 from tilewright.graph.ops.normalisation import BatchNormalization
@@ -46,7 +46,7 @@ def chain(*steps: tuple[Operator, str], types: TensorType = IMAGE) -> Graph:
 def reversed_at(title: str) -> object:
     """`express`, with the operands of one kind of operator the wrong way round."""
 
-    def wrong(form: Form) -> PrimFunc:
+    def wrong(form: FusedKernel) -> PrimFunc:
         if len(form.steps) == 1:
             return express(form)
         steps = (
@@ -105,7 +105,7 @@ def test_the_note_stands_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_operator_whose_expression_is_not_its_reference_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def wrong(form: Form) -> PrimFunc:
+    def wrong(form: FusedKernel) -> PrimFunc:
         pools = (replace(s, op=replace(s.op, include_pad=True)) for s in form.steps)  # type: ignore[call-arg]
         return express(replace(form, steps=tuple(pools)))
 
@@ -122,7 +122,7 @@ def test_an_operator_whose_expression_is_not_its_reference_is_refused(
 def test_an_epsilon_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """1e-5 beside variances near 1: a fault of 5e-6, a hundred times what rounding explains."""
 
-    def wrong(form: Form) -> PrimFunc:
+    def wrong(form: FusedKernel) -> PrimFunc:
         steps = (
             replace(s, op=replace(s.op, epsilon=0.0))  # type: ignore[call-arg]
             if isinstance(s.op, BatchNormalization)
@@ -153,7 +153,7 @@ def test_winograd_is_equal_in_float64() -> None:
 
 
 def test_what_is_too_large_is_said_and_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_functions, "check_limits", lambda: Work(100, 1 << 30))
+    monkeypatch.setattr(check_functions, "check_limits", lambda: ReferenceWork(100, 1 << 30))
     planned = plan_model(chain((Sub(), "x y")), TARGET, passes=())
     assert str(planned.checker) == (
         "functions: 0 compared with the NumPy references of their operators, in float64, "
@@ -171,7 +171,7 @@ def test_each_of_several_results_is_compared(
 ) -> None:
     b = GraphBuilder("g")
     x = b.input("x", TensorType("float32", (4, 9)))
-    b.add_node(Node(TopK(1, 3), (x,), ("values", "places")))
+    b.add_node(GraphNode(TopK(1, 3), (x,), ("values", "places")))
     graph = b.finish(("values", "places"))
     assert plan_model(graph, TARGET, passes=()).notes == ()
     honest = TopK.express

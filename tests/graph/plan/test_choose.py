@@ -17,7 +17,7 @@ from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.movement import Concat
 from tilewright.graph.options import OptionError
-from tilewright.graph.plan.choose import Decision, choose
+from tilewright.graph.plan.choose import GroupDecision, choose
 from tilewright.graph.plan.fusion import fuse
 from tilewright.graph.plan.plan import Planned, closer, plan_model, rounding_more
 from tilewright.graph.plan.pricing import Price, Pricer
@@ -64,7 +64,7 @@ def network(kernel: int = 1) -> Graph:
     return builder.finish((y,))
 
 
-def decide(graph: Graph, log: Log | None = None) -> Decision:
+def decide(graph: Graph, log: Log | None = None) -> GroupDecision:
     (decision,) = choose(graph, fuse(graph).groups, Pricer(TARGET, log))
     return decision
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph, Node
-from tilewright.graph.kernels.groups import Group
+from tilewright.graph.ir.ir import Graph, GraphNode
+from tilewright.graph.kernels.groups import FusionGroup
 from tilewright.graph.ops.activation import LeakyRelu, Relu, Sigmoid
 from tilewright.graph.ops.arithmetic import Add, Div, Mul, Sum
 from tilewright.graph.ops.base import Operator
@@ -266,7 +266,7 @@ def test_groups_that_wait_for_each_other_are_refused() -> None:
     graph = net.finish((net.add(Sum(), a, b, output="y"),))
     first, second, third = graph.nodes
     with pytest.raises(InternalError) as caught:
-        ordered(graph, (Group((first, third)), Group((second,))))
+        ordered(graph, (FusionGroup((first, third)), FusionGroup((second,))))
     assert str(caught.value) == (
         "InternalError: fusion: the groups of y, b wait for each other; expected an order. "
         "[fusion-cycle]\n"
@@ -334,7 +334,7 @@ def test_a_chain_of_thousands_is_cut_into_groups() -> None:
 def test_a_node_with_several_outputs_is_a_group_that_stores_them_all() -> None:
     net = Net()
     before = net.add(Relu(), net.x, output="before")
-    net.add_node(Node(TopK(1, 2), (before,), ("values", "places")))
+    net.add_node(GraphNode(TopK(1, 2), (before,), ("values", "places")))
     after = net.add(Relu(), "values", output="after")
     graph = net.finish((after,))
     assert titles(graph) == ["Relu", "TopK", "Relu"]
@@ -351,7 +351,7 @@ def test_a_node_with_several_outputs_is_a_group_that_stores_them_all() -> None:
 
 def test_a_group_that_reads_the_second_output_stands_behind_the_first() -> None:
     net = Net()
-    net.add_node(Node(TopK(1, 2), (net.x,), ("values", "places")))
+    net.add_node(GraphNode(TopK(1, 2), (net.x,), ("values", "places")))
     late = net.add(Cast("float32"), "places", output="late")
     graph = net.finish((late,))
     top, cast = fuse(graph).groups

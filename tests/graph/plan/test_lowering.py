@@ -13,7 +13,7 @@ from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
-from tilewright.graph.ops.base import Operator, Role
+from tilewright.graph.ops.base import Operator, OperatorRole
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Identity, Reshape, Transpose
@@ -209,7 +209,7 @@ def test_launches_without_syncs_are_in_order() -> None:
 class Rows(Operator):
     """Rows of a table at indices that are checked."""
 
-    role = Role.GENERAL
+    role = OperatorRole.GENERAL
 
     def infer(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         table, rows = types

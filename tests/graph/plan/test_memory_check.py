@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph, Node
+from tilewright.graph.ir.ir import Graph, GraphNode
 from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.matmul import MatMul
 from tilewright.graph.ops.movement import Reshape
 from tilewright.graph.ops.ranking import TopK
 from tilewright.graph.plan import lowering
-from tilewright.graph.plan.choose import Part, choose, chosen_parts
+from tilewright.graph.plan.choose import KernelChoice, choose, chosen_parts
 from tilewright.graph.plan.fusion import fuse
 from tilewright.graph.plan.memory_check import check_memory
-from tilewright.graph.plan.memory_plan import MemoryPlan, Use, plan_memory
+from tilewright.graph.plan.memory_plan import ArenaPlan, StepUse, plan_memory
 from tilewright.graph.plan.pricing import Pricer
 from tilewright.graph.types import TensorType
 from tilewright.tir.errors import InternalError
@@ -40,7 +40,7 @@ def network() -> Graph:
     return b.finish(("y",))
 
 
-def parts_of(graph: Graph) -> tuple[Part, ...]:
+def parts_of(graph: Graph) -> tuple[KernelChoice, ...]:
     pricer = Pricer(Target.parse("c:avx2"))
     return chosen_parts(graph, choose(graph, fuse(graph).groups, pricer))
 
@@ -155,14 +155,15 @@ def test_a_wrong_input_is_found() -> None:
             id="uses forget a read",
         ),
         pytest.param(
-            lambda uses, sizes: ([Use((), use.writes) for use in uses], sizes), id="no lifetimes"
+            lambda uses, sizes: ([StepUse((), use.writes) for use in uses], sizes),
+            id="no lifetimes",
         ),
     ],
 )
 def test_a_planner_that_is_told_less_than_the_truth_is_found_out(
-    fault: Callable[..., tuple[list[Use], dict[str, int]]], monkeypatch: pytest.MonkeyPatch
+    fault: Callable[..., tuple[list[StepUse], dict[str, int]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(uses: list[Use], sizes: dict[str, int], *, weight_bytes: int = 0) -> MemoryPlan:
+    def wrong(uses: list[StepUse], sizes: dict[str, int], *, weight_bytes: int = 0) -> ArenaPlan:
         return plan_memory(*fault(uses, sizes), weight_bytes=weight_bytes)
 
     monkeypatch.setattr(lowering, "plan_memory", wrong)
@@ -170,11 +171,11 @@ def test_a_planner_that_is_told_less_than_the_truth_is_found_out(
         lowering.lower(GRAPH, PARTS)
 
 
-def top_program() -> tuple[Graph, tuple[Part, ...], Program]:
+def top_program() -> tuple[Graph, tuple[KernelChoice, ...], Program]:
     """`places` is read, `values` by nobody."""
     b = GraphBuilder("g")
     x = b.input("x", TensorType("int64", (16, 16)))
-    b.add_node(Node(TopK(1, 16), (x,), ("values", "places")))
+    b.add_node(GraphNode(TopK(1, 16), (x,), ("values", "places")))
     graph = b.finish((b.add(Add(), "places", x, output="y"),))
     parts = parts_of(graph)
     return graph, parts, lowering.lower(graph, parts).program

@@ -9,25 +9,26 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tilewright.graph.plan.memory_plan import MemoryPlan, Use, plan_memory
+from tilewright.graph.plan.memory_plan import ArenaPlan, StepUse, plan_memory
 from tilewright.tir.program.byte_owners import ByteOwners
 
 
 def chain(
     count: int, size: int = 100, *, in_place: bool = False
-) -> tuple[list[Use], dict[str, int]]:
+) -> tuple[list[StepUse], dict[str, int]]:
     """t0 -> t1 -> ... , each read once; the last one leaves the arena."""
-    uses = [Use((), ("t0",))]
+    uses = [StepUse((), ("t0",))]
     uses += [
-        Use((f"t{n - 1}",), (f"t{n}",), (f"t{n - 1}",) if in_place else ()) for n in range(1, count)
+        StepUse((f"t{n - 1}",), (f"t{n}",), (f"t{n - 1}",) if in_place else ())
+        for n in range(1, count)
     ]
-    uses.append(Use((f"t{count - 1}",)))
+    uses.append(StepUse((f"t{count - 1}",)))
     return uses, {f"t{n}": size for n in range(count)}
 
 
-def random_uses(seed: int) -> tuple[list[Use], dict[str, int]]:
+def random_uses(seed: int) -> tuple[list[StepUse], dict[str, int]]:
     rng = np.random.default_rng(seed)
-    uses: list[Use] = []
+    uses: list[StepUse] = []
     sizes: dict[str, int] = {}
     for n in range(40):
         names = list(sizes)[-8:]
@@ -35,7 +36,7 @@ def random_uses(seed: int) -> tuple[list[Use], dict[str, int]]:
         reads = tuple(rng.choice(names, count, replace=False)) if names else ()
         reusable = reads[:1] if rng.random() < 0.5 else ()
         sizes[f"t{n}"] = int(rng.choice([0, 1, 64, 100, 1000, 5000, 20000]))
-        uses.append(Use(tuple(map(str, reads)), (f"t{n}",), tuple(map(str, reusable))))
+        uses.append(StepUse(tuple(map(str, reads)), (f"t{n}",), tuple(map(str, reusable))))
     return uses, sizes
 
 
@@ -53,25 +54,25 @@ def test_a_chain_that_may_overwrite_its_inputs_takes_one() -> None:
 
 
 def test_a_step_that_writes_nothing_does_not_end_the_plan() -> None:
-    uses = [Use((), ("a",)), Use(("a",)), Use((), ("b",)), Use(("b",))]
+    uses = [StepUse((), ("a",)), StepUse(("a",)), StepUse((), ("b",)), StepUse(("b",))]
     plan = plan_memory(uses, {"a": 64, "b": 64})
     assert [item.name for item in plan.placements] == ["a", "b"]
 
 
 def test_an_input_that_is_needed_later_is_not_overwritten() -> None:
-    uses = [Use((), ("a",)), Use(("a",), ("b",), ("a",)), Use(("a", "b"))]
+    uses = [StepUse((), ("a",)), StepUse(("a",), ("b",), ("a",)), StepUse(("a", "b"))]
     plan = plan_memory(uses, {"a": 64, "b": 64})
     assert plan.in_place == ()
     assert plan.arena_bytes == 128
 
 
 def test_an_input_of_another_size_is_not_overwritten() -> None:
-    uses = [Use((), ("a",)), Use(("a",), ("b",), ("a",)), Use(("b",))]
+    uses = [StepUse((), ("a",)), StepUse(("a",), ("b",), ("a",)), StepUse(("b",))]
     assert plan_memory(uses, {"a": 640, "b": 64}).in_place == ()
 
 
 def test_a_result_that_nobody_reads_has_a_place_for_its_step() -> None:
-    uses = [Use((), ("a",)), Use((), ("b",)), Use(("a",))]
+    uses = [StepUse((), ("a",)), StepUse((), ("b",)), StepUse(("a",))]
     assert plan_memory(uses, {"a": 64, "b": 64}).arena_bytes == 128
 
 
@@ -79,7 +80,7 @@ def test_results_of_one_step_live_each_for_itself() -> None:
     """`b` and `d`, which nobody reads, lie apart from `a` for a step, `c` takes the place of
     one.
     """
-    uses = [Use((), ("a", "b", "d")), Use(("a",), ("c",)), Use(("a", "c"))]
+    uses = [StepUse((), ("a", "b", "d")), StepUse(("a",), ("c",)), StepUse(("a", "c"))]
     sizes = dict.fromkeys("abcd", 64)
     plan = plan_memory(uses, sizes)
     check_places(plan, uses, sizes)
@@ -93,7 +94,7 @@ def test_results_of_one_step_live_each_for_itself() -> None:
 
 
 def test_two_results_do_not_take_the_place_of_one_input() -> None:
-    uses = [Use((), ("a",)), Use(("a",), ("b", "c"), ("a",)), Use(("b", "c"))]
+    uses = [StepUse((), ("a",)), StepUse(("a",), ("b", "c"), ("a",)), StepUse(("b", "c"))]
     sizes = dict.fromkeys("abc", 64)
     plan = plan_memory(uses, sizes)
     check_places(plan, uses, sizes)
@@ -107,7 +108,7 @@ def test_nothing_takes_nothing() -> None:
     assert (plan.offsets, plan.weight_bytes) == ({}, 0)
 
 
-def check_places(plan: MemoryPlan, uses: list[Use], sizes: dict[str, int]) -> None:
+def check_places(plan: ArenaPlan, uses: list[StepUse], sizes: dict[str, int]) -> None:
     """Each step finds what it reads, and writes over nothing of that but what it may."""
     arena, pairs = ByteOwners(), set(plan.in_place)
     for use in uses:
@@ -152,7 +153,7 @@ def test_the_plan_is_the_same_every_time() -> None:
     uses, sizes = random_uses(7)
     first, second = plan_memory(uses, sizes), plan_memory(uses, sizes)
     assert first == second
-    assert isinstance(first, MemoryPlan)
+    assert isinstance(first, ArenaPlan)
 
 
 def test_random_plans_are_those_of_before(golden: Callable[[str, str], None]) -> None:

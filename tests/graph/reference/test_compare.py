@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.graph.ir.build import GraphBuilder
-from tilewright.graph.ir.ir import Graph, Node, rebuilt
+from tilewright.graph.ir.ir import Graph, GraphNode, rebuilt
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add, Mul
 from tilewright.graph.ops.base import Operator
@@ -79,7 +79,8 @@ def test_a_changed_constant_is_found_and_a_renamed_one_is_not_evaluated() -> Non
     changed = rebuilt(PLAIN, PLAIN.nodes, {"c": Splat(0.25, "float32", ())})
     assert not compare(PLAIN, changed).equal
     nodes = tuple(
-        Node(n.op, tuple("d" if v == "c" else v for v in n.inputs), n.outputs) for n in PLAIN.nodes
+        GraphNode(n.op, tuple("d" if v == "c" else v for v in n.inputs), n.outputs)
+        for n in PLAIN.nodes
     )
     renamed = rebuilt(PLAIN, nodes, {"d": Splat(0.5, "float32", ())})
     assert compare(PLAIN, renamed).values == 0
@@ -119,8 +120,8 @@ def test_a_value_that_changes_its_type_differs() -> None:
 
 def test_infinities_and_nans_count_as_values() -> None:
     big = graph_of((Add(), "x x", "y"))
-    inf = rebuilt(big, (Node(Mul(), ("x", "c"), ("y",)),), {"c": Splat(np.inf, "float32", ())})
-    assert compare(inf, rebuilt(inf, (Node(Mul(), ("c", "x"), ("y",)),), inf.constants)).equal
+    inf = rebuilt(big, (GraphNode(Mul(), ("x", "c"), ("y",)),), {"c": Splat(np.inf, "float32", ())})
+    assert compare(inf, rebuilt(inf, (GraphNode(Mul(), ("c", "x"), ("y",)),), inf.constants)).equal
     assert not compare(big, inf).equal
 
 

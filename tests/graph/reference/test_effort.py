@@ -7,11 +7,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tilewright.graph.ir.ir import Node
+from tilewright.graph.ir.ir import GraphNode
 from tilewright.graph.ops.activation import Relu
 from tilewright.graph.ops.arithmetic import Add
 from tilewright.graph.ops.attention import Attention
-from tilewright.graph.ops.base import Operator, Work
+from tilewright.graph.ops.base import Operator, ReferenceWork
 from tilewright.graph.ops.convolution import Conv
 from tilewright.graph.ops.matmul import Gemm, MatMul
 from tilewright.graph.ops.normalisation import LRN
@@ -72,7 +72,7 @@ def test_the_effort_of_nodes_is_all_their_values_and_the_most_that_one_needs_bes
     types = {name: TensorType("float32", (2, 8, 8, 8)) for name in "xyz"}
     types["w"] = TensorType("float32", (8, 8, 3, 3))
     conv = Conv(pads=(1, 1, 1, 1))
-    nodes = [Node(Relu(), ("x",), ("y",)), Node(conv, ("y", "w"), ("z",))]
+    nodes = [GraphNode(Relu(), ("x",), ("y",)), GraphNode(conv, ("y", "w"), ("z",))]
     besides = conv.work((types["y"], types["w"])).held - 2 * 1024 - 576
     found = effort(nodes, types)
     assert found.held == 3 * 1024 + 576 + besides
@@ -80,11 +80,11 @@ def test_the_effort_of_nodes_is_all_their_values_and_the_most_that_one_needs_bes
 
 
 def test_what_is_too_large_says_by_how_much() -> None:
-    check_within(Work(10, 10), Work(10, 10))
+    check_within(ReferenceWork(10, 10), ReferenceWork(10, 10))
     with pytest.raises(TooLarge, match="up to 88 bytes; at most 80 are allowed"):
-        check_within(Work(11, 10), Work(10, 10))
+        check_within(ReferenceWork(11, 10), ReferenceWork(10, 10))
     with pytest.raises(TooLarge, match="takes 11 steps; at most 10 are allowed"):
-        check_within(Work(10, 11), Work(10, 10))
+        check_within(ReferenceWork(10, 11), ReferenceWork(10, 10))
 
 
 def test_a_check_takes_no_more_than_a_quarter_of_the_memory() -> None:

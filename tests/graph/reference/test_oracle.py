@@ -6,7 +6,7 @@ import pytest
 from tilewright.graph.ir.build import GraphBuilder
 from tilewright.graph.ir.ir import Graph
 from tilewright.graph.ops.arithmetic import Add
-from tilewright.graph.ops.base import Operator, Work
+from tilewright.graph.ops.base import Operator, ReferenceWork
 from tilewright.graph.ops.functions import Cast, Exp, Floor
 from tilewright.graph.ops.logic import Less, Where
 from tilewright.graph.ops.ranking import ArgMax
@@ -51,7 +51,7 @@ def test_it_computes_in_float64_or_in_the_types_of_the_model() -> None:
 
 
 def test_a_model_that_is_too_large_to_evaluate_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oracle, "check_limits", lambda: Work(10, 1 << 30))
+    monkeypatch.setattr(oracle, "check_limits", lambda: ReferenceWork(10, 1 << 30))
     assert model_oracle(of(Exp(), "float32")) == (
         "not run: the reference takes up to 288 bytes; at most 80 are allowed"
     )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from tilewright.runtime.cpu.workspace import Workspace, workspace
+from tilewright.runtime.cpu.workspace import ScratchMemory, workspace
 from tilewright.runtime.toolchain.library import ffi
 
 
@@ -21,7 +21,7 @@ def test_scratch_memory_is_aligned_kept_and_grows() -> None:
 
 
 def test_no_scratch_memory_is_aligned_as_well() -> None:
-    assert int(ffi.cast("uintptr_t", Workspace(0).pointer)) % 64 == 0
+    assert int(ffi.cast("uintptr_t", ScratchMemory(0).pointer)) % 64 == 0
 
 
 def test_each_thread_has_its_own() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.cuda.emulator.emulator import emulate
-from tilewright.runtime.cuda.emulator.report import EmulationReport, Finding, Site
+from tilewright.runtime.cuda.emulator.report import AccessSite, EmulationReport, EmulatorFinding
 
 from ...launches import flat
 
@@ -36,7 +36,7 @@ def check(
     return emulate(f"{head}{indices}{body}}}\n", [launch], arrays, checked=True)
 
 
-def only(report: EmulationReport, kind: str) -> Finding:
+def only(report: EmulationReport, kind: str) -> EmulatorFinding:
     """The one finding of a report, which is of a kind."""
     assert [finding.kind for finding in report.findings] == [kind], str(report)
     return report.findings[0]
@@ -50,11 +50,11 @@ def races(report: EmulationReport) -> set[tuple[int | None, ...]]:
     return {tuple(lines(finding)) for finding in report.findings if finding.kind == "race"}
 
 
-def lines(finding: Finding) -> list[int | None]:
+def lines(finding: EmulatorFinding) -> list[int | None]:
     return [party.line for party in finding.parties]
 
 
-def site(report: EmulationReport, buffer: str, action: str) -> Site:
+def site(report: EmulationReport, buffer: str, action: str) -> AccessSite:
     (found,) = (s for s in report.sites if (s.buffer, s.action) == (buffer, action))
     return found
 

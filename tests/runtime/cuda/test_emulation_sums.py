@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.cuda.emulator.emulator import emulate
-from tilewright.runtime.cuda.emulator.report import Site
+from tilewright.runtime.cuda.emulator.report import AccessSite
 
 from ...launches import flat
 
@@ -52,7 +52,7 @@ def of_global(elements: list[tuple[int, int]], size: int) -> tuple[int, int, int
     return sectors, -(-len(touched) // 32), sectors
 
 
-def seen(site: Site) -> tuple[int, int, int]:
+def seen(site: AccessSite) -> tuple[int, int, int]:
     return site.parts, site.least, site.worst
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....ops import activation, arithmetic
 from ..node import NodeReader, NotSupported
 from .arithmetic import clipped
-from .rule import Application, Result, Rule, plain
+from .rule import Application, ImportRule, Result, plain
 
 
 def _leaky_relu(node: NodeReader) -> Result:
@@ -36,12 +36,12 @@ def _clipped_line(node: NodeReader, slope: float, start: float) -> Application:
     return clipped(node, line, node.number(0), node.number(1))
 
 
-RULES: dict[str, Rule] = {
-    "Gelu": Rule((20,), ("approximate",), _gelu),
-    "HardSigmoid": Rule((6, 22), ("alpha", "beta"), _hard_sigmoid),
-    "HardSwish": Rule((14, 22), (), _hard_swish),
-    "LeakyRelu": Rule((6, 16), ("alpha",), _leaky_relu),
-    "Relu": Rule((6, 13, 14), (), plain(activation.Relu())),
-    "Sigmoid": Rule((6, 13), (), plain(activation.Sigmoid())),
-    "Softplus": Rule((1, 22), (), plain(activation.Softplus())),
+RULES: dict[str, ImportRule] = {
+    "Gelu": ImportRule((20,), ("approximate",), _gelu),
+    "HardSigmoid": ImportRule((6, 22), ("alpha", "beta"), _hard_sigmoid),
+    "HardSwish": ImportRule((14, 22), (), _hard_swish),
+    "LeakyRelu": ImportRule((6, 16), ("alpha",), _leaky_relu),
+    "Relu": ImportRule((6, 13, 14), (), plain(activation.Relu())),
+    "Sigmoid": ImportRule((6, 13), (), plain(activation.Sigmoid())),
+    "Softplus": ImportRule((1, 22), (), plain(activation.Softplus())),
 }

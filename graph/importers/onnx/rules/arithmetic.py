@@ -7,7 +7,7 @@ from ....errors import ModelError
 from ....ops import arithmetic, functions, movement
 from ..node import NodeReader, NotSupported
 from ..tensors import dtype_name
-from .rule import Application, Result, Rule, plain
+from .rule import Application, ImportRule, Result, plain
 from .variadic import fold, folded
 
 _LARGEST = 3.4028234663852886e38  # of float32: what Clip's attributes are when they are not given
@@ -77,28 +77,28 @@ def _cast_like(node: NodeReader) -> Result:
     return functions.Cast(node.type(1).dtype), node.inputs[:1]
 
 
-RULES: dict[str, Rule] = {
-    "Abs": Rule((6, 13), (), plain(functions.Abs())),
-    "Add": Rule((7, 13, 14), (), plain(arithmetic.Add())),
-    "Cast": Rule((6, 9, 13, 19, 21, 23, 24, 25, 28), ("round_mode", "saturate", "to"), _cast),
-    "CastLike": Rule((15, 19, 21, 23, 24, 25), ("round_mode", "saturate"), _cast_like),
-    "Ceil": Rule((6, 13), (), plain(functions.Ceil())),
-    "Clip": Rule((6, 11, 12, 13), ("max", "min"), _clip),
-    "Div": Rule((7, 13, 14), (), plain(arithmetic.Div())),
-    "Erf": Rule((9, 13), (), plain(functions.Erf())),
-    "Exp": Rule((6, 13), (), plain(functions.Exp())),
-    "Floor": Rule((6, 13), (), plain(functions.Floor())),
-    "Log": Rule((6, 13), (), plain(functions.Log())),
-    "Max": Rule((6, 8, 12, 13), (), fold(arithmetic.Max())),
-    "Mean": Rule((6, 8, 13), (), _mean),
-    "Min": Rule((6, 8, 12, 13), (), fold(arithmetic.Min())),
-    "Mul": Rule((7, 13, 14), (), plain(arithmetic.Mul())),
-    "Neg": Rule((6, 13), (), _negated),
-    "Pow": Rule((7, 12, 13, 15), (), _pow),
-    "Reciprocal": Rule((6, 13), (), _reciprocal),
-    "Round": Rule((11, 22), (), plain(functions.Round())),
-    "Sqrt": Rule((6, 13), (), plain(functions.Sqrt())),
-    "Sub": Rule((7, 13, 14), (), plain(arithmetic.Sub())),
-    "Sum": Rule((6, 8, 13), (), fold(arithmetic.Sum())),
-    "Tanh": Rule((6, 13), (), plain(functions.Tanh())),
+RULES: dict[str, ImportRule] = {
+    "Abs": ImportRule((6, 13), (), plain(functions.Abs())),
+    "Add": ImportRule((7, 13, 14), (), plain(arithmetic.Add())),
+    "Cast": ImportRule((6, 9, 13, 19, 21, 23, 24, 25, 28), ("round_mode", "saturate", "to"), _cast),
+    "CastLike": ImportRule((15, 19, 21, 23, 24, 25), ("round_mode", "saturate"), _cast_like),
+    "Ceil": ImportRule((6, 13), (), plain(functions.Ceil())),
+    "Clip": ImportRule((6, 11, 12, 13), ("max", "min"), _clip),
+    "Div": ImportRule((7, 13, 14), (), plain(arithmetic.Div())),
+    "Erf": ImportRule((9, 13), (), plain(functions.Erf())),
+    "Exp": ImportRule((6, 13), (), plain(functions.Exp())),
+    "Floor": ImportRule((6, 13), (), plain(functions.Floor())),
+    "Log": ImportRule((6, 13), (), plain(functions.Log())),
+    "Max": ImportRule((6, 8, 12, 13), (), fold(arithmetic.Max())),
+    "Mean": ImportRule((6, 8, 13), (), _mean),
+    "Min": ImportRule((6, 8, 12, 13), (), fold(arithmetic.Min())),
+    "Mul": ImportRule((7, 13, 14), (), plain(arithmetic.Mul())),
+    "Neg": ImportRule((6, 13), (), _negated),
+    "Pow": ImportRule((7, 12, 13, 15), (), _pow),
+    "Reciprocal": ImportRule((6, 13), (), _reciprocal),
+    "Round": ImportRule((11, 22), (), plain(functions.Round())),
+    "Sqrt": ImportRule((6, 13), (), plain(functions.Sqrt())),
+    "Sub": ImportRule((7, 13, 14), (), plain(arithmetic.Sub())),
+    "Sum": ImportRule((6, 8, 13), (), fold(arithmetic.Sum())),
+    "Tanh": ImportRule((6, 13), (), plain(functions.Tanh())),
 }

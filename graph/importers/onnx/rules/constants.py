@@ -11,7 +11,7 @@ from ....errors import ModelError
 from ....types import Array, Splat, TensorType, frozen
 from ..limits import checked_type
 from ..node import NodeReader
-from .rule import MOVES, Result, Rule
+from .rule import MOVES, ImportRule, Result
 
 
 def _constant(node: NodeReader) -> Result:
@@ -75,14 +75,14 @@ def _refuse_range(node: NodeReader, given: list[Array]) -> NoReturn:
     )
 
 
-RULES: dict[str, Rule] = {
-    "Constant": Rule(
+RULES: dict[str, ImportRule] = {
+    "Constant": ImportRule(
         (1, 9, 11, 12, 19, *MOVES),
         ("value", "value_float", "value_int", "value_floats", "value_ints"),
         _constant,
     ),
-    "ConstantOfShape": Rule((9, 20, 21, 23, 24, 25), ("value",), _constant_of_shape),
-    "Range": Rule((11, 27), (), _range),
-    "Shape": Rule((1, 13, 15, 19, 21, 23, 24, 25), ("end", "start"), _shape),
-    "Size": Rule((1, 13, 19, 21, 23, 24, 25), (), _size),
+    "ConstantOfShape": ImportRule((9, 20, 21, 23, 24, 25), ("value",), _constant_of_shape),
+    "Range": ImportRule((11, 27), (), _range),
+    "Shape": ImportRule((1, 13, 15, 19, 21, 23, 24, 25), ("end", "start"), _shape),
+    "Size": ImportRule((1, 13, 19, 21, 23, 24, 25), (), _size),
 }

@@ -16,7 +16,7 @@ from ....ops.base import normal_axis
 from ....ops.movement import Reshape
 from ....types import Array, array_of
 from ..node import NodeReader
-from .rule import Result, Rule
+from .rule import ImportRule, Result
 from .slicing import add, part_of
 
 _CHECKED = 1 << 24  # indices, at most, that are checked while a model is read
@@ -93,8 +93,8 @@ def _even_steps(indices: Array) -> range | None:
     return range(first, first + step * listed.size, step)
 
 
-RULES: dict[str, Rule] = {
-    "Gather": Rule((1, 11, 13), ("axis",), _gather),
-    "GatherElements": Rule((11, 13), ("axis",), _gather_elements),
-    "GatherND": Rule((11, 12, 13), ("batch_dims",), _gather_nd),
+RULES: dict[str, ImportRule] = {
+    "Gather": ImportRule((1, 11, 13), ("axis",), _gather),
+    "GatherElements": ImportRule((11, 13), ("axis",), _gather_elements),
+    "GatherND": ImportRule((11, 12, 13), ("batch_dims",), _gather_nd),
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ....ops import logic
 from ....ops.base import Operator
 from ..node import NodeReader
-from .rule import Result, Rule, plain
+from .rule import ImportRule, Result, plain
 
 
 def _swapped(op: Operator) -> Callable[[NodeReader], Result]:
@@ -19,16 +19,16 @@ def _xor(node: NodeReader) -> Result:
     return logic.Not(), (node.emit(logic.Equal(), *node.inputs),)
 
 
-RULES: dict[str, Rule] = {
-    "And": Rule((7,), (), plain(logic.And())),
-    "Equal": Rule((7, 11, 13, 19), (), plain(logic.Equal())),
-    "Greater": Rule((7, 9, 13), (), _swapped(logic.Less())),
-    "GreaterOrEqual": Rule((12, 16), (), _swapped(logic.LessOrEqual())),
-    "IsNaN": Rule((9, 13, 20), (), plain(logic.IsNaN())),
-    "Less": Rule((7, 9, 13), (), plain(logic.Less())),
-    "LessOrEqual": Rule((12, 16), (), plain(logic.LessOrEqual())),
-    "Not": Rule((1,), (), plain(logic.Not())),
-    "Or": Rule((7,), (), plain(logic.Or())),
-    "Where": Rule((9, 16), (), plain(logic.Where())),
-    "Xor": Rule((7,), (), _xor),
+RULES: dict[str, ImportRule] = {
+    "And": ImportRule((7,), (), plain(logic.And())),
+    "Equal": ImportRule((7, 11, 13, 19), (), plain(logic.Equal())),
+    "Greater": ImportRule((7, 9, 13), (), _swapped(logic.Less())),
+    "GreaterOrEqual": ImportRule((12, 16), (), _swapped(logic.LessOrEqual())),
+    "IsNaN": ImportRule((9, 13, 20), (), plain(logic.IsNaN())),
+    "Less": ImportRule((7, 9, 13), (), plain(logic.Less())),
+    "LessOrEqual": ImportRule((12, 16), (), plain(logic.LessOrEqual())),
+    "Not": ImportRule((1,), (), plain(logic.Not())),
+    "Or": ImportRule((7,), (), plain(logic.Or())),
+    "Where": ImportRule((9, 16), (), plain(logic.Where())),
+    "Xor": ImportRule((7,), (), _xor),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....ops import matmul
 from ....ops.movement import Reshape
 from ..node import NodeReader
-from .rule import Result, Rule
+from .rule import ImportRule, Result
 
 
 def _gemm(node: NodeReader) -> Result:
@@ -29,7 +29,7 @@ def _matmul(node: NodeReader) -> Result:
     return Reshape((*stack, *rows, *columns)), (product,)
 
 
-RULES: dict[str, Rule] = {
-    "Gemm": Rule((7, 9, 11, 13), ("alpha", "beta", "transA", "transB"), _gemm),
-    "MatMul": Rule((1, 9, 13), (), _matmul),
+RULES: dict[str, ImportRule] = {
+    "Gemm": ImportRule((7, 9, 11, 13), ("alpha", "beta", "transA", "transB"), _gemm),
+    "MatMul": ImportRule((1, 9, 13), (), _matmul),
 }

@@ -9,7 +9,7 @@ from ....errors import ModelError
 from ....ops import movement, repetition, triangle
 from ....ops.base import normal_axis
 from ..node import NodeReader, NotSupported
-from .rule import MOVES, Result, Rule, plain
+from .rule import MOVES, ImportRule, Result, plain
 from .slicing import distinct_axes
 from .variadic import concat
 
@@ -145,7 +145,7 @@ def _trilu(node: NodeReader) -> Result:
     return triangle.Trilu(node.integer("upper", 1) != 0, inside), node.inputs[:1]
 
 
-def _running(kind: type[triangle.Running]) -> Callable[[NodeReader], Result]:
+def _running(kind: type[triangle.RunningTotal]) -> Callable[[NodeReader], Result]:
     def build(node: NodeReader) -> Result:
         axis = normal_axis(movement.Identity(), node.whole(1), node.type(0).rank)
         return kind(axis, node.flag("exclusive"), node.flag("reverse")), node.inputs[:1]
@@ -153,20 +153,20 @@ def _running(kind: type[triangle.Running]) -> Callable[[NodeReader], Result]:
     return build
 
 
-RULES: dict[str, Rule] = {
-    "Concat": Rule((4, 11, 13), ("axis",), concat),
-    "CumProd": Rule((26,), ("exclusive", "reverse"), _running(triangle.CumProd)),
-    "CumSum": Rule((11, 14), ("exclusive", "reverse"), _running(triangle.CumSum)),
-    "DepthToSpace": Rule((1, 11, 13, 28), ("blocksize", "mode"), _depth_to_space),
-    "Dropout": Rule((7, 10, 12, 13, 22), ("ratio", "seed"), _dropout),
-    "Expand": Rule((8, 13), (), _expand),
-    "Flatten": Rule((1, 9, 11, *MOVES), ("axis",), _flatten),
-    "Identity": Rule((1, 14, 16, 19, *MOVES), (), plain(movement.Identity())),
-    "Reshape": Rule((5, 14, 19, *MOVES), ("allowzero",), _reshape),
-    "SpaceToDepth": Rule((1, 13, 28), ("blocksize", "mode"), _space_to_depth),
-    "Squeeze": Rule((1, 11, *MOVES), ("axes",), _squeeze),
-    "Tile": Rule((6, 13), (), _tile),
-    "Transpose": Rule((1, *MOVES), ("perm",), _transpose),
-    "Trilu": Rule((14,), ("upper",), _trilu),
-    "Unsqueeze": Rule((1, 11, *MOVES), ("axes",), _unsqueeze),
+RULES: dict[str, ImportRule] = {
+    "Concat": ImportRule((4, 11, 13), ("axis",), concat),
+    "CumProd": ImportRule((26,), ("exclusive", "reverse"), _running(triangle.CumProd)),
+    "CumSum": ImportRule((11, 14), ("exclusive", "reverse"), _running(triangle.CumSum)),
+    "DepthToSpace": ImportRule((1, 11, 13, 28), ("blocksize", "mode"), _depth_to_space),
+    "Dropout": ImportRule((7, 10, 12, 13, 22), ("ratio", "seed"), _dropout),
+    "Expand": ImportRule((8, 13), (), _expand),
+    "Flatten": ImportRule((1, 9, 11, *MOVES), ("axis",), _flatten),
+    "Identity": ImportRule((1, 14, 16, 19, *MOVES), (), plain(movement.Identity())),
+    "Reshape": ImportRule((5, 14, 19, *MOVES), ("allowzero",), _reshape),
+    "SpaceToDepth": ImportRule((1, 13, 28), ("blocksize", "mode"), _space_to_depth),
+    "Squeeze": ImportRule((1, 11, *MOVES), ("axes",), _squeeze),
+    "Tile": ImportRule((6, 13), (), _tile),
+    "Transpose": ImportRule((1, *MOVES), ("perm",), _transpose),
+    "Trilu": ImportRule((14,), ("upper",), _trilu),
+    "Unsqueeze": ImportRule((1, 11, *MOVES), ("axes",), _unsqueeze),
 }

@@ -6,7 +6,7 @@ from ....errors import ModelError
 from ....ops import layer_norm, movement, normalisation
 from ....ops.base import normal_axis
 from ..node import NodeReader, NotSupported
-from .rule import Result, Rule
+from .rule import ImportRule, Result
 
 
 def _batch_normalization(node: NodeReader) -> Result:
@@ -77,15 +77,17 @@ def _grouped(node: NodeReader, groups: int) -> Result:
     return movement.Reshape(x.shape), (node.emit(op, split, *given),)
 
 
-RULES: dict[str, Rule] = {
-    "BatchNormalization": Rule(
+RULES: dict[str, ImportRule] = {
+    "BatchNormalization": ImportRule(
         (7, 9, 14, 15), ("epsilon", "momentum", "spatial", "training_mode"), _batch_normalization
     ),
-    "GroupNormalization": Rule(
+    "GroupNormalization": ImportRule(
         (18, 21), ("epsilon", "num_groups", "stash_type"), _group_normalization
     ),
-    "InstanceNormalization": Rule((6, 22), ("epsilon",), _instance_normalization),
-    "LayerNormalization": Rule((17,), ("axis", "epsilon", "stash_type"), _layer_normalization),
-    "LRN": Rule((1, 13), ("alpha", "beta", "bias", "size"), _lrn),
-    "RMSNormalization": Rule((23,), ("axis", "epsilon", "stash_type"), _rms_normalization),
+    "InstanceNormalization": ImportRule((6, 22), ("epsilon",), _instance_normalization),
+    "LayerNormalization": ImportRule(
+        (17,), ("axis", "epsilon", "stash_type"), _layer_normalization
+    ),
+    "LRN": ImportRule((1, 13), ("alpha", "beta", "bias", "size"), _lrn),
+    "RMSNormalization": ImportRule((23,), ("axis", "epsilon", "stash_type"), _rms_normalization),
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ....ops import quantization
-from .rule import Rule, plain
+from .rule import ImportRule, plain
 
-RULES: dict[str, Rule] = {
-    "DynamicQuantizeLinear": Rule((11,), (), plain(quantization.DynamicQuantizeLinear()), outputs=3)
+RULES: dict[str, ImportRule] = {
+    "DynamicQuantizeLinear": ImportRule(
+        (11,), (), plain(quantization.DynamicQuantizeLinear()), outputs=3
+    )
 }

@@ -9,7 +9,7 @@ from ....ops import ranking
 from ....ops.base import normal_axis
 from ....ops.movement import Identity
 from ..node import NodeReader
-from .rule import Result, Rule
+from .rule import ImportRule, Result
 
 
 def _place(kind: type[ranking.ArgReduction]) -> Callable[[NodeReader], Result]:
@@ -41,8 +41,8 @@ def _count(node: NodeReader) -> int:
 
 _ARG = ("axis", "keepdims", "select_last_index")
 
-RULES: dict[str, Rule] = {
-    "ArgMax": Rule((1, 11, 12, 13), _ARG, _place(ranking.ArgMax)),
-    "ArgMin": Rule((1, 11, 12, 13), _ARG, _place(ranking.ArgMin)),
-    "TopK": Rule((1, 10, 11, 24), ("axis", "k", "largest", "sorted"), _top, outputs=2),
+RULES: dict[str, ImportRule] = {
+    "ArgMax": ImportRule((1, 11, 12, 13), _ARG, _place(ranking.ArgMax)),
+    "ArgMin": ImportRule((1, 11, 12, 13), _ARG, _place(ranking.ArgMin)),
+    "TopK": ImportRule((1, 10, 11, 24), ("axis", "k", "largest", "sorted"), _top, outputs=2),
 }

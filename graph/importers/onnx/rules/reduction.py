@@ -8,7 +8,7 @@ from ....ops import arithmetic, functions, movement, reduction, softmax
 from ....ops.base import Operator, normal_axis
 from ..node import NodeReader
 from .movement import named_axes
-from .rule import Application, Result, Rule
+from .rule import Application, ImportRule, Result
 
 
 def _axes(node: NodeReader) -> tuple[int, ...]:
@@ -62,15 +62,15 @@ def _along(
 _ATTRIBUTES = ("axes", "keepdims", "noop_with_empty_axes")
 _VERSIONS = (1, 11, 13, 18)
 
-RULES: dict[str, Rule] = {
-    "LogSoftmax": Rule((1, 11, 13), ("axis",), _along(softmax.LogSoftmax)),
-    "ReduceL1": Rule(_VERSIONS, _ATTRIBUTES, _norm_1),
-    "ReduceL2": Rule(_VERSIONS, _ATTRIBUTES, _norm_2),
-    "ReduceMax": Rule((1, 11, 12, 13, 18, 20), _ATTRIBUTES, _reduction(reduction.ReduceMax)),
-    "ReduceMean": Rule(_VERSIONS, _ATTRIBUTES, _reduction(reduction.ReduceMean)),
-    "ReduceMin": Rule((1, 11, 12, 13, 18, 20), _ATTRIBUTES, _reduction(reduction.ReduceMin)),
-    "ReduceProd": Rule(_VERSIONS, _ATTRIBUTES, _reduction(reduction.ReduceProd)),
-    "ReduceSum": Rule((1, 11, 13), _ATTRIBUTES, _reduction(reduction.ReduceSum)),
-    "ReduceSumSquare": Rule(_VERSIONS, _ATTRIBUTES, _sum_of_squares),
-    "Softmax": Rule((1, 11, 13), ("axis",), _along(softmax.Softmax)),
+RULES: dict[str, ImportRule] = {
+    "LogSoftmax": ImportRule((1, 11, 13), ("axis",), _along(softmax.LogSoftmax)),
+    "ReduceL1": ImportRule(_VERSIONS, _ATTRIBUTES, _norm_1),
+    "ReduceL2": ImportRule(_VERSIONS, _ATTRIBUTES, _norm_2),
+    "ReduceMax": ImportRule((1, 11, 12, 13, 18, 20), _ATTRIBUTES, _reduction(reduction.ReduceMax)),
+    "ReduceMean": ImportRule(_VERSIONS, _ATTRIBUTES, _reduction(reduction.ReduceMean)),
+    "ReduceMin": ImportRule((1, 11, 12, 13, 18, 20), _ATTRIBUTES, _reduction(reduction.ReduceMin)),
+    "ReduceProd": ImportRule(_VERSIONS, _ATTRIBUTES, _reduction(reduction.ReduceProd)),
+    "ReduceSum": ImportRule((1, 11, 13), _ATTRIBUTES, _reduction(reduction.ReduceSum)),
+    "ReduceSumSquare": ImportRule(_VERSIONS, _ATTRIBUTES, _sum_of_squares),
+    "Softmax": ImportRule((1, 11, 13), ("axis",), _along(softmax.Softmax)),
 }

@@ -10,7 +10,7 @@ from ....errors import ModelError
 from ....ops.resize import SAME, Places, Resize, Sampling
 from ..limits import checked_type
 from ..node import NodeReader, NotSupported
-from .rule import Result, Rule
+from .rule import ImportRule, Result
 from .slicing import distinct_axes
 
 _LARGEST_PLACE = 1 << 61  # twice a place, and a divisor more, are computed in 64 bits
@@ -148,8 +148,8 @@ def _places(size: int, count: int, scale: Fraction, coordinates: str) -> Places:
     return Places(int(step * divisor), int(start * divisor), divisor)
 
 
-RULES: dict[str, Rule] = {
-    "Resize": Rule(
+RULES: dict[str, ImportRule] = {
+    "Resize": ImportRule(
         (10, 11, 13, 18, 19),
         (
             "antialias",
@@ -164,5 +164,5 @@ RULES: dict[str, Rule] = {
         ),
         _resize,
     ),
-    "Upsample": Rule((7, 9), ("mode", "scales"), _upsample),
+    "Upsample": ImportRule((7, 9), ("mode", "scales"), _upsample),
 }

@@ -25,7 +25,7 @@ MOVES = (13, 21, 23, 24, 25)  # versions of operators that move data: each only 
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ImportRule:
     """How to import one operator.
 
     versions: as ONNX counts them; attributes: the names that `build` understands; outputs: how many

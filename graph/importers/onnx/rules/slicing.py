@@ -12,7 +12,7 @@ from ....ops import slicing
 from ....ops.base import normal_axis
 from ....ops.movement import Identity
 from ..node import NodeReader, NotSupported
-from .rule import MOVES, Application, Result, Rule, Several
+from .rule import MOVES, Application, ImportRule, Result, Several
 
 MODES: dict[str, slicing.PadMode] = {mode: mode for mode in get_args(slicing.PadMode)}
 
@@ -167,8 +167,10 @@ def _pad_value(node: NodeReader) -> float | int | bool:
     return number
 
 
-RULES: dict[str, Rule] = {
-    "Pad": Rule((2, 11, 18, 19, *MOVES), ("mode", "pads", "value"), _pad),
-    "Slice": Rule((1, 10, 11, *MOVES), ("axes", "ends", "starts"), _slice),
-    "Split": Rule((2, 11, 18, *MOVES), ("axis", "num_outputs", "split"), _split, outputs=None),
+RULES: dict[str, ImportRule] = {
+    "Pad": ImportRule((2, 11, 18, 19, *MOVES), ("mode", "pads", "value"), _pad),
+    "Slice": ImportRule((1, 10, 11, *MOVES), ("axes", "ends", "starts"), _slice),
+    "Split": ImportRule(
+        (2, 11, 18, *MOVES), ("axis", "num_outputs", "split"), _split, outputs=None
+    ),
 }

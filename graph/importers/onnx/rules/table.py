@@ -9,16 +9,16 @@ refused instead of misread. The table holds the rules of every module beside thi
 from __future__ import annotations
 
 from .....tir.siblings import siblings
-from .rule import Rule
+from .rule import ImportRule
 
 
-def _merged() -> dict[str, Rule]:
-    found: dict[str, Rule] = {}
+def _merged() -> dict[str, ImportRule]:
+    found: dict[str, ImportRule] = {}
     for module in siblings(__name__):
-        rules: dict[str, Rule] = getattr(module, "RULES", {})
+        rules: dict[str, ImportRule] = getattr(module, "RULES", {})
         assert found.keys().isdisjoint(rules), module.__name__
         found |= rules
     return found
 
 
-RULES: dict[str, Rule] = _merged()
+RULES: dict[str, ImportRule] = _merged()

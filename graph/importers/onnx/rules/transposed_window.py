@@ -7,7 +7,7 @@ from ....ops.convolution import Conv
 from ....ops.movement import Reshape, Transpose
 from ....ops.slicing import Spread
 from ..node import NodeReader, NotSupported
-from .rule import Result, Rule
+from .rule import ImportRule, Result
 from .slicing import add, part_of, surrounded
 from .window import WINDOW
 
@@ -74,8 +74,8 @@ def _transposed_pads(
     return (small, large, extra) if mode == "SAME_UPPER" else (large, small, extra)
 
 
-RULES: dict[str, Rule] = {
-    "ConvTranspose": Rule(
+RULES: dict[str, ImportRule] = {
+    "ConvTranspose": ImportRule(
         (1, 11, 22), (*WINDOW, "group", "output_padding", "output_shape"), _conv_transpose
     ),
 }

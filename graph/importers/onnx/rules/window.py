@@ -7,7 +7,7 @@ from ....ops import pooling
 from ....ops.convolution import Conv
 from ..limits import checked_type
 from ..node import NodeReader, NotSupported
-from .rule import Result, Rule, plain
+from .rule import ImportRule, Result, plain
 
 WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
@@ -91,11 +91,13 @@ def _average_pool(node: NodeReader) -> Result:
     return pooling.AveragePool(kernel, *windows, ceil, include), node.inputs
 
 
-RULES: dict[str, Rule] = {
-    "AveragePool": Rule(
+RULES: dict[str, ImportRule] = {
+    "AveragePool": ImportRule(
         (7, 10, 11, 19, 22), (*WINDOW, "ceil_mode", "count_include_pad"), _average_pool
     ),
-    "Conv": Rule((1, 11, 22), (*WINDOW, "group"), _conv),
-    "GlobalAveragePool": Rule((1, 22), (), plain(pooling.GlobalAveragePool())),
-    "MaxPool": Rule((1, 8, 10, 11, 12, 22), (*WINDOW, "ceil_mode", "storage_order"), _max_pool),
+    "Conv": ImportRule((1, 11, 22), (*WINDOW, "group"), _conv),
+    "GlobalAveragePool": ImportRule((1, 22), (), plain(pooling.GlobalAveragePool())),
+    "MaxPool": ImportRule(
+        (1, 8, 10, 11, 12, 22), (*WINDOW, "ceil_mode", "storage_order"), _max_pool
+    ),
 }

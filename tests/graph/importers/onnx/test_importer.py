@@ -15,7 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from tilewright.graph.compile import compile
 from tilewright.graph.errors import ModelError, ModelFileError, UnsupportedOperator
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.importers.onnx.limits import Limits
+from tilewright.graph.importers.onnx.limits import ImportLimits
 from tilewright.graph.importers.onnx.rules.table import RULES
 from tilewright.graph.ir.verify import verify
 from tilewright.graph.types import Splat
@@ -50,7 +50,7 @@ def tensor(name: str, values: object, dtype: str = "int64") -> TensorProto:
 
 
 RELU = node("Relu", "x")
-WIDE = Limits(value_bytes=1 << 35, constant_bytes=1 << 35)  # whatever this machine has
+WIDE = ImportLimits(value_bytes=1 << 35, constant_bytes=1 << 35)  # whatever this machine has
 
 
 def refusal(model: object, error: type[ModelError] = ModelError, **options: object) -> str:
@@ -317,10 +317,12 @@ def test_limits_hold_before_memory_is_taken(tmp_path: Path, golden: Golden) -> N
     onnx.save(model_of(RELU), path)
     two = (tensor("a", [1.0], "float32"), tensor("b", [1.0], "float32"))
     texts = [
-        refusal(model_of(RELU), limits=Limits(nodes=0)),
-        refusal(model_of(RELU, constants=two), limits=Limits(constant_bytes=7)),
-        refusal(model_of(RELU), limits=Limits(value_bytes=100)),
-        refusal(path, ModelFileError, limits=Limits(file_bytes=20)).replace(str(tmp_path), "DIR"),
+        refusal(model_of(RELU), limits=ImportLimits(nodes=0)),
+        refusal(model_of(RELU, constants=two), limits=ImportLimits(constant_bytes=7)),
+        refusal(model_of(RELU), limits=ImportLimits(value_bytes=100)),
+        refusal(path, ModelFileError, limits=ImportLimits(file_bytes=20)).replace(
+            str(tmp_path), "DIR"
+        ),
     ]
     size = str(path.stat().st_size)
     golden("errors/onnx_limits.txt", "\n\n".join(texts).replace(size, "SIZE"))
@@ -385,7 +387,7 @@ def test_a_rule_that_fails_is_our_defect_and_names_its_node(
 
 
 def test_limits_are_those_of_the_memory_of_this_process() -> None:
-    limits = Limits()
+    limits = ImportLimits()
     assert limits.value_bytes == limits.constant_bytes == min(1 << 35, process_memory())
 
 

@@ -9,7 +9,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.runtime.cuda.device.dlpack import CPU, NoCapsule, Tensor, UnknownType, export, take
+from tilewright.runtime.cuda.device.dlpack import (
+    CPU,
+    DlpackTensor,
+    NoCapsule,
+    UnknownType,
+    export,
+    take,
+)
 
 
 class Owner:
@@ -19,16 +26,18 @@ class Owner:
         self.array = array
 
 
-def shown(array: np.ndarray, read_only: bool = False) -> Tensor:
+def shown(array: np.ndarray, read_only: bool = False) -> DlpackTensor:
     strides = tuple(step // array.itemsize for step in array.strides)
     pointer = array.__array_interface__["data"][0]
-    return Tensor(pointer, array.shape, strides, array.dtype, (CPU, 0), read_only, Owner(array))
+    return DlpackTensor(
+        pointer, array.shape, strides, array.dtype, (CPU, 0), read_only, Owner(array)
+    )
 
 
 class Exporter:
     """An array of the host that speaks DLPack through us."""
 
-    def __init__(self, tensor: Tensor, versioned: bool) -> None:
+    def __init__(self, tensor: DlpackTensor, versioned: bool) -> None:
         self.tensor = tensor
         self.versioned = versioned
 

@@ -10,7 +10,7 @@ import pytest
 from tilewright.runtime.cuda.device import dlpack
 from tilewright.runtime.cuda.device.array import DeviceArray, ExchangeError
 from tilewright.runtime.cuda.device.context import Context
-from tilewright.runtime.cuda.device.dlpack import CUDA, Tensor
+from tilewright.runtime.cuda.device.dlpack import CUDA, DlpackTensor
 from tilewright.runtime.cuda.driver.errors import DeviceUseError
 
 from ..fake_driver import FakeDriver
@@ -21,19 +21,19 @@ ARRAY = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 class Foreign:
     """An array of another library, with a capsule of ours."""
 
-    def __init__(self, tensor: Tensor) -> None:
+    def __init__(self, tensor: DlpackTensor) -> None:
         self.tensor = tensor
 
     def __dlpack__(self) -> object:
         return dlpack.export(self.tensor, None)
 
 
-def tensor(array: DeviceArray, **changes: object) -> Tensor:
+def tensor(array: DeviceArray, **changes: object) -> DlpackTensor:
     fields = {
         **{"pointer": array.pointer, "shape": array.shape, "strides": None, "dtype": array.dtype},
         **{"device": (CUDA, 0), "read_only": False, "owner": array},
     }
-    return Tensor(**{**fields, **changes})  # type: ignore[arg-type]
+    return DlpackTensor(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 def refusal(context: Context, array: object) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.runtime.cuda.device.context import Context, Kernel
+from tilewright.runtime.cuda.device.context import Context, DeviceKernel
 from tilewright.runtime.cuda.device.graph import Recording
 from tilewright.runtime.cuda.device.launch import pack
 from tilewright.runtime.cuda.driver.driver import KernelAttributes
@@ -21,7 +21,7 @@ CUBIN = Cubin("scale by 3", "compute_90", PTX, None, "NVRTC", 0.0)
 
 
 @pytest.fixture
-def kernel(context: Context) -> Kernel:
+def kernel(context: Context) -> DeviceKernel:
     return context.load(CUBIN).kernel("scale")
 
 
@@ -37,13 +37,15 @@ def test_a_cubin_of_nvrtc_is_loaded(context: Context, fake: FakeDriver) -> None:
     assert fake.calls()[0] == "cuModuleLoadData"
 
 
-def test_a_kernel_says_what_it_takes(kernel: Kernel) -> None:
+def test_a_kernel_says_what_it_takes(kernel: DeviceKernel) -> None:
     assert kernel.attributes == KernelAttributes(
         registers=40, local_bytes=0, shared_bytes=1024, max_threads=512
     )
 
 
-def test_a_launch_passes_everything_on(kernel: Kernel, context: Context, fake: FakeDriver) -> None:
+def test_a_launch_passes_everything_on(
+    kernel: DeviceKernel, context: Context, fake: FakeDriver
+) -> None:
     x, y = context.allocate(64), context.allocate(64)
     arguments = pack(x, np.int32(7), y, np.float32(0.5), np.int8(-1), np.float64(2))
     assert arguments == struct.pack("<Qi4xQfb3xd", x.pointer, 7, y.pointer, 0.5, -1, 2)
@@ -59,18 +61,20 @@ def test_a_launch_passes_everything_on(kernel: Kernel, context: Context, fake: F
     assert second.split() == ["cuLaunchKernel", "scale", "(1,1,1)", "(1,1,1)", "0", "default"]
 
 
-def test_launches_run_in_the_order_of_their_calls(kernel: Kernel, fake: FakeDriver) -> None:
+def test_launches_run_in_the_order_of_their_calls(kernel: DeviceKernel, fake: FakeDriver) -> None:
     for number in range(50):
         kernel.launch((number + 1, 1, 1), (1, 1, 1), b"")
     assert [int(call[22:].partition(",")[0]) for call in launches(fake)] == list(range(1, 51))
 
 
-def test_no_block_is_nothing_to_do(kernel: Kernel, fake: FakeDriver) -> None:
+def test_no_block_is_nothing_to_do(kernel: DeviceKernel, fake: FakeDriver) -> None:
     kernel.launch((4, 0, 1), (32, 1, 1), b"")
     assert fake.calls() == []
 
 
-def test_more_shared_memory_than_usual_is_asked_for_once(kernel: Kernel, fake: FakeDriver) -> None:
+def test_more_shared_memory_than_usual_is_asked_for_once(
+    kernel: DeviceKernel, fake: FakeDriver
+) -> None:
     kernel.launch((1, 1, 1), (32, 1, 1), b"", shared_bytes=47 << 10)
     assert [call.split()[0] for call in fake.calls()] == ["cuLaunchKernel"]
     for _ in range(2):
@@ -80,7 +84,7 @@ def test_more_shared_memory_than_usual_is_asked_for_once(kernel: Kernel, fake: F
     assert calls == ["cuFuncSetAttribute 8 100000", f"cuFuncSetAttribute 8 {226 << 10}"]
 
 
-def test_a_launch_may_go_to_every_limit(kernel: Kernel, fake: FakeDriver) -> None:
+def test_a_launch_may_go_to_every_limit(kernel: DeviceKernel, fake: FakeDriver) -> None:
     kernel.launch((2147483647, 65535, 65535), (8, 1, 64), b"", shared_bytes=231424)
     kernel.launch((1, 1, 1), (512, 1, 1), b"")
     assert len(launches(fake)) == 2
@@ -117,7 +121,7 @@ def test_a_launch_beyond_a_limit_is_refused_with_the_numbers(
     block: tuple[int, int, int],
     shared: int,
     excess: str,
-    kernel: Kernel,
+    kernel: DeviceKernel,
     fake: FakeDriver,
 ) -> None:
     with pytest.raises(LaunchError) as caught:
@@ -160,7 +164,9 @@ def test_what_is_no_cubin_is_told(context: Context, fake: FakeDriver) -> None:
     )
 
 
-def test_recorded_work_runs_as_one(kernel: Kernel, context: Context, fake: FakeDriver) -> None:
+def test_recorded_work_runs_as_one(
+    kernel: DeviceKernel, context: Context, fake: FakeDriver
+) -> None:
     stream, memory = context.stream(), context.allocate(16)
     memory.fill(1)
     fake.calls()

@@ -171,7 +171,7 @@ def test_every_answer_keeps_the_meaning(name: str) -> None:
 def test_no_answer_is_refused_and_each_question_has_a_name_of_its_own(name: str) -> None:
     space = TuningSpace(CORPUS[name](), TARGETS[0])
     for seed in range(3):
-        walk = space.drawn(random.Random(seed)).walk
+        walk = space.draw(random.Random(seed)).walk
         names = [question.name for question in walk.questions]
         assert "" not in names
         assert len(set(names)) == len(names)

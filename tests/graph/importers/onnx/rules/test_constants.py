@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.graph.errors import ModelError
 from tilewright.graph.importers.onnx.importer import import_onnx
-from tilewright.graph.importers.onnx.limits import Limits
+from tilewright.graph.importers.onnx.limits import ImportLimits
 from tilewright.graph.types import array_of
 
 Refused = Callable[..., str]
@@ -82,7 +82,7 @@ def test_ranges_are_counted_together_before_they_are_made() -> None:
     )
     tracemalloc.start()
     with pytest.raises(ModelError, match=r"expected at most 1000000\. \[model-computed-bytes\]"):
-        import_onnx(model, limits=Limits(computed_bytes=1_000_000))
+        import_onnx(model, limits=ImportLimits(computed_bytes=1_000_000))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20_000_000

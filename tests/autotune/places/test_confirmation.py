@@ -1,4 +1,4 @@
-"""The finals on a simulated clock: with noise, spikes, drift, and luck that lasts for a process."""
+"""Confirmation rounds on a simulated clock: with noise, spikes, drift and luck per process."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.autotune.log.choice import LEVEL, chosen
+from tilewright.autotune.log.choice import LEVEL, best_trial
 from tilewright.autotune.log.record import Trial
 from tilewright.autotune.measure.jobs import Result
-from tilewright.autotune.places import playoff as finals
-from tilewright.autotune.places.playoff import Finals, rounds_of
+from tilewright.autotune.places import confirmation
+from tilewright.autotune.places.confirmation import Confirmation, rounds_of
 
 from ..samples import trial
 
@@ -41,16 +41,16 @@ class Clock:
 
 def verdict(true: list[float], seed: int) -> int:
     """The number of the kernel that is chosen; 0: the default."""
-    clock, played = Clock(seed), Finals.of(len(true))
+    clock, played = Clock(seed), Confirmation.of(len(true))
     while not played.is_over:
-        played.take(clock.process([true[n] for n in played.staying], finals.ROUNDS))
+        played.take(clock.process([true[n] for n in played.staying], confirmation.ROUNDS))
     trials = [recorded(played, number) for number in range(len(true))]
-    best = chosen(trials)
+    best = best_trial(trials)
     assert best is not None
     return trials.index(best)
 
 
-def recorded(played: Finals, number: int) -> Trial:
+def recorded(played: Confirmation, number: int) -> Trial:
     made = MADE[number]
     method = replace(made.method, session="a", processes=played.processes[number])
     return replace(made, samples=played.results[number].samples, method=method)
@@ -69,10 +69,10 @@ def test_a_kernel_that_is_a_tenth_faster_is_found() -> None:
 
 
 def test_the_luck_of_the_first_place_wins_nothing() -> None:
-    played = Finals.of(2)
+    played = Confirmation.of(2)
     while not played.is_over:
         played.take([result(0.9), result(1.0)])
-    assert played.processes[0] < finals.PROCESSES
+    assert played.processes[0] < confirmation.PROCESSES
 
 
 def test_a_slower_kernel_never_wins() -> None:
@@ -80,7 +80,7 @@ def test_a_slower_kernel_never_wins() -> None:
 
 
 def test_a_finalist_that_loses_a_process_is_out_and_a_tie_is_cheap() -> None:
-    played = Finals.of(3)
+    played = Confirmation.of(3)
     played.take([result(1.0), result(0.9), result(1.1)])
     assert played.staying == (1, 0)
     played.take([result(1.1), result(1.0)])
@@ -90,7 +90,7 @@ def test_a_finalist_that_loses_a_process_is_out_and_a_tie_is_cheap() -> None:
 
 
 def test_without_a_default_that_runs_there_is_nothing_to_compare_with() -> None:
-    played = Finals.of(2)
+    played = Confirmation.of(2)
     played.take([Result("crashed", "SIGSEGV"), result(0.9)])
     assert played.is_over
     assert played.results[0].text == "SIGSEGV"

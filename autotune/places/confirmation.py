@@ -1,5 +1,5 @@
-"""The last word: the best candidates and the default take turns in fresh processes, one after the
-other, until it is known which of them, if any, is faster than the default.
+"""Confirmation rounds: the fastest candidates and the default take turns in fresh processes, until
+it is decided which of them, if any, is faster than the default.
 """
 
 from __future__ import annotations
@@ -7,22 +7,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..log.choice import won
+from ..log.choice import wins_most_rounds
 from ..measure.jobs import Result
 
 FINALISTS = 4  # beside the default
-PROCESSES = 7  # the least of which all have to be won: 2**-7 is below the level for four finalists
+PROCESSES = 7  # all must be won: 2**-7 is below the significance level for four finalists
 ROUNDS = 9  # in each process
-_SECONDS = 1.0  # of a process; slow kernels get fewer rounds
+_SECONDS = 1.0  # for the rounds of a process; slow kernels get fewer
 _FEWEST = 3
 
 
 @dataclass
-class Finals:
-    """Results of finalists, the first of which is the default.
+class Confirmation:
+    """The results of the finalists, the first of which is the default.
 
-    A finalist that loses in one process cannot win any more, and is out; where all are, nothing is
-    left to find. So a tie is cheap, and what wins has won in every process.
+    A finalist that loses a process is out, since only one that wins all processes replaces the
+    default; so a tie is decided early.
     """
 
     results: list[Result]
@@ -30,24 +30,24 @@ class Finals:
     _staying: list[int] = field(default_factory=list)
 
     @staticmethod
-    def of(count: int) -> Finals:
-        """For so many candidates, the default first."""
-        return Finals([Result("ok")] * count, [0] * count, list(range(count)))
+    def of(count: int) -> Confirmation:
+        """Start with so many candidates, the default first."""
+        return Confirmation([Result("ok")] * count, [0] * count, list(range(count)))
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing left to find."""
+        """Whether it is decided: all finalists are out, or all processes have run."""
         return len(self._staying) < 2 or self.processes[0] == PROCESSES
 
     @property
     def staying(self) -> tuple[int, ...]:
-        """Who takes turns in the next process, in the order in which they get their memory: what
-        the first or the last gains by that is lost again in the next process.
+        """The candidates of the next process, in the order in which their memory is allocated. The
+        order is reversed from process to process, to cancel its effect.
         """
         return tuple(self._staying[:: -1 if self.processes[0] % 2 else 1])
 
     def take(self, results: Sequence[Result]) -> None:
-        """What one process said of those that stay."""
+        """Take in the results of one process for the candidates that stay."""
         order = self.staying
         default = results[order.index(0)]
         for number, result in zip(order, results, strict=True):
@@ -60,9 +60,9 @@ class Finals:
 
 def _goes_on(result: Result, default: Result) -> bool:
     ran = result.outcome == default.outcome == "ok"
-    return ran and won(result.samples, default.samples)
+    return ran and wins_most_rounds(result.samples, default.samples)
 
 
 def rounds_of(seconds: Sequence[float]) -> int:
-    """How many rounds a process has for candidates of which one call takes so long."""
+    """The number of rounds per process, given the seconds per call of each candidate."""
     return max(_FEWEST, min(ROUNDS, int(_SECONDS / max(1e-9, sum(seconds)))))
