@@ -33,8 +33,9 @@ def check_operands(
 ) -> None:
     """What the block reads is written before it would run inside the root statement `destination`.
 
-    An operand (other than those `given`) comes from a root statement before the destination. One of
-    the block's own nest may be there only in the parts that the nest reads, which later steps would
+    An operand (other than those `given`) comes from a root statement before the destination. One
+    that the destination computes may be complete there in time; that is not looked into. One of the
+    block's own nest may be there only in the parts that the nest reads, which later steps would
     take for a whole tensor; so it may come from that nest only where the block stays and reads the
     `same_points` there.
     """
@@ -54,7 +55,17 @@ def check_operands(
                     kind=Kind.LIMIT,
                     hints=(f"move or inline '{writer.name}' first.",),
                 )
-            if order[id(source)] >= order[id(destination)]:
+            if source is destination:
+                raise refuse(
+                    func,
+                    f"{primitive}: block '{block.name}' reads '{buffer.name}', which block "
+                    f"'{writer.name}' computes in the nest that it would move to; expected it to "
+                    "be complete before that nest.",
+                    code="operand-inside",
+                    kind=Kind.LIMIT,
+                    hints=(f"move or inline '{writer.name}' first.",),
+                )
+            if order[id(source)] > order[id(destination)]:
                 raise refuse(
                     func,
                     f"{primitive}: block '{block.name}' reads '{buffer.name}', which block "

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tilewright.schedule.errors import ScheduleError
+from tilewright.schedule.errors import Kind, ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.func import PrimFunc
 from tilewright.tir.te import te
@@ -435,6 +435,23 @@ def test_windows_of_a_pool_share_their_padding() -> None:
     sch.compute_at("X_pad", sch.loops("Y")[1])
     sch.parallel(sch.loops("Y")[1])
     assert_meaning_kept(sch)
+
+
+def test_an_operand_that_the_destination_computes_in_time_is_refused_as_a_limit() -> None:
+    x, k = te.placeholder((2, 3), "float32", name="X"), te.reduce_axis(3, name="k")
+    top = te.compute((2,), lambda i: te.max(x[i, k], axis=k), name="top")
+    root = te.compute((2,), lambda i: te.sqrt(te.abs(top[i])), name="root")
+    y = te.compute((2,), lambda i: root[i] + top[i], name="Y")
+    sch = Schedule(te.func(x, top, y, name="f"))
+    sch.reverse_compute_at("root", sch.loops("top")[0])
+    with pytest.raises(ScheduleError) as caught:
+        sch.reverse_compute_at("Y", sch.loops("root")[1])
+    assert caught.value.kind is Kind.LIMIT
+    assert str(caught.value).splitlines()[0] == (
+        "ScheduleError: reverse_compute_at: block 'Y' reads 'top', which block 'top' computes in "
+        "the nest that it would move to; expected it to be complete before that nest. "
+        "[operand-inside]"
+    )
 
 
 def test_matmul_alone_has_nobody_to_move() -> None:
